@@ -1,0 +1,1 @@
+"""Words in, words out: parse, call one function of ops, render, exit."""

@@ -1,0 +1,75 @@
+"""Everything that can go wrong and be said in one line, as one tree.
+
+::
+
+    ConnectctlError                 1  it was tried and failed
+    ├── BadInput                    2  what the person gave cannot be read or does not fit
+    ├── Refused                     4  findings or the cluster's state forbid it; nothing was done
+    ├── Unreachable                 5  no answer, or not allowed to ask
+    │   └── NotAuthorized           5
+    ├── TimedOut                    6  waited, and it did not happen in time
+    └── PartDone                    7  some steps are done; the run can be resumed
+
+An error says *what* happened, *why*, and *what to do next*; the terminal prints the three as one line and scripts get
+them as fields. Which exit code an error means is decided in one table, in ``cli/main.py``.
+"""
+
+from __future__ import annotations
+
+
+class ConnectctlError(Exception):
+    """An operation was tried and failed.
+
+    ``what`` is a sentence without its full stop; ``why`` is the cause in the words of whoever reported it;
+    ``next_step`` is a command or an action. ``code`` is a stable word for scripts.
+    """
+
+    code = "failed"
+
+    def __init__(self, what: str, *, why: str | None = None, next_step: str | None = None, code: str | None = None):
+        super().__init__(what)
+        self.what = what
+        self.why = why
+        self.next_step = next_step
+        if code is not None:
+            self.code = code
+
+    def __str__(self) -> str:
+        line = self.what if not self.why else f"{self.what}: {self.why}"
+        return line if not self.next_step else f"{line.rstrip('.')}. {self.next_step}"
+
+
+class BadInput(ConnectctlError):
+    """What the person gave cannot be read, or does not fit what it is for."""
+
+    code = "bad-input"
+
+
+class Refused(ConnectctlError):
+    """Findings or the cluster's state forbid it. Nothing was done."""
+
+    code = "refused"
+
+
+class Unreachable(ConnectctlError):
+    """A broker or a worker does not answer."""
+
+    code = "unreachable"
+
+
+class NotAuthorized(Unreachable):
+    """A broker or a worker answers that this principal may not."""
+
+    code = "not-authorized"
+
+
+class TimedOut(ConnectctlError):
+    """Waited for something that did not happen in time."""
+
+    code = "timed-out"
+
+
+class PartDone(ConnectctlError):
+    """Some steps are done and some are not; the run can be resumed."""
+
+    code = "part-done"

@@ -1,0 +1,59 @@
+"""What every test may use: a state directory of its own, and one real cluster for the whole session."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from connectctl.ops.sandbox.cluster import Sandbox
+
+_OURS = re.compile(r"connectctl-tests-(\d+)-")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def state_home() -> Iterator[Path]:
+    """An empty XDG_STATE_HOME, so that no test meets the person's own sandboxes and journal.
+
+    The cache stays the person's: jars are downloaded once.
+    """
+    directory = Path(tempfile.mkdtemp(prefix=f"connectctl-tests-{os.getpid()}-")).resolve()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(directory))
+        yield directory
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def cluster(state_home: Path) -> Iterator[Sandbox]:
+    """A broker and two workers with exactly-once support enabled, shared by all live tests.
+
+    Tests give their connectors and topics names of their own, and leave both workers running.
+    """
+    from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
+
+    _end_what_killed_sessions_left()
+    sandbox = up(SandboxSpec(name="tests", workers=2, support="enabled"))
+    yield sandbox
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(state_home))
+        down("tests")
+
+
+def _end_what_killed_sessions_left() -> None:
+    """A test run that was killed cannot take its cluster down, and no other would look in its directory."""
+    import psutil
+    from connectctl.ops.sandbox import processes
+
+    for root in processes.roots():
+        session = _OURS.search(str(root))
+        if session and not psutil.pid_exists(int(session.group(1))):
+            processes.sweep(root)
+            shutil.rmtree(next(up for up in (root, *root.parents) if _OURS.match(up.name)), ignore_errors=True)

@@ -1,0 +1,84 @@
+"""Imports point one way, and the network is met in one folder; read from the source, so that nothing slips by."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+FILES = sorted(path for top in ("cli", "ops", "migrations") for path in (ROOT / top).rglob("*.py"))
+NETWORK = {
+    "confluent_kafka",
+    "kafka",
+    "httpx",
+    "pyspark",
+    "subprocess",
+    "socket",
+    "sqlite3",
+    "psutil",
+    "urllib",
+    "http",
+}
+MEETS_THE_WORLD = ("ops/edges/", "ops/runtime/", "ops/jobs/", "ops/sandbox/", "ops/journal")
+LATE = {"confluent_kafka", "kafka", "httpx", "pyspark", "psutil", "rich", "yaml", "asyncio"}
+"""What may only be imported where it is used, because start-up counts."""
+
+
+def imports(path: Path, *, late: bool = True, typing: bool = True) -> Iterator[str]:
+    """The full names of the modules that ``path`` imports; without ``late``, only those imported at start."""
+    tree = ast.parse(path.read_text())
+    nodes: list[ast.AST] = list(ast.walk(tree)) if late else _at_start(tree)
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports by dots"
+            yield node.module or ""
+
+
+def _at_start(tree: ast.Module) -> list[ast.AST]:
+    found: list[ast.AST] = []
+    for node in tree.body:
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        found += [node] if isinstance(node, ast.Import | ast.ImportFrom) else []
+    return found
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("path", FILES, ids=name)
+def test_imports_point_one_way(path: Path) -> None:
+    forbidden = {"ops": ("connectctl.cli", "connectctl.migrations"), "migrations": ("connectctl.cli",), "cli": ()}
+    top = path.relative_to(ROOT).parts[0]
+    assert [m for m in imports(path) if m.startswith(forbidden[top])] == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=name)
+def test_the_network_is_met_in_one_folder(path: Path) -> None:
+    if not name(path).startswith(MEETS_THE_WORLD):
+        assert sorted({m for m in imports(path) if {m, m.split(".")[0]} & NETWORK}) == []
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if name(p).startswith("ops/")], ids=name)
+def test_operations_see_only_the_types_of_edges(path: Path) -> None:
+    if name(path).startswith(MEETS_THE_WORLD):
+        return
+    edges = {m for m in imports(path) if m.startswith("connectctl.ops.edges")}
+    assert edges <= {"connectctl.ops.edges.contract"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=name)
+def test_heavy_libraries_are_imported_where_they_are_used(path: Path) -> None:
+    assert sorted({m for m in imports(path, late=False) if m.split(".")[0] in LATE}) == []
+
+
+def test_the_model_knows_nothing_but_itself() -> None:
+    allowed = ("connectctl.ops.model", "connectctl.ops.errors", "connectctl.ops.edges.contract")
+    for path in (p for p in FILES if name(p).startswith("ops/model/")):
+        assert [m for m in imports(path) if m.startswith("connectctl.") and not m.startswith(allowed)] == [], path

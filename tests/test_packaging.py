@@ -1,0 +1,68 @@
+"""What is built holds what is in the tree, and an installed connectctl is the connectctl of the tree."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+from connectctl.cli.completion import FILES, SCRIPTS
+
+ROOT = Path(__file__).parent.parent
+TOPS = ("cli", "ops", "migrations")
+UNBUILT = shutil.ignore_patterns("build", "dist", "*.egg-info", "__pycache__", ".*")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel and an sdist, built from a copy so that no ``build/`` is left behind to ship deleted modules."""
+    place = tmp_path_factory.mktemp("packaging")
+    shutil.copytree(ROOT, place / "tree", ignore=UNBUILT, symlinks=True)
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(place / "dist"), str(place / "tree")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return place / "dist"
+
+
+def test_the_wheel_holds_every_module_of_the_tree(built: Path) -> None:
+    (wheel,) = built.glob("*.whl")
+    shipped = {
+        n for n in zipfile.ZipFile(wheel).namelist() if n.startswith("connectctl/") and n.endswith((".py", "py.typed"))
+    }
+    sources = [p for top in TOPS for p in (ROOT / top).rglob("*") if p.suffix == ".py" or p.name == "py.typed"]
+    assert shipped == {f"connectctl/{path.relative_to(ROOT).as_posix()}" for path in sources}
+
+
+def test_nothing_called_cli_or_ops_reaches_site_packages(built: Path) -> None:
+    (wheel,) = built.glob("*.whl")
+    assert {n.split("/")[0].split("-")[0] for n in zipfile.ZipFile(wheel).namelist()} == {"connectctl"}
+
+
+def test_completions_reach_both_archives(built: Path) -> None:
+    (wheel,) = built.glob("*.whl")
+    (sdist,) = built.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        sources = archive.getnames()
+    for file in FILES.values():
+        assert any(n.endswith(f"/{file}") and "share/" in n for n in zipfile.ZipFile(wheel).namelist()), file
+        assert any(n.endswith(f"/completions/{file}") for n in sources), file
+
+
+def test_every_package_of_the_tree_is_named() -> None:
+    named = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    found = {
+        f"connectctl.{p.parent.relative_to(ROOT).as_posix().replace('/', '.')}"
+        for t in TOPS
+        for p in (ROOT / t).rglob("*.py")
+    }
+    assert set(named) == found
+
+
+@pytest.mark.parametrize("shell", FILES)
+def test_the_completion_files_are_what_the_program_prints(shell: str) -> None:
+    assert (ROOT / "completions" / FILES[shell]).read_text() == SCRIPTS[shell]
