@@ -1,0 +1,109 @@
+"""What the config topic says: connectors, their wished-for states, their tasks and the last round of fencing.
+
+Source: ``KafkaConfigBackingStore``. Keys are plain strings, values JSON objects; a tombstone deletes. A connector is there
+if its ``connector-<name>`` record is; what other records are left of a deleted connector stays visible, because a
+re-created one inherits it (the task count record above all).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.model.finding import Finding, Severity
+
+if TYPE_CHECKING:
+    from connectctl.ops.edges.contract import Record
+
+CONNECTOR = "connector-"
+TASK = "task-"
+COMMIT = "commit-"
+TARGET = "target-state-"
+FENCING = "tasks-fencing-"
+_PREFIXES = (FENCING, TARGET, CONNECTOR, COMMIT, TASK)
+_QUIET = ("session-key", "restart-connector-", "logger-cluster-")
+
+
+@dataclass(frozen=True)
+class ConfiguredConnector:
+    """A connector as the config topic has it. ``target_state`` is STARTED, PAUSED or STOPPED."""
+
+    name: str
+    config: dict[str, str]
+    target_state: str = "STARTED"
+    task_count: int = 0
+    task_count_record: int | None = None
+    task_configs: dict[int, dict[str, str]] = field(default_factory=dict)
+    fencing_pending: bool = False
+
+    @property
+    def looks_like(self) -> str | None:
+        """``source`` or ``sink`` by its class name and properties, None where they do not tell."""
+        short = self.config.get("connector.class", "").rsplit(".", 1)[-1]
+        if "Sink" in short:
+            return "sink"
+        if "Source" in short or any(c in short for c in ("MirrorHeartbeat", "MirrorCheckpoint")):
+            return "source"
+        sink = "topics" in self.config or "topics.regex" in self.config
+        return "sink" if sink and "offsets.storage.topic" not in self.config else None
+
+
+@dataclass(frozen=True)
+class ConfigState:
+    """All connectors by name, and the names for which only leftovers of a deleted connector remain."""
+
+    connectors: dict[str, ConfiguredConnector]
+    deleted: frozenset[str] = frozenset()
+    findings: tuple[Finding, ...] = ()
+
+
+def parse(records: Iterable[Record], topic: str) -> ConfigState:
+    """The state that the newest records of the config topic add up to. What cannot be read becomes a finding."""
+    newest: dict[str, tuple[int, Any]] = {}
+    findings: list[Finding] = []
+    for record in sorted(records, key=lambda r: r.offset):
+        try:
+            key = (record.key or b"").decode()
+            value = None if record.value is None else json.loads(record.value)
+        except ValueError:
+            findings.append(_unreadable(topic, record, "it is not a Connect record"))
+            continue
+        if key.startswith(_PREFIXES) and (value is None or isinstance(value, dict)):
+            newest[key] = (record.offset, value)
+        elif not key.startswith(_QUIET):
+            findings.append(_unreadable(topic, record, f"no worker knows a record with the key {key!r}"))
+    return _assemble(newest, findings)
+
+
+def _unreadable(topic: str, record: Record, why: str) -> Finding:
+    subject = f"{topic}-{record.partition}@{record.offset}"
+    return Finding("CONFIG001", Severity.WARNING, subject, f"A record of the config topic is ignored: {why}.")
+
+
+def _assemble(newest: dict[str, tuple[int, Any]], findings: list[Finding]) -> ConfigState:
+    live = {k.removeprefix(CONNECTOR): v for k, (_, v) in newest.items() if k.startswith(CONNECTOR) and v is not None}
+    tasks: dict[str, dict[int, dict[str, str]]] = {}
+    for key, (_, value) in newest.items():
+        name, _, number = key.removeprefix(TASK).rpartition("-")
+        if key.startswith(TASK) and name and number.isdigit() and value is not None:
+            tasks.setdefault(name, {})[int(number)] = value.get("properties", {})
+    connectors = {}
+    for name, value in live.items():
+        committed, count = newest.get(COMMIT + name, (-1, None))
+        fenced, record = newest.get(FENCING + name, (-1, None))
+        _, target = newest.get(TARGET + name, (-1, None))
+        number = (count or {}).get("tasks", 0)
+        connectors[name] = ConfiguredConnector(
+            name=name,
+            config=value.get("properties", {}),
+            # Workers before 3.5 know only "state", in which a stopped connector looks paused.
+            target_state=(target or {}).get("state.v2") or (target or {}).get("state", "STARTED"),
+            task_count=number,
+            task_count_record=(record or {}).get("task-count"),
+            task_configs={n: c for n, c in sorted(tasks.get(name, {}).items()) if n < number},
+            fencing_pending=committed > fenced,
+        )
+    gone = {k.removeprefix(p) for k in newest for p in (FENCING, COMMIT) if k.startswith(p)} - live.keys()
+    return ConfigState(dict(sorted(connectors.items())), frozenset(gone), tuple(findings))

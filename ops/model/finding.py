@@ -1,0 +1,36 @@
+"""Something worth telling the person, as data: what was seen, why it matters, what to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class Severity(StrEnum):
+    """How bad it is: an error breaks something now, a warning may, an info is good to know."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was noticed. ``id`` is stable, for scripts; ``subject`` names what it is about."""
+
+    id: str
+    severity: Severity
+    subject: str
+    message: str
+    next_step: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The finding as scripts get it; ``nextStep`` only where there is one."""
+        data: dict[str, Any] = {
+            "id": self.id,
+            "severity": self.severity.value,
+            "subject": self.subject,
+            "message": self.message,
+        }
+        return data | ({"nextStep": self.next_step} if self.next_step else {})

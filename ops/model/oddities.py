@@ -1,0 +1,198 @@
+"""What can be odd about an offsets topic, as findings with stable ids.
+
+========== ======== =================================================================================================
+OFFSETS001 error    a worker does not read the offset that KIP-618 promises (no fallback to the global topic)
+OFFSETS002 warning  one source partition is spelled in several ways: several keys to Connect
+OFFSETS003 error    records of a key lie on a partition that Java's partitioner would not choose
+OFFSETS004 warning  a key is no key of Connect's
+OFFSETS005 error    an offset is nothing that a worker can read
+OFFSETS006 warning  whole numbers beyond 2^53, which many JSON readers round; beyond 64 bits (error) workers cut them
+OFFSETS007 error    a source partition holds objects or arrays, which a worker refuses
+OFFSETS008 info     the null partition, which the workers' REST API does not list
+OFFSETS009 error    an open transaction hides the end of a topic
+OFFSETS010 warning  a connector's dedicated topic does not exist yet
+OFFSETS011 error    a connector's dedicated topic cannot be read
+OFFSETS012 info     offsets of a connector that is not configured (any more)
+OFFSETS013 warning  a dedicated topic looks stale: the global topic was written later, with other offsets
+OFFSETS014 warning  a key is spelled as Connect never spells it, so that no worker finds it
+OFFSETS015 warning  two spellings of one Kafka cluster make a connector keep its offsets twice
+OFFSETS016 info     a connector writes to another cluster; whether its offsets live there depends on the workers
+OFFSETS017 error    an offsets topic is not purely compacted, which workers refuse
+OFFSETS018 warning  the group has no workers: Connect is down, or the group id is not the workers'
+========== ======== =================================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from connectctl.ops.model.finding import Finding, Severity
+from connectctl.ops.model.offsets import ConnectorOffsets, Side, SourceOffset
+from connectctl.ops.model.sourcekey import SourceKey, connect_json
+
+if TYPE_CHECKING:
+    from connectctl.ops.edges.contract import HeldBack, Record
+
+EXACT_IN_A_DOUBLE = 1 << 53
+STALE_MS = 60_000
+"""How much later, in ms, the global topic must have been written to be called newer: workers write it second anyway."""
+
+
+def of_connector(found: ConnectorOffsets) -> Iterator[Finding]:
+    """Everything odd about one connector's offsets."""
+    if not found.configured and found.offsets:
+        count = len(found.offsets)
+        message = f"{count} source partitions of a connector that is not configured; a new one would inherit them."
+        yield Finding("OFFSETS012", Severity.INFO, found.name, message)
+    yield from _spellings(found)
+    for entry in found.offsets:
+        yield from _of_key(found.name, entry)
+        for role, side in (("global", entry.global_), ("dedicated", entry.dedicated)):
+            if side is not None and (side.problem or side.offset):
+                yield from _of_value(entry.key.text, role, side)
+    yield from _lost(found)
+    yield from _stale(found)
+
+
+def _of_key(name: str, entry: SourceOffset) -> Iterator[Finding]:
+    key = entry.key
+    if key.partition is None:
+        yield Finding(
+            "OFFSETS008", Severity.INFO, key.text, "The null partition: tasks can use it, GET …/offsets omits it."
+        )
+    elif any(isinstance(v, dict | list) for v in key.partition.values()):
+        why = "The source partition holds objects or arrays; a worker refuses to look it up."
+        yield Finding("OFFSETS007", Severity.ERROR, key.text, why)
+    if not key.spelled_as_connect:
+        why = "Connect never spells a key like this, so no worker finds it: it was written by something else."
+        yield Finding("OFFSETS014", Severity.WARNING, key.text, why)
+    for stray in entry.strays:
+        message = (
+            f"A record of this key lies on partition {stray.kafka_partition} (offset {stray.kafka_offset}, "
+            f"value {_value(stray)}), where Java's partitioner does not put it: compaction keeps it for ever, and "
+            "which record a worker takes depends on what it reads last."
+        )
+        yield Finding("OFFSETS003", Severity.ERROR, key.text, message)
+
+
+def _value(side: Side) -> str:
+    if side.tombstone:
+        return "a tombstone"
+    return connect_json(side.offset) if side.offset is not None else repr(side.raw)
+
+
+def _of_value(key: str, role: str, side: Side) -> Iterator[Finding]:
+    if side.problem:
+        message = f"The {role} offset cannot be read: {side.problem} ({side.raw!r}). A worker goes on without it."
+        yield Finding("OFFSETS005", Severity.ERROR, key, message)
+        return
+    if side.raw is not None:
+        message = f"More text follows the {role} offset, which workers ignore: {side.raw!r}."
+        yield Finding("OFFSETS005", Severity.WARNING, key, message)
+    for member, value in (side.offset or {}).items():
+        if type(value) is not int or -EXACT_IN_A_DOUBLE <= value <= EXACT_IN_A_DOUBLE:
+            continue
+        if -(1 << 63) <= value < 1 << 63:
+            message = f"The {role} offset's {member} {value} is beyond 2^53: JSON readers that use doubles round it."
+            yield Finding("OFFSETS006", Severity.WARNING, key, message)
+        else:
+            message = f"The {role} offset's {member} {value} does not fit 64 bits: a worker reads another number."
+            yield Finding("OFFSETS006", Severity.ERROR, key, message)
+
+
+def _spellings(found: ConnectorOffsets) -> Iterator[Finding]:
+    for suspects in _suspects(found.offsets):
+        by_meaning: dict[str, list[str]] = {}
+        for key in suspects:
+            by_meaning.setdefault(key.meaning, []).append(key.text)
+        for texts in by_meaning.values():
+            if len(texts) > 1:
+                message = (
+                    f"One source partition in {len(texts)} spellings, which are {len(texts)} keys to Connect: "
+                    f"{' and '.join(texts)}. A task finds the one in its own map's order."
+                )
+                yield Finding("OFFSETS002", Severity.WARNING, found.name, message)
+
+
+def _suspects(offsets: Sequence[SourceOffset]) -> list[list[SourceKey]]:
+    """Keys that may mean the same, cheaply: what a set of members can tell, as 1 and 1.0 are equal to it."""
+    groups: dict[object, list[SourceKey]] = {}
+    for entry in offsets:
+        try:
+            alike: object = frozenset((entry.key.partition or {}).items())
+        except TypeError:  # a nested object or array
+            alike = None
+        groups.setdefault(alike, []).append(entry.key)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _lost(found: ConnectorOffsets) -> Iterator[Finding]:
+    if found.dedicated_topic is None:
+        return
+    lost = [entry for entry in found.offsets if entry.origin == "global" and entry.lost]
+    if lost:
+        start = "this source partition" if len(lost) == 1 else f"these {len(lost)} source partitions"
+        message = (
+            f"A worker does not fall back to the global topic: its tasks would start {start} from the beginning, though "
+            f"KIP-618 says {_value(_side(lost[0]))} for {lost[0].key.text}" + (" and so on." if len(lost) > 1 else ".")
+        )
+        repair = f"Repair it: connectctl offsets merge {found.name} --into dedicated"
+        yield Finding("OFFSETS001", Severity.ERROR, found.name, message, repair)
+
+
+def _side(entry: SourceOffset) -> Side:
+    assert entry.global_ is not None
+    return entry.global_
+
+
+def _stale(found: ConnectorOffsets) -> Iterator[Finding]:
+    for entry in found.offsets:
+        ours, theirs = entry.dedicated, entry.global_
+        if ours is None or theirs is None or ours.timestamp is None or theirs.timestamp is None:
+            continue
+        if theirs.timestamp - ours.timestamp > STALE_MS and theirs.offset != ours.offset:
+            later = (theirs.timestamp - ours.timestamp) // 1000
+            message = (
+                f"The dedicated offset {_value(ours)} of {entry.key.text} is {later} s older than the global one "
+                f"{_value(theirs)}, and wins all the same; after a downgrade the dedicated topic is stale."
+            )
+            yield Finding("OFFSETS013", Severity.WARNING, found.name, message)
+            return
+
+
+def of_foreign_records(topic: str, records: Sequence[tuple[Record, str]]) -> Iterator[Finding]:
+    """Records whose key Connect ignores, with the reason."""
+    for record, why in records:
+        shown = (record.key or b"").decode(errors="backslashreplace")
+        subject = f"{topic}-{record.partition}@{record.offset}"
+        yield Finding("OFFSETS004", Severity.WARNING, subject, f"Connect ignores this record: {why} ({shown[:120]!r}).")
+
+
+def of_policy(topic: str, policy: str | None) -> Iterator[Finding]:
+    """A clean-up policy with which no worker uses the topic (``TopicAdmin.verifyTopicCleanupPolicyOnlyCompact``)."""
+    if policy not in (None, "compact"):
+        message = (
+            f"cleanup.policy is {policy} and must be compact: no worker starts on it, and no connector that keeps its "
+            "offsets here; old offsets are deleted."
+        )
+        repair = (
+            f"kafka-configs.sh --alter --entity-type topics --entity-name {topic} --add-config cleanup.policy=compact"
+        )
+        yield Finding("OFFSETS017", Severity.ERROR, topic, message, f"Repair it: {repair}")
+
+
+def of_empty_group(group_id: str) -> Finding:
+    """A group in which no worker is: what is shown may be another cluster's."""
+    message = "No worker is in this group: Connect is down, or group_id is not the workers' group.id."
+    return Finding("OFFSETS018", Severity.WARNING, group_id, message)
+
+
+def of_open_transactions(topic: str, held: Sequence[HeldBack]) -> Iterator[Finding]:
+    """Partitions whose end an open transaction hides."""
+    for partition in held:
+        message = (
+            f"An open transaction holds the last stable offset at {partition.stable} while the partition ends at "
+            f"{partition.end}: what came after is not shown, and workers that read this topic wait until it ends."
+        )
+        yield Finding("OFFSETS009", Severity.ERROR, f"{topic}-{partition.partition}", message)

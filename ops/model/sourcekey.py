@@ -1,0 +1,179 @@
+"""The key of a record in an offsets topic: ``["connector",{source partition}]``, as bytes and as meaning.
+
+To Connect the bytes are the identity (``KafkaOffsetBackingStore`` keeps a map of raw keys), so one source partition that
+was written in two spellings is two keys, and a worker finds only the one that it spells itself. How Connect spells is
+``JsonConverter`` without schemas: no white space, no needless escapes, members in the order of the connector's own map.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
+
+
+class TooLarge(ValueError):
+    """A JSON number that no double can hold; Java reads infinity."""
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise TooLarge(text)
+    return value
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_NEEDS_A_LOOK = re.compile(rb"[\s\\\xf0-\xf4]|[:,\[]-?(?:\d+[.eE]|0\d)|[:,\[]-0")
+"""White space, escapes, what Jackson escapes and others do not, and numbers that can be written in several ways; without
+one there is one spelling only."""
+_JACKSONS = re.compile("\\\\.[0-9a-f]{0,4}|[\ud800-\udfff\U00010000-\U0010ffff]")
+"""Escapes, and characters beyond 16 bits, which Jackson writes as two."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceKey:
+    """A key that Connect understands. ``text`` is the raw key; ``partition`` is None for the null partition."""
+
+    connector: str
+    partition: dict[str, Any] | None
+    text: str
+    spelled_as_connect: bool = True
+
+    @property
+    def meaning(self) -> str:
+        """The same for every spelling of one source partition."""
+        return json.dumps([self.connector, self.partition], sort_keys=True)
+
+
+def decode_json(text: str) -> tuple[Any, bool]:
+    """The JSON at the beginning of ``text``, and whether more follows, which Connect's Jackson ignores.
+
+    Raises ``ValueError`` where it is none; ``NaN`` and ``Infinity`` are none.
+    """
+    start = len(text) - len(text.lstrip(" \t\r\n"))
+    value, end = _DECODER.raw_decode(text, start)
+    return value, end < len(text) and bool(text[end:].strip(" \t\r\n"))
+
+
+def parse_key(raw: bytes | None) -> SourceKey | str:
+    """The key in ``raw``, or the reason why Connect ignores it (``OffsetUtils.processPartitionKey``)."""
+    if raw is None:
+        return "it has no key"
+    try:
+        text = raw.decode()
+        data, more = decode_json(text)
+    except (ValueError, RecursionError):
+        return "its key is no JSON"
+    if not isinstance(data, list):
+        return "its key is no JSON array"
+    if len(data) != 2:
+        return f"its key has {len(data)} elements and not 2"
+    connector, partition = data
+    if not isinstance(connector, str):
+        return "its key does not begin with a connector's name"
+    if partition is not None and not isinstance(partition, dict):
+        return "its source partition is no JSON object"
+    odd = more or _NEEDS_A_LOOK.search(raw) is not None
+    return SourceKey(connector, partition, text, not odd or connect_json(data) == text)
+
+
+def respelled(key: SourceKey, connector: str) -> bytes:
+    """``key`` for another connector, its source partition spelled as it is, character by character."""
+    _, after = _DECODER.raw_decode(key.text, key.text.index("[") + 1)
+    rest = key.text[after:]
+    return (connect_json([connector])[:-1] + rest).encode()
+
+
+def spelled_by_rest(connector: str, partition: dict[str, Any] | None) -> bytes:
+    """The key that a worker writes for ``partition`` when it is altered over REST: members in the order of a HashMap."""
+    return connect_json([connector, java_map(partition)]).encode()
+
+
+def value_by_rest(offset: dict[str, Any] | None) -> bytes | None:
+    """The value that a worker writes for ``offset`` when it is altered over REST; None, a tombstone, for None."""
+    return None if offset is None else connect_json(java_map(offset)).encode()
+
+
+def java_map(members: dict[str, Any] | None) -> dict[str, Any] | None:
+    """``members`` in the order in which Java's ``HashMap`` gives them after ``JsonConverter`` put them in one by one.
+
+    Buckets in order, within a bucket in the order of putting; a resize keeps that order, and nothing treeifies here.
+    """
+    if members is None:
+        return None
+    buckets = 16
+    while len(members) > buckets * 0.75:
+        buckets *= 2
+    return dict(sorted(members.items(), key=lambda member: _spread(member[0]) & (buckets - 1)))
+
+
+def _spread(text: str) -> int:
+    """``HashMap.hash`` of a string: its ``hashCode`` over UTF-16 units, with the upper bits folded in."""
+    h = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        h = (31 * h + (high << 8 | low)) & 0xFFFFFFFF
+    return h ^ (h >> 16)
+
+
+def connect_json(value: Any) -> str:
+    """``value`` as Connect's ``JsonConverter`` writes it, members in the order of ``value``'s own dictionaries."""
+    text = _ENCODER.encode(value) if not _has_float(value) else _with_java_floats(value)
+    return text if text.isascii() and "\\u" not in text else _JACKSONS.sub(_as_jackson, text)
+
+
+def _as_jackson(found: re.Match[str]) -> str:
+    """An escape with Jackson's capital digits, or the escapes of the UTF-16 halves of a character."""
+    text = found[0]
+    if text.startswith("\\u"):
+        return "\\u" + text[2:].upper()
+    if text.startswith("\\"):
+        return text
+    units = text.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{high << 8 | low:04X}" for high, low in zip(units[::2], units[1::2], strict=True))
+
+
+def _has_float(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(_has_float, value.values()))
+    if isinstance(value, list):
+        return any(map(_has_float, value))
+    return isinstance(value, float)
+
+
+def _with_java_floats(value: Any) -> str:
+    if isinstance(value, dict):
+        members = (f"{_ENCODER.encode(k)}:{_with_java_floats(v)}" for k, v in value.items())
+        return "{" + ",".join(members) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(_with_java_floats, value)) + "]"
+    return java_double(value) if isinstance(value, float) else _ENCODER.encode(value)
+
+
+def java_double(value: float) -> str:
+    """``value`` as Java's ``Double.toString`` writes it: 1.0E10 where Python writes 1e+10."""
+    if not math.isfinite(value) or value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(value)
+    sign, digits, exponent = _decimal(value)
+    mantissa = digits[0] + "." + (digits[1:] or "0")
+    return f"{sign}{mantissa}E{exponent}"
+
+
+def _decimal(value: float) -> tuple[str, str, int]:
+    """The sign, the shortest digits and the exponent of the first digit."""
+    mantissa, _, exponent = repr(value).partition("e")
+    sign = "-" if mantissa.startswith("-") else ""
+    whole, _, fraction = mantissa.lstrip("-").partition(".")
+    fraction = "" if fraction == "0" else fraction
+    power = int(exponent or 0)
+    digits = (whole + fraction).lstrip("0")
+    shift = len(whole) - 1 if whole.strip("0") else -(len(fraction) - len(fraction.lstrip("0")) + 1)
+    return sign, digits.rstrip("0") or "0", power + shift

@@ -1,0 +1,23 @@
+"""Keys land where Java's producer puts them."""
+
+import pytest
+from connectctl.ops.model.partitioning import java_partition, murmur2
+
+# Kafka's own UtilsTest.testMurmur2 states these, as signed numbers.
+VECTORS = {
+    b"21": -973932308,
+    b"foobar": -790332482,
+    b"a-little-bit-long-string": -985981536,
+    b"a-little-bit-longer-string": -1486304829,
+    b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8": -58897971,
+    b"abc": 479470107,
+}
+
+
+@pytest.mark.parametrize(("key", "hashed"), VECTORS.items())
+def test_murmur2_gives_what_kafkas_own_test_states(key: bytes, hashed: int) -> None:
+    assert murmur2(key) == hashed % (1 << 32)
+
+
+def test_a_partition_is_within_the_topic_even_for_negative_hashes() -> None:
+    assert [java_partition(key, 25) for key in VECTORS] == [(h & 0x7FFFFFFF) % 25 for h in VECTORS.values()]
