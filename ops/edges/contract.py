@@ -1,0 +1,217 @@
+"""What operations may ask of the network: types only. The real edges and the fakes of the tests both keep to these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from connectctl.ops.model.membership import ConnectGroup
+    from connectctl.ops.model.transactions import Bounds, Listing, PartitionProducer, Place, Transaction
+    from connectctl.ops.model.verdicts import Code
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One Kafka record. ``timestamp`` is in milliseconds since the epoch, None where the broker has none."""
+
+    key: bytes | None
+    value: bytes | None
+    partition: int
+    offset: int
+    timestamp: int | None = None
+
+
+@dataclass(frozen=True)
+class HeldBack:
+    """A partition that could not be read to its end: an open transaction holds its last stable offset at ``stable``."""
+
+    partition: int
+    stable: int
+    end: int
+
+
+@dataclass(frozen=True)
+class TopicImage:
+    """A topic as compaction would leave it: the newest record of each key in each partition.
+
+    Keys are kept per partition, because the same key in two partitions is two records that compaction never unites.
+    ``records`` counts all that were read, ``keyless`` those among them that had no key. ``end_offsets`` are the high
+    watermarks when the reading began. Order within ``latest`` is not defined; use the offsets. ``superseded`` are the
+    older records that compaction has not removed yet, where they were asked for.
+    """
+
+    topic: str
+    records: int
+    latest: tuple[Record, ...]
+    end_offsets: Mapping[int, int]
+    held_back: tuple[HeldBack, ...] = ()
+    keyless: int = 0
+    superseded: tuple[Record, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Where a partition begins and ends. Readers with read_committed get no further than ``stable``, which is at most
+    ``end``, the high watermark.
+    """
+
+    first: int
+    stable: int
+    end: int
+
+
+@dataclass(frozen=True)
+class TopicFacts:
+    """How a topic is laid out. ``replicas`` and ``in_sync`` give counts by partition; ``config`` what was asked for."""
+
+    name: str
+    partitions: int
+    replicas: Mapping[int, int]
+    in_sync: Mapping[int, int]
+    config: Mapping[str, str] = field(default_factory=dict)
+
+
+class KafkaReads(Protocol):
+    """Reading from one Kafka cluster. Every method raises ``Unreachable``, ``NotAuthorized`` or ``TimedOut``."""
+
+    def cluster_id(self) -> str:
+        """The cluster's id."""
+        ...
+
+    def brokers(self) -> int:
+        """How many brokers the cluster has."""
+        ...
+
+    def topic_names(self) -> frozenset[str]:
+        """The names of all topics that this principal may see."""
+        ...
+
+    def topics(self, names: Sequence[str]) -> dict[str, TopicFacts]:
+        """Layout and ``cleanup.policy`` of the topics in ``names`` that exist."""
+        ...
+
+    def compacted(self) -> dict[str, TopicFacts]:
+        """Every topic whose clean-up policy includes compaction, Kafka's own internal ones left out."""
+        ...
+
+    def group(self, group_id: str) -> ConnectGroup:
+        """The group of Connect workers called ``group_id``; state ``Dead`` where the coordinator knows none."""
+        ...
+
+    def image(self, topics: Sequence[str], *, patience: float, superseded: bool = False) -> dict[str, TopicImage]:
+        """Read ``topics`` with read_committed to their ends as they stand now.
+
+        Where an open transaction keeps the end out of reach for more than ``patience`` seconds, what could be read is
+        given with ``held_back`` telling the rest. Topics that do not exist are left out.
+        """
+        ...
+
+    def extents(self, topics: Sequence[str]) -> dict[str, dict[int, Extent]]:
+        """Where every partition of ``topics`` begins and ends. Topics that do not exist are left out."""
+        ...
+
+    def tails(self, topics: Sequence[str], count: int) -> dict[str, list[Record]]:
+        """The last ``count`` offsets of each partition of ``topics``, committed or not: a sample to tell topics apart."""
+        ...
+
+
+class KafkaWrites(KafkaReads, Protocol):
+    """Changing one Kafka cluster, besides reading it. Raises what ``KafkaReads`` raises, and ``ConnectctlError``."""
+
+    def transact(self, id_: str, records: Iterable[tuple[str, int, bytes, bytes | None]]) -> int:
+        """Write ``(topic, partition, key, value)`` in one transaction of the transactional id ``id_``.
+
+        Gives how many. After an error nobody knows whether the transaction was committed: read again.
+        """
+        ...
+
+    def create_topic(self, name: str, partitions: int, replicas: int, config: Mapping[str, str]) -> None:
+        """Create a topic; one that exists already is fine."""
+        ...
+
+
+class ConnectCalls(Protocol):
+    """The REST servers of a Connect cluster's workers. Raises ``Unreachable`` and ``ConnectctlError``."""
+
+    urls: tuple[str, ...]
+
+    def get(self, path: str, *, url: str | None = None, timeout: float | None = None) -> Any:
+        """The JSON at ``path``, from the worker at ``url`` or from the first that answers; ``timeout`` in seconds."""
+        ...
+
+    def send(
+        self, method: str, path: str, body: Any = None, *, url: str | None = None, timeout: float | None = None
+    ) -> Any:
+        """Send a changing request; retried while workers answer that a rebalance is under way."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A coordinator's answer to InitProducerId; ``lookup`` where already FindCoordinator failed."""
+
+    code: Code
+    producer_id: int = -1
+    epoch: int = -1
+    lookup: bool = False
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Transactional ids by id, and the brokers whose part of the list is missing, with the reason."""
+
+    listings: tuple[Listing, ...]
+    problems: Mapping[int, Code] = field(default_factory=dict)
+
+
+class TransactionCalls(Protocol):
+    """Coordinators and partition leaders of one Kafka cluster. Raises ``Unreachable``, ``NotAuthorized``, ``BadInput``.
+
+    What concerns one id, one partition or one broker is no exception but a code in the result.
+    """
+
+    def cluster_id(self) -> str:
+        """The cluster's id."""
+        ...
+
+    def describe(self, ids: Sequence[str]) -> dict[str, Transaction | Code]:
+        """Every id of ``ids`` as its coordinator has it, asked once."""
+        ...
+
+    def fence(self, timeouts: Mapping[str, int], patience: float, told: Callable[[str, Answer], None]) -> None:
+        """Send one InitProducerId for each id, with its transaction timeout in milliseconds; all in flight at once.
+
+        ``told`` hears of each answer when it comes, on another thread; of each id exactly once. ``patience`` is in
+        seconds, for each answer.
+        """
+        ...
+
+    def listed(
+        self, *, states: Sequence[str] = (), producer_ids: Sequence[int] = (), prefixes: Sequence[str] = ()
+    ) -> Listed:
+        """All ids in one of ``states`` with one of ``producer_ids`` that begin with one of ``prefixes``; empty: any."""
+        ...
+
+    def connect_groups(self) -> frozenset[str]:
+        """The groups of Connect workers on this cluster that this principal may see."""
+        ...
+
+    def places(self, topics: Sequence[str] | None = None) -> list[Place]:
+        """The partitions of ``topics``, or of all topics, Kafka's internal ones included."""
+        ...
+
+    def producers(self, places: Sequence[Place]) -> dict[Place, tuple[PartitionProducer, ...] | Code]:
+        """The producers that the leader of each place remembers."""
+        ...
+
+    def bounds(self, places: Sequence[Place]) -> dict[Place, Bounds | Code]:
+        """Last stable offset and high watermark of each place."""
+        ...
+
+    def abort(self, place: Place, producer: PartitionProducer) -> Code:
+        """Write an abort marker for the producer's open transaction in that partition."""
+        ...

@@ -1,0 +1,232 @@
+"""Kafka through librdkafka: metadata, groups, and the handles that read and write records.
+
+The only module that turns librdkafka's errors into ours; see ``failure``.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from connectctl.ops.edges.contract import Extent, Record, TopicFacts, TopicImage
+from connectctl.ops.errors import BadInput, ConnectctlError, NotAuthorized, TimedOut, Unreachable
+from connectctl.ops.model.membership import ConnectGroup, Member, decode_assignment, decode_current, decode_metadata
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError
+    from confluent_kafka.admin import AdminClient
+
+T = TypeVar("T")
+_UNREACHABLE = {"_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_SSL", "_NODE_UPDATE", "BROKER_NOT_AVAILABLE"}
+_TIMED_OUT = {"_TIMED_OUT", "_TIMED_OUT_QUEUE", "_MSG_TIMED_OUT", "REQUEST_TIMED_OUT"}
+_NOT_AUTHORIZED = {
+    "_AUTHENTICATION",
+    "SASL_AUTHENTICATION_FAILED",
+    "TOPIC_AUTHORIZATION_FAILED",
+    "GROUP_AUTHORIZATION_FAILED",
+    "CLUSTER_AUTHORIZATION_FAILED",
+    "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
+}
+
+
+def failure(error: KafkaError, doing: str, bootstrap: str, last_words: str | None = None) -> ConnectctlError:
+    """The error of ours that ``error`` means. ``last_words`` is what the connection itself last complained of."""
+    why = last_words or error.str()
+    if error.name() in _NOT_AUTHORIZED or (last_words and "authentication" in last_words.lower()):
+        return NotAuthorized(
+            f"Kafka at {bootstrap} does not let us {doing}", why=why, next_step="Check the client's rights."
+        )
+    if error.name() in _UNREACHABLE or (error.name() in _TIMED_OUT and last_words):
+        return unreachable(bootstrap, why)
+    if error.name() in _TIMED_OUT:
+        return TimedOut(f"Kafka at {bootstrap} did not {doing} in time", why=why, next_step="Try a longer --timeout.")
+    return ConnectctlError(f"Kafka at {bootstrap} could not {doing}", why=why, code=error.name())
+
+
+def unreachable(bootstrap: str, why: str | None) -> Unreachable:
+    """Nobody answers at ``bootstrap``."""
+    hint = "Check bootstrap_servers and the client's security settings: connectctl context show."
+    return Unreachable(f"Kafka at {bootstrap} does not answer", why=why, next_step=hint)
+
+
+class Kafka:
+    """One Kafka cluster, for reading. ``properties`` are librdkafka's; ``timeout`` is in seconds, for each request."""
+
+    def __init__(self, properties: Mapping[str, Any], *, timeout: float):
+        self.bootstrap = str(properties.get("bootstrap.servers", ""))
+        self.timeout = timeout
+        self._properties = dict(properties)
+        self._last_words: str | None = None
+
+    def properties(self, **more: Any) -> dict[str, Any]:
+        """The properties of a new handle: the person's, ours, and quiet logging. Dots are written as ``__``."""
+        quiet = logging.getLogger("connectctl.librdkafka")
+        quiet.addHandler(logging.NullHandler())
+        quiet.propagate = False
+        ours = {name.replace("__", "."): value for name, value in more.items()}
+        return {"client.id": "connectctl"} | self._properties | ours | {"logger": quiet, "error_cb": self._remember}
+
+    @property
+    def client(self) -> dict[str, Any]:
+        """The person's properties as they were given, secrets included: for a handle in another process."""
+        return dict(self._properties)
+
+    def _remember(self, error: KafkaError) -> None:
+        # Kept because the error of the request only says that it timed out; the connection knows why.
+        if error.name() != "_ALL_BROKERS_DOWN" or self._last_words is None:
+            self._last_words = error.str()
+
+    def failure(self, error: KafkaError, doing: str) -> ConnectctlError:
+        """``failure`` with what this connection knows."""
+        return failure(error, doing, self.bootstrap, self._last_words)
+
+    @cached_property
+    def admin(self) -> AdminClient:
+        """The handle for metadata and admin requests."""
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import AdminClient
+
+        try:
+            return AdminClient(self.properties())
+        except KafkaException as e:
+            raise BadInput(
+                "librdkafka does not take the client properties",
+                why=e.args[0].str(),
+                next_step="Correct client: in the context (connectctl context show tells where each value is from).",
+            ) from e
+
+    def ask(self, doing: str, call: Callable[[], T]) -> T:
+        """Run ``call`` and translate what it raises."""
+        from confluent_kafka import KafkaException
+
+        try:
+            return call()
+        except KafkaException as e:
+            raise self.failure(e.args[0], doing) from e
+
+    @cached_property
+    def _metadata(self) -> Any:
+        from confluent_kafka import KafkaException
+
+        try:
+            return self.admin.list_topics(timeout=self.timeout)
+        except KafkaException as e:
+            self.admin.poll(0.2)  # lets the connection say why, through error_cb
+            error = self.failure(e.args[0], "list its topics")
+            # The first request of all: whoever does not answer it in time is not there.
+            raise unreachable(self.bootstrap, self._last_words) if isinstance(error, TimedOut) else error from e
+
+    def cluster_id(self) -> str:
+        return str(self._metadata.cluster_id)
+
+    def brokers(self) -> int:
+        return len(self._metadata.brokers)
+
+    def topic_names(self) -> frozenset[str]:
+        return frozenset(self._metadata.topics)
+
+    def topics(self, names: Sequence[str]) -> dict[str, TopicFacts]:
+        known = [name for name in names if name in self._metadata.topics]
+        return {name: self._facts(name, config) for name, config in self._configs(known).items()}
+
+    def compacted(self) -> dict[str, TopicFacts]:
+        candidates = [name for name in self._metadata.topics if not name.startswith("__")]
+        return {
+            name: self._facts(name, config)
+            for name, config in self._configs(candidates).items()
+            if "compact" in config.get("cleanup.policy", "")
+        }
+
+    def _facts(self, name: str, config: Mapping[str, str]) -> TopicFacts:
+        partitions = self._metadata.topics[name].partitions
+        return TopicFacts(
+            name=name,
+            partitions=len(partitions),
+            replicas={p: len(facts.replicas) for p, facts in partitions.items()},
+            in_sync={p: len(facts.isrs) for p, facts in partitions.items()},
+            config=config,
+        )
+
+    def _configs(self, names: Sequence[str]) -> dict[str, dict[str, str]]:
+        """The configuration of each topic in ``names``; empty for a topic whose configuration we may not see."""
+        from confluent_kafka.admin import ConfigResource, ResourceType
+
+        if not names:
+            return {}
+        futures = self.admin.describe_configs(
+            [ConfigResource(ResourceType.TOPIC, name) for name in names], request_timeout=self.timeout
+        )
+        found: dict[str, dict[str, str]] = {}
+        for resource, future in futures.items():
+            try:
+                entries = self.ask("describe topics", future.result)
+            except NotAuthorized:
+                entries = {}
+            found[resource.name] = {name: str(entry.value) for name, entry in entries.items()}
+        return found
+
+    def group(self, group_id: str) -> ConnectGroup:
+        self.cluster_id()  # first contact, whose failure is told apart from a slow group coordinator
+        groups = self.ask("describe groups", lambda: self._list_groups(group_id))
+        for group in groups:
+            if group.id == group_id:
+                if group.error is not None:
+                    raise self.failure(group.error, f"describe the group {group_id}")
+                if group.protocol_type not in ("connect", ""):
+                    raise BadInput(
+                        f"{group_id} is no group of Connect workers",
+                        why=f"its members speak the protocol {group.protocol_type!r}",
+                        next_step="Give the workers' group.id.",
+                    )
+                return ConnectGroup(group_id, str(group.state), group.protocol, tuple(map(_member, group.members)))
+        return ConnectGroup(group_id, "Dead", "", ())
+
+    def _list_groups(self, group_id: str) -> Any:
+        with warnings.catch_warnings():
+            # Deprecated, and without a successor: describe_consumer_groups refuses groups of other protocol types.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return self.admin.list_groups(group=group_id, timeout=self.timeout)
+
+    def image(self, topics: Sequence[str], *, patience: float, superseded: bool = False) -> dict[str, TopicImage]:
+        from connectctl.ops.edges.reading import read_images
+
+        known = [topic for topic in topics if topic in self._metadata.topics]
+        return read_images(self, known, patience=patience, superseded=superseded)
+
+    def extents(self, topics: Sequence[str]) -> dict[str, dict[int, Extent]]:
+        from connectctl.ops.edges.reading import read_extents
+
+        return read_extents(self, [topic for topic in topics if topic in self._metadata.topics])
+
+    def tails(self, topics: Sequence[str], count: int) -> dict[str, list[Record]]:
+        from connectctl.ops.edges.reading import read_tails
+
+        return read_tails(self, topics, count)
+
+    def transact(self, id_: str, records: Iterable[tuple[str, int, bytes, bytes | None]]) -> int:
+        from connectctl.ops.edges.writing import write_transaction
+
+        return write_transaction(self, id_, records)
+
+    def create_topic(self, name: str, partitions: int, replicas: int, config: Mapping[str, str]) -> None:
+        from connectctl.ops.edges.writing import create_topic
+
+        create_topic(self, name, partitions, replicas, config)
+        self.__dict__.pop("_metadata", None)  # it does not know the new topic
+
+    def partitions(self, topic: str) -> list[int]:
+        """The partitions of ``topic``, from the metadata read first."""
+        return sorted(self._metadata.topics[topic].partitions)
+
+
+def _member(raw: Any) -> Member:
+    try:
+        url, config_offset = decode_metadata(raw.metadata)
+        newest = decode_assignment(raw.assignment)
+        assignment = newest and newest.carried_on(decode_current(raw.metadata))
+    except (ValueError, UnicodeDecodeError):
+        url, config_offset, assignment = "", -1, None
+    return Member(raw.id, raw.client_id, raw.client_host, url.rstrip("/"), config_offset, assignment)

@@ -1,0 +1,170 @@
+"""Leaders of partitions through kafka-python: their producers, their ends, and abort markers (KIP-664)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from connectctl.ops.edges.wire import batches, code_of, known_code
+from connectctl.ops.model.transactions import Bounds, PartitionProducer, Place
+from connectctl.ops.model.verdicts import Code
+
+if TYPE_CHECKING:
+    from connectctl.ops.edges.wire import Wire
+
+_READ_UNCOMMITTED, _READ_COMMITTED, _LATEST = 0, 1, -1
+
+Item = TypeVar("Item")
+
+
+class Leaders:
+    """Every partition's leader, looked up for each question, because leaders move."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    def places(self, topics: Sequence[str] | None = None) -> list[Place]:
+        return sorted(self._leaders(topics))
+
+    def producers(self, places: Sequence[Place]) -> dict[Place, tuple[PartitionProducer, ...] | Code]:
+        from kafka.protocol.admin.transactions import DescribeProducersRequest
+
+        def request(some: Sequence[Place]) -> Any:
+            topics = [
+                DescribeProducersRequest.TopicRequest(name=topic, partition_indexes=numbers)
+                for topic, numbers in _by_topic(some).items()
+            ]
+            return DescribeProducersRequest(topics=topics)
+
+        def read(answer: Any) -> Iterator[tuple[Place, tuple[PartitionProducer, ...] | Code]]:
+            for topic in answer.topics:
+                for part in topic.partitions:
+                    known = tuple(map(_producer, part.active_producers))
+                    yield (
+                        Place(topic.name, part.partition_index),
+                        known_code(part.error_code) if part.error_code else known,
+                    )
+
+        return self._of_leaders("describe producers", places, request, read)
+
+    def bounds(self, places: Sequence[Place]) -> dict[Place, Bounds | Code]:
+        stable, end = self._latest(places, _READ_COMMITTED), self._latest(places, _READ_UNCOMMITTED)
+        found: dict[Place, Bounds | Code] = {}
+        for place in places:
+            low, high = stable[place], end[place]
+            # Only the codes are of type Code; an offset is a plain number.
+            problem = next((x for x in (low, high) if isinstance(x, Code)), None)
+            found[place] = Bounds(int(low), int(high)) if problem is None else problem
+        return found
+
+    def _latest(self, places: Sequence[Place], isolation: int) -> dict[Place, int | Code]:
+        from kafka.protocol.consumer.offsets import ListOffsetsRequest
+
+        def request(some: Sequence[Place]) -> Any:
+            topic = ListOffsetsRequest.ListOffsetsTopic
+            topics = [
+                topic(
+                    name=name,
+                    partitions=[
+                        topic.ListOffsetsPartition(partition_index=number, timestamp=_LATEST) for number in numbers
+                    ],
+                )
+                for name, numbers in _by_topic(some).items()
+            ]
+            return ListOffsetsRequest(replica_id=-1, isolation_level=isolation, topics=topics, max_version=6)
+
+        def read(answer: Any) -> Iterator[tuple[Place, int | Code]]:
+            for topic in answer.topics:
+                for part in topic.partitions:
+                    code = part.error_code
+                    yield Place(topic.name, part.partition_index), known_code(code) if code else part.offset
+
+        return self._of_leaders("tell the ends of partitions", places, request, read)
+
+    def abort(self, place: Place, producer: PartitionProducer) -> Code:
+        from kafka.protocol.producer.transaction import WriteTxnMarkersRequest
+
+        marker = WriteTxnMarkersRequest.WritableTxnMarker
+        request = WriteTxnMarkersRequest(
+            markers=[
+                marker(
+                    producer_id=producer.producer_id,
+                    producer_epoch=producer.epoch,
+                    transaction_result=False,
+                    coordinator_epoch=max(0, producer.coordinator_epoch),
+                    topics=[marker.WritableTxnMarkerTopic(name=place.topic, partition_indexes=[place.partition])],
+                )
+            ],
+            max_version=1,
+        )
+
+        def read(answer: Any) -> Iterator[tuple[Place, Code]]:
+            for one in answer.markers:
+                for topic in one.topics:
+                    for part in topic.partitions:
+                        yield Place(topic.name, part.partition_index), known_code(part.error_code)
+
+        return self._of_leaders("write a transaction marker", [place], lambda some: request, read)[place]
+
+    def _leaders(self, topics: Sequence[str] | None) -> dict[Place, int | Code]:
+        from kafka.protocol.metadata.metadata import MetadataRequest
+
+        async def ask() -> Any:
+            wanted = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
+            return await self._wire.ask(MetadataRequest(topics=wanted, allow_auto_topic_creation=False, max_version=9))
+
+        answer = self._wire.run("look up topics", ask)
+        return {
+            Place(topic.name, part.partition_index): known_code(part.error_code) if part.error_code else part.leader_id
+            for topic in answer.topics
+            for part in topic.partitions
+        }
+
+    def _of_leaders(
+        self,
+        doing: str,
+        places: Sequence[Place],
+        request: Callable[[Sequence[Place]], Any],
+        read: Callable[[Any], Iterator[tuple[Place, Item | Code]]],
+    ) -> dict[Place, Item | Code]:
+        """Ask the leader of each place, all leaders at once."""
+        if not places:
+            return {}
+        leaders = self._leaders(sorted({place.topic for place in places}))
+        found: dict[Place, Item | Code] = {}
+        parts: dict[int, list[Place]] = defaultdict(list)
+        for place in places:
+            leader = leaders.get(place, Code.UNKNOWN_TOPIC_OR_PARTITION)
+            if isinstance(leader, Code):
+                found[place] = leader
+            else:
+                parts[leader].append(place)
+        asked = [(leader, some) for leader, known in parts.items() for some in batches(known)]
+
+        async def one(leader: int, some: Sequence[Place]) -> None:
+            found.update(read(await self._wire.ask(request(some), leader)))
+
+        results = self._wire.run(doing, lambda: self._wire.each(one(leader, some) for leader, some in asked))
+        for (_, some), result in zip(asked, results, strict=True):
+            if isinstance(result, Exception):
+                found.update(dict.fromkeys(some, code_of(result)))
+        return found
+
+
+def _producer(state: Any) -> PartitionProducer:
+    start = state.current_txn_start_offset
+    return PartitionProducer(
+        state.producer_id,
+        state.producer_epoch,
+        state.coordinator_epoch,
+        state.last_timestamp,
+        start if start >= 0 else None,
+    )
+
+
+def _by_topic(places: Iterable[Place]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = defaultdict(list)
+    for topic, partition in places:
+        found[topic].append(partition)
+    return found

@@ -1,0 +1,228 @@
+"""Reads whole topics to the end as it stood at the start, and gives what compaction would leave.
+
+Only the newest record of a key in a partition is kept, and it is kept as librdkafka's own message until the end, so that
+a million records cost a million dictionary writes and no more.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.edges.contract import Extent, HeldBack, Record, TopicImage
+from connectctl.ops.errors import Unreachable
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer
+    from connectctl.ops.edges.kafka import Kafka
+
+BATCH = 10_000
+WAIT = 0.01
+"""Seconds that librdkafka may take to fill a batch; the last one of a topic is never full."""
+_IGNORED = {"GROUP_AUTHORIZATION_FAILED", "_ALL_BROKERS_DOWN", "_TRANSPORT"}
+"""Errors of the handle that do not end a reading: no group is joined, and lost brokers come back or time out."""
+
+_LEADERLESS = {"NOT_LEADER_FOR_PARTITION", "LEADER_NOT_AVAILABLE", "UNKNOWN_TOPIC_OR_PART"} | {
+    "FENCED_LEADER_EPOCH",
+    "UNKNOWN_LEADER_EPOCH",
+}
+LEADER_PAUSE = 0.1
+"""Seconds before a partition without a leader is asked about again."""
+
+Latest = dict[int, dict[bytes | None, Any]]
+
+
+def read_images(
+    kafka: Kafka, topics: Sequence[str], *, patience: float, superseded: bool = False
+) -> dict[str, TopicImage]:
+    """The image of each topic. ``patience`` is how long to wait, in seconds, for open transactions to end."""
+    if not topics:
+        return {}
+    ends = end_offsets(kafka, topics)
+    consumer = consumer_of(kafka, "read_committed")
+    reading = Reading(kafka, ends, keep_all=superseded)
+    try:
+        reading.run(consumer, patience)
+    finally:
+        consumer.close()
+    return {topic: reading.image(topic) for topic in topics}
+
+
+def read_tails(kafka: Kafka, topics: Sequence[str], count: int) -> dict[str, list[Record]]:
+    """The last ``count`` offsets of every partition, transactions ignored."""
+    if not topics:
+        return {}
+    ends = end_offsets(kafka, topics)
+    consumer = consumer_of(kafka, "read_uncommitted")
+    reading = Reading(kafka, ends, keep_all=True)
+    try:
+        reading.run(consumer, 0.0, start=lambda end: max(0, end - count))
+    finally:
+        consumer.close()
+    return reading.all
+
+
+def end_offsets(kafka: Kafka, topics: Sequence[str]) -> dict[str, dict[int, int]]:
+    """The high watermark of every partition, by topic."""
+    from confluent_kafka import IsolationLevel
+    from confluent_kafka.admin import OffsetSpec
+
+    return _offsets(kafka, topics, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED)
+
+
+def read_extents(kafka: Kafka, topics: Sequence[str]) -> dict[str, dict[int, Extent]]:
+    """Where every partition begins, how far committed records reach, and where it ends."""
+    from confluent_kafka import IsolationLevel
+    from confluent_kafka.admin import OffsetSpec
+
+    # The end comes last: what is committed meanwhile must not look as if it were beyond the end.
+    first = _offsets(kafka, topics, OffsetSpec.earliest(), IsolationLevel.READ_UNCOMMITTED)
+    stable = _offsets(kafka, topics, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)
+    ends = end_offsets(kafka, topics)
+    return {t: {p: Extent(first[t][p], stable[t][p], end) for p, end in by.items()} for t, by in ends.items()}
+
+
+def _offsets(kafka: Kafka, topics: Sequence[str], spec: Any, isolation: Any) -> dict[str, dict[int, int]]:
+    """An offset of every partition, by topic. Partitions whose leader moves are asked again."""
+    from confluent_kafka import KafkaException, TopicPartition
+
+    found: dict[str, dict[int, int]] = {topic: {} for topic in topics}
+    wanted = {TopicPartition(t, p): spec for t in topics for p in kafka.partitions(t)}
+    deadline = time.monotonic() + kafka.timeout
+    while wanted:
+        futures = kafka.admin.list_offsets(wanted, isolation_level=isolation, request_timeout=kafka.timeout)
+        for place, future in futures.items():
+            try:
+                found[place.topic][place.partition] = future.result().offset
+                wanted.pop(place)
+            except KafkaException as e:
+                if not _moving(e.args[0]) or time.monotonic() > deadline:
+                    raise kafka.failure(e.args[0], f"tell the end of {place.topic}") from e
+        if wanted:
+            time.sleep(LEADER_PAUSE)
+    return found
+
+
+def _moving(error: Any) -> bool:
+    """Whether a partition's leader is only being found: the topic is new, or a broker has just gone."""
+    return error.retriable() or error.name() in _LEADERLESS
+
+
+def consumer_of(kafka: Kafka, isolation: str) -> Consumer:
+    """A consumer to which partitions are assigned by hand. ``isolation`` is ``read_committed`` or ``read_uncommitted``."""
+    from confluent_kafka import Consumer
+
+    # The group id is a formality: partitions are assigned by hand, nothing joins and nothing is committed.
+    return Consumer(
+        kafka.properties(
+            group__id="connectctl",
+            isolation__level=isolation,
+            enable__auto__commit=False,
+            enable__partition__eof=True,
+            auto__offset__reset="earliest",
+            fetch__wait__max__ms=20,
+            queued__min__messages=500_000,
+        )
+    )
+
+
+class Reading:
+    """One pass over some topics: where it has to get, how far it got, what it found."""
+
+    def __init__(self, kafka: Kafka, ends: dict[str, dict[int, int]], *, keep_all: bool = False):
+        self._kafka = kafka
+        self._ends = ends
+        self._pending = {(t, p) for t, by in ends.items() for p, end in by.items() if end > 0}
+        self._stuck: dict[tuple[str, int], int] = {}
+        self._latest: dict[str, Latest] = {t: {p: {} for p in by} for t, by in ends.items()}
+        self._counts = dict.fromkeys(ends, 0)
+        self._keyless = dict.fromkeys(ends, 0)
+        self._keep_all = keep_all
+        self.all: dict[str, list[Record]] = {t: [] for t in ends}
+
+    def run(self, consumer: Consumer, patience: float, start: Any = None) -> None:
+        """Consume until every partition is at its end, or only open transactions are in the way for ``patience``."""
+        from confluent_kafka import TopicPartition
+
+        # From 0, and not from OFFSET_BEGINNING, for which librdkafka first asks where that is, half a second later.
+        # A partition that begins later is found by auto.offset.reset.
+        begin = start or (lambda end: 0)
+        consumer.assign([TopicPartition(t, p, begin(self._ends[t][p])) for t, p in sorted(self._pending)])
+        started = heard = time.monotonic()
+        while self._pending:
+            batch = consumer.consume(BATCH, WAIT)
+            now = time.monotonic()
+            if batch:
+                heard = now
+                self._take(batch)
+            if self._pending <= self._stuck.keys() and now - started > patience:
+                return
+            if now - heard > self._kafka.timeout and not self._pending <= self._stuck.keys():
+                raise Unreachable(
+                    f"Kafka at {self._kafka.bootstrap} stopped answering while topics were read",
+                    why=f"nothing came for {self._kafka.timeout:g} s",
+                    next_step="Try again, with a longer --timeout if the cluster is slow.",
+                )
+
+    def _take(self, batch: Iterable[Any]) -> None:
+        # Locals, because this loop runs once per record of the topic.
+        ends, latest, stuck, counts, keep_all = self._ends, self._latest, self._stuck, self._counts, self._keep_all
+        for message in batch:
+            if message.error() is not None:
+                self._mark(message)
+                continue
+            topic, partition, offset, key = message.topic(), message.partition(), message.offset(), message.key()
+            end = ends[topic][partition]
+            if stuck:
+                stuck.pop((topic, partition), None)
+            if offset < end:
+                latest[topic][partition][key] = message
+                counts[topic] += 1
+                if key is None:
+                    self._keyless[topic] += 1
+                if keep_all:
+                    self.all[topic].append(record_of(message))
+            if offset >= end - 1:
+                self._pending.discard((topic, partition))
+
+    def _mark(self, message: Any) -> None:
+        """An event in place of a record: the end of a partition, or an error."""
+        from confluent_kafka import KafkaError
+
+        error = message.error()
+        if error.code() == KafkaError._PARTITION_EOF:
+            place = (message.topic(), message.partition())
+            if message.offset() >= self._ends[place[0]][place[1]]:
+                self._pending.discard(place)
+            elif place in self._pending:
+                # The end of what is committed, and not the end of the partition: a transaction is open.
+                self._stuck[place] = message.offset()
+        elif error.name() not in _IGNORED:
+            raise self._kafka.failure(error, f"read {message.topic() or 'topics'}")
+
+    def image(self, topic: str) -> TopicImage:
+        held = [HeldBack(p, self._stuck[t, p], self._ends[t][p]) for t, p in sorted(self._pending) if t == topic]
+        records = tuple(record_of(m) for by_key in self._latest[topic].values() for m in by_key.values())
+        newest = {(r.partition, r.offset) for r in records} if self._keep_all else set()
+        return TopicImage(
+            topic,
+            self._counts[topic],
+            records,
+            self._ends[topic],
+            tuple(held),
+            keyless=self._keyless[topic],
+            superseded=tuple(r for r in self.all[topic] if (r.partition, r.offset) not in newest),
+        )
+
+
+def record_of(message: Any) -> Record:
+    """The record in librdkafka's ``message``."""
+    kind, timestamp = message.timestamp()
+    return Record(
+        message.key(),
+        message.value(),
+        message.partition(),
+        message.offset(),
+        timestamp if kind and timestamp >= 0 else None,
+    )

@@ -1,0 +1,90 @@
+"""Transaction coordinators that are a dictionary, and answer as they are told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from connectctl.ops.edges.contract import Answer, Listed
+from connectctl.ops.model.transactions import Bounds, Listing, PartitionProducer, Place, Transaction
+from connectctl.ops.model.verdicts import Code
+
+MAX_EPOCH = 32_766
+
+
+@dataclass
+class FakeCoordinators:
+    """Keeps ``TransactionCalls``. InitProducerId works as the coordinator's does, after the codes in ``script`` for an id.
+
+    ``NO_ANSWER`` in a script loses the answer of a request that was performed; the other codes stand for one that was not.
+    """
+
+    known: dict[str, Transaction] = field(default_factory=dict)
+    script: dict[str, list[Code]] = field(default_factory=dict)
+    denied: dict[str, Code] = field(default_factory=dict)
+    partitions: dict[Place, tuple[PartitionProducer, ...] | Code] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    groups: frozenset[str] = frozenset()
+    problems: dict[int, Code] = field(default_factory=dict)
+
+    def cluster_id(self) -> str:
+        return "fake-cluster"
+
+    def describe(self, ids: Sequence[str]) -> dict[str, Transaction | Code]:
+        return {id: self.denied.get(id) or self.known.get(id) or Code.TRANSACTIONAL_ID_NOT_FOUND for id in ids}
+
+    def fence(self, timeouts: Mapping[str, int], patience: float, told: Callable[[str, Answer], None]) -> None:
+        for id, timeout in timeouts.items():
+            self.asked.append(id)
+            told(id, self._init(id, timeout))
+
+    def _init(self, id: str, timeout: int) -> Answer:
+        scripted = self.script.get(id)
+        code = scripted.pop(0) if scripted else Code.NONE
+        if code not in (Code.NONE, Code.NO_ANSWER):
+            return Answer(code)
+        now = self.known.get(id, Transaction(id, "Empty", len(self.known), -1))
+        if now.state == "Ongoing":
+            self.known[id] = replace(now, state="CompleteAbort", epoch=now.epoch + 1, partitions=())
+            return Answer(code or Code.CONCURRENT_TRANSACTIONS)
+        if now.is_open:
+            return Answer(code or Code.CONCURRENT_TRANSACTIONS)
+        if now.epoch >= MAX_EPOCH:
+            now = replace(now, producer_id=now.producer_id + 1000, epoch=-1)
+        self.known[id] = replace(now, state="Empty", epoch=now.epoch + 1, timeout_ms=timeout, started_ms=None)
+        return Answer(code, self.known[id].producer_id, self.known[id].epoch) if code is Code.NONE else Answer(code)
+
+    def listed(
+        self, *, states: Sequence[str] = (), producer_ids: Sequence[int] = (), prefixes: Sequence[str] = ()
+    ) -> Listed:
+        found = [
+            Listing(t.id, t.state, t.producer_id, 1)
+            for t in self.known.values()
+            if (not states or t.state in states)
+            and (not producer_ids or t.producer_id in producer_ids)
+            and (not prefixes or t.id.startswith(tuple(prefixes)))
+        ]
+        return Listed(tuple(found), self.problems)
+
+    def connect_groups(self) -> frozenset[str]:
+        return self.groups
+
+    def places(self, topics: Sequence[str] | None = None) -> list[Place]:
+        return sorted(place for place in self.partitions if topics is None or place.topic in topics)
+
+    def producers(self, places: Sequence[Place]) -> dict[Place, tuple[PartitionProducer, ...] | Code]:
+        return {place: self.partitions.get(place, Code.UNKNOWN_TOPIC_OR_PARTITION) for place in places}
+
+    def bounds(self, places: Sequence[Place]) -> dict[Place, Bounds | Code]:
+        return {place: self._bounds(self.partitions[place]) for place in places}
+
+    def _bounds(self, known: tuple[PartitionProducer, ...] | Code) -> Bounds | Code:
+        if isinstance(known, Code):
+            return known
+        return Bounds(min((p.start_offset for p in known if p.start_offset is not None), default=100), 100)
+
+    def abort(self, place: Place, producer: PartitionProducer) -> Code:
+        known = self.partitions[place]
+        assert not isinstance(known, Code)
+        self.partitions[place] = tuple(replace(p, start_offset=None) if p == producer else p for p in known)
+        return Code.NONE

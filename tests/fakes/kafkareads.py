@@ -1,0 +1,103 @@
+"""A Kafka cluster that is a few dictionaries: topics of records, and groups."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from connectctl.ops.edges.contract import Extent, Record, TopicFacts, TopicImage
+from connectctl.ops.errors import NotAuthorized
+from connectctl.ops.model.membership import Assignment, ConnectGroup, Member
+
+
+@dataclass
+class FakeKafka:
+    """Keeps ``KafkaReads``. ``forbidden`` topics can be listed and not read; ``read`` tells which were read."""
+
+    records: dict[str, list[Record]] = field(default_factory=dict)
+    groups: dict[str, ConnectGroup] = field(default_factory=dict)
+    partitions: dict[str, int] = field(default_factory=dict)
+    config: dict[str, dict[str, str]] = field(default_factory=dict)
+    forbidden: set[str] = field(default_factory=set)
+    read: set[str] = field(default_factory=set)
+    broker_count: int = 1
+
+    def cluster_id(self) -> str:
+        return "fake-cluster"
+
+    def brokers(self) -> int:
+        return self.broker_count
+
+    def topic_names(self) -> frozenset[str]:
+        return frozenset(self.records)
+
+    def topics(self, names: Sequence[str]) -> dict[str, TopicFacts]:
+        return {name: self._facts(name) for name in names if name in self.records}
+
+    def _facts(self, name: str) -> TopicFacts:
+        count = self.partitions.get(name, 1)
+        ones = dict.fromkeys(range(count), 1)
+        return TopicFacts(name, count, ones, ones, self.config.get(name, {"cleanup.policy": "compact"}))
+
+    def compacted(self) -> dict[str, TopicFacts]:
+        facts = {name: self._facts(name) for name in self.records}
+        return {name: f for name, f in facts.items() if "compact" in f.config["cleanup.policy"]}
+
+    def group(self, group_id: str) -> ConnectGroup:
+        return self.groups.get(group_id, ConnectGroup(group_id, "Dead", "", ()))
+
+    def image(self, topics: Sequence[str], *, patience: float, superseded: bool = False) -> dict[str, TopicImage]:
+        images = {}
+        for topic in self._readable(topics):
+            records = self.records[topic]
+            newest = {(r.partition, r.key): r for r in records}
+            ends = dict.fromkeys(range(self.partitions.get(topic, 1)), 0)
+            for r in records:
+                ends[r.partition] = max(ends[r.partition], r.offset + 1)
+            images[topic] = TopicImage(topic, len(records), tuple(newest.values()), ends)
+        return images
+
+    def extents(self, topics: Sequence[str]) -> dict[str, dict[int, Extent]]:
+        ends = {t: image.end_offsets for t, image in self.image(topics, patience=0).items()}
+        return {t: {p: Extent(0, end, end) for p, end in by.items()} for t, by in ends.items()}
+
+    def tails(self, topics: Sequence[str], count: int) -> dict[str, list[Record]]:
+        return {topic: self.records[topic][-count:] for topic in self._readable(topics)}
+
+    def _readable(self, topics: Sequence[str]) -> list[str]:
+        there = [topic for topic in topics if topic in self.records]
+        if denied := self.forbidden & set(there):
+            raise NotAuthorized(f"Not allowed to read {sorted(denied)}")
+        self.read |= set(there)
+        return there
+
+
+def records(*pairs: tuple[str, Mapping[str, Any] | None]) -> list[Record]:
+    """Records of one partition with these keys and JSON values, None for a tombstone."""
+    return [
+        Record(key.encode(), None if value is None else json.dumps(value).encode(), 0, offset)
+        for offset, (key, value) in enumerate(pairs)
+    ]
+
+
+def connect_group(
+    group_id: str = "connect", state: str = "Stable", offset: int = 0, **workers: Sequence[tuple[str, int]]
+) -> ConnectGroup:
+    """A group with a worker per keyword at ``http://<keyword>:8083``, the first the leader; values as in an assignment."""
+    first = next(iter(workers), "")
+    members = tuple(_member(name, first, offset, given) for name, given in workers.items())
+    return ConnectGroup(group_id, state, "sessioned", members)
+
+
+def _member(name: str, leader: str, offset: int, given: Sequence[tuple[str, int]]) -> Member:
+    assignment = Assignment(
+        leader_id=f"id-{leader}",
+        leader_url=f"http://{leader}:8083",
+        config_offset=offset,
+        config_mismatch=False,
+        connectors=tuple(c for c, task in given if task == -1),
+        tasks=tuple((c, task) for c, task in given if task != -1),
+    )
+    return Member(f"id-{name}", name, f"/{name}", f"http://{name}:8083", offset, assignment)

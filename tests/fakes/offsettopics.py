@@ -1,0 +1,108 @@
+"""Offsets topics as values: records, topics that were read, writes applied to them, and random histories of all that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from connectctl.ops.edges.contract import HeldBack, Record, TopicImage
+from connectctl.ops.model.partitioning import java_partition
+from connectctl.ops.model.sourcekey import connect_json
+from connectctl.ops.offsets.decide import Place, Write, place
+from connectctl.ops.offsets.snapshot import ReadTopic
+from hypothesis import strategies as st
+
+PARTITIONS = 5
+NOW = 1_000_000
+
+
+def raw(value: Any) -> bytes | None:
+    """Bytes as they are, None, or JSON as Connect spells it."""
+    return value if isinstance(value, bytes) or value is None else connect_json(value).encode()
+
+
+def record(key: Any, value: Any, offset: int = 0, *, partition: int | None = None, at: int = NOW) -> Record:
+    """A record where Java's partitioner puts it, or on ``partition``."""
+    spelled = raw(key)
+    home = java_partition(spelled or b"", PARTITIONS) if partition is None else partition
+    return Record(spelled, raw(value), home, offset, at)
+
+
+def topic(
+    name: str, side: str, *records: Record, held: tuple[HeldBack, ...] = (), bootstrap: str | None = None
+) -> ReadTopic:
+    """A topic that was read; only the newest record of a key on a partition is left."""
+    latest = {(r.partition, r.key): r for r in records}
+    image = TopicImage(name, len(records), tuple(latest.values()), dict.fromkeys(range(PARTITIONS), 99), held)
+    return ReadTopic(image, side, bootstrap)
+
+
+def places(
+    global_: Iterable[Record], dedicated: Iterable[Record] | None = None, connector: str = "c", own: str = "own"
+) -> list[Place]:
+    """The global topic and, where there is one, the dedicated one, as ``connector`` sees them."""
+    found = [place(topic("global", "global", *global_), connector)]
+    return found if dedicated is None else [*found, place(topic(own, "dedicated", *dedicated), connector)]
+
+
+def written(before: Iterable[Place], writes: Iterable[Write], at: int = NOW + 1) -> list[Place]:
+    """``before`` after ``writes``; topics that did not exist do now."""
+    after = []
+    for found in before:
+        records = {key: {r.partition: r for r in kept} for key, kept in found.records.items()}
+        for write in writes:
+            if (write.bootstrap, write.topic) == (found.bootstrap, found.topic):
+                newest = Record(write.key, write.value, write.partition, 10**6, at)
+                records.setdefault(write.key, {})[write.partition] = newest
+        kept = {key: tuple(by.values()) for key, by in records.items()}
+        after.append(replace(found, records=kept, partitions_exist=True))
+    return after
+
+
+def live(found: Iterable[Place]) -> dict[tuple[str, bytes, int], bytes]:
+    """Every value that is there, by topic, key and partition: tombstones and nothing are the same."""
+    return {
+        (at.topic, key, r.partition): r.value
+        for at in found
+        for key, kept in at.records.items()
+        for r in kept
+        if r.value is not None
+    }
+
+
+KEYS = [
+    ["c", {"table": "a"}],
+    ["c", {"table": "b", "server": "s"}],
+    b'["c",{"server":"s","table":"b"}]',
+    b'["c", {"table":"a"}]',
+    ["c", {"n": 1}],
+    ["c", {"n": 1.5}],
+    ["c", None],
+    ["d", {"table": "a"}],
+    ["cc", {"table": "a"}],
+    b'["c"]',
+    b"garbage",
+    "é".encode("latin-1"),
+]
+"""Keys of connector ``c``, of others, in several spellings, and of nobody."""
+VALUES = [{"lsn": 1}, {"lsn": 2, "tx": None}, {"pos": 1.5}, b'{"lsn": 1}', None, None]
+UNREADABLE = [b"no json", b"[1]", b"\xff", b'{"a":{}}']
+
+
+def histories(values: list[Any] | None = None) -> st.SearchStrategy[list[Record]]:
+    """Records of one topic in order: any keys, some on partitions where Java would not put them."""
+    one = st.tuples(
+        st.sampled_from(KEYS),
+        st.sampled_from(VALUES if values is None else values),
+        st.one_of(st.none(), st.integers(0, PARTITIONS - 1)),
+        st.integers(NOW - 200_000, NOW),
+    )
+    return st.lists(one, max_size=14).map(
+        lambda rows: [record(k, v, n, partition=p, at=at) for n, (k, v, p, at) in enumerate(rows)]
+    )
+
+
+def saved(found: Iterable[Place]) -> Mapping[tuple[str | None, str], list[Record]]:
+    """What a backup of ``found`` brings back."""
+    return {(at.bootstrap, at.topic): [r for kept in at.records.values() for r in kept] for at in found if at.records}

@@ -1,0 +1,33 @@
+"""A session whose cluster is made of fakes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from connectctl.cli.context import Session
+from connectctl.ops.settings import Setting, Settings
+from fakes.kafkareads import FakeKafka
+from fakes.workers import FakeWorkers
+
+
+@dataclass
+class FakeSession(Session):
+    """``told`` are the settings by name; Kafka and the workers are ``reads`` and ``calls``."""
+
+    told: dict[str, Any] = field(default_factory=dict)
+    reads: FakeKafka = field(default_factory=FakeKafka)
+    calls: FakeWorkers = field(default_factory=FakeWorkers)
+
+    @cached_property
+    def settings(self) -> Settings:
+        given = {"bootstrap_servers": "fake:9092", "group_id": "connect", "timeout": 10} | self.told
+        return Settings({name: Setting(value, "test") for name, value in given.items()}, "prod")
+
+    @cached_property
+    def kafka(self) -> Any:
+        return self.reads
+
+    def connect(self, urls: tuple[str, ...]) -> Any:
+        return self.calls

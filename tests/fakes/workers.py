@@ -1,0 +1,114 @@
+"""The workers of a Connect cluster, in memory: connectors with states, and the requests that change them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+from connectctl.ops.errors import ConnectctlError
+
+TRACE = "java.lang.RuntimeException: wrapped\n\tat X\nCaused by: java.io.IOException: disk full\n\tat Y\n"
+
+
+@dataclass
+class FakeConnector:
+    """A connector's states. ``next`` are states that a change leads through, one per look, before the last one stays."""
+
+    own: str = "RUNNING"
+    tasks: list[str] = field(default_factory=lambda: ["RUNNING"])
+    config: dict[str, str] = field(default_factory=lambda: {"connector.class": "x.y.Source"})
+    worker: str = "one:8083"
+    fails_again: bool = False
+    next: list[tuple[str, list[str]]] = field(default_factory=list)
+
+    def advance(self) -> None:
+        """Come to the next state."""
+        if self.next:
+            self.own, self.tasks = self.next.pop(0)
+
+    def change(self, verb: str, count: int) -> None:
+        """Begin to become what ``verb`` asks for."""
+        broken = ["FAILED"] * count if self.fails_again else ["RUNNING"] * count
+        self.next = {
+            "stop": [("STOPPED", ["RUNNING"] * count), ("STOPPED", [])],
+            "pause": [("PAUSED", ["RUNNING"] * count), ("PAUSED", ["PAUSED"] * count)],
+            "resume": [("RUNNING", []), ("RUNNING", broken)],
+            "restart": [(self.own, list(self.tasks)), ("RESTARTING", ["RESTARTING"] * count), ("RUNNING", broken)],
+        }[verb]
+
+
+@dataclass
+class FakeWorkers:
+    """Keeps ``ConnectCalls``. ``sent`` are the changes; ``errors`` are raised by requests whose path begins so.
+
+    ``configured`` hears of new configurations, ``altered`` of requests to change the offsets of a stopped connector.
+    """
+
+    connectors: dict[str, FakeConnector] = field(default_factory=dict)
+    urls: tuple[str, ...] = ("http://one:8083",)
+    sent: list[str] = field(default_factory=list)
+    errors: dict[str, ConnectctlError] = field(default_factory=dict)
+    version: str = "4.3.1"
+    configured: Callable[[str, dict[str, str]], None] = lambda name, config: None
+    altered: Callable[[str, str, Any], None] = lambda name, method, body: None
+
+    def get(self, path: str, *, url: str | None = None, timeout: float | None = None) -> Any:
+        self._maybe_fail(path, url)
+        if path == "/":
+            return {"version": self.version, "commit": "x", "kafka_cluster_id": "fake-cluster"}
+        if path == "/connector-plugins":
+            return [{"class": "x.y.Source", "type": "source", "version": "1"}]
+        if path.startswith("/connectors?"):
+            return {name: {"status": self._status(name), "info": self._info(name)} for name in self.connectors}
+        name, _, what = path.removeprefix("/connectors/").partition("/")
+        name = unquote(name)
+        if name not in self.connectors:
+            raise ConnectctlError("not there", why=f"Connector {name} not found", code="not-found")
+        if what == "status":
+            self.connectors[name].advance()
+            return self._status(name)
+        return self._info(name)["config"] if what == "config" else self._info(name)
+
+    def send(
+        self, method: str, path: str, body: Any = None, *, url: str | None = None, timeout: float | None = None
+    ) -> Any:
+        self._maybe_fail(path, url)
+        if path.endswith("/config/validate"):
+            return {"configs": [{"value": {"name": "exactly.once.support", "errors": []}}]}
+        self.sent.append(f"{method} {path}")
+        name, _, verb = path.removeprefix("/connectors/").partition("/")
+        connector = self.connectors[unquote(name)]
+        if verb == "config":
+            connector.config = dict(body)
+            self.configured(unquote(name), dict(body))
+            return None
+        if verb == "offsets":
+            if connector.own != "STOPPED":
+                raise ConnectctlError("The worker answers 400", why="Connectors must be in the STOPPED state")
+            self.altered(unquote(name), method, body)
+            return {"message": "The offsets for this connector have been altered successfully"}
+        connector.change(verb.partition("?")[0], max(len(connector.tasks), 1))
+        return self._status(unquote(name)) if verb.startswith("restart") else None
+
+    def _maybe_fail(self, path: str, url: str | None) -> None:
+        for begin, error in self.errors.items():
+            if f"{url or ''}{path}".startswith(begin):
+                raise error
+
+    def _status(self, name: str) -> dict[str, Any]:
+        fake = self.connectors[name]
+        trace = {"trace": TRACE}
+        tasks = [
+            {"id": n, "state": state, "worker_id": fake.worker} | (trace if state == "FAILED" else {})
+            for n, state in enumerate(fake.tasks)
+        ]
+        own = {"state": fake.own, "worker_id": fake.worker} | (trace if fake.own == "FAILED" else {})
+        return {"name": name, "connector": own, "tasks": tasks, "type": "source"}
+
+    def _info(self, name: str) -> dict[str, Any]:
+        fake = self.connectors[name]
+        expected = [] if fake.own == "STOPPED" else range(len(fake.tasks))
+        tasks = [{"connector": name, "task": n} for n in expected]
+        return {"name": name, "config": fake.config | {"name": name}, "tasks": tasks, "type": "source"}
