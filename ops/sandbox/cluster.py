@@ -1,0 +1,170 @@
+"""The embedded cluster: a real broker and real Connect workers on this machine, brought up, handled, taken down.
+
+Nothing here keeps a process or a file alive by itself: what runs is in ``sandbox.json``, and every JVM carries a mark on
+its command line, so that a command that is killed at any point leaves nothing that the next one cannot find.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from connectctl.ops.errors import Refused
+from connectctl.ops.sandbox import archives, groups, processes, properties, record
+from connectctl.ops.sandbox.context import write_context
+from connectctl.ops.sandbox.groups import LOCK_PATIENCE, Group
+from connectctl.ops.sandbox.handle import Sandbox
+from connectctl.ops.sandbox.launch import PATIENCE, Launcher, new_cluster_id
+from connectctl.ops.sandbox.layout import BROKER, Layout, sandboxes
+from connectctl.ops.sandbox.lock import locked
+from connectctl.ops.sandbox.ports import answers
+from connectctl.ops.sandbox.progress import OnProgress, Progress, silent
+from connectctl.ops.sandbox.record import Record
+from connectctl.ops.sandbox.spec import SandboxSpec, check_name
+
+__all__ = ["Group", "Progress", "Sandbox", "SandboxSpec", "down", "find", "names", "up"]
+
+
+def up(spec: SandboxSpec, on_progress: OnProgress = silent) -> Sandbox:
+    """Bring a sandbox up, and return when the broker answers and the workers are one stable group.
+
+    One that is up with the same options is left as it is; one that is not whole (a process died, the machine was
+    restarted, ``up`` was killed) is started afresh. Raises Refused when it is up with other options, BadInput for a
+    version that cannot be had, ConnectctlError with the log when a process dies; then only the logs are left.
+    """
+    processes.require_psutil()
+    layout = Layout.of(spec.name)
+
+    def waiting() -> None:
+        on_progress(Progress(f"Waiting for another command on sandbox {spec.name}"))
+
+    with locked(layout.root, create=True, timeout=LOCK_PATIENCE, on_wait=waiting):
+        known = record.load(layout)
+        if known is not None and is_whole(known, layout):
+            if differences := known.spec.differences(spec):
+                raise _other_options(spec.name, differences)
+            return Sandbox(layout, was_running=True)
+        if known is not None:
+            on_progress(Progress(f"Sandbox {spec.name} is not whole: starting it afresh"))
+        processes.sweep(layout.root)
+        _empty(layout.root)
+        try:
+            _bring_up(spec, layout, on_progress)
+        except BaseException as error:
+            processes.sweep(layout.root)
+            _empty(layout.root, keep=() if isinstance(error, KeyboardInterrupt) else (layout.logs,))
+            if not any(layout.logs.glob("*")):
+                _remove(layout.root)
+            raise
+    return Sandbox(layout)
+
+
+def down(name: str) -> bool:
+    """End every process of a sandbox and remove its files; says whether there was anything. Raises TimedOut."""
+    check_name(name)
+    processes.require_psutil()
+    layout = Layout.of(name)
+    with locked(layout.root, create=False, timeout=LOCK_PATIENCE) as lock:
+        killed = processes.sweep(layout.root)
+        if lock is not None:
+            _remove(layout.root)
+    return bool(killed) or lock is not None
+
+
+def names() -> list[str]:
+    """The names of all sandboxes that have a directory or a process."""
+    processes.require_psutil()
+    home = sandboxes()
+    found = {entry.name for entry in home.iterdir() if entry.is_dir()} if home.is_dir() else set[str]()
+    return sorted(found | {root.name for root in processes.roots() if root.parent == home})
+
+
+def find(name: str) -> Sandbox:
+    """The sandbox of this name, which ``up`` has brought up. Raises ConnectctlError when there is none."""
+    check_name(name)
+    sandbox = Sandbox(Layout.of(name))
+    _ = sandbox.record
+    return sandbox
+
+
+def is_whole(known: Record, layout: Layout) -> bool:
+    """Whether ``up`` finished, the broker runs, and every process that was not stopped on purpose lives and listens."""
+    started = [node for node in known.nodes if node.pid is not None]
+    return (
+        known.ready
+        and any(node.name == BROKER for node in started)
+        and all(processes.is_alive(node.pid, node.created, layout.root) and answers(node.port) for node in started)
+    )
+
+
+def _bring_up(spec: SandboxSpec, layout: Layout, on_progress: OnProgress) -> None:
+    launch = Launcher(layout, Record(spec, new_cluster_id(), {}), on_progress)
+    launch.java()
+    used = {archives.BROKER: spec.version.broker} | ({archives.CONNECT: spec.version} if spec.workers else {})
+    for version in set(used.values()):
+        launch.jars(version)
+    archived = {kind: launch.archive(version, kind) for kind, version in used.items()}
+    if missing := {kind: path for kind, path in archived.items() if not path.exists()}:
+        on_progress(Progress(f"Preparing Kafka {spec.version} for quick starts, once"))
+        _train(spec, layout, missing)
+    _start(launch)
+    write_context(layout, launch.record)
+    launch.mark_ready()
+
+
+def _train(spec: SandboxSpec, layout: Layout, missing: Mapping[str, Path]) -> None:
+    """Run the same for a moment, so that its JVMs leave archives of their classes for all later ones."""
+    workers = min(spec.workers, 1)
+    plain = SandboxSpec(spec.name, workers=workers, support=spec.support, kafka_version=spec.kafka_version)
+    launch = Launcher(layout, Record(plain, new_cluster_id(), {}), training=True)
+    _start(launch)
+    # One that had to be killed may have left half an archive.
+    if all(launch.end(node.name, kill=False, timeout=PATIENCE) for node in reversed(launch.record.nodes)):
+        for kind, path in missing.items():
+            archives.keep(launch.draft(kind), path)
+    processes.sweep(layout.root)
+    _empty(layout.root)
+
+
+def _start(launch: Launcher) -> None:
+    """Start everything that the record's spec asks for, and wait until it is ready."""
+    spec, layout = launch.record.spec, launch.layout
+    layout.logs.mkdir()
+    listeners = (properties.PLAINTEXT, properties.CONTROLLER, *spec.extra_listeners)
+    ports = launch.free_ports(len(listeners))
+    launch.record = Record(spec, launch.record.cluster_id, dict(zip(listeners, ports, strict=True)))
+    launch.save()
+    launch.on_progress(Progress("Starting the broker"))
+    launch.format_broker(layout.home(BROKER) / "data")
+    launch.start_broker()
+    if spec.workers:
+        launch.on_progress(Progress(f"Starting {spec.workers} worker{'s' * (spec.workers > 1)}"))
+    nodes = groups.prepare(launch, spec.group_id, spec.workers, spec.support, spec.extra_worker_properties)
+    groups.start(launch, spec.group_id, nodes)
+
+
+def _other_options(name: str, differences: list[str]) -> Refused:
+    return Refused(
+        f"Sandbox {name} is up with other options",
+        why="; ".join(differences),
+        next_step=f"Choose another --name, or first run: connectctl sandbox down --name {name}.",
+        code="other-options",
+    )
+
+
+def _empty(root: Path, keep: tuple[Path, ...] = ()) -> None:
+    for entry in root.iterdir():
+        if entry.is_dir() and entry not in keep:
+            shutil.rmtree(entry)
+        elif entry not in keep:
+            entry.unlink()
+
+
+def _remove(root: Path) -> None:
+    """Remove a sandbox's directory, and those above that only sandboxes need, if no other is in them."""
+    shutil.rmtree(root)
+    with suppress(OSError):
+        root.parent.rmdir()
+        root.parent.parent.rmdir()

@@ -1,0 +1,169 @@
+"""The workers of one Connect group of a sandbox: stop, start, add."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from connectctl.ops.errors import BadInput, ConnectctlError
+from connectctl.ops.sandbox import properties, record
+from connectctl.ops.sandbox.launch import Launcher
+from connectctl.ops.sandbox.layout import Layout
+from connectctl.ops.sandbox.lock import locked
+from connectctl.ops.sandbox.progress import OnProgress, silent
+from connectctl.ops.sandbox.readiness import worker_url
+from connectctl.ops.sandbox.record import Node, Record
+from connectctl.ops.sandbox.spec import SandboxSpec, check_support
+from connectctl.ops.sandbox.versions import parse_version
+
+LOCK_PATIENCE = 300.0
+"""Seconds to wait for another command on the same sandbox: longer than any ``up`` with warm jars."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Connect workers with one ``group.id``. Workers are numbered from 1 in the order in which they were added."""
+
+    layout: Layout
+    group_id: str
+
+    @property
+    def topics(self) -> dict[str, str]:
+        """The group's internal topics under ``config``, ``offsets``, ``status``."""
+        return properties.internal_topics(self.group_id)
+
+    @property
+    def rest_urls(self) -> tuple[str, ...]:
+        """The REST addresses of the workers that were not stopped."""
+        return tuple(worker_url(node.port) for node in self.workers if node.pid is not None)
+
+    @property
+    def workers(self) -> tuple[Node, ...]:
+        """All workers, also stopped ones."""
+        return current(self.layout).workers(self.group_id)
+
+    def worker_name(self, number: int) -> str:
+        """The name of worker ``number``, which is that of its log and its directory. Raises BadInput."""
+        workers = self.workers
+        if not 1 <= number <= len(workers):
+            raise BadInput(f"Group {self.group_id} has workers 1 to {len(workers)}, not {number}", code="no-worker")
+        return workers[number - 1].name
+
+    def number_of(self, url: str) -> int:
+        """The number of the worker with this REST address. Raises BadInput."""
+        for number, node in enumerate(self.workers, start=1):
+            if worker_url(node.port) == url.rstrip("/"):
+                return number
+        raise BadInput(
+            f"No worker of group {self.group_id} in sandbox {self.layout.name} is at {url}", code="no-worker"
+        )
+
+    def stop_worker(self, number: int, *, kill: bool = False) -> None:
+        """Stop a worker and wait until it is gone: orderly, so that it leaves the group, or by SIGKILL."""
+        name = self.worker_name(number)
+        with launcher(self.layout) as launch:
+            launch.end(name, kill=kill)
+
+    def start_worker(
+        self,
+        number: int,
+        *,
+        support: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        kafka_version: str | None = None,
+        wait: bool = True,
+    ) -> None:
+        """Start a stopped or dead worker on its properties file, and wait until the group is whole and stable.
+
+        ``support`` and ``properties`` are first set in the file; what else is in it stays. ``kafka_version`` makes it a
+        worker of another version from now on.
+        """
+        name = self.worker_name(number)
+        with launcher(self.layout) as launch:
+            launch.end(name, kill=True)
+            node, changes = launch.record.node(name), dict(properties or {})
+            version = parse_version(kafka_version or node.kafka_version)
+            if str(version) != node.kafka_version:
+                node = replace(node, kafka_version=str(version))
+                changes.setdefault("plugin.path", str(launch.jars(version).plugins))
+            _edit(self.layout, node, support, changes)
+            start(launch, self.group_id, [node], wait=wait)
+
+    def add_worker(
+        self,
+        *,
+        support: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        kafka_version: str | None = None,
+        wait: bool = True,
+    ) -> int:
+        """Start one more worker of this group; gives its number.
+
+        In the main group it is like the others where nothing else is said; in another, Connect's defaults hold.
+        """
+        with launcher(self.layout) as launch:
+            spec = launch.record.spec
+            like = spec if self.group_id == spec.group_id else SandboxSpec(spec.name, kafka_version=spec.kafka_version)
+            extra = {**like.extra_worker_properties, **(properties or {})}
+            (node,) = prepare(launch, self.group_id, 1, support or like.support, extra, kafka_version)
+            start(launch, self.group_id, [node], wait=wait)
+        return len(self.workers)
+
+
+def current(layout: Layout) -> Record:
+    """The sandbox's record as it is now. Raises ConnectctlError when the sandbox is gone."""
+    found = record.load(layout)
+    if found is None:
+        raise ConnectctlError(
+            f"There is no sandbox {layout.name}",
+            next_step=f"Start it: connectctl sandbox up --name {layout.name}.",
+            code="no-sandbox",
+        )
+    return found
+
+
+@contextmanager
+def launcher(layout: Layout, on_progress: OnProgress = silent) -> Iterator[Launcher]:
+    """A launcher for an existing sandbox, with its lock held."""
+    with locked(layout.root, create=False, timeout=LOCK_PATIENCE):
+        yield Launcher(layout, current(layout), on_progress)
+
+
+def prepare(
+    launch: Launcher,
+    group_id: str,
+    count: int,
+    support: str,
+    extra: Mapping[str, str],
+    kafka_version: str | None = None,
+) -> list[Node]:
+    """Write the files of ``count`` more workers of a group; they are not started yet."""
+    spec = launch.record.spec
+    version = parse_version(kafka_version) if kafka_version else spec.version
+    check_support(support, version)
+    first = len(launch.record.workers(group_id)) + 1
+    prefix = "worker" if group_id == spec.group_id else f"{group_id}-worker"
+    ports = launch.free_ports(count)
+    return [
+        launch.prepare_worker(f"{prefix}-{first + at}", group_id, version, support, extra, port)
+        for at, port in enumerate(ports)
+    ]
+
+
+def start(launch: Launcher, group_id: str, nodes: Sequence[Node], *, wait: bool = True) -> None:
+    """Start workers of a group at once, and wait until it is stable with them."""
+    for node in nodes:
+        launch.start_worker(node)
+    if wait:
+        launch.wait_for_group(group_id, [node.name for node in nodes])
+
+
+def _edit(layout: Layout, node: Node, support: str | None, changes: Mapping[str, str]) -> None:
+    wanted = dict(changes)
+    if support is not None:
+        check_support(support, parse_version(node.kafka_version))
+        wanted[properties.SUPPORT_KEY] = support
+    if wanted:
+        file = layout.properties(node.name)
+        file.write_text(properties.with_changes(file.read_text(), wanted))

@@ -1,0 +1,130 @@
+"""A sandbox that is up, in the hands of a test, a demo or a command."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from connectctl.ops.sandbox import groups, properties
+from connectctl.ops.sandbox.groups import Group, current, launcher
+from connectctl.ops.sandbox.jars import cached
+from connectctl.ops.sandbox.layout import BROKER, Layout
+from connectctl.ops.sandbox.ports import LOOPBACK
+from connectctl.ops.sandbox.record import Record
+from connectctl.ops.sandbox.spec import SandboxSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Sandbox:
+    """A sandbox that is up. ``was_running`` says that ``up`` found it so."""
+
+    layout: Layout
+    was_running: bool = False
+
+    @property
+    def record(self) -> Record:
+        """What is written down about it now. Raises ConnectctlError when it is gone."""
+        return current(self.layout)
+
+    @property
+    def spec(self) -> SandboxSpec:
+        return self.record.spec
+
+    @property
+    def cluster_id(self) -> str:
+        return self.record.cluster_id
+
+    @property
+    def listeners(self) -> dict[str, str]:
+        """The broker's addresses by listener name, those of ``extra_listeners`` too."""
+        known = self.record.listeners
+        return {name: f"{LOOPBACK}:{port}" for name, port in known.items() if name != properties.CONTROLLER}
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return self.listeners[properties.PLAINTEXT]
+
+    @property
+    def group(self) -> Group:
+        """The main group of workers."""
+        return Group(self.layout, f"connect-sandbox-{self.layout.name}")
+
+    @property
+    def group_id(self) -> str:
+        return self.group.group_id
+
+    @property
+    def topics(self) -> dict[str, str]:
+        return self.group.topics
+
+    @property
+    def rest_urls(self) -> tuple[str, ...]:
+        return self.group.rest_urls
+
+    @property
+    def context_path(self) -> Path:
+        return self.layout.context
+
+    @property
+    def missing_plugins(self) -> tuple[str, ...]:
+        """Connector plugins that the Maven repository does not have in this version."""
+        jars = cached(self.spec.version) if self.spec.workers else None
+        return jars.missing if jars else ()
+
+    def properties_file(self, number: int) -> Path:
+        """The properties file of a worker of the main group; edits are read when the worker is started again."""
+        return self.layout.properties(self.group.worker_name(number))
+
+    def stop_worker(self, number: int, *, kill: bool = False) -> None:
+        """See :meth:`Group.stop_worker`."""
+        self.group.stop_worker(number, kill=kill)
+
+    def start_worker(
+        self,
+        number: int,
+        *,
+        support: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        kafka_version: str | None = None,
+        wait: bool = True,
+    ) -> None:
+        """See :meth:`Group.start_worker`."""
+        self.group.start_worker(number, support=support, properties=properties, kafka_version=kafka_version, wait=wait)
+
+    def add_worker(
+        self,
+        *,
+        support: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        kafka_version: str | None = None,
+        wait: bool = True,
+    ) -> int:
+        """See :meth:`Group.add_worker`."""
+        return self.group.add_worker(support=support, properties=properties, kafka_version=kafka_version, wait=wait)
+
+    def extra_group(
+        self,
+        group_id: str,
+        *,
+        workers: int = 1,
+        support: str = "disabled",
+        properties: Mapping[str, str] | None = None,
+        kafka_version: str | None = None,
+    ) -> Group:
+        """Another Connect cluster on the same broker, with its own group id and internal topics."""
+        with launcher(self.layout) as launch:
+            nodes = groups.prepare(launch, group_id, workers, support, properties or {}, kafka_version)
+            groups.start(launch, group_id, nodes)
+        return Group(self.layout, group_id)
+
+    def kill_broker(self) -> None:
+        """End the broker by SIGKILL; its data stays."""
+        with launcher(self.layout) as launch:
+            launch.end(BROKER, kill=True)
+
+    def start_broker(self) -> None:
+        """Start the broker on its data and properties file, and wait until it answers; the workers find it again."""
+        with launcher(self.layout) as launch:
+            launch.end(BROKER, kill=True)
+            launch.start_broker()

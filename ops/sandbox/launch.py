@@ -1,0 +1,214 @@
+"""Starting the processes of a sandbox. Everything here is called with the sandbox's lock held."""
+
+from __future__ import annotations
+
+import base64
+import subprocess
+import time
+import uuid
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from connectctl.ops.errors import ConnectctlError, TimedOut
+from connectctl.ops.sandbox import archives, java, logs, processes, properties, readiness, record
+from connectctl.ops.sandbox.jars import Jars, jars_of
+from connectctl.ops.sandbox.layout import BROKER, Layout
+from connectctl.ops.sandbox.ports import LOOPBACK, free_ports
+from connectctl.ops.sandbox.progress import OnProgress, silent
+from connectctl.ops.sandbox.record import Node, Record
+from connectctl.ops.sandbox.versions import KafkaVersion, parse_version
+
+PATIENCE = 120.0
+"""Seconds for a broker or a group to become ready: forty times what an idle machine needs."""
+
+GRACE = 15.0
+"""Seconds for a process to stop by itself before it is killed; a worker gives its tasks 5."""
+
+_HEAP = "-Xmx512m"
+# Made for a short life on a shared machine: no compiler threads that optimise for hours to come, one collector thread.
+_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Djava.awt.headless=true")
+
+
+@dataclass(slots=True)
+class Launcher:
+    """Starts nodes of one sandbox and keeps its record true: what runs is written down before anything else happens.
+
+    ``training``: its JVMs write class-data archives when they end, if there are none yet.
+    """
+
+    layout: Layout
+    record: Record
+    on_progress: OnProgress = silent
+    training: bool = False
+    _java: java.Java | None = field(default=None, repr=False)
+
+    def save(self) -> None:
+        record.save(self.record, self.layout)
+
+    def mark_ready(self) -> None:
+        """Write down that everything has answered."""
+        self.record = replace(self.record, ready=True)
+        self.save()
+
+    def java(self) -> java.Java:
+        self._java = self._java or java.find_java()
+        return self._java
+
+    def jars(self, version: KafkaVersion) -> Jars:
+        return jars_of(version, self.java, self.on_progress, [processes.mark(self.layout.root)])
+
+    def format_broker(self, data: Path) -> None:
+        """Write ``server.properties``, and the broker's empty storage with Kafka's own tool."""
+        spec, home = self.record.spec, self.layout.home(BROKER)
+        home.mkdir(parents=True)
+        text = properties.render(
+            properties.broker_properties(
+                data, self.record.listeners, spec.extra_listeners, spec.extra_broker_properties
+            )
+        )
+        self.layout.properties(BROKER).write_text(text)
+        arguments = ["format", "-t", self.record.cluster_id, "-c", str(self.layout.properties(BROKER))]
+        version = spec.version.broker
+        command = self._command(version, "kafka.tools.StorageTool", BROKER, heap="-Xmx128m", writes=False)
+        run = subprocess.run([*command, *arguments], capture_output=True, text=True, errors="replace", check=False)
+        with self.layout.log(BROKER).open("a") as log:
+            log.write(run.stdout + run.stderr)
+        if run.returncode != 0:
+            raise self._failed(BROKER, "could not format its storage")
+
+    def start_broker(self) -> None:
+        """Start the broker and wait until it answers."""
+        spec = self.record.spec
+        version = spec.version.broker
+        node = Node(BROKER, self.record.listeners[properties.PLAINTEXT], str(version))
+        command = self._command(version, "kafka.Kafka", BROKER)
+        self._spawn(node, command)
+        with self._watching([BROKER]) as check:
+            deadline = time.monotonic() + PATIENCE
+            readiness.wait_for_broker(node.port, self.record.cluster_id, check=check, deadline=deadline)
+
+    def prepare_worker(
+        self, name: str, group_id: str, version: KafkaVersion, support: str, extra: Mapping[str, str], port: int
+    ) -> Node:
+        """Write a new worker's ``worker.properties``; gives the node that is not started yet."""
+        self.layout.home(name).mkdir(parents=True)
+        text = properties.render(
+            properties.worker_properties(
+                version,
+                group_id,
+                bootstrap_servers=f"{LOOPBACK}:{self.record.listeners[properties.PLAINTEXT]}",
+                port=port,
+                plugin_path=self.jars(version).plugins,
+                support=support,
+                extra=extra,
+            )
+        )
+        self.layout.properties(name).write_text(text)
+        node = Node(name, port, str(version), group_id)
+        self.record = self.record.with_node(node)
+        self.save()
+        return node
+
+    def start_worker(self, node: Node) -> None:
+        """Start a worker on the properties file that is there, without waiting."""
+        version = parse_version(node.kafka_version)
+        main = "org.apache.kafka.connect.cli.ConnectDistributed"
+        self._spawn(node, self._command(version, main, node.name))
+
+    def wait_for_group(self, group_id: str, started: Collection[str] = ()) -> None:
+        """Wait until the workers ``started`` now and those that live are one stable group.
+
+        Others may have been killed behind our back: they are not waited for. A group without any worker is ready.
+        """
+        root = self.layout.root
+        running = [
+            node
+            for node in self.record.workers(group_id)
+            if node.name in started or processes.is_alive(node.pid, node.created, root)
+        ]
+        if not running:
+            return
+        urls = [readiness.worker_url(node.port) for node in running]
+        port = self.record.listeners[properties.PLAINTEXT]
+        with self._watching([node.name for node in running]) as check:
+            readiness.wait_for_group(port, group_id, urls, check=check, deadline=time.monotonic() + PATIENCE)
+
+    def end(self, name: str, *, kill: bool, timeout: float = GRACE) -> bool:
+        """Stop a node and wait until it is gone; says whether it ended by itself, in ``timeout`` seconds."""
+        node = self.record.node(name)
+        if node.pid is None:
+            return False
+        orderly = processes.end(node.pid, node.created, self.layout.root, kill=kill, timeout=timeout)
+        self.record = self.record.with_node(replace(node, pid=None, created=0.0))
+        self.save()
+        return orderly
+
+    def free_ports(self, count: int) -> list[int]:
+        """Ports that nothing listens on and no sandbox has written down."""
+        others = (record.load(Layout(root)) for root in self.layout.root.parent.iterdir())
+        return free_ports(count, taken=set().union(*(known.ports() for known in (*others, self.record) if known)))
+
+    def archive(self, version: KafkaVersion, kind: str) -> Path:
+        """Where the class-data archive of a class path of this version is kept."""
+        return archives.archive(self.jars(version).root, kind, self.java().build)
+
+    def draft(self, kind: str) -> Path:
+        """Where a JVM of this sandbox writes a class-data archive."""
+        return self.layout.root / f"{kind}.jsa"
+
+    def _command(
+        self, version: KafkaVersion, main: str, name: str, *, heap: str = _HEAP, writes: bool = True
+    ) -> list[str]:
+        """The command of one JVM. Of several that write an archive, only one may: ``writes``."""
+        kind = archives.BROKER if name == BROKER else archives.CONNECT
+        draft = self.draft(kind) if self.training and writes else None
+        shared = archives.options(self.archive(version, kind), draft)
+        logging = logs.write_logging(version, self.layout.home(name))
+        options = [processes.mark(self.layout.root), heap, *_JVM, *shared, logging]
+        return [self.java().path, *options, "-cp", str(self.jars(version).root / kind / "*"), main]
+
+    def _spawn(self, node: Node, command: Sequence[str]) -> None:
+        home, log = self.layout.home(node.name), self.layout.log(node.name)
+        pid, created = processes.spawn([*command, str(self.layout.properties(node.name))], cwd=home, log=log)
+        self.record = self.record.with_node(replace(node, pid=pid, created=created))
+        self.save()
+
+    @contextmanager
+    def _watching(self, names: Sequence[str]) -> Iterator[Callable[[], None]]:
+        """Gives what raises when one of these nodes has died, and adds the log to what waiting raises."""
+        nodes = [self.record.node(name) for name in names]
+
+        def check() -> None:
+            for node in nodes:
+                if not processes.is_alive(node.pid, node.created, self.layout.root):
+                    raise self._failed(node.name, "stopped while it was starting")
+
+        try:
+            yield check
+        except TimedOut as late:
+            log = self.layout.log(names[-1])
+            late.why = f"{late.why}; {names[-1]} says: {logs.telling_line(_text(log))}"
+            late.next_step = f"Its log is {log}."
+            raise
+
+    def _failed(self, name: str, what: str) -> ConnectctlError:
+        log = self.layout.log(name)
+        return ConnectctlError(
+            f"{name} of sandbox {self.layout.name} {what}",
+            why=logs.telling_line(_text(log)),
+            next_step=f"Its log is {log}.",
+            code="sandbox-process-died",
+        )
+
+
+def new_cluster_id() -> str:
+    """A cluster id in Kafka's form: 22 characters; not with a dash in front, which its tools take for an option."""
+    while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
+        continue
+    return text
+
+
+def _text(log: Path) -> str:
+    return "\n".join(logs.last_lines(log, 2000))

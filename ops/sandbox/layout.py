@@ -1,0 +1,67 @@
+"""The files of one sandbox, and where the downloaded jars are.
+
+::
+
+    $XDG_STATE_HOME/connectctl/sandbox/<name>/
+        sandbox.json        the record: what was asked, ports, processes
+        context.yaml        the context that the CLI resolves ``sandbox-<name>`` to
+        broker/             server.properties, data/
+        worker-1/ …         worker.properties
+        logs/               one file per process
+    $XDG_CACHE_HOME/connectctl/
+        jars/<version>/…    see ``jars``
+        ivy/                Ivy's own cache
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from connectctl.ops import places
+
+BROKER = "broker"
+
+
+def sandboxes() -> Path:
+    """The directory of all sandboxes of this user; it need not exist."""
+    return places.sandbox_directory("_").resolve().parent
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The files of one sandbox. ``root`` is absolute and resolved: it marks the sandbox's processes."""
+
+    root: Path
+
+    @classmethod
+    def of(cls, name: str) -> Layout:
+        return cls(sandboxes() / name)
+
+    @property
+    def name(self) -> str:
+        return self.root.name
+
+    @property
+    def record(self) -> Path:
+        return self.root / "sandbox.json"
+
+    @property
+    def context(self) -> Path:
+        return self.root / "context.yaml"
+
+    @property
+    def logs(self) -> Path:
+        return self.root / "logs"
+
+    def log(self, process: str) -> Path:
+        """The output of one process, appended to over its restarts."""
+        return self.logs / f"{process}.log"
+
+    def home(self, process: str) -> Path:
+        """The working directory of one process."""
+        return self.root / process
+
+    def properties(self, process: str) -> Path:
+        """The properties file that one process reads when it starts."""
+        return self.home(process) / ("server.properties" if process == BROKER else "worker.properties")

@@ -1,0 +1,162 @@
+"""The JVMs of a sandbox as processes of this machine: started apart from this one, found again, ended.
+
+Every JVM carries ``-Dconnectctl.sandbox=<directory>`` on its command line. What has the mark belongs to the sandbox,
+whether or not anyone lived to write its pid down; what does not have it is never touched.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from connectctl.ops.errors import ConnectctlError
+
+if TYPE_CHECKING:
+    import psutil
+
+_MARK = "-Dconnectctl.sandbox="
+_CLOCK_STEP = 2.0
+"""Seconds by which a start time may seem to move when the system's clock is set."""
+
+
+def require_psutil() -> None:
+    """Raise ConnectctlError that says what to install where psutil is missing."""
+    try:
+        import psutil  # noqa: F401
+    except ImportError as error:
+        raise ConnectctlError(
+            "The embedded cluster needs psutil, which is not installed",
+            next_step="Run: pip install 'connectctl[spark]'.",
+            code="no-psutil",
+        ) from error
+
+
+def mark(root: Path) -> str:
+    """The JVM option that marks a process of the sandbox in ``root``."""
+    return f"{_MARK}{root}"
+
+
+def spawn(command: Sequence[str], *, cwd: Path, log: Path) -> tuple[int, float]:
+    """Start a process that outlives this one, in its own session, its output appended to ``log``: pid and start time.
+
+    The shell between them leaves the process to init, which reaps it however long this one lives.
+    """
+    import psutil
+
+    with log.open("ab") as output:
+        # The log is the shell's standard error: what the shell itself has to say belongs there too.
+        started = subprocess.run(
+            ["/bin/sh", "-c", '"$@" >&2 & echo $!', "sh", *command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=output,
+            cwd=cwd,
+            start_new_session=True,
+            check=True,
+        )
+    pid = int(started.stdout)
+    try:
+        return pid, psutil.Process(pid).create_time()
+    except psutil.Error:
+        return pid, 0.0  # already gone; whoever waits for it will see that
+
+
+def is_alive(pid: int | None, created: float, root: Path) -> bool:
+    """Whether the process with this pid is still the one that was started, and not a later one with its number."""
+    return pid is not None and _process(pid, created, root) is not None
+
+
+def usage(pid: int, created: float, root: Path) -> tuple[float, int] | None:
+    """Uptime in seconds and resident memory in bytes, None when the process is gone."""
+    import psutil
+
+    process = _process(pid, created, root)
+    try:
+        return (time.time() - process.create_time(), process.memory_info().rss) if process else None
+    except psutil.Error:
+        return None
+
+
+def end(pid: int, created: float, root: Path, *, kill: bool, timeout: float) -> bool:
+    """Ask a process to stop, or kill it, and wait until it is gone. Kills it after ``timeout`` seconds.
+
+    Says whether it ended by itself.
+    """
+    import psutil
+
+    process = _process(pid, created, root)
+    if process is None:
+        return False
+    with suppress(psutil.NoSuchProcess):
+        if not kill:
+            process.terminate()
+            if _gone([process], timeout):
+                return True
+        process.kill()
+    _gone([process], timeout)
+    return False
+
+
+def sweep(root: Path, *, timeout: float = 15.0) -> int:
+    """Kill every process that carries the mark of ``root``, and say how many there were."""
+    import psutil
+
+    wanted, killed = mark(root), 0
+    while found := [process for process, its_mark in marked() if its_mark == wanted]:
+        for process in found:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+                killed += 1
+        if not _gone(found, timeout):
+            raise ConnectctlError(f"A process of the sandbox {root} does not die", why=f"pid {found[0].pid}")
+    return killed
+
+
+def roots() -> set[Path]:
+    """The directories of all sandboxes that have a process now, also of those whose directory is gone."""
+    return {Path(its_mark.removeprefix(_MARK)) for _, its_mark in marked()}
+
+
+def marked() -> Iterator[tuple[psutil.Process, str]]:
+    """Every living process that carries a mark, with the mark."""
+    import psutil
+
+    for process in psutil.process_iter():
+        try:
+            arguments = process.cmdline()
+        except psutil.Error:
+            continue
+        for argument in arguments[:12]:
+            if argument.startswith(_MARK):
+                yield process, argument
+                break
+
+
+def _process(pid: int, created: float, root: Path) -> psutil.Process | None:
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        same = abs(process.create_time() - created) < _CLOCK_STEP and mark(root) in process.cmdline()
+        return process if same and process.status() != psutil.STATUS_ZOMBIE else None
+    except psutil.Error:
+        return None
+
+
+def _gone(processes: Sequence[psutil.Process], timeout: float) -> bool:
+    import psutil
+
+    deadline = time.monotonic() + timeout
+    while True:
+        living = []
+        for process in processes:
+            with suppress(psutil.NoSuchProcess):
+                if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+                    living.append(process)
+        if not living or time.monotonic() > deadline:
+            return not living
+        time.sleep(0.02)

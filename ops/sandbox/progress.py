@@ -1,0 +1,22 @@
+"""What the sandbox says while it works; the terminal decides how to show it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A stage that has begun or moved on. ``done`` of ``total`` steps; ``total`` 0 when a stage has no steps."""
+
+    stage: str
+    done: int = 0
+    total: int = 0
+
+
+OnProgress = Callable[[Progress], None]
+
+
+def silent(progress: Progress) -> None:
+    """Show nothing."""

@@ -1,0 +1,145 @@
+"""Java properties files of the broker and the workers: their contents, and edits in place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from connectctl.ops.sandbox.ports import LOOPBACK
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from connectctl.ops.sandbox.versions import KafkaVersion
+
+PLAINTEXT, CONTROLLER = "PLAINTEXT", "CONTROLLER"
+SUPPORT_KEY = "exactly.once.source.support"
+_JSON = "org.apache.kafka.connect.json.JsonConverter"
+
+
+def broker_properties(
+    data: Path, listeners: Mapping[str, int], protocols: Mapping[str, str], extra: Mapping[str, str]
+) -> dict[str, str]:
+    """``server.properties`` of one KRaft process that is broker and controller.
+
+    ``listeners`` are names with ports, PLAINTEXT and CONTROLLER among them; ``protocols`` the security protocols of the
+    others. Internal topics are small and unreplicated, and buffers are cut to what a handful of topics needs: the log
+    cleaner alone would take 128 MB.
+    """
+    addresses = {name: f"{name}://{LOOPBACK}:{port}" for name, port in listeners.items()}
+    mapping = {PLAINTEXT: PLAINTEXT, CONTROLLER: PLAINTEXT, **protocols}
+    return {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.quorum.voters": f"1@{LOOPBACK}:{listeners[CONTROLLER]}",
+        "controller.listener.names": CONTROLLER,
+        "listeners": ",".join(addresses.values()),
+        "advertised.listeners": ",".join(address for name, address in addresses.items() if name != CONTROLLER),
+        "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in mapping.items()),
+        "inter.broker.listener.name": PLAINTEXT,
+        "log.dirs": str(data),
+        "offsets.topic.replication.factor": "1",
+        "offsets.topic.num.partitions": "4",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "transaction.state.log.num.partitions": "4",
+        "share.coordinator.state.topic.replication.factor": "1",
+        "share.coordinator.state.topic.min.isr": "1",
+        "share.coordinator.state.topic.num.partitions": "1",
+        "group.initial.rebalance.delay.ms": "0",
+        "log.cleaner.dedupe.buffer.size": "8388608",
+        "log.index.size.max.bytes": "1048576",
+        # A broker that was killed is let in again when its old session is over, by default after 9 s.
+        "broker.session.timeout.ms": "4000",
+        "broker.heartbeat.interval.ms": "1000",
+        **extra,
+    }
+
+
+def internal_topics(group_id: str) -> dict[str, str]:
+    """The names of a group's three internal topics, under the keys of the context file."""
+    return {kind: f"{group_id}-{kind}" for kind in ("config", "offsets", "status")}
+
+
+def worker_properties(
+    version: KafkaVersion,
+    group_id: str,
+    *,
+    bootstrap_servers: str,
+    port: int,
+    plugin_path: Path,
+    support: str,
+    extra: Mapping[str, str],
+) -> dict[str, str]:
+    """``worker.properties`` of one distributed worker.
+
+    Departs from Connect's defaults where those are made for production: a worker that leaves gives up its tasks after
+    one second instead of five minutes, a dead one is noticed after 6 s instead of 10, offsets are committed every second.
+    """
+    topics = internal_topics(group_id)
+    own = {
+        "bootstrap.servers": bootstrap_servers,
+        "group.id": group_id,
+        "listeners": f"http://{LOOPBACK}:{port}",
+        "rest.advertised.host.name": LOOPBACK,
+        "rest.advertised.port": str(port),
+        "plugin.path": str(plugin_path),
+        "config.storage.topic": topics["config"],
+        "offset.storage.topic": topics["offsets"],
+        "status.storage.topic": topics["status"],
+        "config.storage.replication.factor": "1",
+        "offset.storage.replication.factor": "1",
+        "status.storage.replication.factor": "1",
+        "key.converter": _JSON,
+        "value.converter": _JSON,
+        "key.converter.schemas.enable": "false",
+        "value.converter.schemas.enable": "false",
+        "offset.flush.interval.ms": "1000",
+        "scheduled.rebalance.max.delay.ms": "1000",
+        "session.timeout.ms": "6000",
+        "heartbeat.interval.ms": "1500",
+        "connector.client.config.override.policy": "All",
+    }
+    if version.has_service_load:
+        own["plugin.discovery"] = "service_load"
+    if version.has_exactly_once_source:
+        own[SUPPORT_KEY] = support
+    return own | dict(extra)
+
+
+def render(properties: Mapping[str, str]) -> str:
+    """The text of a properties file, one line for each key."""
+    return "".join(_line(key, value) for key, value in properties.items())
+
+
+def with_changes(text: str, changes: Mapping[str, str]) -> str:
+    """``text`` with these keys set where they stand, or at the end; every other line is kept as it is."""
+    left = dict(changes)
+    lines = []
+    for line in text.splitlines(keepends=True):
+        key = line.partition("=")[0].strip()
+        lines.append(_line(key, left.pop(key)) if key in left else line)
+    if lines and not lines[-1].endswith("\n"):
+        lines[-1] += "\n"
+    return "".join(lines) + render(left)
+
+
+def _line(key: str, value: str) -> str:
+    return f"{_escaped(key, '=: #!')}={_escaped(value, '')}\n"
+
+
+def _escaped(text: str, special: str) -> str:
+    # java.util.Properties reads ISO-8859-1 with these escapes; a leading blank would be taken for the separator's.
+    named = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+    out = []
+    for position, character in enumerate(text):
+        if character in named:
+            out.append(named[character])
+        elif character in special or (character == " " and position == 0):
+            out.append("\\" + character)
+        elif " " <= character <= "~":
+            out.append(character)
+        else:
+            units = character.encode("utf-16-be")
+            out += [f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2)]
+    return "".join(out)

@@ -1,0 +1,115 @@
+"""When a broker and a group of workers can be used."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Collection
+from typing import Any
+
+from connectctl.ops.errors import TimedOut
+from connectctl.ops.model.membership import decode_assignment, decode_metadata
+from connectctl.ops.sandbox.ports import LOOPBACK, answers
+
+_PAUSE = 0.05
+
+
+def wait_for_broker(port: int, cluster_id: str, *, check: Callable[[], None], deadline: float) -> None:
+    """Wait until the broker on ``port`` answers as a member of ``cluster_id``.
+
+    ``check`` raises when waiting has become pointless; ``deadline`` is a time of ``time.monotonic``. Raises TimedOut.
+    """
+    while not answers(port):
+        _pause(check, deadline, f"nothing listens on port {port}")
+    admin = _admin(port)
+    why = ""
+    while True:
+        try:
+            described = admin.describe_cluster(request_timeout=2.0).result()
+            if described.cluster_id == cluster_id and described.nodes:
+                return
+            why = f"port {port} is of cluster {described.cluster_id}"
+        except _kafka_exception() as error:
+            why = str(error)
+        _pause(check, deadline, why)
+
+
+def wait_for_group(
+    bootstrap_port: int, group_id: str, urls: Collection[str], *, check: Callable[[], None], deadline: float
+) -> None:
+    """Wait until the workers at ``urls`` are one stable group, all of it, and each answers requests.
+
+    Arguments and errors are those of :func:`wait_for_broker`.
+    """
+    import httpx
+
+    with httpx.Client(timeout=5.0, trust_env=False) as client:
+        for url in urls:
+            while (why := _silent(client, url)) is not None:
+                _pause(check, deadline, why)
+        admin = _admin(bootstrap_port)
+        while (why := _unsettled(admin, group_id, set(urls))) is not None:
+            _pause(check, deadline, why)
+
+
+def _silent(client: Any, url: str) -> str | None:
+    """Why a worker cannot be used yet; None when it can."""
+    import httpx
+
+    for path in ("/", "/connectors"):
+        try:
+            status = client.get(url.rstrip("/") + path).status_code
+        except httpx.HTTPError as error:
+            return f"{url} does not answer ({error})"
+        if status != 200:
+            return f"{url} answers {status}"
+    return None
+
+
+def _unsettled(admin: Any, group_id: str, urls: set[str]) -> str | None:
+    """Why a group is not the one stable group of the workers at ``urls``; None when it is."""
+    try:
+        with warnings.catch_warnings():
+            # Its replacement cannot see Connect's groups.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            groups = admin.list_groups(group=group_id, timeout=5.0)
+    except _kafka_exception() as error:
+        return str(error)
+    if not groups or groups[0].state != "Stable":
+        return f"group {group_id} is {groups[0].state if groups else 'not there'}"
+    members = groups[0].members
+    found = {_stripped(decode_metadata(member.metadata)[0]) for member in members}
+    if len(members) != len(urls) or found != {_stripped(url) for url in urls}:
+        return f"group {group_id} has {len(members)} members, {len(urls)} wanted"
+    if not all(decode_assignment(member.assignment) for member in members):
+        return f"group {group_id} has members without an assignment"
+    return None
+
+
+def worker_url(port: int) -> str:
+    return f"http://{LOOPBACK}:{port}"
+
+
+def _stripped(url: str) -> str:
+    return url.rstrip("/")
+
+
+def _admin(port: int) -> Any:
+    from confluent_kafka.admin import AdminClient
+
+    # log_level 0: librdkafka would write every refused connection on standard error.
+    return AdminClient({"bootstrap.servers": f"{LOOPBACK}:{port}", "log_level": 0, "reconnect.backoff.max.ms": 200})
+
+
+def _kafka_exception() -> type[Exception]:
+    from confluent_kafka import KafkaException
+
+    error: type[Exception] = KafkaException
+    return error
+
+
+def _pause(check: Callable[[], None], deadline: float, why: str) -> None:
+    check()
+    if time.monotonic() > deadline:
+        raise TimedOut("The sandbox did not come up in time", why=why, code="sandbox-timed-out")
+    time.sleep(_PAUSE)

@@ -1,0 +1,80 @@
+"""What is written down about a sandbox while it exists: ``sandbox.json``."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.errors import BadInput
+from connectctl.ops.sandbox.spec import SandboxSpec
+
+if TYPE_CHECKING:
+    from connectctl.ops.sandbox.layout import Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One process of a sandbox: the broker (``group_id`` empty) or a worker.
+
+    ``pid`` is None when it was stopped on purpose. ``created`` is the process's start time, in seconds since the epoch
+    as psutil gives it: pid and start time together name a process, a pid alone may have been given to another.
+    """
+
+    name: str
+    port: int
+    kafka_version: str
+    group_id: str = ""
+    pid: int | None = None
+    created: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A sandbox as it was last left. ``ready`` is False from the first port chosen until everything answered."""
+
+    spec: SandboxSpec
+    cluster_id: str
+    listeners: Mapping[str, int]
+    ready: bool = False
+    nodes: tuple[Node, ...] = field(default_factory=tuple)
+
+    def node(self, name: str) -> Node:
+        """The node of this name; KeyError when there is none."""
+        for node in self.nodes:
+            if node.name == name:
+                return node
+        raise KeyError(name)
+
+    def workers(self, group_id: str) -> tuple[Node, ...]:
+        return tuple(node for node in self.nodes if node.group_id == group_id)
+
+    def with_node(self, node: Node) -> Record:
+        """This record with ``node`` in the place of its namesake, or at the end."""
+        names = [known.name for known in self.nodes]
+        if node.name not in names:
+            return replace(self, nodes=(*self.nodes, node))
+        return replace(self, nodes=tuple(node if known.name == node.name else known for known in self.nodes))
+
+    def ports(self) -> set[int]:
+        return {*self.listeners.values(), *(node.port for node in self.nodes)}
+
+
+def save(record: Record, layout: Layout) -> None:
+    """Write the record so that a reader, and a kill at any moment, sees the old one or the new one whole."""
+    data = asdict(record) | {"spec": record.spec.to_data()}
+    draft = layout.record.with_suffix(".json.new")
+    draft.write_text(json.dumps(data, indent=1))
+    os.replace(draft, layout.record)  # noqa: PTH105 - Path.replace hides that this is rename(2)
+
+
+def load(layout: Layout) -> Record | None:
+    """The record, or None when there is none or it cannot be read, which both mean: start over."""
+    try:
+        data: dict[str, Any] = json.loads(layout.record.read_text())
+        nodes = tuple(Node(**node) for node in data.pop("nodes"))
+        return Record(**data | {"spec": SandboxSpec.from_data(data["spec"]), "nodes": nodes})
+    except (OSError, ValueError, TypeError, KeyError, BadInput):
+        return None

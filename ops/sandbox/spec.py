@@ -1,0 +1,92 @@
+"""What a sandbox is asked to be."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from connectctl.ops.errors import BadInput
+from connectctl.ops.sandbox.versions import LATEST, KafkaVersion, parse_version
+
+SUPPORT = ("disabled", "preparing", "enabled")
+MOST_WORKERS = 9
+
+_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxSpec:
+    """An embedded cluster: one broker, and ``workers`` Connect workers of ``kafka_version`` in one group.
+
+    ``workers`` may be 0, for a broker to which connectors of another sandbox write. ``support`` is the workers'
+    ``exactly.once.source.support``. ``extra_worker_properties`` and ``extra_broker_properties`` win over the sandbox's
+    own. ``extra_listeners`` adds broker listeners, name to security protocol (``{"SASL": "SASL_PLAINTEXT"}``), on free
+    ports; the sandbox itself always speaks to the listener PLAINTEXT, as ``User:ANONYMOUS``.
+    Raises BadInput for what no sandbox can be.
+    """
+
+    name: str = "default"
+    workers: int = 2
+    support: str = "disabled"
+    kafka_version: str = LATEST
+    extra_worker_properties: Mapping[str, str] = field(default_factory=dict)
+    extra_broker_properties: Mapping[str, str] = field(default_factory=dict)
+    extra_listeners: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        object.__setattr__(self, "kafka_version", str(parse_version(self.kafka_version)))
+        if not 0 <= self.workers <= MOST_WORKERS:
+            raise BadInput(f"A sandbox has 0 to {MOST_WORKERS} workers, not {self.workers}", code="bad-workers")
+        check_support(self.support, self.version)
+
+    @property
+    def version(self) -> KafkaVersion:
+        return parse_version(self.kafka_version)
+
+    @property
+    def group_id(self) -> str:
+        return f"connect-sandbox-{self.name}"
+
+    def to_data(self) -> dict[str, Any]:
+        """This spec as plain values for JSON."""
+        return {key: dict(value) if isinstance(value, dict) else value for key, value in asdict(self).items()}
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> SandboxSpec:
+        """The inverse of :meth:`to_data`."""
+        return cls(**data)
+
+    def differences(self, other: SandboxSpec) -> list[str]:
+        """In what ``other`` differs, one phrase for each option, for the message that refuses to change it."""
+        pairs = [(f.name, getattr(self, f.name), getattr(other, f.name)) for f in fields(self)]
+        return [f"{name.replace('_', ' ')} is {mine}, not {theirs}" for name, mine, theirs in pairs if mine != theirs]
+
+
+def check_name(name: str) -> None:
+    """Raise BadInput unless ``name`` can be part of a directory, a group id and a context name."""
+    if not _NAME.fullmatch(name):
+        raise BadInput(
+            f"'{name}' cannot be the name of a sandbox",
+            next_step="Use up to 40 lower-case letters, digits and inner dashes.",
+            code="bad-sandbox-name",
+        )
+
+
+def check_support(support: str, version: KafkaVersion) -> None:
+    """Raise BadInput unless workers of ``version`` can have this ``exactly.once.source.support``."""
+    if support not in SUPPORT:
+        raise BadInput(
+            f"'{support}' is no value of exactly.once.source.support",
+            next_step=f"Use {', '.join(SUPPORT)}.",
+            code="bad-support",
+        )
+    if support != "disabled" and not version.has_exactly_once_source:
+        raise BadInput(
+            f"Kafka Connect {version} has no exactly-once source support",
+            why="it came with 3.3.0 (KIP-618)",
+            next_step="Ask for --support disabled, or for --kafka-version 3.5.2 or newer.",
+            code="no-exactly-once-source",
+        )

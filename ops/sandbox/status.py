@@ -1,0 +1,115 @@
+"""How the sandboxes of this machine are: read only, without a lock, at any moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from connectctl.ops.errors import BadInput
+from connectctl.ops.sandbox import processes, record
+from connectctl.ops.sandbox.layout import Layout
+from connectctl.ops.sandbox.lock import is_held
+from connectctl.ops.sandbox.ports import LOOPBACK, answers
+from connectctl.ops.sandbox.properties import PLAINTEXT
+from connectctl.ops.sandbox.readiness import worker_url
+from connectctl.ops.sandbox.record import Node, Record
+from connectctl.ops.sandbox.spec import check_name
+
+
+class State(StrEnum):
+    """Of a process, and of a sandbox as a whole."""
+
+    RUNNING = "RUNNING"
+    STARTING = "STARTING"
+    STOPPED = "STOPPED"
+    DEAD = "DEAD"
+    DEGRADED = "DEGRADED"
+    LEFTOVER = "LEFTOVER"
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessStatus:
+    """One process. ``uptime`` in seconds and ``memory`` (resident) in bytes; None for one that does not run.
+
+    STOPPED: on purpose. DEAD: it should run. STARTING: it runs and does not listen yet.
+    """
+
+    name: str
+    state: State
+    kafka_version: str
+    group_id: str
+    address: str
+    pid: int | None
+    uptime: float | None
+    memory: int | None
+    log: Path
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxStatus:
+    """One sandbox. DEGRADED: a process died. LEFTOVER: an ``up`` failed or was killed; ``up`` or ``down`` cleans it."""
+
+    name: str
+    state: State
+    bootstrap_servers: str
+    group_id: str
+    cluster_id: str
+    processes: tuple[ProcessStatus, ...]
+
+
+def status(name: str) -> SandboxStatus:
+    """How the sandbox of this name is. Raises BadInput when there is none."""
+    check_name(name)
+    processes.require_psutil()
+    layout = Layout.of(name)
+    known = record.load(layout)
+    if known is None:
+        if not layout.root.is_dir() and layout.root not in processes.roots():
+            raise BadInput(
+                f"There is no sandbox {name}",
+                next_step=f"Start it: connectctl sandbox up --name {name}.",
+                code="no-sandbox",
+            )
+        return SandboxStatus(name, _unfinished(layout), "", "", "", ())
+    found = tuple(_process(node, layout) for node in known.nodes)
+    return SandboxStatus(
+        name=name,
+        state=_overall(known, found, layout),
+        bootstrap_servers=f"{LOOPBACK}:{known.listeners[PLAINTEXT]}",
+        group_id=known.spec.group_id,
+        cluster_id=known.cluster_id,
+        processes=found,
+    )
+
+
+def _unfinished(layout: Layout) -> State:
+    return State.STARTING if is_held(layout.root) else State.LEFTOVER
+
+
+def _overall(known: Record, found: tuple[ProcessStatus, ...], layout: Layout) -> State:
+    if not known.ready:
+        return _unfinished(layout)
+    lost = any(process.state is State.DEAD for process in found)
+    return State.DEGRADED if lost else State.RUNNING
+
+
+def _process(node: Node, layout: Layout) -> ProcessStatus:
+    used = processes.usage(node.pid, node.created, layout.root) if node.pid is not None else None
+    if node.pid is None:
+        state = State.STOPPED
+    elif used is None:
+        state = State.DEAD
+    else:
+        state = State.RUNNING if answers(node.port) else State.STARTING
+    return ProcessStatus(
+        name=node.name,
+        state=state,
+        kafka_version=node.kafka_version,
+        group_id=node.group_id,
+        address=worker_url(node.port) if node.group_id else f"{LOOPBACK}:{node.port}",
+        pid=node.pid if used else None,
+        uptime=used[0] if used else None,
+        memory=used[1] if used else None,
+        log=layout.log(node.name),
+    )

@@ -1,0 +1,38 @@
+"""A zombie to play with: a producer that believes it is still a task, as one that a worker lost sight of does."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from connectctl.ops.errors import ConnectctlError
+
+PATIENCE = 20.0
+
+
+class Zombie:
+    """A producer with a task's transactional id and an open transaction in which one record is written to ``topic``."""
+
+    def __init__(self, bootstrap: str, transactional_id: str, topic: str):
+        from confluent_kafka import KafkaException, Producer
+
+        silent = logging.Logger("zombie", logging.CRITICAL + 1)  # its end is told by whoever asked for it
+        config = {"bootstrap.servers": bootstrap, "transactional.id": transactional_id, "logger": silent}
+        self._producer: Any = Producer(config)
+        try:
+            self._producer.init_transactions(PATIENCE)
+            self._producer.begin_transaction()
+            self._producer.produce(topic, value=b"written by a zombie")
+            self._producer.flush(PATIENCE)
+        except KafkaException as e:
+            raise ConnectctlError("The zombie could not write", why=e.args[0].str()) from e
+
+    def refused(self) -> str | None:
+        """Why the zombie cannot commit, None where it could."""
+        from confluent_kafka import KafkaException
+
+        try:
+            self._producer.commit_transaction(PATIENCE)
+        except KafkaException as e:
+            return str(e.args[0].str())
+        return None
