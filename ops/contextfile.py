@@ -1,0 +1,190 @@
+"""The context file that people write, read with the line of every value.
+
+Its shape is the one in the README: ``current`` and ``contexts``, each context with the cluster's addresses, the client
+properties under librdkafka's own names, and how workers are restarted. A key that nobody knows is an error that names
+its line and the nearest key that exists, because a misspelt ``protected`` must not pass for an absent one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from connectctl.ops.errors import BadInput
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+if TYPE_CHECKING:
+    import yaml
+
+Scalar = str | int | float | bool
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SecretRef(_Strict):
+    """Where a secret is to be had: exactly one of an environment name, a file, or a command that prints it."""
+
+    env: str | None = None
+    file: str | None = None
+    command: str | None = None
+
+
+class RestAuth(_Strict):
+    """Basic authentication (``username`` and ``password``) or a bearer ``token`` for the workers' REST servers."""
+
+    username: str | None = None
+    password: SecretRef | str | None = None
+    token: SecretRef | str | None = None
+
+
+class RestTls(_Strict):
+    """PEM files for the workers' REST servers: ``ca`` to trust, ``certificate`` and ``key`` to present."""
+
+    ca: str | None = None
+    certificate: str | None = None
+    key: str | None = None
+    verify: bool = True
+
+
+class Topics(_Strict):
+    """The worker's three internal topics; each is found by its records where it is not named."""
+
+    config: str | None = None
+    offsets: str | None = None
+    status: str | None = None
+
+
+class SparkSettings(_Strict):
+    """Where bulk work runs."""
+
+    master: str = "local[*]"
+    conf: dict[str, Scalar] = Field(default_factory=dict)
+
+
+class OtherCluster(_Strict):
+    """Another Kafka cluster that connectors write to, with the client properties to reach it."""
+
+    bootstrap_servers: str
+    client: dict[str, SecretRef | Scalar] = Field(default_factory=dict)
+
+
+class ContextEntry(_Strict):
+    """One Connect cluster, as a person names it."""
+
+    bootstrap_servers: str | None = None
+    group_id: str | None = None
+    cluster_id: str | None = None
+    rest: list[str] = Field(default_factory=list)
+    rest_auth: RestAuth = RestAuth()
+    rest_tls: RestTls = RestTls()
+    topics: Topics = Topics()
+    client: dict[str, SecretRef | Scalar] = Field(default_factory=dict)
+    clusters: dict[Annotated[str, Field(pattern=r"^[\w-]+$")], OtherCluster] = Field(default_factory=dict)
+    workers: dict[str, Any] = Field(default_factory=dict)
+    spark: SparkSettings = SparkSettings()
+    protected: bool = False
+
+
+class ContextFile(_Strict):
+    """The whole file."""
+
+    current: str | None = None
+    contexts: dict[str, ContextEntry] = Field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """A file that was read, and the line of each value by its dotted path (``contexts.prod.group_id``)."""
+
+    path: Path
+    content: ContextFile
+    lines: dict[str, int]
+
+
+def read(path: Path) -> Parsed:
+    """Read and check a context file. Raises ``BadInput`` with the line of the first thing that is wrong."""
+    import yaml
+
+    try:
+        text = path.read_text()
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        data = yaml.safe_load(text)
+    except OSError as e:
+        raise BadInput(
+            f"The context file {path} cannot be read", why=e.strerror, next_step="Name another one with --config."
+        ) from e
+    except (yaml.YAMLError, UnicodeDecodeError) as e:
+        mark = getattr(e, "problem_mark", None)
+        where = f"{path}, line {mark.line + 1}" if mark else f"{path}"
+        why = getattr(e, "problem", None) or "it is not UTF-8 text"
+        raise BadInput(f"{where}: this is no YAML", why=why, next_step="Correct the file.") from e
+    lines = _lines(node)
+    try:
+        return Parsed(path, ContextFile.model_validate(data or {}), lines)
+    except ValidationError as e:
+        raise _explain(path, e, lines) from e
+
+
+def _lines(node: yaml.Node | None, prefix: str = "") -> dict[str, int]:
+    """The line, from 1, of every mapping key under ``node``, by dotted path."""
+    import yaml
+
+    found: dict[str, int] = {}
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            path = f"{prefix}.{key.value}" if prefix else str(key.value)
+            found[path] = key.start_mark.line + 1
+            found |= _lines(value, path)
+    return found
+
+
+def _explain(path: Path, error: ValidationError, lines: dict[str, int]) -> BadInput:
+    first = error.errors(include_url=False)[0]
+    location = [str(part) for part in first["loc"] if str(part) in _dotted(lines) or not str(part)[:1].isupper()]
+    dotted = _longest_known(location, lines)
+    where = f"{path}, line {lines[dotted]}" if dotted else f"{path}"
+    name = str(first["loc"][-1]) if first["loc"] else "the file"
+    if first["type"] == "extra_forbidden":
+        known = _siblings(location)
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"Did you mean {near[0]}?" if near else f"Known keys here: {', '.join(known)}."
+        return BadInput(f"{where}: nobody knows the key {name}", next_step=hint)
+    why = re.sub(r"a valid dictionary( or instance of \w+)?", "a mapping", first["msg"]).replace(
+        "Input should", "it should"
+    )
+    return BadInput(f"{where}: the value of {'.'.join(location) or name} does not fit", why=why)
+
+
+def _dotted(lines: dict[str, int]) -> set[str]:
+    return {part for path in lines for part in path.split(".")}
+
+
+def _longest_known(location: list[str], lines: dict[str, int]) -> str | None:
+    for size in range(len(location), 0, -1):
+        dotted = ".".join(location[:size])
+        if dotted in lines:
+            return dotted
+    return None
+
+
+_SECTIONS: dict[str, type[BaseModel]] = {
+    "rest_auth": RestAuth,
+    "rest_tls": RestTls,
+    "topics": Topics,
+    "spark": SparkSettings,
+}
+
+
+def _siblings(location: list[str]) -> list[str]:
+    """The keys that would have been known where the last part of ``location`` stands."""
+    if len(location) == 1:
+        return list(ContextFile.model_fields)
+    if len(location) == 3:
+        return list(ContextEntry.model_fields)
+    section = _SECTIONS.get(location[2], SecretRef)
+    return list(section.model_fields if len(location) == 4 else SecretRef.model_fields)

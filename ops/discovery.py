@@ -1,0 +1,164 @@
+"""Finds a Connect cluster's three internal topics from nothing but a Kafka cluster and a group id.
+
+Topics that the person named are taken at their word. For the others every compacted topic is sampled and classified
+(``model.topics``), and matched to the group by the workers and connectors that it names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from connectctl.ops.errors import BadInput, NotAuthorized
+from connectctl.ops.model import clusterfindings as say
+from connectctl.ops.model import configtopic, topics
+from connectctl.ops.model.topics import Choice, Clues, ConfigClues, Evidence, Role, address
+
+if TYPE_CHECKING:
+    from connectctl.ops.edges.contract import KafkaReads, Record, TopicFacts
+    from connectctl.ops.model.finding import Finding
+    from connectctl.ops.model.membership import ConnectGroup
+
+SAMPLE = 20
+"""Offsets read from the end of each partition of a topic to tell what it is."""
+PATIENCE = 2.0
+"""Seconds to wait for open transactions on config topics, which may be other clusters'."""
+
+
+@dataclass(frozen=True)
+class InternalTopics:
+    """The workers' config, offsets and status topics; None for one that was not looked for."""
+
+    config: str | None
+    offsets: str | None
+    status: str | None
+    findings: tuple[Finding, ...] = ()
+
+
+def find_internal_topics(
+    kafka: KafkaReads,
+    group: ConnectGroup,
+    named: Mapping[str, str | None],
+    needed: Sequence[str] = ("config", "offsets", "status"),
+) -> InternalTopics:
+    """The internal topics of ``group``; those in ``named`` are not looked for, only checked to exist.
+
+    ``named`` and ``needed`` go by ``config``, ``offsets`` and ``status``. Raises ``BadInput`` where a topic does not
+    exist, where none is found, or where several are left that cannot be told apart.
+    """
+    choices = look_for_topics(kafka, group, named, needed)
+    for role in needed:
+        if choices[role].topic is None:
+            raise not_found(role, choices[role], group)
+    found = {str(role): named.get(role) for role in Role} | {role: choices[role].topic for role in needed}
+    guessed = tuple(say.empty_topic_chosen(str(c.topic), role) for role, c in choices.items() if c.empty)
+    return InternalTopics(found["config"], found["offsets"], found["status"], guessed)
+
+
+def look_for_topics(
+    kafka: KafkaReads, group: ConnectGroup, named: Mapping[str, str | None], needed: Sequence[str]
+) -> dict[str, Choice]:
+    """As ``find_internal_topics``, with a choice of nothing where a topic is not found."""
+    known = {role: name for role in needed if (name := named.get(role))}
+    check_named(kafka, known)
+    choices = {role: Choice(name) for role, name in known.items()}
+    missing = [role for role in needed if role not in known]
+    return choices | (_search(kafka, group, named, missing) if missing else {})
+
+
+def check_named(kafka: KafkaReads, named: Mapping[str, str]) -> None:
+    """Raises ``BadInput`` for a topic in ``named`` that does not exist."""
+    from difflib import get_close_matches
+
+    exist = kafka.topic_names()
+    for role, name in named.items():
+        if name not in exist:
+            near = get_close_matches(name, exist, n=1)
+            hint = f"Did you mean {near[0]}? " if near else ""
+            raise BadInput(
+                f"There is no topic {name}, which is named as the {role} topic, or this principal may not see it",
+                next_step=f"{hint}Correct --{role}-topic or topics.{role} in the context, or leave it out.",
+            )
+
+
+def not_found(role: str, choice: Choice, group: ConnectGroup) -> BadInput:
+    """The error for a role that no topic, or more than one, could have."""
+    way_out = f"Give --{role}-topic TOPIC, or topics.{role} in the context."
+    if choice.candidates:
+        return BadInput(
+            f"The {role} topic of {group.id} cannot be told apart from others",
+            why=f"it may be any of {', '.join(choice.candidates)}",
+            next_step=way_out,
+            code="ambiguous-topic",
+        )
+    hint = "" if group.members else f" The group {group.id} has no members; check --group-id too."
+    return BadInput(
+        f"No topic looks like the {role} topic of {group.id}", next_step=way_out + hint, code="topic-not-found"
+    )
+
+
+def _search(
+    kafka: KafkaReads, group: ConnectGroup, named: Mapping[str, str | None], missing: Sequence[str]
+) -> dict[str, Choice]:
+    taken = {name for name in named.values() if name}
+    clues = [clue for clue in _sample(kafka, kafka.compacted()) if clue.topic not in taken]
+    configs = _read_configs(kafka, [c.topic for c in clues if c.role is Role.CONFIG], named.get("config"))
+    config = _config_of(configs, clues, group, named.get("config"))
+    evidence = _evidence(group, configs, config.topic)
+    blank = [c.topic for c in clues if c.empty and c.topic != config.topic]
+    choices: dict[str, Choice] = {"config": config} if "config" in missing else {}
+    for role in (Role.STATUS, Role.OFFSETS):
+        if role in missing:
+            seen = evidence if role is Role.OFFSETS else replace(evidence, dedicated=frozenset())
+            choices[role] = topics.choose([c for c in clues if c.role is role], blank, seen)
+    return choices
+
+
+def _sample(kafka: KafkaReads, facts: Mapping[str, TopicFacts]) -> list[Clues]:
+    try:
+        tails = kafka.tails(list(facts), SAMPLE)
+    except NotAuthorized:
+        # One topic that this principal may list but not read must not hide the others.
+        tails = {}
+        for name in facts:
+            tails |= _tail(kafka, name)
+    return [topics.classify(name, records, facts[name].partitions) for name, records in sorted(tails.items())]
+
+
+def _tail(kafka: KafkaReads, name: str) -> dict[str, list[Record]]:
+    try:
+        return kafka.tails([name], SAMPLE)
+    except NotAuthorized:
+        return {}
+
+
+def _read_configs(kafka: KafkaReads, found: Sequence[str], named: str | None) -> list[ConfigClues]:
+    images = kafka.image([*found, *([named] if named else [])], patience=PATIENCE)
+    return [
+        topics.config_clues(name, configtopic.parse(image.latest, name), image.end_offsets.get(0, 0))
+        for name, image in images.items()
+    ]
+
+
+def _config_of(
+    configs: Sequence[ConfigClues], clues: Sequence[Clues], group: ConnectGroup, named: str | None
+) -> Choice:
+    if named:
+        return Choice(named)
+    # A config topic has one partition, or no worker would have started on it.
+    return topics.choose_config(configs, [c.topic for c in clues if c.empty and c.partitions == 1], group)
+
+
+def _evidence(group: ConnectGroup, configs: Sequence[ConfigClues], config: str | None) -> Evidence:
+    ours = [c for c in configs if c.topic == config]
+    theirs = [c for c in configs if c.topic != config] if config else []
+    return Evidence(
+        workers=frozenset(address(m.url) for m in group.members),
+        connectors=frozenset(connector for connector, _ in group.owners).union(
+            *(c.connectors | c.deleted for c in ours)
+        ),
+        others=frozenset[str]().union(*(c.connectors | c.deleted for c in theirs)),
+        dedicated=frozenset[str]().union(*(c.dedicated for c in configs)),
+        neighbours=bool(theirs),
+    )

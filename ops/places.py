@@ -1,0 +1,37 @@
+"""Where files live: XDG directories, each movable by its environment variable."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def _home(variable: str, default: str) -> Path:
+    return Path(os.environ.get(variable) or Path.home() / default) / "connectctl"
+
+
+def config_file() -> Path:
+    """The person's context file: ``$CONNECTCTL_CONFIG``, else ``$XDG_CONFIG_HOME/connectctl/config.yaml``."""
+    named = os.environ.get("CONNECTCTL_CONFIG")
+    return Path(named) if named else _home("XDG_CONFIG_HOME", ".config") / "config.yaml"
+
+
+def state_directory() -> Path:
+    """What must survive between commands: ``$XDG_STATE_HOME/connectctl``."""
+    return _home("XDG_STATE_HOME", ".local/state")
+
+
+def journal_directory() -> Path:
+    """The journal and its backups: ``$CONNECTCTL_JOURNAL``, else the state directory."""
+    named = os.environ.get("CONNECTCTL_JOURNAL")
+    return Path(named) if named else state_directory()
+
+
+def cache_directory() -> Path:
+    """What can be had again: ``$XDG_CACHE_HOME/connectctl``."""
+    return _home("XDG_CACHE_HOME", ".cache")
+
+
+def sandbox_directory(name: str) -> Path:
+    """All files of the sandbox ``name``."""
+    return state_directory() / "sandbox" / name

@@ -1,0 +1,169 @@
+"""What a command was told about the cluster, and where each value comes from.
+
+Flags win over the environment (``CONNECTCTL_…``), the environment over the context file, the file over defaults. Merging
+is pure: it takes three mappings and gives one, in which every value carries its origin. Secrets stay references until a
+connection is opened, so that nothing that prints settings can print one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.errors import BadInput
+
+if TYPE_CHECKING:
+    from connectctl.ops.contextfile import Parsed
+
+MASK = "******"
+ENVIRONMENT = {
+    "CONNECTCTL_BOOTSTRAP_SERVERS": "bootstrap_servers",
+    "CONNECTCTL_GROUP_ID": "group_id",
+    "CONNECTCTL_CLUSTER_ID": "cluster_id",
+    "CONNECTCTL_REST": "rest",
+    "CONNECTCTL_REST_USERNAME": "rest_auth.username",
+    "CONNECTCTL_REST_PASSWORD": "rest_auth.password",
+    "CONNECTCTL_REST_TOKEN": "rest_auth.token",
+    "CONNECTCTL_CONFIG_TOPIC": "topics.config",
+    "CONNECTCTL_OFFSETS_TOPIC": "topics.offsets",
+    "CONNECTCTL_STATUS_TOPIC": "topics.status",
+    "CONNECTCTL_TIMEOUT": "timeout",
+}
+DEFAULTS = {"timeout": 30.0, "protected": False, "spark.master": "local[*]"}
+CLIENT_ENVIRONMENT = "CONNECTCTL_CLIENT_"
+_SECRET_NAME = re.compile(r"(password|secret|token|jaas|credential|passphrase|(^|[._-])key(\.pem)?$)", re.IGNORECASE)
+_USERINFO = re.compile(r"(?<=//)[^/@\s]+:[^/@\s]+(?=@)")
+
+
+@dataclass(frozen=True)
+class SecretSource:
+    """A secret that is not read yet: ``kind`` is ``env``, ``file`` or ``command``."""
+
+    kind: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{MASK} ({self.kind} {self.value})"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A value and where it comes from, in words a person can follow (``--group-id``, ``config.yaml line 4``)."""
+
+    value: Any
+    origin: str
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All that a command was told, by dotted name (``topics.config``, ``client.security.protocol``)."""
+
+    values: Mapping[str, Setting]
+    context: str | None = None
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The value called ``name``, or ``default`` where nobody gave one."""
+        found = self.values.get(name)
+        return default if found is None else found.value
+
+    def section(self, name: str) -> dict[str, Any]:
+        """The values under ``name``, without that prefix: ``section("client")`` is what librdkafka gets."""
+        return {key[len(name) + 1 :]: s.value for key, s in self.values.items() if key.startswith(f"{name}.")}
+
+    def masked(self) -> Iterator[tuple[str, str, str]]:
+        """``(name, printable value, origin)`` of every value, secrets masked."""
+        for name, setting in self.values.items():
+            yield name, mask(name, setting.value), setting.origin
+
+
+def mask(name: str, value: Any) -> str:
+    """``value`` as it may be printed: hidden where its name or its form says that it is a secret."""
+    if isinstance(value, SecretSource):
+        return str(value)
+    if _SECRET_NAME.search(name):
+        return MASK
+    return _USERINFO.sub(MASK, ",".join(map(str, value)) if isinstance(value, list) else str(value))
+
+
+def merge(
+    flags: Mapping[str, Any], environment: Mapping[str, str], file: Parsed | None, context: str | None
+) -> Settings:
+    """One ``Settings`` from the three sources, the earlier ones winning. ``context`` names the entry of ``file``."""
+    merged: dict[str, Setting] = {}
+    defaults = ((name, Setting(value, "default")) for name, value in DEFAULTS.items())
+    for layer in (_from_flags(flags), _from_environment(environment), _from_file(file, context), defaults):
+        for name, setting in layer:
+            merged.setdefault(name, setting)
+    return Settings(dict(sorted(merged.items())), context)
+
+
+def pick_context(wanted: str | None, origin: str, file: Parsed | None) -> str | None:
+    """The name of the context to use: the one asked for, else the file's ``current``, else its only one."""
+    known = list(file.content.contexts) if file else []
+    if wanted is None and file is not None:
+        wanted, origin = file.content.current, f"current in {file.path}"
+        if wanted is None:
+            return known[0] if len(known) == 1 else None
+    if wanted is not None and wanted not in known:
+        have = (
+            f"Known contexts: {', '.join(known)}." if known else "No context is defined; see connectctl context show."
+        )
+        raise BadInput(f"There is no context called {wanted} ({origin})", next_step=have)
+    return wanted
+
+
+def _from_flags(flags: Mapping[str, Any]) -> Iterator[tuple[str, Setting]]:
+    for name, value in flags.items():
+        if value not in (None, []):
+            flag = {"topics.config": "config-topic", "topics.offsets": "offsets-topic", "topics.status": "status-topic"}
+            yield name, Setting(value, f"--{flag.get(name, name.replace('_', '-'))}")
+
+
+def _from_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, Setting]]:
+    for variable, name in ENVIRONMENT.items():
+        if value := environment.get(variable):
+            yield name, Setting(_typed(variable, name, value), f"environment {variable}")
+    for variable, value in environment.items():
+        if variable.startswith(CLIENT_ENVIRONMENT) and value:
+            name = variable[len(CLIENT_ENVIRONMENT) :].lower().replace("_", ".")
+            yield f"client.{name}", Setting(value, f"environment {variable}")
+
+
+def _typed(variable: str, name: str, value: str) -> Any:
+    if name == "timeout":
+        try:
+            return float(value)
+        except ValueError as e:
+            raise BadInput(f"{variable} must be a number of seconds, and is {value!r}") from e
+    return value.split(",") if name == "rest" else value
+
+
+def _from_file(file: Parsed | None, context: str | None) -> Iterator[tuple[str, Setting]]:
+    if file is None or context is None:
+        return
+    entry = file.content.contexts[context].model_dump(exclude_unset=True)
+    for name, value in _flatten(entry, ""):
+        line = file.lines.get(f"contexts.{context}.{name}")
+        yield name, Setting(value, f"{file.path}" + (f" line {line}" if line else ""))
+
+
+def _flatten(value: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+    for key, inner in value.items():
+        name = f"{prefix}{key}"
+        if not isinstance(inner, Mapping):
+            if inner is not None:
+                yield name, inner
+        elif prefix.startswith(("client.", "rest_auth.")) or ".client." in prefix:
+            yield name, _secret(name, inner)
+        else:
+            yield from _flatten(inner, f"{name}.")
+
+
+def _secret(name: str, reference: Mapping[str, Any]) -> SecretSource:
+    given = {kind: str(value) for kind, value in reference.items() if value is not None}
+    if len(given) != 1:
+        raise BadInput(f"{name} must name its secret by exactly one of env, file or command")
+    kind, value = next(iter(given.items()))
+    return SecretSource(kind, value)

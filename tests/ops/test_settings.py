@@ -1,0 +1,118 @@
+"""Flags over environment over file, with the origin of every value, and no secret ever in sight."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from connectctl.ops import contextfile, settings
+from connectctl.ops.errors import BadInput
+from hypothesis import given
+from hypothesis import strategies as st
+
+FILE = """\
+current: prod
+contexts:
+  prod:
+    bootstrap_servers: broker-1:9092
+    group_id: from-file
+    cluster_id: abc
+    rest: [https://user:hunter2@worker-1:8083]
+    rest_auth: {username: ops, password: {env: CONNECT_PASSWORD}}
+    topics: {config: connect-configs}
+    client:
+      security.protocol: SASL_SSL
+      sasl.password: hunter2
+      ssl.key.location: /etc/key.pem
+      sasl.username: {file: /run/secrets/user}
+    clusters:
+      target: {bootstrap_servers: "t:9092", client: {sasl.password: hunter2}}
+    workers: {driver: manual}
+    protected: true
+"""
+
+
+@pytest.fixture
+def parsed(tmp_path: Path) -> contextfile.Parsed:
+    path = tmp_path / "config.yaml"
+    path.write_text(FILE)
+    return contextfile.read(path)
+
+
+def merged(parsed: contextfile.Parsed, **flags: object) -> settings.Settings:
+    return settings.merge(
+        flags, {"CONNECTCTL_CLUSTER_ID": "from-env", "CONNECTCTL_GROUP_ID": "from-env"}, parsed, "prod"
+    )
+
+
+def test_flags_win_over_the_environment_and_the_environment_over_the_file(parsed: contextfile.Parsed) -> None:
+    found = merged(parsed, group_id="from-flag")
+    assert found.values["group_id"] == settings.Setting("from-flag", "--group-id")
+    assert found.values["cluster_id"] == settings.Setting("from-env", "environment CONNECTCTL_CLUSTER_ID")
+    assert found.values["bootstrap_servers"].origin == f"{parsed.path} line 4"
+    assert found.get("protected") is True
+
+
+def test_client_properties_are_passed_through_whole(parsed: contextfile.Parsed) -> None:
+    client = merged(parsed).section("client")
+    assert client["security.protocol"] == "SASL_SSL"
+    assert client["sasl.username"] == settings.SecretSource("file", "/run/secrets/user")
+
+
+def test_client_properties_come_from_the_environment_too() -> None:
+    found = settings.merge({}, {"CONNECTCTL_CLIENT_SECURITY_PROTOCOL": "SSL"}, None, None)
+    assert found.section("client") == {"security.protocol": "SSL"}
+
+
+def test_nothing_that_is_printed_holds_a_secret(parsed: contextfile.Parsed) -> None:
+    printed = "\n".join(" ".join(row) for row in merged(parsed).masked())
+    assert "hunter2" not in printed
+    assert "/etc/key.pem" in printed
+    assert "client.sasl.password ******" in printed
+    assert "****** (env CONNECT_PASSWORD)" in printed
+
+
+@given(
+    st.sampled_from(["sasl.password", "ssl.key.password", "sasl.jaas.config", "rest_auth.token", "oauth.client.secret"])
+)
+def test_a_value_is_masked_by_its_name(name: str) -> None:
+    assert settings.mask(name, "hunter2") == settings.MASK
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("contexts:\n  p:\n    groupid: x", "line 3: nobody knows the key groupid. Did you mean group_id?"),
+        ("contexts:\n  p:\n    topics:\n      confg: x", "line 4: nobody knows the key confg. Did you mean config?"),
+        ("curent: p", "line 1: nobody knows the key curent. Did you mean current?"),
+        ("contexts:\n  p:\n    zzz: 1", "line 3: nobody knows the key zzz. Known keys here: bootstrap_servers"),
+        ("contexts:\n  p:\n    protected: perhaps", "line 3: the value of contexts.p.protected does not fit"),
+        ("contexts:\n  p:\n    client:\n      a: {envv: X}", "line 4"),
+        ("contexts:\n  p:\n    client: {a: {env: X, file: Y}}", "exactly one of env, file or command"),
+        ("contexts: [", "this is no YAML"),
+        ("- a", "does not fit"),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_told_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(text)
+    with pytest.raises(BadInput) as error:
+        settings.merge({}, {}, contextfile.read(path), "p")
+    assert message in str(error.value)
+
+
+def test_an_unreadable_file_is_told(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="cannot be read"):
+        contextfile.read(tmp_path / "none.yaml")
+
+
+def test_the_context_is_the_one_asked_for_else_current_else_the_only_one(tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text("contexts: {a: {}, b: {}}")
+    two = contextfile.read(path)
+    assert settings.pick_context("b", "--context", two) == "b"
+    assert settings.pick_context(None, "", two) is None
+    path.write_text("contexts: {a: {}}")
+    assert settings.pick_context(None, "", contextfile.read(path)) == "a"
+    with pytest.raises(BadInput, match="no context called z"):
+        settings.pick_context("z", "--context", two)
