@@ -1,0 +1,222 @@
+"""What was begun and how far it got: one SQLite file and one directory per run, under the state directory.
+
+A run is a plan that is being carried out. Before and after each step a mark is written, so that a run which was killed
+anywhere can be taken up. Paths in it are relative: the directory can be moved. Everything in it is for its owner only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from connectctl.ops.errors import BadInput, ConnectctlError, Refused
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS run (
+    id TEXT PRIMARY KEY, operation TEXT NOT NULL, cluster_id TEXT NOT NULL, group_id TEXT NOT NULL,
+    subjects TEXT NOT NULL, state TEXT NOT NULL, started_at TEXT NOT NULL, ended_at TEXT
+);
+CREATE TABLE IF NOT EXISTS mark (
+    run TEXT NOT NULL REFERENCES run(id), step INTEGER NOT NULL, what TEXT NOT NULL, detail TEXT, at TEXT NOT NULL
+);
+"""
+
+
+class State(StrEnum):
+    """How a run stands. OPEN: begun and not ended, whether it still goes on or was killed. REFUSED: it changed nothing."""
+
+    OPEN = "open"
+    DONE = "done"
+    FAILED = "failed"
+    REFUSED = "refused"
+    UNDONE = "undone"
+
+
+@dataclass(frozen=True)
+class Mark:
+    """That step ``step`` (from 0) was begun, done, already or failed, with what there is to say about it."""
+
+    step: int
+    what: str
+    detail: str | None
+    at: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run as the journal has it."""
+
+    id: str
+    operation: str
+    cluster_id: str
+    group_id: str
+    subjects: tuple[str, ...]
+    state: State
+    started_at: str
+    ended_at: str | None
+    marks: tuple[Mark, ...] = ()
+
+    @property
+    def changed(self) -> bool:
+        """Whether any step was done: otherwise there is nothing to resume or undo."""
+        return any(mark.what in ("done", "begun") for mark in self.marks)
+
+    def done(self, step: int) -> bool:
+        """Whether ``step`` came to its end."""
+        return any(mark.step == step and mark.what in ("done", "already") for mark in self.marks)
+
+
+class Journal:
+    """The journal in ``directory``. Raises ``ConnectctlError`` where it cannot be written."""
+
+    def __init__(self, directory: Path):
+        self.directory = directory
+        try:
+            directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            (directory / "journal.db").touch(mode=0o600)
+        except OSError as e:
+            raise self._unwritable(e) from e
+        with self._open() as db:
+            db.executescript(SCHEMA)
+
+    def _unwritable(self, error: Exception) -> ConnectctlError:
+        return ConnectctlError(
+            f"The journal in {self.directory} cannot be written, and without it nothing is changed",
+            why=str(error),
+            next_step="Make room or rights there, or point CONNECTCTL_JOURNAL elsewhere.",
+            code="journal",
+        )
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        try:
+            db = sqlite3.connect(self.directory / "journal.db", timeout=30, isolation_level=None)
+            try:
+                db.execute("PRAGMA synchronous = FULL")
+                yield db
+            finally:
+                db.close()
+        except sqlite3.Error as e:
+            raise self._unwritable(e) from e
+
+    def begin(self, operation: str, cluster_id: str, group_id: str, subjects: tuple[str, ...], plan: Any) -> Run:
+        """A new run of ``plan``, which is written to the run's directory first."""
+        run_id = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+        self.write(run_id, "plan.json", json.dumps(plan).encode())
+        values = (run_id, operation, cluster_id, group_id, json.dumps(subjects), State.OPEN.value, _now(), None)
+        with self._open() as db:
+            db.execute("INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
+        return self.get(run_id)
+
+    def mark(self, run: str, step: int, what: str, detail: str | None = None) -> None:
+        """Write down that a step was begun, is done, or failed; it is on the disk when this returns."""
+        with self._open() as db:
+            db.execute("INSERT INTO mark VALUES (?, ?, ?, ?, ?)", (run, step, what, detail, _now()))
+
+    def end(self, run: str, state: State) -> None:
+        """Write down how a run ended."""
+        with self._open() as db:
+            db.execute("UPDATE run SET state = ?, ended_at = ? WHERE id = ?", (state.value, _now(), run))
+
+    def get(self, run: str) -> Run:
+        """The run called ``run``. Raises ``BadInput`` where there is none."""
+        found = [known for known in self.runs() if known.id == run]
+        if not found:
+            raise BadInput(f"There is no run {run}", next_step="See connectctl runs list.")
+        return found[0]
+
+    def runs(self) -> list[Run]:
+        """All runs, the newest first."""
+        with self._open() as db:
+            rows = db.execute("SELECT * FROM run ORDER BY started_at DESC, id DESC").fetchall()
+            marks: dict[str, list[Mark]] = {}
+            for name, *mark in db.execute("SELECT * FROM mark ORDER BY rowid"):
+                marks.setdefault(name, []).append(Mark(*mark))
+        return [
+            Run(i, op, cluster, group, tuple(json.loads(subjects)), State(state), start, end, tuple(marks.get(i, ())))
+            for i, op, cluster, group, subjects, state, start, end in rows
+        ]
+
+    def interrupted(self, cluster_id: str, group_id: str) -> list[Run]:
+        """Runs on this Connect cluster that were begun, changed something, and did not end well."""
+        here = (r for r in self.runs() if (r.cluster_id, r.group_id) == (cluster_id, group_id))
+        return [run for run in here if run.state in (State.OPEN, State.FAILED) and run.changed]
+
+    def plan(self, run: str) -> Any:
+        """The plan of a run, as ``begin`` got it."""
+        return json.loads(self.path(run, "plan.json").read_bytes())
+
+    def path(self, run: str, name: str) -> Path:
+        """A file of a run."""
+        return self.directory / "runs" / run / name
+
+    def write(self, run: str, name: str, content: bytes) -> Path:
+        """Write a file of a run whole or not at all; it is on the disk when this returns."""
+        path = self.path(run, name)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            _write_whole(path, content)
+        except OSError as e:
+            raise self._unwritable(e) from e
+        return path
+
+    def keep(self, content: bytes) -> str:
+        """Keep ``content`` for later steps of a run, whatever becomes of where it came from; gives its relative path."""
+        return str(self.write("kept", hashlib.sha256(content).hexdigest(), content).relative_to(self.directory))
+
+    @contextmanager
+    def locked(self, cluster_id: str, group_id: str) -> Iterator[None]:
+        """Nobody else on this machine changes this Connect cluster meanwhile. Raises ``Refused``.
+
+        The kernel drops the lock with the process, so a kill leaves none behind. Operators on other machines are fenced
+        by the transactional id that all writes share.
+        """
+        import fcntl
+
+        path = self.directory / f"{cluster_id}-{group_id.replace('/', '_')}.lock"
+        try:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as e:
+            raise self._unwritable(e) from e
+        with os.fdopen(handle, "r+") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as e:
+                holder = file.read().strip() or "unknown"
+                raise Refused(
+                    f"Another connectctl (process {holder}) is changing {group_id} right now; nothing was done",
+                    next_step="Wait for it, or look at it: connectctl runs list.",
+                    code="locked",
+                ) from e
+            file.truncate(0)
+            file.write(str(os.getpid()))
+            file.flush()
+            yield
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    draft = path.with_name(f".{path.name}.part")
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)  # or a loss of power could take the name with it
+    finally:
+        os.close(directory)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

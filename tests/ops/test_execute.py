@@ -1,0 +1,180 @@
+"""Plans are carried out with a journal: what is done, marked, told and left after every kind of failure."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from connectctl.ops.errors import ConnectctlError, PartDone, Refused, TimedOut, Unreachable
+from connectctl.ops.execute import execute
+from connectctl.ops.journal import Journal, Run, State
+from connectctl.ops.plan import Outcome
+
+
+@dataclass
+class Edges:
+    """What steps do goes here; ``errors`` are raised by the step of that name."""
+
+    done: list[str] = field(default_factory=list)
+    errors: dict[str, ConnectctlError] = field(default_factory=dict)
+    run: Run | None = None
+    step: int = -1
+
+
+@dataclass(frozen=True)
+class Do:
+    """A step that changes something."""
+
+    subject: str
+    now: str = ""
+
+    def says(self) -> str:
+        return f"do {self.subject}"
+
+    def holds(self, edges: Edges) -> str | None:
+        return "already so" if self.subject in edges.done else None
+
+    def do(self, edges: Edges) -> str | None:
+        if error := edges.errors.get(self.subject):
+            raise error
+        edges.done.append(self.subject)
+        return f"step {edges.step}"
+
+
+@dataclass(frozen=True)
+class Look(Do):
+    """A step that changes nothing."""
+
+    only_looks: ClassVar[bool] = True
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    return Journal(tmp_path)
+
+
+def begun(journal: Journal) -> Run:
+    return journal.begin("offsets set", "cluster", "group", ("c",), {})
+
+
+def marks(journal: Journal, run: Run) -> list[tuple[int, str]]:
+    return [(m.step, m.what) for m in journal.get(run.id).marks]
+
+
+def test_every_step_is_marked_before_and_after(journal: Journal) -> None:
+    run, edges = begun(journal), Edges(["b"])
+    results = execute([Do("a"), Do("b")], edges, journal, run)
+    assert [r.outcome for r in results] == [Outcome.DONE, Outcome.ALREADY]
+    assert marks(journal, run) == [(0, "begun"), (0, "done"), (1, "begun"), (1, "already")]
+    assert journal.get(run.id).state is State.DONE
+    assert journal.get(run.id).marks[1].detail == "step 0"
+
+
+STEPS: list[Any] = [Look("look"), Do("a"), Do("b")]
+
+
+@pytest.mark.parametrize(
+    ("fails", "error", "raised", "state"),
+    [
+        ("look", ConnectctlError("no"), ConnectctlError, State.FAILED),
+        ("look", Refused("no"), Refused, State.REFUSED),
+        ("look", Unreachable("no"), Unreachable, State.FAILED),
+        ("a", Refused("no"), Refused, State.REFUSED),
+        ("a", ConnectctlError("no"), PartDone, State.FAILED),
+        ("b", Refused("no"), PartDone, State.FAILED),
+        ("b", TimedOut("no"), PartDone, State.FAILED),
+    ],
+)
+def test_a_failure_is_part_done_unless_nothing_was_done(
+    journal: Journal, fails: str, error: ConnectctlError, raised: type[ConnectctlError], state: State
+) -> None:
+    run, edges = begun(journal), Edges(errors={fails: error})
+    with pytest.raises(ConnectctlError) as caught:
+        execute(STEPS, edges, journal, run)
+    assert type(caught.value) is raised
+    assert journal.get(run.id).state is state
+    if raised is PartDone:
+        assert f"connectctl runs resume {run.id}" in str(caught.value)
+
+
+@pytest.mark.parametrize("error", [TimedOut("late"), Unreachable("lost")])
+def test_a_first_change_without_an_answer_may_have_been_made(journal: Journal, error: ConnectctlError) -> None:
+    with pytest.raises(PartDone):
+        execute([Do("a")], Edges(errors={"a": error}), journal, begun(journal))
+
+
+def test_a_first_change_that_was_answered_with_no_was_not_made(journal: Journal) -> None:
+    with pytest.raises(ConnectctlError) as caught:
+        execute([Do("a")], Edges(errors={"a": ConnectctlError("no")}), journal, begun(journal))
+    assert type(caught.value) is ConnectctlError
+
+
+def test_what_an_earlier_attempt_changed_counts(journal: Journal) -> None:
+    run, edges = begun(journal), Edges(errors={"b": ConnectctlError("no")})
+    with pytest.raises(PartDone):
+        execute(STEPS, edges, journal, run)
+    edges.errors = {"b": Refused("no")}
+    with pytest.raises(PartDone):
+        execute(STEPS, edges, journal, journal.get(run.id), start=2)
+    edges.errors = {}
+    execute(STEPS, edges, journal, journal.get(run.id), start=2)
+    assert edges.done == ["look", "a", "b"]
+    assert journal.get(run.id).state is State.DONE
+
+
+@pytest.mark.parametrize("killed_after", range(7))
+def test_a_run_that_was_killed_anywhere_comes_to_the_same_end(journal: Journal, killed_after: int) -> None:
+    class Killed(BaseException):
+        pass
+
+    real, left = journal.mark, [killed_after]
+
+    def mark(*args: Any) -> None:
+        if left[0] == 0:
+            raise Killed
+        left[0] -= 1
+        real(*args)
+
+    run, edges = begun(journal), Edges()
+    journal.mark = mark  # type: ignore[assignment,method-assign]
+    with suppress(Killed):
+        execute(STEPS, edges, journal, run)
+    journal.mark = real  # type: ignore[method-assign]
+    execute(STEPS, edges, journal, journal.get(run.id))
+    assert edges.done == ["look", "a", "b"]
+
+
+def test_who_comes_second_is_refused_and_leaves_no_open_run(journal: Journal) -> None:
+    run, edges = begun(journal), Edges()
+    with journal.locked("cluster", "group"), pytest.raises(Refused, match="Another connectctl"):
+        execute(STEPS, edges, journal, run)
+    assert edges.done == []
+    assert journal.get(run.id).state is State.REFUSED
+
+
+def test_a_run_that_another_process_carries_out_is_not_ended_by_who_would_resume_it(journal: Journal) -> None:
+    run = begun(journal)
+    journal.mark(run.id, 0, "begun")
+    with journal.locked("cluster", "group"), pytest.raises(Refused):
+        execute(STEPS, Edges(), journal, journal.get(run.id))
+    assert journal.get(run.id).state is State.OPEN
+
+
+@pytest.mark.parametrize("at", range(4))
+def test_a_journal_that_fails_half_way_says_how_to_go_on(journal: Journal, at: int) -> None:
+    real, count = journal.mark, [0]
+
+    def mark(*args: Any) -> None:
+        count[0] += 1
+        if count[0] > at:
+            raise ConnectctlError("The journal cannot be written", code="journal")
+        real(*args)
+
+    run, edges = begun(journal), Edges()
+    journal.mark = mark  # type: ignore[assignment,method-assign]
+    with pytest.raises(ConnectctlError) as caught:
+        execute(STEPS[1:], edges, journal, run)
+    assert isinstance(caught.value, PartDone) or edges.done == []

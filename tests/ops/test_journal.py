@@ -1,0 +1,149 @@
+"""The journal: what was begun can be read and taken up, whatever happened to whoever began it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from connectctl.ops.errors import BadInput, ConnectctlError, Refused
+from connectctl.ops.journal import Journal, State
+
+PLAN = {"operation": "offsets set", "steps": [{"step": "x", "text": "é\u2028\ud800"}]}
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    return Journal(tmp_path / "state" / "connectctl")
+
+
+def begin(journal: Journal, **more: Any) -> str:
+    return journal.begin("offsets set", "cluster", "group", ("c", "d"), PLAN).id
+
+
+def test_a_run_is_what_was_begun(journal: Journal) -> None:
+    run = journal.get(begin(journal))
+    assert (run.operation, run.cluster_id, run.group_id) == ("offsets set", "cluster", "group")
+    assert (run.subjects, run.state, run.marks, run.changed) == (("c", "d"), State.OPEN, (), False)
+    assert journal.plan(run.id) == PLAN
+
+
+def test_marks_are_told_in_their_order(journal: Journal) -> None:
+    run = begin(journal)
+    for step, what, detail in ((0, "begun", None), (0, "already", "so"), (1, "begun", None), (1, "failed", "é")):
+        journal.mark(run, step, what, detail)
+    found = journal.get(run)
+    assert [(m.step, m.what, m.detail) for m in found.marks][-1] == (1, "failed", "é")
+    assert (found.done(0), found.done(1), found.changed) == (True, False, True)
+
+
+MARKS = [(0, "begun"), (0, "done"), (1, "begun"), (1, "done")]
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from connectctl.ops.journal import Journal
+journal, count = Journal(Path(sys.argv[1])), int(sys.argv[2])
+with journal.locked("cluster", "group"):
+    run = journal.begin("offsets set", "cluster", "group", ("c",), {"steps": []})
+    for number, (step, what) in enumerate([(0, "begun"), (0, "done"), (1, "begun"), (1, "done")]):
+        if number == count:
+            os.kill(os.getpid(), signal.SIGKILL)
+        journal.mark(run.id, step, what)
+        journal.write(run.id, f"file-{number}", b"x")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("count", range(len(MARKS) + 1))
+def test_a_kill_between_any_two_marks_leaves_a_run_that_can_be_taken_up(tmp_path: Path, count: int) -> None:
+    ended = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path), str(count)], check=False)
+    assert ended.returncode == -signal.SIGKILL
+    journal = Journal(tmp_path)
+    (run,) = journal.runs()
+    assert run.state is State.OPEN
+    assert [(m.step, m.what) for m in run.marks] == MARKS[:count]
+    assert journal.interrupted("cluster", "group") == ([run] if count else [])
+    with journal.locked("cluster", "group"):
+        journal.end(run.id, State.DONE)
+    assert journal.interrupted("cluster", "group") == []
+
+
+def test_everything_is_for_its_owner_only(journal: Journal) -> None:
+    run = begin(journal)
+    journal.write(run, "backup-0.jsonl", b"secret")
+    kept = journal.keep(b"secret")
+    with journal.locked("cluster", "group"):
+        pass
+    files = [path for path in journal.directory.rglob("*") if path.is_file()]
+    assert {path.name for path in files} >= {"journal.db", "plan.json", "backup-0.jsonl", Path(kept).name}
+    assert {oct(path.stat().st_mode & 0o777) for path in files} == {"0o600"}
+    assert oct(journal.directory.stat().st_mode & 0o777) == "0o700"
+
+
+def test_a_journal_that_was_moved_goes_on(journal: Journal, tmp_path: Path) -> None:
+    run = begin(journal)
+    journal.write(run, "backup-0.jsonl", b"line\n")
+    kept = journal.keep(b"kept")
+    journal.directory.rename(tmp_path / "moved")
+    moved = Journal(tmp_path / "moved")
+    assert moved.plan(run) == PLAN
+    assert moved.path(run, "backup-0.jsonl").read_bytes() == b"line\n"
+    assert (moved.directory / kept).read_bytes() == b"kept"
+    moved.mark(run, 0, "begun")
+    assert moved.get(run).changed
+
+
+def test_a_file_is_written_whole_or_not_at_all(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = begin(journal)
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ConnectctlError, match="No space left on device") as error:
+        journal.write(run, "backup-0.jsonl", b"x")
+    assert error.value.code == "journal"
+    assert not journal.path(run, "backup-0.jsonl").exists()
+
+
+def test_one_at_a_time_changes_a_connect_cluster(journal: Journal) -> None:
+    again = Journal(journal.directory)
+    with journal.locked("cluster", "group"):
+        with pytest.raises(Refused, match=f"process {os.getpid()}") as refusal, again.locked("cluster", "group"):
+            pass
+        assert refusal.value.code == "locked"
+        with again.locked("cluster", "other/../group"), again.locked("other", "group"):
+            pass
+    with again.locked("cluster", "group"):
+        pass
+
+
+def test_interrupted_runs_are_those_of_this_connect_cluster_that_changed_something(journal: Journal) -> None:
+    touched, untouched, done, failed, refused = (begin(journal) for _ in range(5))
+    for run in (touched, done, failed, refused):
+        journal.mark(run, 0, "begun")
+    journal.end(done, State.DONE)
+    journal.end(failed, State.FAILED)
+    journal.end(refused, State.REFUSED)
+    assert {run.id for run in journal.interrupted("cluster", "group")} == {touched, failed}
+    assert journal.interrupted("cluster", "other") == []
+    assert untouched in {run.id for run in journal.runs()}
+
+
+def test_an_unknown_run_is_bad_input(journal: Journal) -> None:
+    for name in ("nothing", "../../etc/passwd", ""):
+        with pytest.raises(BadInput, match="There is no run"):
+            journal.get(name)
+
+
+def test_a_journal_that_cannot_be_written_stops_everything(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConnectctlError, match="without it nothing is changed"):
+        Journal(tmp_path / "file")
+    (tmp_path / "journal.db").write_bytes(b"this is no database, and long enough to be sure of it" * 20)
+    with pytest.raises(ConnectctlError, match="without it nothing is changed"):
+        Journal(tmp_path)
