@@ -1,0 +1,1 @@
+"""What really is the matter where Connect says something else, or nothing."""

@@ -1,0 +1,127 @@
+"""The cure of a connector that waits for fencing: two admin overrides in its configuration, then its failed tasks again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.connectorsteps import POLL, Await, Hands, Restart
+from connectctl.ops.errors import ConnectctlError, TimedOut
+from connectctl.ops.model.connector import State, path_of
+from connectctl.ops.model.fencinground import CURE, LEADER_LIMIT, Backoff
+from connectctl.ops.plan import Needless, Plan
+
+if TYPE_CHECKING:
+    from connectctl.ops.model.configtopic import ConfiguredConnector
+    from connectctl.ops.model.connector import Connector
+
+MARGIN = 15.0
+"""Seconds after the leader's limit in which the failure must have reached the tasks' statuses."""
+
+
+@dataclass
+class CureHands(Hands):
+    """What the steps work with; ``pending`` tells from the config topic whether a round of fencing is due."""
+
+    pending: Callable[[str], bool] = field(kw_only=True)
+
+
+@dataclass(frozen=True)
+class SetOverrides:
+    """Give the connector's admin client a back-off with which fencing is quick."""
+
+    subject: str
+    now: str
+
+    def says(self) -> str:
+        return f"set {' and '.join(f'{name}={value}' for name, value in CURE.items())} on {self.subject}"
+
+    def holds(self, hands: CureHands) -> str | None:
+        return "it has a quick back-off already" if is_quick(hands.read(self.subject).config) else None
+
+    def do(self, hands: CureHands) -> str | None:
+        path = path_of("connectors", self.subject) + "/config"
+        try:
+            hands.calls.send("PATCH", path, CURE)
+        except ConnectctlError as e:
+            if e.code != "unsupported":
+                raise self._policy(e) from e
+            # Workers before 3.8 know no PATCH (KIP-477).
+            hands.calls.send("PUT", path, dict(hands.calls.get(path)) | CURE)
+        return None
+
+    def _policy(self, error: ConnectctlError) -> ConnectctlError:
+        if "override" not in str(error).lower():
+            return error
+        hint = "The workers must allow it: connector.client.config.override.policy=All, or Allowlist with these names."
+        return ConnectctlError(error.what, why=error.why, next_step=hint, code="override-not-allowed")
+
+
+@dataclass(frozen=True)
+class AwaitRound:
+    """Wait for the end of the round that is under way: it goes on with the old back-off, and later requests join it."""
+
+    subject: str
+    now: str = ""
+
+    def says(self) -> str:
+        return f"wait until the round of fencing for {self.subject} is over"
+
+    def holds(self, hands: CureHands) -> str | None:
+        return None if hands.pending(self.subject) else "no round is pending"
+
+    def do(self, hands: CureHands) -> str | None:
+        limit = max(hands.timeout, LEADER_LIMIT + MARGIN)
+        deadline = hands.now() + limit
+        while hands.pending(self.subject):
+            if any(status and status.state == "FAILED" for status in hands.read(self.subject).tasks.values()):
+                return "it failed"
+            if hands.now() >= deadline:
+                why = f"it is pending for {limit:.0f} s, and no task has failed"
+                raise TimedOut(f"The round of fencing for {self.subject} does not end", why=why)
+            hands.sleep(POLL)
+        return "it is done"
+
+
+@dataclass(frozen=True)
+class RestartWhatFailed:
+    """Restart the tasks that failed, and wait until all run; the round that this begins is quick."""
+
+    subject: str
+    now: str = ""
+
+    def says(self) -> str:
+        return f"restart what failed of {self.subject}, and wait until it is RUNNING"
+
+    def holds(self, hands: CureHands) -> str | None:
+        if hands.read(self.subject).status is None:
+            return None
+        return Restart(self.subject, True, "").holds(hands) if not hands.pending(self.subject) else None
+
+    def do(self, hands: CureHands) -> str | None:
+        if Restart(self.subject, True, "").holds(hands) is None:
+            Restart(self.subject, True, "").do(hands)
+        return Await(self.subject, State.RUNNING).do(hands)
+
+
+def is_quick(config: Any) -> bool:
+    """Whether a connector's back-off is as short as the cure's."""
+    backoff = Backoff.of(config)
+    cure = Backoff.of(CURE)
+    return backoff.longest <= cure.longest
+
+
+def plan_cure(cluster_id: str, connector: Connector, configured: ConfiguredConnector | None, *, pending: bool) -> Plan:
+    """The plan that makes the connector's fencing quick and brings its tasks back."""
+    name = connector.name
+    failed = [n for n, status in connector.tasks.items() if status and status.state == "FAILED"]
+    quick = is_quick(connector.config)
+    if quick and not failed and not pending:
+        return Plan(
+            "connectors cure", cluster_id, (), (Needless(name, "its fencing is quick, and nothing has failed"),)
+        )
+    record = configured.task_count_record if configured else None
+    now = f"fencing pending for {record} ids" if pending else f"{len(failed)} tasks FAILED" if failed else ""
+    steps: list[Any] = [] if quick else [SetOverrides(name, now)]
+    return Plan("connectors cure", cluster_id, (*steps, AwaitRound(name), RestartWhatFailed(name)))

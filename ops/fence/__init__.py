@@ -1,0 +1,1 @@
+"""Fencing transactional ids: look, decide, do, prove."""

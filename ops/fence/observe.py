@@ -1,0 +1,190 @@
+"""Looks at everything that a plan to fence depends on: the config topic, the groups, the coordinators."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from connectctl.ops.errors import BadInput, ConnectctlError, NotAuthorized
+from connectctl.ops.fence.planning import candidates, incomplete
+from connectctl.ops.fence.snapshot import Reach, Snapshot, Wish
+from connectctl.ops.model.ownership import Directory, Owner, of_connector
+from connectctl.ops.model.transactions import Transaction
+from connectctl.ops.model.verdicts import DESCRIBE, Code, Move, verdict
+
+if TYPE_CHECKING:
+    from connectctl.ops.edges.contract import Listed, Record, TransactionCalls
+    from connectctl.ops.model.configtopic import ConfigState
+    from connectctl.ops.model.membership import ConnectGroup
+
+PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8)
+"""Seconds between looks at an id whose coordinator is loading or moving, before it counts as not to be seen."""
+
+
+@dataclass(frozen=True)
+class Configured:
+    """What the config topic says: its state, and how far each connector's ids reach, deleted ones included."""
+
+    state: ConfigState
+    reach: Mapping[str, Reach]
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where to look. ``group`` tells of any group of workers; ``running`` which of a group's tasks say that they run.
+
+    ``configured`` reads the config topic; it is asked only where ids may be those of connectors.
+    """
+
+    calls: TransactionCalls
+    group_id: str | None
+    group: Callable[[str], ConnectGroup]
+    running: Callable[[ConnectGroup], frozenset[Owner]]
+    configured: Callable[[], Configured] | None = None
+
+
+def observe(sources: Sources, wish: Wish) -> Snapshot:
+    """All that ``plan_fence`` needs, of one moment as far as that can be had."""
+    groups = visible_groups(sources)
+    listed = _listed(sources, wish)
+    names = [listing.id for listing in listed.listings] if listed else []
+    configured = _configured(sources, wish, names)
+    directory = Directory(_connectors(groups, sources.group_id, configured, wish))
+    reach = configured.reach if configured else {}
+    _check_connectors(configured, sources.group_id, wish, names)
+    ids, left_alone = candidates(wish, sources.group_id, reach, names, directory)
+    described = look(sources.calls, ids)
+    return Snapshot(
+        cluster_id=sources.calls.cluster_id(),
+        group_id=sources.group_id,
+        taken_at=time.time(),
+        ids=ids,
+        described=described,
+        directory=directory,
+        running=_running(sources, groups, {owner for id in ids for owner in directory.owners(id)}),
+        left_alone=left_alone,
+        findings=tuple(incomplete(listed)) if listed else (),
+    )
+
+
+def look(calls: TransactionCalls, ids: Sequence[str]) -> dict[str, Transaction | Code]:
+    """Every id as its coordinator has it, with patience for coordinators that are loading or moving."""
+    found = calls.describe(ids) if ids else {}
+    for pause in PAUSES:
+        again = [
+            id
+            for id, what in found.items()
+            if isinstance(what, Code) and verdict(DESCRIBE, what).move in (Move.AGAIN, Move.MOVED)
+        ]
+        if not again:
+            break
+        time.sleep(pause)
+        found.update(calls.describe(again))
+    return found
+
+
+def reach_of(records: Sequence[Record]) -> dict[str, Reach]:
+    """How far each connector's ids reach by the newest records of the config topic, deleted connectors included."""
+    import json
+
+    from connectctl.ops.model.configtopic import COMMIT, FENCING
+
+    found: dict[str, Reach] = {}
+    for record in sorted(records, key=lambda r: r.offset):
+        key = (record.key or b"").decode(errors="replace")
+        for prefix, name, field in ((FENCING, "task-count", "record"), (COMMIT, "tasks", "configs")):
+            if key.startswith(prefix):
+                try:
+                    value = json.loads(record.value or b"{}")
+                except ValueError:
+                    continue
+                connector = key.removeprefix(prefix)
+                number = value.get(name, 0) if isinstance(value, dict) else 0
+                found[connector] = replace(found.get(connector, Reach()), **{field: number})
+    return found
+
+
+def visible_groups(sources: Sources) -> dict[str, ConnectGroup]:
+    """Every group of Connect workers that can be seen, ours first."""
+    try:
+        names = sources.calls.connect_groups()
+    except NotAuthorized:
+        names = frozenset()
+    ours = [sources.group_id] if sources.group_id else []
+    found = {}
+    for name in [*ours, *sorted(names - set(ours))]:
+        try:
+            found[name] = sources.group(name)
+        except ConnectctlError:
+            # Another cluster's group that we may list and not describe; it only could have told of ambiguities.
+            if name == sources.group_id:
+                raise
+    return found
+
+
+def visible_connectors(sources: Sources) -> Directory:
+    """All connectors that can be seen: of our group by its config topic, of others by what their workers run."""
+    configured = None
+    if sources.configured is not None:
+        with suppress(ConnectctlError):
+            configured = sources.configured()
+    return Directory(_connectors(visible_groups(sources), sources.group_id, configured, Wish()))
+
+
+def _configured(sources: Sources, wish: Wish, listed: Sequence[str]) -> Configured | None:
+    """The config topic, where connectors are named or ids look like those of the group's tasks."""
+    if sources.configured is None:
+        return None
+    if wish.connectors:
+        return sources.configured()
+    if not any(id.startswith(f"{sources.group_id}-") for id in (*wish.ids, *listed)):
+        return None
+    try:
+        return sources.configured()
+    except ConnectctlError:
+        # Then the ids of connectors that no worker runs stay without a name; they are fenced all the same.
+        return None
+
+
+def _connectors(
+    groups: Mapping[str, ConnectGroup], group_id: str | None, configured: Configured | None, wish: Wish
+) -> dict[str, frozenset[str]]:
+    found = {name: frozenset(connector for connector, _ in group.owners) for name, group in groups.items()}
+    if group_id:
+        own = {*wish.connectors, *(configured.reach if configured else ())}
+        own |= set(configured.state.connectors) if configured else set()
+        found[group_id] = found.get(group_id, frozenset()) | own
+    return found
+
+
+def _listed(sources: Sources, wish: Wish) -> Listed | None:
+    prefixes = [f"{sources.group_id}-{connector}-" for connector in wish.connectors] + list(wish.prefixes)
+    return sources.calls.listed(prefixes=prefixes) if prefixes else None
+
+
+def _check_connectors(configured: Configured | None, group_id: str | None, wish: Wish, listed: Sequence[str]) -> None:
+    """Raises ``BadInput`` for a connector of which there is no trace, and for a sink."""
+    from difflib import get_close_matches
+
+    known = configured.state.connectors if configured else {}
+    reach = configured.reach if configured else {}
+    for name in wish.connectors:
+        if name in known and known[name].looks_like == "sink":
+            raise BadInput(f"{name} is a sink connector, whose tasks have no transactional producers")
+        if name not in known and name not in reach and not of_connector(listed, str(group_id), name):
+            near = get_close_matches(name, known, n=1)
+            hint = f"Did you mean {near[0]}?" if near else "See connectctl connectors list."
+            raise BadInput(f"There is no connector {name}", next_step=hint, code="unknown-connector")
+
+
+def _running(sources: Sources, groups: Mapping[str, ConnectGroup], owners: set[Owner]) -> frozenset[Owner]:
+    """Those of ``owners`` that run. Of another cluster only the assignment is known, and an assigned task may run."""
+    found: set[Owner] = set()
+    for name, group in groups.items():
+        assigned = {Owner(name, connector, task) for connector, task in group.owners} & owners
+        if assigned:
+            found |= assigned & sources.running(group) if name == sources.group_id else assigned
+    return frozenset(found)

@@ -1,0 +1,141 @@
+"""Decides what to do with each id: from what was seen and what is wished, nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from connectctl.ops.errors import BadInput, Refused
+from connectctl.ops.fence.snapshot import Action, FencePlan, Reach, Row, Snapshot, Wish
+from connectctl.ops.model.fencing import Problem, problem
+from connectctl.ops.model.finding import Finding, Severity
+from connectctl.ops.model.ownership import Directory, ambiguities, leader_id, of_connector, task_id
+from connectctl.ops.model.transactions import Transaction
+from connectctl.ops.model.verdicts import DESCRIBE, Code, Move, verdict
+
+if TYPE_CHECKING:
+    from connectctl.ops.edges.contract import Listed
+
+_LEADER_LEFT = "It is the id of a leader, which only --leader fences."
+_NAMED = 5
+"""How many tasks a sentence names."""
+
+
+def candidates(
+    wish: Wish, group_id: str | None, reach: Mapping[str, Reach], listed: Iterable[str], directory: Directory
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """``(ids to fence, ids left alone with the reason)``, each id once, in the order of the wish.
+
+    A connector's ids reach as far as its task count record, its task configs or what the coordinators know, whichever is
+    furthest, so that a task set that shrank still has its old ids fenced (KIP-618). ``listed`` are the ids that the
+    coordinators know, as far as a connector or prefix of the wish asks for them.
+    """
+    known = list(listed)
+    ids: list[str] = []
+    left: dict[str, str] = {}
+    for connector in wish.connectors:
+        group = str(group_id)
+        ids += [task_id(group, connector, n) for n in range(reach.get(connector, Reach()).tasks)]
+        ids += of_connector(known, group, connector)
+    for id in wish.ids:
+        if directory.is_leader(id) and not wish.leader:
+            left[id] = _LEADER_LEFT
+        else:
+            ids.append(id)
+    for prefix in wish.prefixes:
+        for id in known:
+            if not id.startswith(prefix):
+                continue
+            if directory.is_leader(id):
+                left[id] = "It is the id of a leader, which no prefix matches; give --leader."
+            else:
+                ids.append(id)
+    if wish.leader and group_id:
+        ids.append(leader_id(group_id))
+    chosen = tuple(dict.fromkeys(ids))
+    return chosen, {id: why for id, why in left.items() if id not in chosen}
+
+
+def plan_fence(snapshot: Snapshot, wish: Wish) -> FencePlan:
+    """The plan: each id with what will be done to it."""
+    rows = [_row(snapshot, wish, id) for id in snapshot.ids]
+    rows += [Row(id, Action.SKIP, problem=Problem("leader", why)) for id, why in snapshot.left_alone.items()]
+    fenced = [row for row in rows if row.action in (Action.FENCE, Action.CREATE)]
+    findings = [*snapshot.findings, *ambiguities(snapshot.directory, (row.id for row in fenced))]
+    findings += filter(None, [leader_running(snapshot, fenced), running_tasks(fenced) if wish.force else None])
+    return FencePlan(snapshot.cluster_id, snapshot.taken_at, tuple(rows), tuple(findings))
+
+
+def _row(snapshot: Snapshot, wish: Wish, id: str) -> Row:
+    found = snapshot.described[id]
+    owners = snapshot.directory.owners(id)
+    running = tuple(owner for owner in owners if owner in snapshot.running)
+    if isinstance(found, Transaction):
+        return Row(id, Action.FENCE, owners, found, running)
+    said = verdict(DESCRIBE, found)
+    if said.move is not Move.ABSENT:
+        return Row(id, Action.CANNOT, owners, None, running, problem(found, said))
+    if wish.create:
+        return Row(id, Action.CREATE, owners, None, running)
+    message = "No coordinator knows the id, so that no producer can be using it. --create would create it."
+    return Row(id, Action.LEAVE, owners, None, running, Problem(Code.TRANSACTIONAL_ID_NOT_FOUND.name, message))
+
+
+def check(plan: FencePlan, wish: Wish) -> None:
+    """Raises ``Refused`` where fencing would fail running tasks and ``--force`` was not given."""
+    finding = running_tasks(plan.to_fence)
+    if finding is None or wish.force:
+        return
+    connectors = " ".join(dict.fromkeys(owner.connector for row in plan.to_fence for owner in row.running))
+    raise Refused(
+        "Nothing was fenced, because running tasks would fail",
+        why=finding.message,
+        next_step=f"Stop them first (connectctl connectors stop {connectors} --wait), or give --force.",
+        code="running-tasks",
+    )
+
+
+def running_tasks(rows: Sequence[Row]) -> Finding | None:
+    """FENCE002: ids of tasks that run now: their producers are fenced with the zombies', and the tasks fail."""
+    owners = [owner for row in rows for owner in row.running]
+    if not owners:
+        return None
+    named = ", ".join(f"{owner.connector} task {owner.task}" for owner in owners[:_NAMED])
+    more = f" and {len(owners) - _NAMED:,} more" if len(owners) > _NAMED else ""
+    message = f"These tasks run now, and will fail: {named}{more}."
+    return Finding("FENCE002", Severity.WARNING, "tasks", message, "--restart-failed restarts them afterwards.")
+
+
+def leader_running(snapshot: Snapshot, rows: Sequence[Row]) -> Finding | None:
+    """FENCE003: the leader is fenced: its next write to the config topic fails once, and then it takes the id back."""
+    if snapshot.group_id is None or leader_id(snapshot.group_id) not in {row.id for row in rows}:
+        return None
+    message = "The leader's next write to the config topic will fail once; the worker then takes its id back by itself."
+    return Finding("FENCE003", Severity.INFO, leader_id(snapshot.group_id), message)
+
+
+def incomplete(listed: Listed) -> list[Finding]:
+    """FENCE004: a coordinator did not list its ids, so that ids beyond the task counts may be missing."""
+    return [
+        Finding(
+            "FENCE004",
+            Severity.WARNING,
+            f"broker {broker}",
+            f"Its transactional ids are not listed: {code.name}. Ids that only it knows may be missing here.",
+            "Look at the broker, and fence again.",
+        )
+        for broker, code in sorted(listed.problems.items())
+    ]
+
+
+def check_wish(wish: Wish, group_id: str | None) -> None:
+    """Raises ``BadInput`` for a wish of nothing, and for connectors or the leader of no group."""
+    if not (wish.connectors or wish.ids or wish.prefixes or wish.leader):
+        hint = "Name connectors, or give --transactional-id, --prefix, --from-file or --leader."
+        raise BadInput("Nothing to fence is named", next_step=hint, code="usage")
+    if "" in wish.prefixes:
+        raise BadInput("An empty prefix matches every transactional id", next_step="Give a longer --prefix.")
+    if group_id is None and (wish.connectors or wish.leader):
+        raise BadInput(
+            "group_id is not given, which names the ids of connectors and leaders", next_step="Give --group-id."
+        )

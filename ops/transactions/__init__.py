@@ -1,0 +1,1 @@
+"""Transactions of a Kafka cluster: listed, shown, looked for where they hang, ended."""

@@ -1,0 +1,128 @@
+"""Ends one transaction: an open one through its coordinator, by fencing; a hanging one by a marker in its partition."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from connectctl.ops.errors import ConnectctlError, Refused
+from connectctl.ops.fence.campaign import Campaign
+from connectctl.ops.fence.proof import prove
+from connectctl.ops.fence.snapshot import Fate
+from connectctl.ops.model.verdicts import MARKER, Code, Move, verdict
+from connectctl.ops.plan import Plan
+from connectctl.ops.transactions.hanging import Hanging, opened
+
+if TYPE_CHECKING:
+    from connectctl.ops.edges.contract import TransactionCalls
+    from connectctl.ops.fence.snapshot import FencePlan, Row
+
+PAUSE = 0.2
+
+
+@dataclass
+class AbortHands:
+    """What the steps work with; ``timeout`` in seconds."""
+
+    calls: TransactionCalls
+    timeout: float
+    now: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+
+@dataclass(frozen=True)
+class AbortOpen:
+    """Abort the open transaction of a transactional id by fencing its producer."""
+
+    subject: str
+    row: Row
+    now: str
+
+    def says(self) -> str:
+        return f"abort the transaction of {self.subject} by fencing its producer"
+
+    def holds(self, hands: AbortHands) -> str | None:
+        found = hands.calls.describe([self.subject])[self.subject]
+        return None if isinstance(found, Code) or found.is_open else f"nothing is open, it is {found.state}"
+
+    def do(self, hands: AbortHands) -> str | None:
+        campaign = Campaign(hands.calls, [self.row], hands.timeout, now=hands.now, sleep=hands.sleep)
+        campaign.run()
+        (result,) = prove(hands.calls, list(campaign.results.values()), campaign.held).results
+        if result.fate is not Fate.FENCED:
+            problem = result.problem
+            why = problem.message if problem else None
+            code = problem.code if problem else "failed"
+            raise ConnectctlError(f"The transaction of {self.subject} is not aborted", why=why, code=code)
+        how = "aborted" if result.aborted else "it had ended by itself; its producer is fenced"
+        return f"{how} (epoch {result.epoch_before} → {result.epoch_after})"
+
+
+@dataclass(frozen=True)
+class AbortHanging:
+    """Write the abort marker that the coordinator will never write."""
+
+    subject: str
+    hanging: Hanging
+    now: str
+
+    def says(self) -> str:
+        producer = self.hanging.producer
+        what = f"abort the transaction of producer {producer.producer_id}"
+        return f"{what} that hangs on {self.subject} since offset {producer.start_offset}"
+
+    def holds(self, hands: AbortHands) -> str | None:
+        return None if self._is_open(hands) else "it is no longer open"
+
+    def do(self, hands: AbortHands) -> str | None:
+        deadline = hands.now() + hands.timeout
+        while True:
+            code = hands.calls.abort(self.hanging.place, self.hanging.producer)
+            said = verdict(MARKER, code)
+            if said.move is Move.DONE:
+                break
+            # A marker that was written after all makes the next one needless, and is seen by looking.
+            if said.move in (Move.GIVE_UP, Move.ABSENT) or hands.now() >= deadline or not self._is_open(hands):
+                raise self._failure(code, said.meaning, said.advice)
+            hands.sleep(PAUSE)
+        if self._is_open(hands):
+            raise self._failure(Code.NONE, "the marker was taken, and the transaction is still open", None)
+        return "aborted; nothing is open there any more"
+
+    def _is_open(self, hands: AbortHands) -> bool:
+        place, producer = self.hanging.place, self.hanging.producer
+        now = opened(hands.calls.producers([place])).get((place, producer.producer_id))
+        return now is not None and now.start_offset == producer.start_offset
+
+    def _failure(self, code: Code, why: str, advice: str | None) -> ConnectctlError:
+        what = f"The transaction that hangs on {self.subject} is not aborted"
+        return ConnectctlError(what, why=why, next_step=advice, code=code.name if code else "not-proven")
+
+
+def plan_abort_open(plan: FencePlan, *, force: bool) -> Plan:
+    """The plan that aborts the transaction of one id. Raises ``Refused`` where a running task has it."""
+    (row,) = plan.rows
+    found = row.transaction
+    if found is None:
+        why = row.problem.message if row.problem else None
+        raise ConnectctlError(f"{row.id} has no transaction that can be aborted", why=why, code="not-found")
+    if not found.is_open:
+        raise Refused(f"{row.id} has no open transaction", why=f"its state is {found.state}", code="not-open")
+    if row.running and not force:
+        owner = row.running[0]
+        raise Refused(
+            f"The transaction of {row.id} was not aborted, because a running task would fail",
+            why=f"{owner} runs and writes with it",
+            next_step=f"Stop it first (connectctl connectors stop {owner.connector} --wait), or give --force.",
+            code="running-tasks",
+        )
+    now = f"{found.state} on {', '.join(map(str, found.partitions)) or 'no partition'}"
+    return Plan("transactions abort", plan.cluster_id, (AbortOpen(row.id, row, now),))
+
+
+def plan_abort_hanging(cluster_id: str, found: Hanging) -> Plan:
+    """The plan that aborts one hanging transaction."""
+    step = AbortHanging(str(found.place), found, found.why)
+    return Plan("transactions abort", cluster_id, (step,))

@@ -1,0 +1,123 @@
+"""Where read_committed readers wait: last stable offset against high watermark, and which transaction holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.fence.observe import look
+from connectctl.ops.model.finding import Finding, Severity
+from connectctl.ops.model.transactions import Bounds, PartitionProducer, Place, Transaction
+from connectctl.ops.model.verdicts import PRODUCERS, Code, verdict
+from connectctl.ops.transactions.hanging import BLOCKING, hanging, opened
+from connectctl.ops.transactions.listing import Owned, owned
+
+if TYPE_CHECKING:
+    from connectctl.ops.edges.contract import TransactionCalls
+    from connectctl.ops.model.ownership import Directory
+
+LONG = 60.0
+"""Seconds for which a transaction may hold an internal topic before it is worth a warning: Connect's own time-out."""
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """The transaction at a last stable offset. ``transaction`` is None where no coordinator knows the producer."""
+
+    producer: PartitionProducer
+    transaction: Owned | None
+    hangs: bool
+
+    def as_json(self, now: float) -> dict[str, Any]:
+        """The suspect as scripts get it; ``now`` in seconds since the epoch."""
+        return {
+            "producerId": self.producer.producer_id,
+            "producerEpoch": self.producer.epoch,
+            "startOffset": self.producer.start_offset,
+            "hangs": self.hangs,
+            "transaction": self.transaction.as_json(now) if self.transaction else None,
+        }
+
+
+@dataclass(frozen=True)
+class Lag:
+    """A partition and how far its readers are held back. ``role`` is what the topic is to the Connect cluster."""
+
+    place: Place
+    role: str
+    bounds: Bounds
+    suspect: Suspect | None
+
+    def as_json(self, now: float) -> dict[str, Any]:
+        """The partition as scripts get it."""
+        return {
+            "topic": self.place.topic,
+            "partition": self.place.partition,
+            "role": self.role,
+            "lastStableOffset": self.bounds.stable,
+            "highWatermark": self.bounds.end,
+            "lag": self.bounds.lag,
+            "suspect": self.suspect.as_json(now) if self.suspect else None,
+        }
+
+
+@dataclass(frozen=True)
+class Lags:
+    """Every partition of the topics asked for, and findings."""
+
+    partitions: tuple[Lag, ...]
+    findings: tuple[Finding, ...]
+
+
+def measure(calls: TransactionCalls, directory: Directory, roles: Mapping[str, str], now: float) -> Lags:
+    """The lag of every partition of the topics in ``roles``, by name; ``now`` in seconds since the epoch."""
+    places = calls.places(list(roles))
+    bounds = calls.bounds(places)
+    behind = [place for place in places if isinstance(b := bounds[place], Bounds) and b.lag]
+    suspects = suspects_of(calls, directory, behind) if behind else {}
+    lags = tuple(
+        Lag(place, roles[place.topic], b, suspects.get(place))
+        for place in places
+        if isinstance(b := bounds[place], Bounds)
+    )
+    problems = [_unread(place, code) for place in places if isinstance(code := bounds[place], Code)]
+    return Lags(lags, (*problems, *filter(None, (finding(lag, now) for lag in lags))))
+
+
+def suspects_of(calls: TransactionCalls, directory: Directory, behind: Sequence[Place]) -> dict[Place, Suspect]:
+    """For each place the transaction that begins first: it holds the last stable offset."""
+    before = opened(calls.producers(behind))
+    listed = calls.listed(producer_ids=sorted({number for _, number in before})) if before else None
+    owners = {listing.producer_id: listing.id for listing in listed.listings} if listed else {}
+    described = look(calls, sorted(set(owners.values())))
+    unknown = hanging(before, owners, described, opened(calls.producers(behind)))
+    hang = {(h.place, h.producer.producer_id) for h in unknown} if listed and not listed.problems else set()
+    found: dict[Place, Suspect] = {}
+    for (place, number), producer in sorted(before.items(), key=lambda item: item[1].start_offset or 0):
+        known = described.get(owners.get(number, ""))
+        transaction = owned(known, directory) if isinstance(known, Transaction) else None
+        found.setdefault(place, Suspect(producer, transaction, (place, number) in hang))
+    return found
+
+
+def finding(lag: Lag, now: float) -> Finding | None:
+    """TXN001 for a hanging transaction, TXN004 for one that is open for long; what is open for a moment is normal."""
+    suspect = lag.suspect
+    if suspect is None:
+        return None
+    if suspect.hangs:
+        words = BLOCKING.get(lag.role, "A hanging transaction keeps read_committed readers from going on.")
+        hint = f"connectctl transactions abort --topic {lag.place.topic} --partition {lag.place.partition}"
+        return Finding("TXN001", Severity.ERROR, str(lag.place), words, hint)
+    seconds = suspect.transaction.transaction.seconds_open(now) if suspect.transaction else None
+    if suspect.transaction is None or seconds is None or seconds < LONG:
+        return None
+    id = suspect.transaction.transaction.id
+    message = f"{id} holds it with a transaction that is open for {seconds:.0f} s; readers get nothing beyond it."
+    return Finding("TXN004", Severity.WARNING, str(lag.place), message, f"connectctl transactions show {id}")
+
+
+def _unread(place: Place, code: Code) -> Finding:
+    said = verdict(PRODUCERS, code)
+    return Finding("TXN002", Severity.WARNING, str(place), f"It could not be looked at: {said.meaning}.", said.advice)
