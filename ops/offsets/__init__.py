@@ -1,0 +1,1 @@
+"""Source offsets: look (``observe``, ``dump``), then decide (``assemble``)."""

@@ -1,0 +1,317 @@
+"""The steps of a change of source offsets: back up, create, change, configure, check.
+
+Every step looks again when it is carried out; what a wish comes to is decided from the topics as they are then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from connectctl.ops.connectorsteps import POLL, Hands, needless
+from connectctl.ops.errors import ConnectctlError, Refused
+from connectctl.ops.model.connector import State, judge, path_of
+from connectctl.ops.offsets import byrest, wishes
+from connectctl.ops.offsets.assemble import assemble
+from connectctl.ops.offsets.decide import Decision, Place, Write, decide
+from connectctl.ops.offsets.digest import digest
+from connectctl.ops.offsets.engine import Asked, Engine, Local, View
+from connectctl.ops.offsets.saved import backup_lines
+from connectctl.ops.offsets.sieve import Everything, Lost
+from connectctl.ops.offsets.snapshot import Wish as Look
+from connectctl.ops.offsets.wishes import Merge, Restore, Wish
+
+if TYPE_CHECKING:
+    from connectctl.ops.edges.contract import KafkaWrites
+    from connectctl.ops.journal import Journal, Run
+    from connectctl.ops.offsets.observe import Sources
+
+SETTLING = 10.0
+"""Seconds that a rebalance may keep a connector UNASSIGNED before that counts."""
+ATTEMPTS = 3
+"""Times that a transaction is written which turns out not to have been committed."""
+TOPIC_CONFIG = {"cleanup.policy": "compact"}
+REST_PATIENCE = 10.0
+"""Seconds that workers may take to write to the second topic after their answer."""
+REST_POLL = 0.3
+
+
+@dataclass
+class OffsetHands(Hands):
+    """What the steps of a change of offsets work with."""
+
+    sources: Sources | None = None
+    group_id: str = ""
+    journal: Journal | None = None
+    run: Run | None = None
+    step: int = 0
+    resumed: bool = False
+    others: dict[str, KafkaWrites] = field(default_factory=dict)
+    engine: Engine = field(default_factory=Local)
+
+    def view(self, asked: Asked) -> View:
+        """One connector's topics as they are now. Raises where not everything in them can be seen."""
+        assert self.sources is not None
+        connector = asked.purpose.connector
+        found = self.engine.view(self.sources, [asked])
+        if problems := [at.problem for at in found.places[connector] if at.problem]:
+            hint = "See connectctl transactions hanging." if any("transaction" in p for p in problems) else None
+            raise ConnectctlError(
+                f"The offsets of {connector} cannot be seen whole",
+                why="; ".join(problems),
+                next_step=hint,
+                code="hidden",
+            )
+        store = found.snapshot.stores.get(connector)
+        if store is not None and store.bootstrap is not None and store.bootstrap not in self.others:
+            self.others[store.bootstrap] = self.sources.writes(store.bootstrap, store.overrides)
+        return found
+
+    def running(self, connector: str) -> str | None:
+        """What shows that a task of ``connector`` may be writing offsets, None where none can be."""
+        assert self.sources is not None
+        if not self.sources.kafka.group(self.group_id).members:
+            return None
+        began = self.now()
+        while True:
+            try:
+                found = self.read(connector)
+            except ConnectctlError as e:
+                if e.code == "not-found":
+                    return None
+                raise
+            if needless("stop", found):
+                return None
+            verdict = judge(found)
+            # Between two workers, in a rebalance, a stopped connector is UNASSIGNED for a moment.
+            if verdict.state is not State.UNASSIGNED or self.now() - began > SETTLING:
+                return str(verdict)
+            self.sleep(POLL)
+
+    def kafka(self, bootstrap: str | None) -> KafkaWrites:
+        """The cluster at ``bootstrap``, the workers' own for None."""
+        assert self.sources is not None
+        if bootstrap is None:
+            return self.sources.writes()
+        if bootstrap not in self.others:
+            self.others[bootstrap] = self.sources.writes(bootstrap)
+        return self.others[bootstrap]
+
+
+@dataclass(frozen=True)
+class Backup:
+    """Save every offset record of the connector, keys and values byte for byte, before anything is written."""
+
+    subject: str
+    topics: tuple[str, ...]
+    dedicated_topic: str | None = None
+    now: str = ""
+    only_looks: ClassVar[bool] = True
+
+    def says(self) -> str:
+        return f"back up the offsets of {self.subject} in {' and '.join(self.topics)}"
+
+    def holds(self, hands: OffsetHands) -> str | None:
+        assert hands.journal is not None
+        assert hands.run is not None
+        # Never twice: after a kill the topics may already hold what was written, and no longer what was there.
+        return "already backed up" if hands.journal.path(hands.run.id, backup_file(hands.step)).exists() else None
+
+    def do(self, hands: OffsetHands) -> str | None:
+        assert hands.journal is not None
+        assert hands.run is not None
+        view = hands.view(Asked(Everything(self.subject), self.dedicated_topic))
+        lines = list(backup_lines(view.places[self.subject]))
+        content = "".join(line + "\n" for line in lines).encode()
+        path = hands.journal.write(hands.run.id, backup_file(hands.step), content)
+        return f"{len(lines)} records in {path}"
+
+
+def backup_file(step: int) -> str:
+    """The name of the backup that step ``step`` of a run writes, in the run's directory."""
+    return f"backup-{step}.jsonl"
+
+
+@dataclass(frozen=True)
+class CreateTopic:
+    """Create a dedicated offsets topic with the settings that workers give it: those of the global one."""
+
+    subject: str
+    topic: str
+    bootstrap: str | None = None
+    now: str = ""
+
+    def says(self) -> str:
+        return f"create the topic {self.topic}, compacted, with as many partitions as the global one"
+
+    def holds(self, hands: OffsetHands) -> str | None:
+        return f"{self.topic} exists" if self.topic in hands.kafka(self.bootstrap).topic_names() else None
+
+    def do(self, hands: OffsetHands) -> str | None:
+        assert hands.sources is not None
+        model = hands.sources.kafka.topics([hands.sources.offsets_topic])[hands.sources.offsets_topic]
+        replicas = max(model.replicas.values(), default=1)
+        hands.kafka(self.bootstrap).create_topic(self.topic, model.partitions, replicas, TOPIC_CONFIG)
+        return None
+
+
+@dataclass(frozen=True)
+class Change:
+    """Write what a wish comes to, in one transaction per Kafka cluster, and read it back.
+
+    ``agreed`` is the digest of what the person saw; None where the connector still ran then and its offsets moved on.
+    ``via`` is ``kafka``, or ``rest`` for the workers' own endpoint.
+    """
+
+    subject: str
+    wish: dict[str, Any]
+    agreed: str | None
+    summary: str
+    dedicated_topic: str | None = None
+    via: str = "kafka"
+    now: str = ""
+
+    def says(self) -> str:
+        return self.summary
+
+    def holds(self, hands: OffsetHands) -> str | None:
+        return None if self._look(hands)[1].writes else "already so"
+
+    def do(self, hands: OffsetHands) -> str | None:
+        if state := hands.running(self.subject):
+            hint = f"connectctl connectors stop {self.subject} --wait"
+            raise Refused(
+                f"{self.subject} is {state}, and must be stopped while its offsets are written", next_step=hint
+            )
+        places, decision = self._look(hands)
+        self._agree(hands, decision)
+        count = len(decision.writes)
+        if self.via == "rest":
+            self._by_rest(hands, places, decision)
+        else:
+            self._by_kafka(hands, decision)
+        return f"{count} records written and read back"
+
+    def _look(self, hands: OffsetHands) -> tuple[list[Place], Decision]:
+        wish = wishes.from_data(self.wish)
+        view = hands.view(asked_by(wish, hands.journal, self.dedicated_topic))
+        places = view.places[self.subject]
+        return places, decide(wish, places, view.saved.get(self.subject))
+
+    def _agree(self, hands: OffsetHands, decision: Decision) -> None:
+        """Raises ``Refused`` where this is not what the person agreed to, or nothing to agree to."""
+        if decision.refusals:
+            raise Refused(
+                f"The offsets of {self.subject} are not changed", why="; ".join(decision.refusals), code="unreadable"
+            )
+        if self.agreed is not None and not hands.resumed and digest(decision.writes) != self.agreed:
+            raise Refused(
+                f"The offsets of {self.subject} changed since the plan was made; nothing was written",
+                next_step="Make a new plan.",
+                code="stale",
+            )
+
+    def _by_kafka(self, hands: OffsetHands, decision: Decision) -> None:
+        for attempt in range(1, ATTEMPTS + 1):
+            failed = _write(hands, decision.writes)
+            decision = self._look(hands)[1]
+            if not decision.writes:
+                return
+            if failed is not None and attempt == ATTEMPTS:
+                raise failed
+        raise self._otherwise()
+
+    def _by_rest(self, hands: OffsetHands, places: Sequence[Place], decision: Decision) -> None:
+        assert hands.sources is not None
+        if why := byrest.obstacles(decision, places, hands.sources.workers()):
+            raise Refused("The workers cannot make this change", why="; ".join(why), next_step="Leave out --via rest.")
+        asked = byrest.request(wishes.from_data(self.wish), decision)
+        failed: ConnectctlError | None = None
+        try:
+            hands.calls.send(asked.method, path_of("connectors", self.subject, "offsets"), asked.body)
+        except ConnectctlError as e:
+            failed = e
+        # Workers write to the second topic after they have answered.
+        deadline = hands.now() + (0 if failed else REST_PATIENCE)
+        while self._look(hands)[1].writes:
+            if hands.now() >= deadline:
+                raise failed or self._otherwise()
+            hands.sleep(REST_POLL)
+
+    def _otherwise(self) -> ConnectctlError:
+        return ConnectctlError(f"The offsets of {self.subject} are not what was written: something else writes them")
+
+
+def _write(hands: OffsetHands, writes: Sequence[Write]) -> ConnectctlError | None:
+    """Write to each cluster. An error leaves in doubt what was committed; the caller reads to find out."""
+    id_ = f"connectctl-offsets-{hands.group_id}"
+    for bootstrap in dict.fromkeys(write.bootstrap for write in writes):
+        kafka = hands.kafka(bootstrap)
+        try:
+            kafka.transact(id_, [(w.topic, w.partition, w.key, w.value) for w in writes if w.bootstrap == bootstrap])
+        except ConnectctlError as e:
+            # A new handle ends what the failed one left open; until then nobody could read to the end.
+            with suppress(ConnectctlError):
+                kafka.transact(id_, [])
+            return e
+    return None
+
+
+def asked_by(wish: Wish, journal: Journal | None, dedicated_topic: str | None = None) -> Asked:
+    """What has to be looked at to decide what ``wish`` comes to."""
+    if not isinstance(wish, Restore):
+        return Asked(wish if isinstance(wish, Merge) else Everything(wish.connector), dedicated_topic)
+    assert journal is not None
+    path = journal.path(wish.run, wish.file) if wish.run else journal.directory / wish.file
+    return Asked(wish, dedicated_topic, path)
+
+
+@dataclass(frozen=True)
+class Configure:
+    """Set a property of a connector's configuration, or remove it with ``value`` None. ``was`` is what an undo sets."""
+
+    subject: str
+    name: str
+    value: str | None
+    was: str | None = None
+    now: str = ""
+
+    def says(self) -> str:
+        return f"{'remove ' + self.name if self.value is None else f'set {self.name}={self.value}'} of {self.subject}"
+
+    def holds(self, hands: OffsetHands) -> str | None:
+        return "already so" if self._config(hands).get(self.name) == self.value else None
+
+    def do(self, hands: OffsetHands) -> str | None:
+        config = {name: value for name, value in self._config(hands).items() if name != self.name}
+        if self.value is not None:
+            config[self.name] = self.value
+        hands.calls.send("PUT", path_of("connectors", self.subject, "config"), config)
+        return None
+
+    def _config(self, hands: OffsetHands) -> dict[str, str]:
+        return dict(hands.calls.get(path_of("connectors", self.subject, "config")))
+
+
+@dataclass(frozen=True)
+class Check:
+    """See that no source partition would start elsewhere than KIP-618 says, now that workers read the dedicated topic."""
+
+    subject: str
+    now: str = ""
+    only_looks: ClassVar[bool] = True
+
+    def says(self) -> str:
+        return f"check that workers read what {self.subject} should go on from"
+
+    def holds(self, hands: OffsetHands) -> str | None:
+        return None
+
+    def do(self, hands: OffsetHands) -> str | None:
+        (found,) = assemble(hands.view(Asked(Lost(self.subject))).snapshot, Look((self.subject,))).connectors
+        lost = [entry.key.text for entry in found.offsets if entry.lost and entry.origin == "global"]
+        if lost:
+            raise ConnectctlError(f"Workers would not go on from where they should: {', '.join(lost[:5])}")
+        return "every source partition goes on where it stood"

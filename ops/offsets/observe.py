@@ -1,0 +1,150 @@
+"""Reads source offsets from the topics themselves: with Connect down, and with workers that have no offsets endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, cast
+
+from connectctl.ops.errors import ConnectctlError
+from connectctl.ops.model import oddities
+from connectctl.ops.model.finding import Finding, Severity
+from connectctl.ops.model.offsets import OffsetStore, offset_store, support_of_dedicated
+from connectctl.ops.offsets.snapshot import OffsetsSnapshot, ReadTopic, Wish, Workers
+
+if TYPE_CHECKING:
+    from connectctl.ops.edges.contract import KafkaReads, KafkaWrites, TopicImage
+    from connectctl.ops.model.configtopic import ConfigState
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where to look: the cluster, its topics, and how to reach what is only sometimes needed."""
+
+    kafka: KafkaReads
+    bootstrap: str
+    config_topic: str | None
+    offsets_topic: str
+    other_kafka: Callable[[str, Mapping[str, str]], KafkaReads]
+    workers: Callable[[], Workers]
+    patience: float
+
+    def writes(self, bootstrap: str | None = None, overrides: Mapping[str, str] = MappingProxyType({})) -> KafkaWrites:
+        """The cluster at ``bootstrap``, the workers' own for None, for writing: what reads it can also write it."""
+        return cast("KafkaWrites", self.kafka if bootstrap is None else self.other_kafka(bootstrap, overrides))
+
+
+def observe(sources: Sources, wish: Wish) -> OffsetsSnapshot:
+    """Read every topic that the wish needs."""
+    from connectctl.ops.model import configtopic
+
+    wanted = [t for t in (sources.config_topic, sources.offsets_topic if wish.read_global else None) if t]
+    images = sources.kafka.image(wanted, patience=sources.patience, superseded=wish.superseded)
+    configs = None
+    findings: list[Finding] = []
+    if sources.config_topic in images:
+        image = images[sources.config_topic]
+        configs = configtopic.parse(image.latest, sources.config_topic)
+        findings += [*configs.findings, *oddities.of_open_transactions(sources.config_topic, image.held_back)]
+    global_topic = None
+    if wish.read_global and sources.offsets_topic in images:
+        global_topic = ReadTopic(images[sources.offsets_topic], "global")
+        findings += _policies(sources.kafka, [sources.offsets_topic])
+    stores = _stores(sources, configs, wish, findings)
+    dedicated = _read_dedicated(sources, stores, wish, findings)
+    return OffsetsSnapshot(global_topic, dedicated, configs, stores=stores, findings=tuple(findings))
+
+
+def _stores(
+    sources: Sources, configs: ConfigState | None, wish: Wish, findings: list[Finding]
+) -> dict[str, OffsetStore]:
+    """The separate offset stores that the connectors' configurations ask for, by connector."""
+    found: dict[str, OffsetStore] = {}
+    for name, connector in (configs.connectors if configs else {}).items():
+        if connector.looks_like == "sink" or (wish.connectors and name not in wish.connectors):
+            continue
+        store = offset_store(connector.config, sources.offsets_topic, sources.bootstrap)
+        if store is not None:
+            found[name] = store
+    if not found:
+        return found
+    workers = sources.workers()
+    if not support_of_dedicated(workers.version):
+        return {}
+    return {name: store for name, store in found.items() if _applies(name, store, workers, findings)}
+
+
+def _applies(name: str, store: OffsetStore, workers: Workers, findings: list[Finding]) -> bool:
+    """Whether workers keep offsets there: a store that nobody asked for exists only with exactly-once enabled."""
+    if not store.implicit or workers.enabled:
+        return True
+    if workers.enabled is None:
+        message = (
+            f"It writes to {store.bootstrap}. With exactly-once enabled on the workers its offsets live there, in "
+            f"{store.topic}; no worker answered to tell. Both places are shown."
+        )
+        findings.append(Finding("OFFSETS016", Severity.INFO, name, message))
+        return True
+    return False
+
+
+def _read_dedicated(
+    sources: Sources, stores: dict[str, OffsetStore], wish: Wish, findings: list[Finding]
+) -> dict[str, ReadTopic]:
+    """The dedicated topics by connector, all topics of one cluster in one go; what cannot be read is a finding."""
+    found: dict[str, ReadTopic] = {}
+    if not wish.read_dedicated:
+        return found
+    for bootstrap in dict.fromkeys(store.bootstrap for store in stores.values()):
+        here = {name: store for name, store in stores.items() if store.bootstrap == bootstrap}
+        try:
+            images = _images(sources, bootstrap, here, wish, findings)
+        except ConnectctlError as e:
+            for name, store in here.items():
+                message = f"Its dedicated topic {store.topic} on {bootstrap} cannot be read: {e}"
+                hint = "Name that cluster under clusters: in the context, with the client properties it needs."
+                findings.append(Finding("OFFSETS011", Severity.ERROR, name, message, hint))
+            continue
+        for name, store in here.items():
+            if store.topic in images:
+                found[name] = ReadTopic(images[store.topic], "dedicated", bootstrap)
+            else:
+                findings.append(_missing(name, store))
+    return found
+
+
+def _missing(name: str, store: OffsetStore) -> Finding:
+    where = f" on {store.bootstrap}" if store.bootstrap else ""
+    message = (
+        f"Its dedicated topic {store.topic}{where} does not exist yet. The workers create it when the connector next "
+        "starts, empty, and its tasks then start from the beginning, whatever the global topic says."
+    )
+    return Finding("OFFSETS010", Severity.WARNING, name, message)
+
+
+def _images(
+    sources: Sources, bootstrap: str | None, stores: dict[str, OffsetStore], wish: Wish, findings: list[Finding]
+) -> dict[str, TopicImage]:
+    kafka = sources.kafka
+    if bootstrap is not None:
+        kafka = sources.other_kafka(bootstrap, next(iter(stores.values())).overrides)
+        if kafka.cluster_id() == sources.kafka.cluster_id():
+            findings += _same_cluster(sources, stores)
+    topics = sorted({store.topic for store in stores.values()})
+    findings += _policies(kafka, topics)
+    return kafka.image(topics, patience=sources.patience, superseded=wish.superseded)
+
+
+def _policies(kafka: KafkaReads, topics: list[str]) -> Iterator[Finding]:
+    for name, facts in kafka.topics(topics).items():
+        yield from oddities.of_policy(name, facts.config.get("cleanup.policy"))
+
+
+def _same_cluster(sources: Sources, stores: dict[str, OffsetStore]) -> Iterator[Finding]:
+    for name, store in stores.items():
+        message = (
+            f"producer.override.bootstrap.servers={store.bootstrap} is this very cluster, spelled otherwise than "
+            f"{sources.bootstrap}: Connect compares the text and keeps two stores where one would do."
+        )
+        yield Finding("OFFSETS015", Severity.WARNING, name, message)

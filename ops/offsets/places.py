@@ -1,0 +1,58 @@
+"""Where the offsets of one connector are: its records in the global topic and in its dedicated one, as things are now."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from connectctl.ops.model import oddities
+from connectctl.ops.model.sourcekey import SourceKey, parse_key
+from connectctl.ops.offsets.decide import Place, place
+from connectctl.ops.offsets.snapshot import OffsetsSnapshot, ReadTopic
+from connectctl.ops.offsets.wishes import Side
+
+if TYPE_CHECKING:
+    from connectctl.ops.edges.contract import TopicImage
+    from connectctl.ops.offsets.observe import Sources
+
+CONNECTS_DEFAULT = 25
+"""Partitions of a new offsets topic where there is no global one to go by."""
+
+
+def places_of(
+    sources: Sources, snapshot: OffsetsSnapshot, connector: str, dedicated_topic: str | None = None
+) -> list[Place]:
+    """The global topic first, then the dedicated one, which may not exist yet.
+
+    ``dedicated_topic`` stands in for one that the connector's configuration does not name, yet or any more.
+    """
+    found: list[Place] = []
+    if snapshot.global_topic is not None:
+        found.append(place(snapshot.global_topic, connector))
+    partitions = found[0].partitions if found else CONNECTS_DEFAULT
+    store = snapshot.stores.get(connector)
+    if connector in snapshot.dedicated:
+        found.append(place(snapshot.dedicated[connector], connector))
+    elif store is not None:
+        unreadable = (f for f in snapshot.findings if f.id == "OFFSETS011" and f.subject == connector)
+        problem = next((f.message for f in unreadable), None)
+        found.append(Place(store.topic, Side.DEDICATED, partitions, {}, store.bootstrap, problem is not None, problem))
+    elif dedicated_topic is not None:
+        found.append(_named(sources, connector, dedicated_topic, partitions))
+    return found
+
+
+def _named(sources: Sources, connector: str, topic: str, partitions: int) -> Place:
+    images = sources.kafka.image([topic], patience=sources.patience)
+    if topic not in images:
+        return Place(topic, Side.DEDICATED, partitions, partitions_exist=False)
+    return place(ReadTopic(images[topic], "dedicated"), connector, problem=_unfit(sources, images[topic], topic))
+
+
+def _unfit(sources: Sources, image: TopicImage, topic: str) -> str | None:
+    """Why an existing topic must not become a connector's offsets topic."""
+    if topic in (sources.offsets_topic, sources.config_topic):
+        return f"{topic} is an internal topic of the workers, and no connector's own"
+    if not all(isinstance(parse_key(record.key), SourceKey) for record in image.latest):
+        return f"{topic} holds records that are no source offsets: it serves something else"
+    policy = sources.kafka.topics([topic])[topic].config.get("cleanup.policy")
+    return next((f"{topic}: {finding.message}" for finding in oddities.of_policy(topic, policy)), None)

@@ -1,0 +1,69 @@
+"""What was read of a cluster's source offsets, what was wished for, and the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from connectctl.ops.model.finding import Finding
+from connectctl.ops.model.offsets import ConnectorOffsets, OffsetStore
+
+if TYPE_CHECKING:
+    from connectctl.ops.edges.contract import TopicImage
+    from connectctl.ops.model.configtopic import ConfigState
+
+
+@dataclass(frozen=True)
+class ReadTopic:
+    """A topic that was read, its part (``global`` or ``dedicated``), and where, if on another cluster."""
+
+    image: TopicImage
+    role: str
+    bootstrap: str | None = None
+
+
+@dataclass(frozen=True)
+class OffsetsSnapshot:
+    """All that was read: the global topic, and the dedicated ones by connector. ``configs`` is None where unknown.
+
+    ``stores`` are the separate stores that connectors are configured for, whether or not their topics exist.
+    """
+
+    global_topic: ReadTopic | None
+    dedicated: Mapping[str, ReadTopic]
+    configs: ConfigState | None
+    stores: Mapping[str, OffsetStore] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True)
+class SourceOffsets:
+    """The answer: connectors with their offsets, and everything odd that was seen on the way."""
+
+    connectors: tuple[ConnectorOffsets, ...]
+    topics: tuple[ReadTopic, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything that was asked for could be read to its end."""
+        return not any(f.id in ("OFFSETS009", "OFFSETS011") for f in self.findings)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What of the offsets is wanted: which connectors (all if none named), which sides, and superseded records too."""
+
+    connectors: tuple[str, ...] = ()
+    read_global: bool = True
+    read_dedicated: bool = True
+    superseded: bool = False
+
+
+@dataclass(frozen=True)
+class Workers:
+    """What is known of the workers: their version and ``exactly.once.source.support``, None where nobody answers."""
+
+    version: str | None = None
+    enabled: bool | None = None
