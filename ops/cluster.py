@@ -1,0 +1,178 @@
+"""A Connect cluster as it is now: its group, workers, internal topics and connectors, and what is wrong with them.
+
+Everything is asked at once and nothing is waited for longer than a few seconds, so that a worker that hangs costs a
+line of the answer and not the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from connectctl.ops import connectors as reading
+from connectctl.ops.discovery import look_for_topics, not_found
+from connectctl.ops.errors import ConnectctlError
+from connectctl.ops.model import clusterfindings as say
+from connectctl.ops.model.topics import Role, address
+from connectctl.ops.model.worker import Support, Worker, probe_config, probe_plugin, support_proven_by
+
+if TYPE_CHECKING:
+    from connectctl.ops.connectors import Judged
+    from connectctl.ops.edges.contract import ConnectCalls, KafkaReads, TopicFacts
+    from connectctl.ops.model.connector import Connector
+    from connectctl.ops.model.finding import Finding
+    from connectctl.ops.model.membership import ConnectGroup, Member
+
+PATIENCE = 3.0
+"""Seconds that one worker may take for one answer."""
+MOST_AT_ONCE = 32
+
+
+@dataclass(frozen=True)
+class InternalTopic:
+    """One of the workers' topics; no name where it was not found."""
+
+    role: str
+    name: str | None = None
+    facts: TopicFacts | None = None
+
+
+@dataclass(frozen=True)
+class ClusterView:
+    """All that was seen. ``connectors_from`` is ``workers``, ``topics``, or ``nothing`` where neither could be read."""
+
+    cluster_id: str
+    group: ConnectGroup
+    workers: tuple[Worker, ...]
+    topics: tuple[InternalTopic, ...]
+    connectors: tuple[Judged, ...]
+    connectors_from: str
+    findings: tuple[Finding, ...]
+
+
+def look(kafka: KafkaReads, calls: ConnectCalls, group: ConnectGroup, named: Mapping[str, str | None]) -> ClusterView:
+    """See the whole cluster. ``named`` are the internal topics that the person named, by role."""
+    with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
+        asked = [pool.submit(_ask, calls, member, group) for member in group.members]
+        topics, problems = _topics(kafka, group, named)
+        workers = tuple(sorted((answer.result() for answer in asked), key=lambda w: w.address))
+    found, source, unseen = _connectors(kafka, calls, group, workers, topics)
+    connectors = reading.judged(found, group)
+    return ClusterView(
+        cluster_id=kafka.cluster_id(),
+        group=group,
+        workers=workers,
+        topics=topics,
+        connectors=connectors,
+        connectors_from=source,
+        findings=(
+            *_about_workers(group, workers, kafka.cluster_id()),
+            *unseen,
+            *filter(None, [say.unreported([c.name for c in connectors if c.unreported])]),
+            *problems,
+            *_about_topics(kafka, topics),
+        ),
+    )
+
+
+def _ask(calls: ConnectCalls, member: Member, group: ConnectGroup) -> Worker:
+    assignment = member.assignment
+    worker = Worker(
+        address=address(member.url) or member.client_id,
+        url=member.url,
+        leader=assignment is not None and assignment.leader_id == member.id,
+        connectors=len(assignment.connectors) if assignment else 0,
+        tasks=len(assignment.tasks) if assignment else 0,
+        config_offset=member.config_offset,
+    )
+    if not member.url:
+        return replace(worker, problem="what it tells the group about itself cannot be read")
+    try:
+        root = calls.get("/", url=member.url, timeout=PATIENCE)
+    except ConnectctlError as e:
+        return replace(worker, problem=e.why or f"it did not answer within {PATIENCE:g} s")
+    worker = replace(worker, version=root.get("version"), cluster_id=root.get("kafka_cluster_id"))
+    return replace(worker, support=_support(calls, member.url))
+
+
+def first_to_answer(calls: ConnectCalls, group: ConnectGroup) -> Worker | None:
+    """The first worker of ``group`` that answers: its version and its support stand for the cluster's."""
+    answers = (_ask(calls, member, group) for member in group.members)
+    return next((worker for worker in answers if worker.problem is None), None)
+
+
+def _support(calls: ConnectCalls, url: str) -> Support:
+    try:
+        plugin = probe_plugin(calls.get("/connector-plugins", url=url, timeout=PATIENCE))
+        if plugin is None:
+            return Support.UNKNOWN
+        path = f"/connector-plugins/{plugin}/config/validate"
+        return support_proven_by(calls.send("PUT", path, probe_config(plugin), url=url, timeout=PATIENCE))
+    except ConnectctlError:
+        # The worker answers, and its validation does not: that proves nothing either way.
+        return Support.UNKNOWN
+
+
+def _topics(
+    kafka: KafkaReads, group: ConnectGroup, named: Mapping[str, str | None]
+) -> tuple[tuple[InternalTopic, ...], list[Finding]]:
+    exist = kafka.topic_names()
+    problems: list[Finding] = []
+    lost = {role: name for role, name in named.items() if name and name not in exist}
+    for role, name in lost.items():
+        hint = f"Correct --{role}-topic or topics.{role} in the context, or leave it out."
+        problems.append(say.topic_missing(role, f"There is no topic {name}", hint))
+    choices = look_for_topics(kafka, group, named, [role for role in Role if role not in lost])
+    for role, choice in choices.items():
+        if choice.topic is None:
+            error = not_found(role, choice, group)
+            why = f"{error.what}: {error.why}" if error.why else error.what
+            problems.append(say.topic_missing(role, why, str(error.next_step)))
+        elif choice.empty:
+            problems.append(say.empty_topic_chosen(choice.topic, role))
+    names = {role: choices[role].topic if role in choices else None for role in Role}
+    facts = kafka.topics([name for name in names.values() if name])
+    return tuple(InternalTopic(role, name, facts.get(name or "")) for role, name in names.items()), problems
+
+
+def _connectors(
+    kafka: KafkaReads,
+    calls: ConnectCalls,
+    group: ConnectGroup,
+    workers: Sequence[Worker],
+    topics: Sequence[InternalTopic],
+) -> tuple[list[Connector], str, list[Finding]]:
+    """The connectors, where they were read, and what to say about that."""
+    silent = {worker.url for worker in workers if worker.problem}
+    why = "no worker answers"
+    for url in (url for url in calls.urls if url not in silent):
+        try:
+            return reading.from_workers(calls, url=url, timeout=PATIENCE * 2), "workers", []
+        except ConnectctlError as e:
+            why = e.why or e.what
+    names = {topic.role: topic.name for topic in topics}
+    if names["config"] is None:
+        return [], "nothing", [say.connectors_unseen(group, f"{why}, and the config topic is not known")]
+    try:
+        found = reading.from_topics(kafka, names["config"], names["status"])
+    except ConnectctlError as e:
+        return [], "nothing", [say.connectors_unseen(group, f"{why}, and {e.what}")]
+    return found, "topics", [say.seen_in_topics(group)]
+
+
+def _about_workers(group: ConnectGroup, workers: Sequence[Worker], cluster_id: str) -> Iterator[Finding]:
+    rules = (say.no_members, say.rebalancing, say.rebalance_delayed, say.config_lag)
+    yield from filter(None, (rule(group) for rule in rules))
+    yield from filter(None, map(say.worker_silent, workers))
+    yield from filter(None, (say.other_cluster(worker, cluster_id) for worker in workers))
+    yield from filter(None, (rule(workers) for rule in (say.same_address, say.versions_differ, say.support_differs)))
+
+
+def _about_topics(kafka: KafkaReads, topics: Sequence[InternalTopic]) -> Iterator[Finding]:
+    for topic in topics:
+        if topic.facts is not None:
+            rules = (say.too_many_partitions, say.not_compacted, say.under_replicated)
+            yield from filter(None, (rule(topic.role, topic.facts) for rule in rules))
+            yield from filter(None, [say.not_replicated(topic.role, topic.facts, kafka.brokers())])

@@ -1,0 +1,159 @@
+"""Connectors of a cluster: seen through its workers, or in its topics when no worker answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from connectctl.ops.errors import BadInput, ConnectctlError, TimedOut, Unreachable
+from connectctl.ops.model import clusterfindings
+from connectctl.ops.model.connector import (
+    Connector,
+    Owners,
+    Status,
+    Verdict,
+    from_rest,
+    judge,
+    owners_of,
+    path_of,
+    statuses_from_topic,
+)
+from connectctl.ops.model.membership import CONNECTOR_INSTANCE
+
+if TYPE_CHECKING:
+    from connectctl.ops.edges.contract import ConnectCalls, KafkaReads
+    from connectctl.ops.model.configtopic import ConfigState, ConfiguredConnector
+    from connectctl.ops.model.finding import Finding
+    from connectctl.ops.model.membership import ConnectGroup
+
+Named = Mapping[str, str | None]
+PATIENCE = 2.0
+"""Seconds to wait for open transactions on the config topic."""
+LIST_TIMEOUT = 10.0
+"""Seconds in which the workers must tell of all their connectors."""
+EVERYTHING = "/connectors?expand=status&expand=info"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A connector and the verdict on it. ``workers`` have it or its tasks; ``unreported``: one of them does not say how."""
+
+    connector: Connector
+    verdict: Verdict
+    workers: tuple[str, ...] = ()
+    unreported: bool = False
+
+    @property
+    def name(self) -> str:
+        """The connector's name."""
+        return self.connector.name
+
+
+def judged(connectors: Sequence[Connector], group: ConnectGroup | None) -> tuple[Judged, ...]:
+    """The connectors by name, each with its verdict."""
+    owners = owners_of(group)
+    return tuple(_judged(connector, owners) for connector in sorted(connectors, key=lambda c: c.name))
+
+
+def _judged(connector: Connector, owners: Owners | None) -> Judged:
+    verdict = judge(connector, owners)
+    if owners is None:
+        parts = [connector.status, *connector.tasks.values()]
+        return Judged(connector, verdict, tuple(dict.fromkeys(s.worker for s in parts if s and s.worker)))
+    return Judged(connector, verdict, owners.of(connector.name), owners.unreported(connector))
+
+
+def from_workers(calls: ConnectCalls, *, url: str | None = None, timeout: float | None = None) -> list[Connector]:
+    """Every connector as a worker knows it, in one request."""
+    found = calls.get(EVERYTHING, url=url, timeout=timeout)
+    if not isinstance(found, dict):
+        raise ConnectctlError(
+            "The worker does not tell the status of its connectors",
+            why="it gives their names only, as workers before 2.3 do",
+            next_step="Upgrade the workers.",
+            code="unsupported",
+        )
+    return [from_rest(name, data) for name, data in found.items()]
+
+
+def read_one(calls: ConnectCalls, name: str) -> Connector:
+    """One connector as a worker knows it. Raises ``ConnectctlError`` with the code ``not-found``."""
+    info = calls.get(path_of("connectors", name))
+    try:
+        status = calls.get(path_of("connectors", name, "status"))
+    except ConnectctlError as e:
+        if e.code != "not-found":
+            raise
+        status = None  # created a moment ago: no worker has said anything yet
+    return from_rest(name, {"status": status, "info": info})
+
+
+def from_topics(kafka: KafkaReads, config_topic: str, status_topic: str | None) -> list[Connector]:
+    """Every connector as the config topic has it, with the last statuses of the status topic."""
+    from connectctl.ops.model import configtopic
+
+    images = kafka.image([t for t in (config_topic, status_topic) if t], patience=PATIENCE)
+    state = configtopic.parse(images[config_topic].latest, config_topic)
+    statuses = statuses_from_topic(images[status_topic].latest) if status_topic in images else {}
+    return assembled(state, statuses)
+
+
+def assembled(state: ConfigState, statuses: Mapping[tuple[str, int], Status]) -> list[Connector]:
+    """Connectors from what two topics say."""
+    return [
+        Connector(
+            name=name,
+            status=statuses.get((name, CONNECTOR_INSTANCE)),
+            tasks={n: statuses.get((name, n)) for n in range(configured.task_count)},
+            config=configured.config,
+            type=configured.looks_like,
+            target_state=configured.target_state,
+        )
+        for name, configured in state.connectors.items()
+    ]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The connectors of a cluster, and what to say about how they were seen."""
+
+    connectors: tuple[Judged, ...]
+    read_from: str
+    findings: tuple[Finding, ...] = ()
+
+
+def see(calls: ConnectCalls, kafka: KafkaReads | None, group: ConnectGroup | None, named: Named) -> Seen:
+    """The connectors through the workers; in the topics where no worker answers and Kafka can be asked."""
+    try:
+        return Seen(judged(from_workers(calls, timeout=LIST_TIMEOUT), group), "workers")
+    except (Unreachable, TimedOut):
+        if kafka is None or group is None:
+            raise
+    from connectctl.ops.discovery import find_internal_topics
+
+    topics = find_internal_topics(kafka, group, named, needed=("config", "status"))
+    found = from_topics(kafka, str(topics.config), topics.status)
+    return Seen(judged(found, group), "topics", (clusterfindings.seen_in_topics(group), *topics.findings))
+
+
+def configured(kafka: KafkaReads, config_topic: str, name: str) -> ConfiguredConnector | None:
+    """The connector called ``name`` as the config topic has it, None where it has none."""
+    from connectctl.ops.model import configtopic
+
+    images = kafka.image([config_topic], patience=PATIENCE)
+    return configtopic.parse(images[config_topic].latest, config_topic).connectors.get(name)
+
+
+def pick(found: Sequence[Judged], names: Sequence[str]) -> tuple[Judged, ...]:
+    """The connectors called ``names``, in that order. Raises ``BadInput`` that names all that do not exist."""
+    from difflib import get_close_matches
+
+    known = {judged.name: judged for judged in found}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        near = [match for name in unknown for match in get_close_matches(name, known, n=1)]
+        hint = f"Did you mean {', '.join(near)}?" if near else "See connectctl connectors list."
+        what = f"There is no connector {', '.join(unknown)}"
+        raise BadInput(what, next_step=hint, code="unknown-connector")
+    return tuple(known[name] for name in dict.fromkeys(names))

@@ -1,0 +1,211 @@
+"""Stopping, pausing, resuming and restarting connectors: what to do for which, and the steps that do it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.connectors import Judged, read_one
+from connectctl.ops.errors import ConnectctlError, Refused, TimedOut, Unreachable
+from connectctl.ops.model.connector import Connector, State, path_of
+from connectctl.ops.model.waiting import GRACE, Seen, Waiting, look
+from connectctl.ops.plan import Needless, Plan
+
+if TYPE_CHECKING:
+    from connectctl.ops.edges.contract import ConnectCalls
+
+POLL = 0.5
+"""Seconds between two looks of a wait."""
+QUICK_POLL = 0.15
+"""The same while a restart may be under way, or its RESTARTING goes by unseen."""
+WANTED = {"stop": State.STOPPED, "pause": State.PAUSED, "resume": State.RUNNING}
+_AT_REST = ("STOPPED", "PAUSED")
+
+
+@dataclass
+class Wait:
+    """A wait that is under way: since when, how far it is, and what it came to."""
+
+    began: float
+    waiting: Waiting
+    last: str = "of unknown state"
+    end: Seen | None = None
+
+
+@dataclass
+class Hands:
+    """What the steps work with. ``before`` remembers each connector as it was just before its change, and when that was."""
+
+    calls: ConnectCalls
+    timeout: float
+    now: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    before: dict[str, tuple[Connector, float]] = field(default_factory=dict)
+    waits: dict[str, Wait] = field(default_factory=dict)
+
+    def read(self, name: str) -> Connector:
+        """The connector as it is now."""
+        return read_one(self.calls, name)
+
+    def change(self, connector: str, method: str, path: str) -> Any:
+        """Send a change, remembering how the connector was before."""
+        before = self.read(connector)
+        answer = self.calls.send(method, path_of("connectors", connector) + path)
+        self.before[connector] = before, self.now()
+        return answer
+
+    def await_all(self, wanted: State) -> None:
+        """Begin to wait for everything that was changed, so that many waits take no longer than one."""
+        for name, (before, began) in self.before.items():
+            wait = self.waits.get(name)
+            if wait is None or (wait.end is not None and wait.waiting.wanted is not wanted):
+                self.waits[name] = Wait(began, Waiting(wanted, before))
+
+    def look(self) -> None:
+        """Look at every connector that is still waited for."""
+        for name, wait in self.waits.items():
+            if wait.end is None:
+                try:
+                    seen = look(wait.waiting, self.read(name), self.now() - wait.began)
+                except Unreachable as e:
+                    wait.last = f"of unknown state, {e.what}"
+                    continue
+                wait.waiting, wait.last = seen.waiting, str(seen.verdict)
+                wait.end = seen if seen.done or seen.failed else None
+
+
+@dataclass(frozen=True)
+class SetTargetState:
+    """Stop, pause or resume a connector."""
+
+    subject: str
+    verb: str
+    now: str
+
+    def says(self) -> str:
+        return f"{self.verb} {self.subject}"
+
+    def holds(self, hands: Hands) -> str | None:
+        return needless(self.verb, hands.read(self.subject))
+
+    def do(self, hands: Hands) -> str | None:
+        try:
+            hands.change(self.subject, "PUT", f"/{self.verb}")
+        except ConnectctlError as e:
+            if self.verb == "stop" and e.code in ("not-found", "unsupported"):
+                raise ConnectctlError(
+                    f"{self.subject} cannot be stopped: the workers do not know how, which came with Kafka 3.5",
+                    why=e.why,
+                    next_step=f"Pause it instead: connectctl connectors pause {self.subject}",
+                    code="unsupported",
+                ) from e
+            raise
+        return None
+
+
+@dataclass(frozen=True)
+class Restart:
+    """Restart a connector and its tasks, or what of them has failed (KIP-745)."""
+
+    subject: str
+    only_failed: bool
+    now: str
+
+    def says(self) -> str:
+        return f"restart {'what failed of ' if self.only_failed else ''}{self.subject}"
+
+    def holds(self, hands: Hands) -> str | None:
+        return "nothing of it has failed" if self.only_failed and not _failed(hands.read(self.subject)) else None
+
+    def do(self, hands: Hands) -> str | None:
+        only = str(self.only_failed).lower()
+        if hands.change(self.subject, "POST", f"/restart?includeTasks=true&onlyFailed={only}") is None:
+            # Workers before 3.0 ignore the two parameters and answer without content.
+            raise ConnectctlError(
+                f"Only the connector {self.subject} itself was restarted, not its tasks: the workers are older than 3.0",
+                next_step=f"Restart each task: POST /connectors/{self.subject}/tasks/N/restart",
+                code="unsupported",
+            )
+        return None
+
+
+@dataclass(frozen=True)
+class Await:
+    """Wait until a connector is what was asked for; fails at once where it is FAILED instead."""
+
+    subject: str
+    wanted: State
+    now: str = ""
+
+    def says(self) -> str:
+        return f"wait until {self.subject} is {self.wanted}"
+
+    def holds(self, hands: Hands) -> str | None:
+        return None
+
+    def do(self, hands: Hands) -> str | None:
+        if self.subject not in hands.before:
+            hands.before[self.subject] = hands.read(self.subject), hands.now()
+        hands.await_all(self.wanted)
+        wait = hands.waits[self.subject]
+        while wait.end is None:
+            hands.look()
+            elapsed = hands.now() - wait.began
+            if wait.end is None and elapsed >= hands.timeout:
+                raise TimedOut(
+                    f"{self.subject} is not {self.wanted} after {hands.timeout:g} s",
+                    why=f"it is {wait.last}",
+                    next_step=f"See connectctl connectors show {self.subject}, or try a longer --timeout.",
+                )
+            if wait.end is None:
+                hands.sleep(QUICK_POLL if elapsed < GRACE else POLL)
+        if wait.end.failed:
+            raise self._failure(wait.last, wait.end.verdict.cause)
+        return wait.last
+
+    def _failure(self, verdict: str, cause: str | None) -> ConnectctlError:
+        hint = f"See connectctl connectors show {self.subject} -o wide."
+        return ConnectctlError(f"{self.subject} is {verdict}", why=cause, next_step=hint, code="connector-failed")
+
+
+def needless(verb: str, connector: Connector) -> str | None:
+    """Why ``verb`` would change nothing about ``connector``, None where it would, or where that cannot be known."""
+    own = connector.status.state if connector.status else None
+    tasks = [status.state for status in connector.tasks.values() if status]
+    if verb == "resume":
+        return "already RUNNING" if own == "RUNNING" and "PAUSED" not in tasks else None
+    still = "RUNNING" in tasks + [status.state for status in connector.leftover.values()]
+    return f"already {own}" if own == WANTED[verb] and not still else None
+
+
+def _failed(connector: Connector) -> bool:
+    return any(s is not None and s.state == "FAILED" for s in (connector.status, *connector.tasks.values()))
+
+
+def plan_state(cluster_id: str, picked: Sequence[Judged], verb: str, *, wait: bool) -> Plan:
+    """The plan that stops, pauses or resumes the connectors."""
+    already = {judged.name: why for judged in picked if (why := needless(verb, judged.connector))}
+    changes = [SetTargetState(j.name, verb, str(j.verdict)) for j in picked if j.name not in already]
+    waits = [Await(change.subject, WANTED[verb]) for change in changes] if wait else []
+    return Plan(f"connectors {verb}", cluster_id, (*changes, *waits), _needless(already))
+
+
+def plan_restart(cluster_id: str, picked: Sequence[Judged], *, only_failed: bool, named: bool, wait: bool) -> Plan:
+    """The plan that restarts the connectors. Raises ``Refused`` where one that is ``named`` is stopped or paused."""
+    at_rest = [j for j in picked if j.connector.status and j.connector.status.state in _AT_REST]
+    if at_rest and named:
+        told = ", ".join(f"{j.name} is {j.verdict.state}" for j in at_rest)
+        hint = f"connectctl connectors resume {' '.join(j.name for j in at_rest)}"
+        raise Refused(f"A restart does not start what is stopped or paused: {told}", next_step=hint)
+    idle = {j.name: f"it is {j.verdict.state}" for j in at_rest}
+    if only_failed:
+        idle |= {j.name: "nothing of it has failed" for j in picked if j.name not in idle and not _failed(j.connector)}
+    changes = [Restart(j.name, only_failed, str(j.verdict)) for j in picked if j.name not in idle]
+    waits = [Await(change.subject, State.RUNNING) for change in changes] if wait else []
+    return Plan("connectors restart", cluster_id, (*changes, *waits), _needless(idle))
+
+
+def _needless(why: dict[str, str]) -> tuple[Needless, ...]:
+    return tuple(Needless(name, reason) for name, reason in why.items())

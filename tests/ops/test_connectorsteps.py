@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import pytest
+from connectctl.ops.connectors import Judged, from_workers, judged, pick
+from connectctl.ops.connectorsteps import Await, Hands, Restart, SetTargetState, plan_restart, plan_state
+from connectctl.ops.errors import BadInput, ConnectctlError, Refused, TimedOut, Unreachable
+from connectctl.ops.model.connector import State
+from connectctl.ops.plan import Needless, Outcome, perform
+from fakes.workers import FakeConnector, FakeWorkers
+
+
+class Clock:
+    """Time that passes only by sleeping."""
+
+    def __init__(self) -> None:
+        self.at = 0.0
+
+    def now(self) -> float:
+        return self.at
+
+    def sleep(self, seconds: float) -> None:
+        self.at += seconds
+
+
+def cluster() -> FakeWorkers:
+    return FakeWorkers(
+        {
+            "well": FakeConnector(),
+            "ill": FakeConnector(tasks=["RUNNING", "FAILED"]),
+            "dead": FakeConnector(tasks=["FAILED"], fails_again=True),
+            "off": FakeConnector(own="STOPPED", tasks=[]),
+            "held": FakeConnector(own="PAUSED", tasks=["PAUSED"]),
+        }
+    )
+
+
+def hands(workers: FakeWorkers, timeout: float = 30.0) -> Hands:
+    clock = Clock()
+    return Hands(workers, timeout, clock.now, clock.sleep)
+
+
+def seen(workers: FakeWorkers) -> tuple[Judged, ...]:
+    return judged(from_workers(workers), None)
+
+
+def outcomes(workers: FakeWorkers, plan_steps: object, timeout: float = 30.0) -> dict[str, str]:
+    results = perform(plan_steps, hands(workers, timeout))  # type: ignore[arg-type]
+    return {r.subject: f"{r.outcome} {r.error.what if r.error else r.detail or ''}".strip() for r in results}
+
+
+def test_what_is_already_so_is_in_the_plan_as_needless() -> None:
+    workers = cluster()
+    plan = plan_state("x", pick(seen(workers), ["off", "well"]), "stop", wait=False)
+    assert plan.steps == (SetTargetState("well", "stop", "RUNNING"),)
+    assert plan.needless == (Needless("off", "already STOPPED"),)
+
+
+@pytest.mark.parametrize(
+    ("verb", "needless"), [("stop", {"off"}), ("pause", {"held"}), ("resume", {"well", "ill", "dead"})]
+)
+def test_each_verb_leaves_alone_what_it_would_not_change(verb: str, needless: set[str]) -> None:
+    plan = plan_state("x", seen(cluster()), verb, wait=False)
+    assert {n.subject for n in plan.needless} == needless
+
+
+def test_the_same_look_gives_the_same_plan() -> None:
+    found = seen(cluster())
+    assert plan_state("x", found, "stop", wait=True) == plan_state("x", found, "stop", wait=True)
+
+
+def test_all_changes_come_before_all_waits() -> None:
+    plan = plan_state("x", pick(seen(cluster()), ["well", "ill"]), "stop", wait=True)
+    assert [step.says() for step in plan.steps] == [
+        "stop well",
+        "stop ill",
+        "wait until well is STOPPED",
+        "wait until ill is STOPPED",
+    ]
+
+
+def test_unknown_connectors_are_named_all_at_once_with_the_nearest_names() -> None:
+    with pytest.raises(BadInput, match=r"no connector wel, zzz\. Did you mean well\?"):
+        pick(seen(cluster()), ["wel", "zzz", "ill"])
+
+
+def test_a_restart_of_what_is_stopped_or_paused_is_refused_with_all_reasons() -> None:
+    with pytest.raises(Refused, match=r"off is STOPPED, held is PAUSED.*resume off held"):
+        plan_restart("x", pick(seen(cluster()), ["off", "held", "well"]), only_failed=False, named=True, wait=False)
+
+
+def test_a_restart_of_all_passes_over_what_is_at_rest_and_with_only_failed_over_what_is_well() -> None:
+    plan = plan_restart("x", seen(cluster()), only_failed=True, named=False, wait=False)
+    assert [step.subject for step in plan.steps] == ["dead", "ill"]
+    assert {n.subject: n.why for n in plan.needless} == {
+        "off": "it is STOPPED",
+        "held": "it is PAUSED",
+        "well": "nothing of it has failed",
+    }
+
+
+@pytest.mark.parametrize(("verb", "name"), [("stop", "well"), ("pause", "ill"), ("resume", "off"), ("resume", "held")])
+def test_a_wait_ends_when_it_is_so(verb: str, name: str) -> None:
+    workers = cluster()
+    plan = plan_state("x", pick(seen(workers), [name]), verb, wait=True)
+    wanted = {"stop": "STOPPED", "pause": "PAUSED", "resume": "RUNNING"}[verb]
+    assert outcomes(workers, plan.steps) == {name: f"done {wanted}"}
+    assert workers.sent == [f"PUT /connectors/{name}/{verb}"]
+
+
+def test_a_restart_is_not_fooled_by_the_failure_from_before() -> None:
+    workers = cluster()
+    plan = plan_restart("x", pick(seen(workers), ["ill"]), only_failed=True, named=True, wait=True)
+    assert outcomes(workers, plan.steps) == {"ill": "done RUNNING"}
+    assert workers.sent == ["POST /connectors/ill/restart?includeTasks=true&onlyFailed=true"]
+
+
+def test_a_restart_that_fails_again_is_told_at_once_and_the_others_are_done() -> None:
+    workers = cluster()
+    plan = plan_restart("x", pick(seen(workers), ["dead", "ill"]), only_failed=False, named=True, wait=True)
+    work = hands(workers)
+    results = {r.says: r for r in perform(plan.steps, work)}
+    failed = results["wait until dead is RUNNING"]
+    assert failed.outcome is Outcome.FAILED
+    assert failed.error is not None
+    assert failed.error.why == "java.io.IOException: disk full"
+    assert results["wait until ill is RUNNING"].outcome is Outcome.DONE
+    assert work.now() < 10
+
+
+def test_many_waits_take_no_longer_than_one() -> None:
+    workers = FakeWorkers({f"c{n}": FakeConnector() for n in range(20)})
+    plan = plan_restart("x", seen(workers), only_failed=False, named=True, wait=True)
+    work = hands(workers)
+    assert {r.outcome for r in perform(plan.steps, work)} == {Outcome.DONE}
+    assert work.now() < 10
+
+
+def test_a_wait_that_does_not_end_in_time_tells_the_last_state() -> None:
+    workers = cluster()
+    workers.connectors["well"].change = lambda verb, count: None  # type: ignore[method-assign]
+    (result,) = perform([Await("well", State.STOPPED)], hands(workers, 3))
+    assert isinstance(result.error, TimedOut)
+    assert "well is not STOPPED after 3 s: it is RUNNING" in str(result.error)
+
+
+def test_a_wait_outlives_a_worker_that_is_away() -> None:
+    workers = cluster()
+    workers.errors["/connectors/off"] = Unreachable("No worker answers")
+    work = hands(workers, 2)
+    work.before["off"] = next(j.connector for j in seen(cluster()) if j.name == "off"), 0.0
+    (result,) = perform([Await("off", State.STOPPED)], work)
+    assert isinstance(result.error, TimedOut)
+    assert "No worker answers" in str(result.error)
+
+
+@pytest.mark.parametrize("code", ["not-found", "unsupported"])
+def test_workers_that_cannot_stop_say_since_when_one_can(code: str) -> None:
+    workers = cluster()
+    workers.errors["/connectors/well/stop"] = ConnectctlError("404", why="HTTP 404 Not Found", code=code)
+    (result,) = perform([SetTargetState("well", "stop", "RUNNING")], hands(workers))
+    assert "3.5" in str(result.error)
+
+
+def test_workers_that_restart_only_the_connector_are_found_out() -> None:
+    workers = cluster()
+    workers.send = lambda *a, **k: None  # type: ignore[method-assign]
+    (result,) = perform([Restart("well", False, "RUNNING")], hands(workers))
+    assert "older than 3.0" in str(result.error)
+
+
+def test_what_holds_by_the_time_of_doing_is_not_done() -> None:
+    workers = cluster()
+    (result,) = perform([SetTargetState("off", "stop", "RUNNING")], hands(workers))
+    assert (result.outcome, result.detail, workers.sent) == (Outcome.ALREADY, "already STOPPED", [])
