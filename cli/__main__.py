@@ -1,0 +1,5 @@
+"""``python -m connectctl.cli``."""
+
+from connectctl.cli.main import main
+
+main()

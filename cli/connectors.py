@@ -1,0 +1,256 @@
+"""``connectctl connectors``: see connectors, and stop, pause, resume and restart them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from connectctl.cli import apply, complete, connectorview, render
+from connectctl.cli.apply import DryRunOption, OutputOption, YesOption
+from connectctl.cli.context import Session
+from connectctl.cli.render import Output
+from connectctl.ops.errors import BadInput
+
+if TYPE_CHECKING:
+    from connectctl.ops.connectors import Judged
+    from connectctl.ops.edges.contract import ConnectCalls, KafkaReads
+    from connectctl.ops.model.membership import ConnectGroup
+    from connectctl.ops.plan import Plan
+
+app = typer.Typer(
+    rich_markup_mode=None, no_args_is_help=True, add_completion=False, help="See connectors, and change their state."
+)
+
+Names = Annotated[list[str] | None, typer.Argument(metavar="CONNECTOR", autocompletion=complete.connectors)]
+AllOption = Annotated[bool, typer.Option("--all", help="Every connector of the cluster.")]
+WaitOption = Annotated[
+    bool, typer.Option("--wait", help="Wait until it is so, for --timeout seconds; fail at once on FAILED.")
+]
+
+
+@dataclass
+class Cluster:
+    """The edges of a command. Without ``--bootstrap-servers`` but with ``--rest`` only the workers are asked."""
+
+    calls: ConnectCalls
+    kafka: KafkaReads | None
+    group: ConnectGroup | None
+
+
+def _cluster(session: Session) -> Cluster:
+    settings = session.settings
+    if settings.get("rest") and not settings.get("bootstrap_servers"):
+        return Cluster(session.connect_to(None), None, None)
+    kafka = session.kafka
+    group = session.group()
+    return Cluster(session.connect_to(group), kafka, group)
+
+
+@app.command("list")
+def list_(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
+    """List every connector with one verdict.
+
+    \b
+    Examples:
+      connectctl connectors list
+      connectctl connectors list -o wide      with classes and whole causes
+      connectctl connectors list -o json | jq -r '.connectors[] | select(.state == "FAILED").name'
+
+    DEGRADED: some tasks do not run. UNASSIGNED: no worker runs it, whatever its last status says.
+    With no worker answering, connectors are read from the config and status topics.
+    """
+    from connectctl.ops.connectors import see
+
+    session: Session = ctx.obj
+    cluster = _cluster(session)
+    seen = see(cluster.calls, cluster.kafka, cluster.group, session.named_topics)
+    data = {
+        "connectorsFrom": seen.read_from,
+        "connectors": list(map(connectorview.as_json, seen.connectors)),
+        "findings": [finding.as_json() for finding in seen.findings],
+    }
+    render.emit("ConnectorList", data, output, lambda wide: render.blocks([connectorview.block(seen.connectors, wide)]))
+    if output in (Output.TABLE, Output.WIDE):
+        render.findings(seen.findings)
+
+
+@app.command()
+def show(
+    ctx: typer.Context,
+    connector: Annotated[str, typer.Argument(metavar="CONNECTOR", autocompletion=complete.connectors)],
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show one connector: its tasks and where they run, why they failed, its configuration.
+
+    \b
+    Examples:
+      connectctl connectors show orders
+      connectctl connectors show orders -o wide                       with whole stack traces
+      connectctl connectors show orders -o json | jq .config
+
+    Values whose names sound like secrets are masked. The target state, the task count record (for how many tasks
+    producers were last fenced) and whether fencing is pending are from the config topic.
+    """
+    from connectctl.cli import connectordetail
+
+    session: Session = ctx.obj
+    cluster = _cluster(session)
+    connectordetail.show(session, cluster, connector, output)
+
+
+@app.command()
+def stop(
+    ctx: typer.Context,
+    connectors: Names = None,
+    every: AllOption = False,
+    wait: WaitOption = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Stop connectors: their tasks end, their configuration and offsets stay. Needs workers of Kafka 3.5 or newer.
+
+    \b
+    Examples:
+      connectctl connectors stop orders --wait
+      connectctl connectors stop --all --dry-run       what would be stopped
+    """
+    _change_state(ctx.obj, "stop", connectors, every, wait, dry_run, yes, output)
+
+
+@app.command()
+def pause(
+    ctx: typer.Context,
+    connectors: Names = None,
+    every: AllOption = False,
+    wait: WaitOption = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Pause connectors: their tasks stay where they are, and do nothing.
+
+    \b
+    Examples:
+      connectctl connectors pause orders --wait
+      connectctl connectors pause --all --yes
+    """
+    _change_state(ctx.obj, "pause", connectors, every, wait, dry_run, yes, output)
+
+
+@app.command()
+def resume(
+    ctx: typer.Context,
+    connectors: Names = None,
+    every: AllOption = False,
+    wait: WaitOption = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Resume connectors that are stopped or paused.
+
+    \b
+    Examples:
+      connectctl connectors resume orders --wait --timeout 60
+      connectctl connectors resume --all --yes
+
+    With --wait, RUNNING counts when it has lasted for two seconds.
+    """
+    _change_state(ctx.obj, "resume", connectors, every, wait, dry_run, yes, output)
+
+
+@app.command()
+def restart(
+    ctx: typer.Context,
+    connectors: Names = None,
+    every: AllOption = False,
+    only_failed: Annotated[bool, typer.Option("--only-failed", help="Restart only what has failed.")] = False,
+    wait: WaitOption = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Restart connectors with their tasks. Needs workers of Kafka 3.0 or newer.
+
+    \b
+    Examples:
+      connectctl connectors restart orders --wait
+      connectctl connectors restart --all --only-failed --yes --wait
+
+    With --wait, a FAILED from before the restart is not mistaken for a new one, and RUNNING counts when it has lasted
+    for two seconds. Exit code 1: something failed; 6: it is not RUNNING in time.
+    """
+    from connectctl.ops.connectorsteps import plan_restart
+
+    cluster, picked = _picked(ctx.obj, connectors, every)
+    plan = plan_restart(_cluster_id(cluster), picked, only_failed=only_failed, named=not every, wait=wait)
+    _perform(ctx.obj, cluster, plan, dry_run, yes, output)
+
+
+@app.command()
+def cure(
+    ctx: typer.Context,
+    connector: Annotated[str, typer.Argument(metavar="CONNECTOR", autocompletion=complete.connectors)],
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Cure a connector whose tasks wait for zombie fencing, or failed because it took too long.
+
+    \b
+    Examples:
+      connectctl connectors cure orders --dry-run
+      connectctl connectors cure orders --yes
+
+    A leader fences about one task's producer a second, and gives up after 90. The cure sets
+    admin.override.retry.backoff.ms and admin.override.retry.backoff.max.ms to 10 in the connector's configuration, waits
+    for the end of the round that is under way, and restarts the tasks that failed by it.
+    """
+    from connectctl.cli import diagnosis
+
+    session: Session = ctx.obj
+    diagnosis.cure(session, _cluster(session), connector, dry_run, yes, output)
+
+
+def _change_state(
+    session: Session,
+    verb: str,
+    connectors: list[str] | None,
+    every: bool,
+    wait: bool,
+    dry_run: bool,
+    yes: bool,
+    output: Output,
+) -> None:
+    from connectctl.ops.connectorsteps import plan_state
+
+    cluster, picked = _picked(session, connectors, every)
+    plan = plan_state(_cluster_id(cluster), picked, verb, wait=wait)
+    _perform(session, cluster, plan, dry_run, yes, output)
+
+
+def _picked(session: Session, names: list[str] | None, every: bool) -> tuple[Cluster, tuple[Judged, ...]]:
+    """The connectors that the person means, looked at now. Raises ``BadInput`` before anything is done."""
+    from connectctl.ops import connectors
+
+    if bool(names) == every:
+        what = "Name connectors or give --all, not both" if every else "No connector is named"
+        raise BadInput(what, next_step="Give the names of connectors, or --all.", code="usage")
+    cluster = _cluster(session)
+    found = connectors.judged(connectors.from_workers(cluster.calls), cluster.group)
+    return cluster, found if every else connectors.pick(found, names or [])
+
+
+def _cluster_id(cluster: Cluster) -> str:
+    if cluster.kafka is not None:
+        return cluster.kafka.cluster_id()
+    return str(cluster.calls.get("/").get("kafka_cluster_id"))
+
+
+def _perform(session: Session, cluster: Cluster, plan: Plan, dry_run: bool, yes: bool, output: Output) -> None:
+    from connectctl.ops.connectorsteps import Hands
+
+    hands = Hands(cluster.calls, session.timeout)
+    apply.apply(session, plan, hands, dry_run=dry_run, yes=yes, output=output)

@@ -1,0 +1,75 @@
+"""How connectors look: rows for people, members for scripts. The same in ``cluster show`` and ``connectors``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from connectctl.cli.render import Block
+from connectctl.ops import settings
+from connectctl.ops.model.connector import cause_of
+
+if TYPE_CHECKING:
+    from connectctl.ops.connectors import Judged
+    from connectctl.ops.model.connector import Status
+
+LONGEST_CAUSE = 90
+NONE = "There are no connectors."
+
+
+def block(found: Sequence[Judged], wide: bool) -> Block:
+    """The table of connectors. The wide one adds classes, target states and whole causes."""
+    columns = ["CONNECTOR", "TYPE", "STATE", "TASKS", "WORKERS"] + (["CLASS", "TARGET"] if wide else [])
+    causes = any(judged.verdict.cause for judged in found)
+    rows = [_row(judged, wide) + ([_cause(judged.verdict.cause, wide)] if causes else []) for judged in found]
+    return Block(columns + (["CAUSE"] if causes else []), rows, NONE)
+
+
+def _row(judged: Judged, wide: bool) -> list[str]:
+    connector = judged.connector
+    row = [
+        judged.name,
+        connector.type or "?",
+        str(judged.verdict),
+        f"{judged.verdict.running}/{len(connector.tasks)}",
+        ",".join(judged.workers) or "-",
+    ]
+    return row + ([connector.config.get("connector.class", "?"), connector.target_state or "-"] if wide else [])
+
+
+def _cause(cause: str | None, wide: bool) -> str:
+    if cause is None or wide:
+        return cause or ""
+    # The package of a Java exception tells people nothing, its name and message do.
+    name, colon, message = cause.partition(":")
+    short = name.rpartition(".")[2] + colon + message
+    return short if len(short) <= LONGEST_CAUSE else short[: LONGEST_CAUSE - 1] + "…"
+
+
+def as_json(judged: Judged) -> dict[str, Any]:
+    """A connector as scripts get it."""
+    connector = judged.connector
+    return {
+        "name": judged.name,
+        "type": connector.type,
+        "class": connector.config.get("connector.class"),
+        "state": judged.verdict.state.value,
+        "detail": judged.verdict.detail or None,
+        "cause": judged.verdict.cause,
+        "targetState": connector.target_state,
+        "connector": status_json(connector.status),
+        "tasks": [{"id": n} | status_json(status) for n, status in connector.tasks.items()],
+    }
+
+
+def status_json(status: Status | None, *, trace: bool = False) -> dict[str, Any]:
+    """What a worker said of a part; all None where none said anything."""
+    if status is None:
+        return {"state": None, "worker": None, "cause": None} | ({"trace": None} if trace else {})
+    said = {"state": status.state, "worker": status.worker, "cause": cause_of(status)}
+    return said | ({"trace": status.trace} if trace else {})
+
+
+def masked(config: Mapping[str, str]) -> dict[str, str]:
+    """A connector's configuration as it may be printed: what sounds like a secret is hidden."""
+    return {name: settings.mask(name, value) for name, value in config.items()}

@@ -1,0 +1,222 @@
+"""Opens connections: the only place that turns settings into edges.
+
+A ``Session`` is what every command gets. It reads the context file when a value is first asked for and connects when an
+edge is first used, so that ``--help`` and offline commands touch nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops import places
+from connectctl.ops.errors import BadInput, Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from connectctl.ops.contextfile import Parsed
+    from connectctl.ops.edges.contract import ConnectCalls, KafkaReads, TransactionCalls
+    from connectctl.ops.model.membership import ConnectGroup
+    from connectctl.ops.offsets.engine import Engine
+    from connectctl.ops.settings import Settings
+
+SANDBOX = "sandbox-"
+REBALANCE_PATIENCE = 15.0
+"""Seconds to wait for a group that rebalances to tell its workers' addresses."""
+REBALANCE_PAUSE = 0.3
+
+
+@dataclass
+class Session:
+    """What the person said about the cluster, and the edges opened from it."""
+
+    flags: Mapping[str, Any] = field(default_factory=dict)
+    context: str | None = None
+    config: Path | None = None
+    confirmed: str | None = None
+    """The name of a protected context, where the person gave it with ``--confirm``."""
+    engine: str = "auto"
+    """Who reads big offsets topics: auto, local or spark, as given with ``--engine``."""
+    _closing: list[Callable[[], None]] = field(default_factory=list)
+
+    @cached_property
+    def settings(self) -> Settings:
+        """Flags, environment and file, merged."""
+        from connectctl.ops import settings
+
+        wanted, origin = self.context, "--context"
+        if wanted is None and os.environ.get("CONNECTCTL_CONTEXT"):
+            wanted, origin = os.environ["CONNECTCTL_CONTEXT"], "environment CONNECTCTL_CONTEXT"
+        file = self._file(wanted)
+        named = wanted is not None or not self.flags.get("bootstrap_servers")
+        context = settings.pick_context(wanted, origin, file) if named else None
+        return settings.merge(self.flags, os.environ, file, context)
+
+    def _file(self, wanted: str | None) -> Parsed | None:
+        path = self.config or places.config_file()
+        if wanted and wanted.startswith(SANDBOX):
+            sandbox = places.sandbox_directory(wanted.removeprefix(SANDBOX)) / "context.yaml"
+            if sandbox.is_file():
+                path = sandbox
+            elif not (path.is_file() and wanted in _contexts(path)):
+                hint = f"connectctl sandbox up --name {wanted.removeprefix(SANDBOX)}"
+                raise BadInput(f"No sandbox called {wanted.removeprefix(SANDBOX)} is up", next_step=f"Start it: {hint}")
+        if self.config is None and not path.is_file():
+            return None
+        from connectctl.ops import contextfile
+
+        return contextfile.read(path)
+
+    @property
+    def timeout(self) -> float:
+        """Seconds to wait for a broker or a worker, and with ``--wait`` for the end."""
+        return float(self.settings.get("timeout"))
+
+    @property
+    def group_id(self) -> str:
+        """The workers' ``group.id``."""
+        return self._required("group_id", "The workers' group.id")
+
+    def _required(self, name: str, meaning: str) -> str:
+        value = self.settings.get(name)
+        if not value:
+            flag = f"--{name.replace('_', '-')}"
+            raise BadInput(
+                f"{meaning} {'are' if meaning.endswith('s') else 'is'} not given ({name})",
+                next_step=f"Give {flag}, CONNECTCTL_{name.upper()}, or a context: connectctl context show.",
+            )
+        return str(value)
+
+    def beside(self, context: str) -> Session:
+        """A session in another context of the same file. What was given by flags for this one does not hold there."""
+        return Session(flags={"timeout": self.flags.get("timeout")}, context=context, config=self.config)
+
+    @property
+    def client_properties(self) -> dict[str, Any]:
+        """librdkafka's properties, secrets included: for edges only, never for printing."""
+        from connectctl.ops.edges.secrets import reveal
+
+        properties = {name: reveal(f"client.{name}", value) for name, value in self.settings.section("client").items()}
+        return properties | {"bootstrap.servers": self._required("bootstrap_servers", "The brokers' addresses")}
+
+    @cached_property
+    def kafka(self) -> KafkaReads:
+        """The Kafka cluster that the workers use. Raises ``Refused`` where it is not the context's cluster."""
+        from connectctl.ops.edges.kafka import Kafka
+
+        kafka = Kafka(self.client_properties, timeout=self.timeout)
+        self._check_cluster(kafka)
+        return kafka
+
+    @cached_property
+    def transactions(self) -> TransactionCalls:
+        """Coordinators and partition leaders of the same Kafka cluster. Raises ``Refused`` as ``kafka`` does."""
+        from connectctl.ops.edges.transactions import Transactions
+
+        calls = Transactions(self.client_properties, timeout=self.timeout)
+        self._closing.append(calls.close)
+        self._check_cluster(calls)
+        return calls
+
+    @cached_property
+    def spark(self) -> Engine:
+        """The engine on the context's Spark master; its session is opened when something is first read with it."""
+        from connectctl.ops.edges.spark import open_session
+        from connectctl.ops.jobs.engine import Spark
+
+        def opened() -> Any:
+            session = open_session(str(self.settings.get("spark.master")), self.settings.section("spark.conf"), log)
+            self._closing.append(session.stop)
+            return session
+
+        log = places.state_directory() / "spark.log"
+        return Spark(cache(opened), log)
+
+    def close(self) -> None:
+        """Close what does not close by itself."""
+        while self._closing:
+            self._closing.pop()()
+
+    def other_transactions(self, bootstrap: str, overrides: Mapping[str, str]) -> TransactionCalls:
+        """As ``transactions``, of another Kafka cluster; see ``other_kafka``."""
+        from connectctl.ops.edges.transactions import Transactions
+
+        calls = Transactions(self._properties_of(bootstrap, overrides), timeout=self.timeout)
+        self._closing.append(calls.close)
+        return calls
+
+    def _check_cluster(self, edge: KafkaReads | TransactionCalls) -> None:
+        expected = self.settings.get("cluster_id")
+        if expected and edge.cluster_id() != expected:
+            where = self.settings.get("bootstrap_servers")
+            raise Refused(
+                f"This is the wrong cluster: {where} is {edge.cluster_id()}, and the context says {expected}",
+                next_step="Correct bootstrap_servers or cluster_id: connectctl context show.",
+            )
+
+    def other_kafka(self, bootstrap: str, overrides: Mapping[str, str]) -> KafkaReads:
+        """Another Kafka cluster, one that a connector writes to.
+
+        Its client properties are those of the context's ``clusters`` entry with these bootstrap servers; without one,
+        the context's own, with those of the connector's overrides that librdkafka has an equal for.
+        """
+        from connectctl.ops.edges.kafka import Kafka
+
+        return Kafka(self._properties_of(bootstrap, overrides), timeout=self.timeout)
+
+    def _properties_of(self, bootstrap: str, overrides: Mapping[str, str]) -> dict[str, Any]:
+        from connectctl.ops.edges.javaclient import from_java
+        from connectctl.ops.edges.secrets import reveal
+
+        wanted = set(bootstrap.replace(" ", "").split(","))
+        section = self.settings.section("clusters")
+        for key, value in section.items():
+            name, _, what = key.partition(".")
+            if what == "bootstrap_servers" and set(str(value).replace(" ", "").split(",")) & wanted:
+                prefix = f"{name}.client."
+                client = {k.removeprefix(prefix): reveal(k, v) for k, v in section.items() if k.startswith(prefix)}
+                return client | {"bootstrap.servers": str(value)}
+        client = self.client_properties | from_java(overrides)
+        return client | {"bootstrap.servers": bootstrap}
+
+    def connect(self, urls: tuple[str, ...]) -> ConnectCalls:
+        """The workers at ``urls``, with the context's credentials."""
+        from connectctl.ops.edges.connect import Connect
+        from connectctl.ops.edges.secrets import reveal
+
+        auth = {name: reveal(f"rest_auth.{name}", v) for name, v in self.settings.section("rest_auth").items()}
+        return Connect(urls, auth=auth, tls=self.settings.section("rest_tls"), timeout=self.timeout)
+
+    def group(self) -> ConnectGroup:
+        """The workers' group. While it rebalances its members tell no addresses; that is waited for, for a while."""
+        end = time.monotonic() + min(self.timeout, REBALANCE_PATIENCE)
+        while True:
+            group = self.kafka.group(self.group_id)
+            if not group.members or any(member.url for member in group.members) or time.monotonic() > end:
+                return group
+            time.sleep(REBALANCE_PAUSE)
+
+    def connect_to(self, group: ConnectGroup | None) -> ConnectCalls:
+        """The workers of ``group``, the leader first; those of the settings instead, where the person named any."""
+        given = self.settings.get("rest") or []
+        if given or group is None:
+            return self.connect(tuple(given))
+        members = [member.url for member in group.members if member.url]
+        return self.connect(tuple(sorted(dict.fromkeys(members), key=lambda url: url != group.leader_url)))
+
+    @property
+    def named_topics(self) -> dict[str, str | None]:
+        """The internal topics that the person named, by role."""
+        return {role: self.settings.get(f"topics.{role}") for role in ("config", "offsets", "status")}
+
+
+def _contexts(path: Path) -> list[str]:
+    from connectctl.ops import contextfile
+
+    return list(contextfile.read(path).content.contexts)

@@ -1,0 +1,213 @@
+"""``connectctl demo``: the main job, on a real cluster that is gone afterwards."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import secrets
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+from connectctl.cli import render
+from connectctl.cli.context import Session
+from connectctl.ops.errors import ConnectctlError, TimedOut
+
+if TYPE_CHECKING:
+    from connectctl.ops.edges.contract import ConnectCalls
+    from connectctl.ops.sandbox.cluster import Sandbox
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+LINES = 1_000
+MORE = 10
+CONNECTOR = "demo-orders"
+DEDICATED = "demo-orders-offsets"
+PATIENCE = 60.0
+
+
+@app.command()
+def demo() -> None:
+    """See connectctl work on a real Kafka broker and two real Connect workers, started for it and removed after it.
+
+    \b
+    Examples:
+      connectctl demo
+
+    Takes about half a minute, and downloads Kafka's jars the first time. What follows a $ is a command as you would
+    type it; what follows a check mark was asked of the cluster and is true.
+    """
+    name = f"demo-{secrets.token_hex(3)}"
+    with ExitStack() as stack:
+        files = Path(tempfile.mkdtemp(prefix="connectctl-demo-"))
+        stack.callback(shutil.rmtree, files, ignore_errors=True)
+        stack.callback(_down, name)
+        stack.callback(os.environ.pop, "CONNECTCTL_JOURNAL", None)
+        os.environ["CONNECTCTL_JOURNAL"] = str(files / "journal")
+        story = Story(_up(name), files)
+        story.a_source_runs()
+        story.where_it_stands()
+        story.what_a_dedicated_topic_would_do()
+        story.how_it_is_repaired()
+        story.how_a_zombie_ends()
+
+
+def _up(name: str) -> Sandbox:
+    from connectctl.cli.sandbox import shown
+    from connectctl.ops.sandbox import cluster
+
+    _title("A real cluster")
+    began = time.monotonic()
+    with ExitStack() as stack:
+        sandbox = cluster.up(cluster.SandboxSpec(name=name, workers=2, support="enabled"), shown(stack))
+    _proved(f"a broker answers and two workers are one stable group, after {time.monotonic() - began:.0f} s")
+    return sandbox
+
+
+def _down(name: str) -> None:
+    from connectctl.ops.sandbox import cluster
+
+    _title("Gone again")
+    cluster.down(name)
+    if name in cluster.names():
+        raise ConnectctlError(f"The sandbox {name} is still there", next_step=f"connectctl sandbox down --name {name}")
+    _proved("no process and no file of the cluster is left")
+
+
+@dataclass(frozen=True)
+class Story:
+    """What happens between up and down. ``files`` is a directory for the file that the source reads."""
+
+    sandbox: Sandbox
+    files: Path
+
+    @property
+    def workers(self) -> ConnectCalls:
+        return Session().connect(self.sandbox.rest_urls)
+
+    def a_source_runs(self) -> None:
+        """A FileStreamSource with exactly-once support reads a file to its end."""
+        _title("A source connector, exactly-once")
+        source = self.files / "orders.txt"
+        source.write_text("".join(f"order {n}\n" for n in range(LINES)))
+        config = {
+            "connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector",
+            "file": str(source),
+            "topic": "orders",
+            "exactly.once.support": "required",
+        }
+        self.workers.send("POST", "/connectors", {"name": CONNECTOR, "config": config})
+        size = source.stat().st_size
+        _until(lambda: [o["offset"] for o in self._offsets()] == [{"position": size}], "the source has read its file")
+        _proved(f"{LINES:,} lines are in the topic, and a worker says that the source stands at byte {size:,}")
+        self._run("cluster", "show")
+
+    def where_it_stands(self) -> None:
+        """``offsets show``, which reads the topics, beside what a worker says."""
+        _title("Where the source stands, read from the topics themselves")
+        self._run("offsets", "show", CONNECTOR)
+        self._agrees("effective")
+        _proved("a worker's own GET /connectors/…/offsets says the same; this works with Connect down, too")
+
+    def what_a_dedicated_topic_would_do(self) -> None:
+        """KIP-618's smooth migration, which no released worker performs, seen before it costs anything."""
+        _title("A trap: its own offsets topic, and the fallback that workers do not have")
+        self._run("connectors", "stop", CONNECTOR, "--yes", "--wait")
+        config = self.workers.get(f"/connectors/{CONNECTOR}/config") | {"offsets.storage.topic": DEDICATED}
+        self.workers.send("PUT", f"/connectors/{CONNECTOR}/config", config)
+        _until(lambda: [o["offset"] for o in self._offsets()] == [None], "the worker has taken the new topic")
+        self._run("offsets", "show", CONNECTOR)
+        self._agrees("workerReads")
+        _proved("a worker's own answer is now null: resumed like this, the source would read its file a second time")
+
+    def how_it_is_repaired(self) -> None:
+        """The dedicated topic seeded, as a plan with a backup and an undo; then more lines, each of them once."""
+        _title("Repaired: the new topic is seeded, with a backup and a way back")
+        self._run("offsets", "merge", CONNECTOR, "--into", "dedicated", "--yes")
+        self._agrees("effective")
+        self._run("connectors", "resume", CONNECTOR, "--yes", "--wait")
+        with (self.files / "orders.txt").open("a") as source:
+            source.writelines(f"order {n}\n" for n in range(LINES, LINES + MORE))
+        _until(lambda: self._records() >= LINES + MORE, "the source has read the new lines")
+        if self._records() != LINES + MORE:
+            raise ConnectctlError(f"The topic holds {self._records()} records and not {LINES + MORE}")
+        _proved(f"{MORE} more lines were written, and the topic holds each of the {LINES + MORE:,} once")
+
+    def how_a_zombie_ends(self) -> None:
+        """A producer with the task's transactional id is fenced in the middle of its transaction."""
+        from connectctl.ops.sandbox.zombie import Zombie
+
+        _title("A zombie: a task that nobody runs any more, and that has not noticed")
+        self._run("connectors", "stop", CONNECTOR, "--yes", "--wait")
+        zombie = Zombie(self.sandbox.bootstrap_servers, f"{self.sandbox.group_id}-{CONNECTOR}-0", "orders")
+        self._run("fence", CONNECTOR, "--yes")
+        why = zombie.refused()
+        if why is None or self._records() != LINES + MORE:
+            raise ConnectctlError("The zombie committed although it was fenced")
+        _proved(f"the zombie cannot commit ({why.lower()}), and no reader sees what it wrote")
+
+    def _records(self) -> int:
+        """How many committed records the source's topic holds."""
+        session = Session(context=f"sandbox-{self.sandbox.spec.name}")
+        return session.kafka.image(["orders"], patience=PATIENCE)["orders"].records
+
+    def _offsets(self) -> list[dict[str, Any]]:
+        return list(self.workers.get(f"/connectors/{CONNECTOR}/offsets")["offsets"])
+
+    def _agrees(self, what: str) -> None:
+        """Compare ``what`` of ``offsets show`` with the workers' answer. Raises ``ConnectctlError`` where they differ."""
+        printed = io.StringIO()
+        with redirect_stdout(printed), redirect_stderr(io.StringIO()):
+            self._connectctl("offsets", "show", CONNECTOR, "-o", "json")
+        (connector,) = json.loads(printed.getvalue())["connectors"]
+        ours = [(entry["partition"], entry[what]) for entry in connector["offsets"]]
+        theirs = [(entry["partition"], entry["offset"]) for entry in self._offsets()]
+        if ours != theirs:
+            raise ConnectctlError(f"offsets show and the workers disagree: {ours} and {theirs}")
+
+    def _run(self, *args: str) -> None:
+        """Run connectctl as a person would, and show the command."""
+        _line(f"$ connectctl --context sandbox-{self.sandbox.spec.name} {' '.join(args)}", "bold")
+        self._connectctl(*args)
+
+    def _connectctl(self, *args: str) -> None:
+        from connectctl.cli import main
+
+        try:
+            main.app(["--context", f"sandbox-{self.sandbox.spec.name}", *args])
+        except SystemExit as e:
+            if e.code:
+                raise ConnectctlError(f"connectctl {' '.join(args)} ended with exit code {e.code}") from e
+        sys.stdout.flush()
+
+
+def _until(holds: Callable[[], bool], what: str) -> None:
+    end = time.monotonic() + PATIENCE
+    while not holds():
+        if time.monotonic() > end:
+            raise TimedOut(f"It did not come true in {PATIENCE:.0f} s that {what}")
+        time.sleep(0.2)
+
+
+def _title(text: str) -> None:
+    _line(f"\n== {text}", "bold cyan")
+
+
+def _proved(text: str) -> None:
+    _line(f"✓ {text}", "green")
+
+
+def _line(text: str, style: str) -> None:
+    if render.plain(sys.stdout):
+        render.say(text)
+        sys.stdout.flush()
+    else:
+        render.console().print(text, style=style, markup=False)

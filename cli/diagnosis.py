@@ -1,0 +1,93 @@
+"""The truth about a connector's fencing for ``connectors show``, and ``connectors cure``."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from connectctl.cli import apply
+from connectctl.cli.sources import directory_of
+from connectctl.ops.errors import BadInput, ConnectctlError
+from connectctl.ops.model.finding import Finding, Severity
+
+if TYPE_CHECKING:
+    from connectctl.cli.connectors import Cluster
+    from connectctl.cli.context import Session
+    from connectctl.cli.render import Output
+    from connectctl.ops.edges.contract import KafkaReads
+    from connectctl.ops.model.configtopic import ConfiguredConnector
+    from connectctl.ops.model.connector import Connector
+
+
+def truth(session: Session, cluster: Cluster, connector: Connector, found: ConfiguredConnector | None) -> list[Finding]:
+    """What the coordinators say about failed tasks and about a round of fencing; nothing for a healthy connector."""
+    from connectctl.ops.diagnosis import fencing
+
+    if cluster.kafka is None or cluster.group is None or not fencing.needed(connector, found):
+        return []
+    try:
+        case = fencing.Case(
+            group=cluster.group.id,
+            connector=connector,
+            configured=found,
+            written=_written(session, cluster.kafka),
+            directory=directory_of(session),
+            workers=len(cluster.group.members),
+        )
+        return fencing.findings(session.transactions, case, time.time())
+    except ConnectctlError as e:
+        message = f"What its transactions' coordinators say of it is not known: {e}"
+        return [Finding("FENCE009", Severity.INFO, connector.name, message)]
+
+
+def _written(session: Session, kafka: KafkaReads) -> dict[str, float]:
+    from connectctl.ops.diagnosis.fencing import times
+    from connectctl.ops.discovery import look_for_topics
+
+    choices = look_for_topics(kafka, kafka.group(session.group_id), session.named_topics, ("config", "status"))
+    images = kafka.image([choice.topic for choice in choices.values() if choice.topic], patience=1.0)
+    found: dict[str, float] = {}
+    for image in images.values():
+        found |= times(image.latest)
+    return found
+
+
+def cure(session: Session, cluster: Cluster, name: str, dry_run: bool, yes: bool, output: Output) -> None:
+    """Plan and perform the cure of a connector."""
+    from connectctl.ops import connectors
+    from connectctl.ops.diagnosis.cure import CureHands, plan_cure
+    from connectctl.ops.model.fencinground import ids_to_fence
+
+    kafka, group = cluster.kafka, cluster.group
+    if kafka is None or group is None:
+        raise BadInput(
+            "The cure needs the config topic, to see whether fencing is pending", next_step="Give --bootstrap-servers."
+        )
+    (judged,) = connectors.pick(connectors.judged(connectors.from_workers(cluster.calls), group), [name])
+    if judged.connector.type == "sink":
+        raise BadInput(f"{name} is a sink connector, whose tasks are never fenced")
+
+    def pending(connector: str) -> bool:
+        topic = _config_topic(session, kafka)
+        found = connectors.configured(kafka, topic, connector)
+        # Where nothing is to be fenced the leader only writes its record, which is done when the tasks start.
+        return found is not None and bool(
+            ids_to_fence(found.task_count_record, found.task_count, found.fencing_pending)
+        )
+
+    configured = connectors.configured(kafka, _config_topic(session, kafka), name)
+    plan = plan_cure(kafka.cluster_id(), judged.connector, configured, pending=pending(name))
+    hands = CureHands(cluster.calls, session.timeout, pending=pending)
+    apply.apply(session, plan, hands, dry_run=dry_run, yes=yes, output=output)
+
+
+def _config_topic(session: Session, kafka: KafkaReads) -> str:
+    from connectctl.ops.discovery import find_internal_topics
+
+    named = session.named_topics
+    topic = (
+        named.get("config")
+        or find_internal_topics(kafka, kafka.group(session.group_id), named, needed=("config",)).config
+    )
+    assert topic is not None
+    return topic

@@ -1,0 +1,159 @@
+"""``connectctl fence``: fence zombie producers by connector, id, prefix or file."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from connectctl.cli import apply, complete, fenceview, render
+from connectctl.cli.apply import DryRunOption, OutputOption, YesOption
+from connectctl.cli.render import Output
+from connectctl.cli.sources import Workers, sources_of
+from connectctl.ops.errors import BadInput, Refused
+
+if TYPE_CHECKING:
+    from connectctl.cli.context import Session
+    from connectctl.ops.edges.contract import TransactionCalls
+    from connectctl.ops.fence.snapshot import FencePlan, Wish
+    from connectctl.ops.fence.steps import FenceHands
+
+app = typer.Typer(rich_markup_mode=None, help="Fence zombie producers.")
+STALE = 2.0
+"""Seconds after which a plan is looked at again before it is performed."""
+
+
+@app.command()
+def fence(
+    ctx: typer.Context,
+    connectors: Annotated[
+        list[str] | None, typer.Argument(metavar="[CONNECTOR]...", autocompletion=complete.connectors)
+    ] = None,
+    ids: Annotated[
+        list[str] | None, typer.Option("--transactional-id", metavar="ID", help="A transactional id; may be repeated.")
+    ] = None,
+    prefixes: Annotated[
+        list[str] | None, typer.Option("--prefix", metavar="P", help="Every known id that begins with P, no leader's.")
+    ] = None,
+    from_file: Annotated[
+        Path | None,
+        typer.Option("--from-file", "-f", metavar="FILE", help="Ids from a file, lines or JSON; - for stdin."),
+    ] = None,
+    leader: Annotated[bool, typer.Option("--leader", help="The leader's id, connect-cluster-<group.id>.")] = False,
+    create: Annotated[bool, typer.Option("--create", help="Create ids that no coordinator knows.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Fence running tasks too; they will fail.")] = False,
+    restart_failed: Annotated[
+        bool, typer.Option("--restart-failed", help="Afterwards restart the failed tasks of the connectors.")
+    ] = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Fence transactional ids: their older producers can commit nothing more, and their open transactions are aborted.
+
+    \b
+    Examples:
+      connectctl fence orders --dry-run                    the ids of a connector, and what holds them now
+      connectctl fence orders --yes -o json
+      connectctl fence orders --force --restart-failed     running tasks too; they fail, and are restarted
+      connectctl fence --prefix connect-prod-old- --yes    all that is left of a connector
+      connectctl transactions list -o json | connectctl fence -f - --yes
+      connectctl fence --leader                            the leader's producer for the config topic
+
+    A connector's ids reach as far as its last round of fencing, its task configs or what the coordinators know. Ids that
+    no coordinator knows are reported and left alone. Afterwards the fence is proven: the coordinator has for each id what
+    this fencing returned, and no older transaction is open on the partitions it held. --timeout bounds it all.
+    Exit code 1: an id is not fenced, the rest is; 4: running tasks would fail; 130: interrupted, done ids are printed.
+    """
+    from connectctl.ops.fence.snapshot import Wish
+
+    named = [*(ids or []), *(_read_ids(from_file) if from_file else ())]
+    wish = Wish(tuple(dict.fromkeys(connectors or ())), tuple(named), tuple(prefixes or ()), leader, create, force)
+    _fence(ctx.obj, wish, restart_failed, dry_run, yes, output)
+
+
+def _fence(session: Session, wish: Wish, restart_failed: bool, dry_run: bool, yes: bool, output: Output) -> None:
+    from connectctl.ops.fence.observe import observe
+    from connectctl.ops.fence.planning import check, check_wish, plan_fence
+    from connectctl.ops.fence.steps import plan_of
+
+    group_id = str(session.settings.get("group_id") or "") or None
+    check_wish(wish, group_id)
+    sources = sources_of(session, wish)
+    plan = plan_fence(observe(sources, wish), wish)
+    if dry_run:
+        fenceview.show_plan(plan, output)
+        check(plan, wish)
+        return
+    steps = plan_of(plan, restart=_restarted(plan, group_id) if restart_failed else (), group_id=group_id)
+    for_people = output in (Output.TABLE, Output.WIDE)
+    if plan.to_fence and not yes and (for_people or sys.stdin.isatty()):
+        fenceview.show_rows(plan)
+    render.findings(plan.findings)
+    check(plan, wish)
+    if plan.to_fence:
+        apply.confirm(session, steps, for_people, yes=yes)
+        # Where the person took a while, what was agreed to must still be what will be done.
+        if time.time() - plan.taken_at > STALE and plan_fence(observe(sources, wish), wish).essence != plan.essence:
+            raise Refused("The cluster changed while you were asked; nothing was fenced", next_step="Look again.")
+    _perform(session, sources.calls, plan, steps, output)
+
+
+def _perform(session: Session, calls: TransactionCalls, plan: FencePlan, steps: Any, output: Output) -> None:
+    from connectctl.ops.connectorsteps import Hands
+    from connectctl.ops.fence.steps import hands_for
+    from connectctl.ops.plan import perform
+
+    began = time.monotonic()
+    connect = Hands(Workers(session), session.timeout)
+    failed = False
+    with render.progress(f"Fencing {len(plan.to_fence):,} ids") as advance:
+        done = iter(range(1, len(plan.rows) + 1))
+        hands = hands_for(plan, connect, calls, lambda result: advance(next(done), len(plan.to_fence)), session.timeout)
+        if not plan.to_fence:
+            hands.campaign.run()
+        try:
+            results = perform(steps.steps, hands)
+            first = next(results, None)
+        except KeyboardInterrupt:
+            hands.campaign.interrupted()
+            fenceview.show_results(plan, hands, time.monotonic() - began, output)
+            raise
+    if first is not None and first.error is not None:
+        raise first.error
+    fenceview.show_results(plan, hands, time.monotonic() - began, output)
+    for result in results:
+        failed |= result.error is not None
+        render.note(f"{result.outcome.value}: {result.says}" if result.error is None else f"error: {result.error}")
+    _offer(plan, hands, restarted=len(steps.steps) > 1)
+    if failed or fenceview.any_failed(hands):
+        raise typer.Exit(1)
+
+
+def _offer(plan: FencePlan, hands: FenceHands, *, restarted: bool) -> None:
+    """After running tasks were fenced: how to bring them back."""
+    connectors = dict.fromkeys(owner.connector for row in plan.to_fence for owner in row.running)
+    if connectors and not restarted:
+        names = " ".join(connectors)
+        render.note(
+            f"The fenced tasks fail when they next write. Then: connectctl connectors restart {names} --only-failed"
+        )
+
+
+def _restarted(plan: FencePlan, group_id: str | None) -> tuple[str, ...]:
+    owners = [owner for row in plan.to_fence for owner in row.owners if owner.group == group_id]
+    return tuple(dict.fromkeys(owner.connector for owner in owners))
+
+
+def _read_ids(file: Path) -> tuple[str, ...]:
+    from connectctl.ops.fence.idfile import parse_ids
+
+    source = "standard input" if str(file) == "-" else str(file)
+    try:
+        text = sys.stdin.read() if str(file) == "-" else file.read_text()
+    except (OSError, UnicodeDecodeError) as e:
+        why = e.strerror if isinstance(e, OSError) else "it is not UTF-8 text"
+        raise BadInput(f"The file {file} cannot be read", why=why) from e
+    return parse_ids(text, source)

@@ -1,0 +1,272 @@
+"""The program's front door: global options, commands loaded when used, and the table from errors to exit codes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+from connectctl.cli.context import Session
+from connectctl.ops import errors
+from typer.core import TyperGroup
+
+EXIT_CODES: dict[type[BaseException], int] = {
+    errors.BadInput: 2,
+    errors.Refused: 4,
+    errors.Unreachable: 5,
+    errors.TimedOut: 6,
+    errors.PartDone: 7,
+    errors.ConnectctlError: 1,
+    KeyboardInterrupt: 130,
+}
+BUG = 70
+
+COMMANDS = {
+    "cluster": "See workers, internal topics and connectors of a Connect cluster.",
+    "connectors": "List, show, stop, pause, resume and restart connectors.",
+    "offsets": "Show source offsets: global, dedicated, effective, and what a worker really reads.",
+    "fence": "Fence zombie producers: by connector, transactional id, prefix or file.",
+    "transactions": "See transactions, find those that hang, end them.",
+    "runs": "See what was changed, and take up what was interrupted.",
+    "context": "Show where every setting comes from.",
+    "sandbox": "A real Kafka broker and real Connect workers on this machine.",
+    "demo": "See connectctl work on a sandbox, from start to finish.",
+    "completion": "Print the completion script for bash, zsh or fish.",
+}
+_MODULES = {"context": "contexts"}
+_GLOBAL_VALUES = {
+    "--context",
+    "-c",
+    "--config",
+    "--bootstrap-servers",
+    "--group-id",
+    "--rest",
+    "--config-topic",
+    "--offsets-topic",
+    "--status-topic",
+    "--timeout",
+    "--confirm",
+}
+
+
+def globals_first(args: Sequence[str]) -> list[str]:
+    """``args`` with the global options in front, because people write them where they think of them."""
+    front: list[str] = []
+    rest: list[str] = []
+    waiting = list(args)
+    while waiting:
+        arg = waiting.pop(0)
+        if arg == "--":
+            rest += [arg, *waiting]
+            break
+        if arg.partition("=")[0] in _GLOBAL_VALUES:
+            front.append(arg)
+            if "=" not in arg and waiting:
+                front.append(waiting.pop(0))
+        else:
+            rest.append(arg)
+    return front + rest
+
+
+class Root(TyperGroup):
+    """Loads a command's module when it is used, and ends every run with a documented exit code."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in COMMANDS:
+            return None
+        if cmd_name not in self.commands:
+            from importlib import import_module
+
+            module = import_module(f"connectctl.cli.{_MODULES.get(cmd_name, cmd_name)}")
+            command = typer.main.get_command(module.app)
+            command.name = cmd_name
+            self.commands[cmd_name] = command
+        return self.commands[cmd_name]
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        from difflib import get_close_matches
+
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            near = get_close_matches(args[0], COMMANDS, n=1)
+            hint = f"Did you mean {near[0]}?" if near else "See connectctl --help."
+            raise errors.BadInput(f"There is no command {args[0]}", next_step=hint)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **extra: Any) -> Any:
+        given = list(sys.argv[1:] if args is None else args)
+        extra["standalone_mode"] = False
+        extra["prog_name"] = "connectctl"
+        if os.environ.get("_CONNECTCTL_COMPLETE"):
+            # Typer registers its shells only where it adds options of its own for completion.
+            from typer.completion import completion_init  # type: ignore[attr-defined]
+
+            completion_init()
+        try:
+            sys.exit(_run(lambda: super(Root, self).main(globals_first(given), *rest, **extra), given))
+        finally:
+            _flush()
+
+
+def _run(command: Any, args: Sequence[str]) -> int:
+    """Run ``command`` and give its exit code; what it raises becomes one line on standard error."""
+    try:
+        code = command()
+        if code == EXIT_CODES[KeyboardInterrupt]:  # Typer gives ^C as a code and says nothing
+            _complain(args, "Interrupted", None, None, "interrupted", code)
+        return code if isinstance(code, int) else 0
+    except errors.ConnectctlError as e:
+        code = exit_code(e)
+        _complain(args, e.what, e.why, e.next_step, e.code, code)
+        return code
+    except typer.TyperException as e:
+        return _usage(e, args)
+    except (KeyboardInterrupt, typer.Abort):
+        _complain(args, "Interrupted", None, None, "interrupted", 130)
+        return 130
+    except BrokenPipeError:
+        # Whoever read our output has gone, as head does; there is nobody left to tell.
+        sys.stdout = None  # or the interpreter flushes into the closed pipe once more
+        return 0
+    except Exception as e:  # noqa: BLE001  # the last line of defence: a bug must not end in a traceback
+        return _bug(e, args)
+
+
+def exit_code(error: BaseException) -> int:
+    """The documented exit code for ``error``."""
+    return next(EXIT_CODES[kind] for kind in type(error).__mro__ if kind in EXIT_CODES)
+
+
+def _usage(error: typer.TyperException, args: Sequence[str]) -> int:
+    if type(error).__name__ == "NoArgsIsHelpError":
+        sys.stderr.write(error.format_message() + "\n")
+        return 2
+    ctx = getattr(error, "ctx", None)
+    path = ctx.command_path if ctx is not None else "connectctl"
+    message = " ".join(error.format_message().split()).rstrip(".")
+    _complain(args, message, None, f"See {path} --help.", "usage", 2)
+    return 2
+
+
+def _bug(error: Exception, args: Sequence[str]) -> int:
+    import tempfile
+    import traceback
+
+    with tempfile.NamedTemporaryFile("w", prefix="connectctl-bug-", suffix=".txt", delete=False) as report:
+        report.write("".join(traceback.format_exception(error)))
+    _complain(args, f"This is a bug in connectctl: {type(error).__name__}", None, f"Report: {report.name}", "bug", BUG)
+    return BUG
+
+
+def _complain(args: Sequence[str], what: str, why: str | None, next_step: str | None, code: str, number: int) -> None:
+    from connectctl.cli import render
+
+    if _wants_json(args):
+        sys.stderr.write(render.error_json(what, why, next_step, code, number) + "\n")
+    else:
+        render.note(
+            "error: " + " ".join(str(errors.ConnectctlError(what, why=why, next_step=next_step)).split()), style="red"
+        )
+
+
+def _wants_json(args: Sequence[str]) -> bool:
+    pairs = zip(args, [*args[1:], ""], strict=True)
+    return any((a in ("-o", "--output") and b == "json") or a in ("-ojson", "--output=json") for a, b in pairs)
+
+
+def _flush() -> None:
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        sys.stdout = None
+
+
+app = typer.Typer(
+    cls=Root, rich_markup_mode=None, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        sys.stdout.write(f"connectctl {version('connectctl')}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    ctx: typer.Context,
+    context: Annotated[str | None, typer.Option("--context", "-c", help="Context of the context file to use.")] = None,
+    config: Annotated[Path | None, typer.Option("--config", help="Context file.", metavar="FILE")] = None,
+    bootstrap_servers: Annotated[str | None, typer.Option(help="Brokers, HOST:PORT,…", metavar="LIST")] = None,
+    group_id: Annotated[str | None, typer.Option(help="The workers' group.id.", metavar="ID")] = None,
+    rest: Annotated[list[str] | None, typer.Option(help="A worker's URL; found from the group if not given.")] = None,
+    config_topic: Annotated[
+        str | None, typer.Option(help="The workers' config.storage.topic.", metavar="TOPIC")
+    ] = None,
+    offsets_topic: Annotated[
+        str | None, typer.Option(help="The workers' offset.storage.topic.", metavar="TOPIC")
+    ] = None,
+    status_topic: Annotated[
+        str | None, typer.Option(help="The workers' status.storage.topic.", metavar="TOPIC")
+    ] = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            help="How long to wait for a broker or a worker, and with --wait for the end.  [default: 30]",
+            min=0.1,
+            metavar="SECONDS",
+        ),
+    ] = None,
+    confirm: Annotated[
+        str | None, typer.Option(help="Change a protected context without being asked for its name.", metavar="CONTEXT")
+    ] = None,
+    _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+) -> None:
+    """Operate Kafka Connect clusters.
+
+    \b
+    Examples:
+      connectctl sandbox up                              a cluster to play with
+      connectctl --context sandbox-default cluster show  its workers, topics, connectors
+      connectctl offsets show my-source                  where a source stands
+      connectctl context show                            which cluster, and says who
+
+    The options below may stand anywhere on the command line.
+    """
+    if ctx.obj is None:
+        flags = {
+            "bootstrap_servers": bootstrap_servers,
+            "group_id": group_id,
+            "rest": rest,
+            "topics.config": config_topic,
+            "topics.offsets": offsets_topic,
+            "topics.status": status_topic,
+            "timeout": timeout,
+        }
+        ctx.obj = Session(flags=flags, context=context, config=config, confirmed=confirm)
+        ctx.call_on_close(ctx.obj.close)
+
+
+def session(ctx: typer.Context) -> Session:
+    """The session of this run."""
+    return cast(Session, ctx.obj)
+
+
+def main() -> None:
+    """Entry point."""
+    # As ^C does, a polite end lets what was begun be cleaned up; 143 is what shells expect of it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    app()

@@ -1,0 +1,242 @@
+"""``connectctl offsets diff|backup|history|undo``: compare, save, look back, take back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from connectctl.cli import complete, offsetsonspark, render
+from connectctl.cli.apply import DryRunOption, OutputOption, YesOption
+from connectctl.cli.offsetrun import EngineOption, Looked, Target, change, check_whole, look_at
+from connectctl.cli.render import Output
+from connectctl.ops import places
+from connectctl.ops.errors import BadInput, ConnectctlError, Refused
+from connectctl.ops.offsets.choice import Choice
+
+if TYPE_CHECKING:
+    from connectctl.cli.context import Session
+    from connectctl.ops.offsets.diff import Said
+    from connectctl.ops.offsets.planning import Subject
+    from connectctl.ops.offsets.wishes import Wish
+
+Names = Annotated[list[str] | None, typer.Argument(metavar="[CONNECTOR]...", autocompletion=complete.connectors)]
+PENDING = 3
+
+
+def diff(
+    ctx: typer.Context,
+    connectors: Names = None,
+    with_context: Annotated[
+        str | None, typer.Option(help="Compare effective offsets with another cluster's.", metavar="CONTEXT")
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("--file", "-f", help="Compare effective offsets with a dump's.", metavar="DUMP")
+    ] = None,
+    exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit with 3 where there are differences.")] = False,
+    engine: EngineOption = Choice.AUTO,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show what two places say differently: the global and the dedicated topics, two clusters, a dump and a cluster.
+
+    \b
+    Examples:
+      connectctl offsets diff orders                                  global against dedicated
+      connectctl offsets diff --with-context standby --exit-code      this cluster against another
+      connectctl offsets diff -f backup.jsonl orders                  the cluster against a backup
+    """
+    from connectctl.ops.offsets.diff import differences
+
+    if engine is Choice.SPARK and (with_context or file):
+        raise BadInput("--engine spark compares the global topic with the dedicated ones", next_step="Leave it out.")
+    if with_context and file:
+        raise BadInput("--with-context and --file exclude each other", next_step="Give one of them.")
+    wanted = tuple(connectors or ())
+    left, right, names = _sides(ctx.obj, wanted, with_context, file)
+    found = differences(left, right)
+    data = {"left": names[0], "right": names[1], "differences": [d.as_json() for d in found]}
+
+    def table(wide: bool) -> None:
+        rows = [[d.connector, d.key, d.left or "-", d.right or "-"] for d in found]
+        render.table(["CONNECTOR", "KEY", names[0].upper(), names[1].upper()], rows, empty="No differences.")
+
+    render.emit("OffsetsDiff", data, output, table)
+    if found and exit_code:
+        raise typer.Exit(PENDING)
+
+
+def _sides(
+    session: Session, wanted: tuple[str, ...], with_context: str | None, file: Path | None
+) -> tuple[Said, Said, tuple[str, str]]:
+    from connectctl.ops.offsets.diff import effective_of
+
+    if with_context is None and file is None:
+        return _own_sides(session, wanted)
+    here = effective_of(_answer(session, wanted))
+    if with_context is not None:
+        return here, effective_of(_answer(session.beside(with_context), wanted)), ("here", with_context)
+    from connectctl.cli.offsetrun import PATIENCE
+    from connectctl.cli.offsets import sources_of
+    from connectctl.ops.offsets import dump
+    from connectctl.ops.offsets.assemble import assemble
+    from connectctl.ops.offsets.observe import observe
+    from connectctl.ops.offsets.snapshot import Wish as Look
+
+    assert file is not None
+    look = Look()
+    records = dump.read_file(file)
+    seen = observe(sources_of(session, PATIENCE)[0], look)
+    known = seen.global_topic.image.topic if seen.global_topic else None
+    ours = {known, *(store.topic for store in seen.stores.values())}
+    configs = seen.configs if ours & records.keys() else None
+    named = session.flags.get("topics.offsets") or (known if configs else None)
+    theirs = effective_of(assemble(dump.snapshot(records, str(file), named, look, configs=configs), look))
+    kept = {place: value for place, value in theirs.items() if not wanted or place[0] in wanted}
+    return here, kept, ("cluster", "file")
+
+
+def _answer(session: Session, wanted: tuple[str, ...]) -> Any:
+    from connectctl.cli.offsetrun import PATIENCE
+    from connectctl.cli.offsets import sources_of
+    from connectctl.ops.offsets.assemble import assemble
+    from connectctl.ops.offsets.observe import observe
+    from connectctl.ops.offsets.snapshot import Wish as Look
+
+    look = Look(wanted)
+    found = assemble(observe(sources_of(session, PATIENCE)[0], look), look)
+    if not found.complete:
+        why = "; ".join(f.message for f in found.findings if f.id in ("OFFSETS009", "OFFSETS011"))
+        raise ConnectctlError("The offsets cannot be seen whole", why=why, code="hidden")
+    return found
+
+
+def _own_sides(session: Session, wanted: tuple[str, ...]) -> tuple[Said, Said, tuple[str, str]]:
+    """The global topic against the dedicated one, for the connectors that have one."""
+    from connectctl.ops.offsets.diff import said_by
+    from connectctl.ops.offsets.sieve import Differing
+    from connectctl.ops.offsets.wishes import Side
+
+    chosen = wanted or _with_own_topic(session)
+    _, subjects = look_at(session, [Target(name, None, purpose=Differing(name)) for name in chosen])
+    check_whole(subjects)
+    left: dict[tuple[str, str], str | None] = {}
+    right: dict[tuple[str, str], str | None] = {}
+    for subject in subjects:
+        if wanted and not any(at.side is Side.DEDICATED for at in subject.places):
+            raise BadInput(f"{subject.name} has no dedicated topic to compare the global one with")
+        for at in subject.places:
+            (left if at.side is Side.GLOBAL else right).update(said_by(subject.name, at))
+    return left, right, ("global", "dedicated")
+
+
+def _with_own_topic(session: Session) -> tuple[str, ...]:
+    from connectctl.cli.offsetrun import PATIENCE
+    from connectctl.cli.offsets import sources_of
+    from connectctl.ops.offsets.observe import observe
+    from connectctl.ops.offsets.snapshot import Wish as Look
+
+    return tuple(sorted(observe(sources_of(session, PATIENCE)[0], Look((), False, False)).stores))
+
+
+def backup(
+    ctx: typer.Context,
+    connectors: Names = None,
+    out: Annotated[
+        Path, typer.Option("--out", help="The file to write; - for standard output.", metavar="FILE")
+    ] = Path("-"),
+    engine: EngineOption = Choice.AUTO,
+) -> None:
+    """Save every offset record of connectors, keys and values byte for byte, as JSON lines.
+
+    \b
+    Examples:
+      connectctl offsets backup --out offsets.jsonl
+      connectctl offsets backup orders | gzip > orders.jsonl.gz
+      connectctl offsets backup --engine spark --out offsets/           part files, written by Spark's tasks
+
+    What it writes is read by offsets restore, offsets diff -f, and offsets show -f.
+    """
+    from connectctl.ops.offsets.saved import backup_lines
+
+    session: Session = ctx.obj
+    if offsetsonspark.backup(session, tuple(connectors or ()), out):
+        return
+    names = tuple(connectors or ()) or tuple(c.name for c in _answer(session, ()).connectors)
+    _, subjects = look_at(session, [Target(name, None) for name in names])
+    check_whole(subjects)
+    lines = [line + "\n" for subject in subjects for line in backup_lines(subject.places)]
+    offsetsonspark.save(lines, out)
+    if str(out) == "-":
+        return
+    render.note(f"{len(lines)} records of {len(names)} connectors in {out}")
+
+
+def history(ctx: typer.Context, connectors: Names = None, output: OutputOption = Output.TABLE) -> None:
+    """List the changes of source offsets that were made from this machine, the newest first.
+
+    \b
+    Examples:
+      connectctl offsets history orders
+    """
+    from connectctl.cli.runs import as_json
+    from connectctl.ops.journal import Journal
+
+    wanted = set(connectors or ())
+    runs = [run for run in Journal(places.journal_directory()).runs() if run.operation.startswith("offsets ")]
+    found = [run for run in runs if not wanted or wanted & set(run.subjects)]
+
+    def table(wide: bool) -> None:
+        rows = [[r.id, r.operation, ", ".join(r.subjects), r.state, r.started_at] for r in found]
+        render.table(
+            ["RUN", "OPERATION", "CONNECTORS", "STATE", "STARTED"], rows, empty="No change was made from here."
+        )
+
+    render.emit("RunList", {"runs": [as_json(run) for run in found]}, output, table)
+
+
+def undo(
+    ctx: typer.Context,
+    run: Annotated[str, typer.Argument(metavar="RUN")],
+    stop: Annotated[bool, typer.Option("--stop", help="Stop the connector, and bring it back afterwards.")] = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Take back a change: every record of its connectors as it was in the backup that the run made.
+
+    \b
+    Examples:
+      connectctl offsets history
+      connectctl offsets undo 20260101-120000-ab12 --stop
+    """
+    from connectctl.cli.runs import check_same_cluster
+    from connectctl.ops.journal import Journal, State
+    from connectctl.ops.offsets.planning import steps_from_data
+    from connectctl.ops.offsets.undoing import taken_back
+
+    session: Session = ctx.obj
+    journal = Journal(places.journal_directory())
+    found = journal.get(run)
+    wishes = taken_back(journal, found, steps_from_data(journal.plan(run)["steps"]))
+    if not wishes:
+        raise Refused(f"The run {run} saved no offsets, so it changed none", next_step="There is nothing to undo.")
+
+    def wish_of(subject: Subject) -> Wish:
+        return wishes[subject.name].wish
+
+    def same_cluster(looked: Looked) -> None:
+        check_same_cluster(found, looked.sources.kafka.cluster_id(), looked.group_id)
+
+    targets = [
+        Target(name, wish_of, back.dedicated_topic, new=True, purpose=back.wish) for name, back in wishes.items()
+    ]
+    if change(session, "offsets undo", targets, stop, dry_run, yes, output, check=same_cluster):
+        journal.end(run, State.UNDONE)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to ``connectctl offsets``."""
+    app.command("diff")(diff)
+    app.command("backup")(backup)
+    app.command("history")(history)
+    app.command("undo")(undo)

@@ -1,0 +1,266 @@
+"""``connectctl offsets``: where sources stand."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from connectctl.cli import complete, offsetchanges, offsetfiles, render
+from connectctl.cli.context import Session
+from connectctl.cli.render import Output
+from connectctl.ops.errors import BadInput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from connectctl.ops.model.finding import Finding
+    from connectctl.ops.model.membership import ConnectGroup
+    from connectctl.ops.model.offsets import ConnectorOffsets, Side, SourceOffset
+    from connectctl.ops.offsets.observe import Sources
+    from connectctl.ops.offsets.snapshot import ReadTopic, SourceOffsets, Wish, Workers
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True, help="Show source offsets.")
+
+
+offsetchanges.register(app)
+offsetfiles.register(app)
+
+
+@app.callback()
+def offsets() -> None:
+    """Source offsets: global, dedicated, effective, and what a worker really reads."""
+
+
+@app.command()
+def show(
+    ctx: typer.Context,
+    connectors: Annotated[
+        list[str] | None, typer.Argument(metavar="[CONNECTOR]...", autocompletion=complete.connectors)
+    ] = None,
+    global_only: Annotated[bool, typer.Option("--global-only", help="Read only the workers' global topic.")] = False,
+    dedicated_only: Annotated[
+        bool, typer.Option("--dedicated-only", help="Read only the connectors' dedicated topics.")
+    ] = False,
+    all_generations: Annotated[
+        bool, typer.Option("--all-generations", help="Show the records that newer ones superseded, too.")
+    ] = False,
+    file: Annotated[
+        Path | None, typer.Option("--file", "-f", metavar="DUMP", help="Read saved topics (JSON lines), - for stdin.")
+    ] = None,
+    patience: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0, help="How long to wait for open transactions to end.")
+    ] = 5.0,
+    output: Annotated[Output, typer.Option("--output", "-o", help="table, wide, json or yaml.")] = Output.TABLE,
+) -> None:
+    """Show the offset of every source partition: in the global topic, in the dedicated one, and what they add up to.
+
+    \b
+    Examples:
+      connectctl offsets show                      every source connector
+      connectctl offsets show orders -o json       one, for scripts
+      connectctl offsets show -f dump.jsonl        from a saved topic, without a cluster
+      kcat -C -e -J -b broker:9092 -t connect-offsets | connectctl offsets show -f -
+
+    Reads the topics themselves, so it works with Connect down. EFFECTIVE is what KIP-618 promises a task; WORKER READS
+    is what workers really give it, which differs in every release from 3.3 to 4.3.1: they do not fall back to the
+    global topic. Oddities are findings on standard error, and in the JSON. Exit code 1: something could not be read
+    to its end.
+    """
+    from connectctl.ops.offsets.assemble import assemble
+    from connectctl.ops.offsets.snapshot import Wish
+
+    if global_only and dedicated_only:
+        raise BadInput("--global-only and --dedicated-only leave nothing to show", next_step="Give one of them.")
+    wish = Wish(tuple(connectors or ()), not dedicated_only, not global_only, all_generations)
+    read_at = datetime.now(UTC)
+    with without_collection():
+        snapshot, cluster = _from_file(ctx.obj, file, wish) if file else _from_cluster(ctx.obj, wish, patience)
+        found = assemble(snapshot, wish)
+        data = _as_json(found, read_at) if output in (Output.JSON, Output.YAML) else {}
+        render.emit("SourceOffsets", cluster | data, output, partial(_print, found))
+    render.findings(found.findings)
+    if not found.complete:
+        raise typer.Exit(1)
+
+
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """No garbage collection meanwhile: there are no cycles to find among a million records, and looking takes longest."""
+    import gc
+
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _from_cluster(session: Session, wish: Wish, patience: float) -> tuple[Any, dict[str, Any]]:
+    from dataclasses import replace
+
+    from connectctl.ops.offsets.observe import observe
+
+    sources, group, findings = sources_of(session, patience)
+    snapshot = observe(sources, wish)
+    snapshot = replace(snapshot, findings=findings + snapshot.findings)
+    return snapshot, {"clusterId": sources.kafka.cluster_id(), "groupId": group.id}
+
+
+def sources_of(session: Session, patience: float) -> tuple[Sources, ConnectGroup, tuple[Finding, ...]]:
+    """Where to look for the offsets of this session's cluster, its group, and what is odd about finding them."""
+    from connectctl.ops.discovery import find_internal_topics
+    from connectctl.ops.model.oddities import of_empty_group
+    from connectctl.ops.offsets.observe import Sources
+
+    kafka = session.kafka
+    group = session.group()
+    topics = find_internal_topics(kafka, group, session.named_topics, needed=("config", "offsets"))
+    assert topics.offsets is not None
+    sources = Sources(
+        kafka=kafka,
+        bootstrap=str(session.settings.get("bootstrap_servers")),
+        config_topic=topics.config,
+        offsets_topic=topics.offsets,
+        other_kafka=session.other_kafka,
+        workers=partial(_workers, session, group),
+        patience=patience,
+    )
+    return sources, group, (*topics.findings, *(() if group.members else (of_empty_group(group.id),)))
+
+
+def _workers(session: Session, group: ConnectGroup) -> Workers:
+    """What the workers say of themselves; nothing where none answers, and that is no error here."""
+    from connectctl.ops.cluster import first_to_answer
+    from connectctl.ops.model.worker import Support
+    from connectctl.ops.offsets.snapshot import Workers
+
+    if not group.members:
+        return Workers()
+    worker = first_to_answer(session.connect_to(group), group)
+    if worker is None:
+        return Workers()
+    proven = {Support.ENABLED: True, Support.NOT_ENABLED: False, Support.NOT_SUPPORTED: False}
+    return Workers(worker.version, proven.get(worker.support))
+
+
+def _from_file(session: Session, file: Path, wish: Wish) -> tuple[Any, dict[str, Any]]:
+    from connectctl.ops.offsets import dump
+
+    offsets_topic = session.flags.get("topics.offsets")
+    return dump.snapshot(dump.read_file(file), str(file), offsets_topic, wish), {"clusterId": None, "groupId": None}
+
+
+# --------------------------------------------------------------------------------------------------------- for scripts
+
+
+def _as_json(found: SourceOffsets, read_at: datetime) -> dict[str, Any]:
+    return {
+        "readAt": _time(int(read_at.timestamp() * 1000)),
+        "topics": [_topic(topic) for topic in found.topics],
+        "connectors": [
+            {
+                "name": connector.name,
+                "dedicatedTopic": connector.dedicated_topic,
+                "configured": connector.configured,
+                "offsets": list(map(_offset, connector.offsets)),
+            }
+            for connector in found.connectors
+        ],
+        "findings": [finding.as_json() for finding in found.findings],
+    }
+
+
+def _topic(topic: ReadTopic) -> dict[str, Any]:
+    ends = {str(partition): end for partition, end in sorted(topic.image.end_offsets.items())}
+    data = {"topic": topic.image.topic, "role": topic.role, "records": topic.image.records, "endOffsets": ends}
+    return data | ({"bootstrapServers": topic.bootstrap} if topic.bootstrap else {})
+
+
+def _offset(entry: SourceOffset) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "partition": entry.key.partition,
+        "key": entry.key.text,
+        "global": _side(entry.global_),
+        "dedicated": _side(entry.dedicated),
+        "effective": entry.effective,
+        "origin": entry.origin,
+        "workerReads": entry.worker_reads,
+    }
+    if entry.strays:
+        data["strays"] = [_side(side) for side in entry.strays]
+    if entry.earlier:
+        data["earlier"] = [_side(side) for side in entry.earlier]
+    return data
+
+
+def _side(side: Side | None) -> dict[str, Any] | None:
+    if side is None:
+        return None
+    data = {
+        "offset": side.offset,
+        "timestamp": None if side.timestamp is None else _time(side.timestamp),
+        "kafkaPartition": side.kafka_partition,
+        "kafkaOffset": side.kafka_offset,
+    }
+    return data | ({"unreadable": side.raw} if side.problem else {})
+
+
+def _time(milliseconds: int) -> str:
+    seconds, rest = divmod(milliseconds, 1000)
+    return f"{_seconds(seconds)}.{rest:03}Z"
+
+
+@lru_cache(maxsize=1024)
+def _seconds(seconds: int) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}"
+
+
+# ---------------------------------------------------------------------------------------------------------- for people
+
+
+def _print(found: SourceOffsets, wide: bool) -> None:
+    rows = [row for connector in found.connectors for row in _rows(connector, wide)]
+    columns = ["CONNECTOR", "PARTITION", "GLOBAL", "DEDICATED", "EFFECTIVE", "ORIGIN", "WORKER-READS"]
+    columns += ["DEDICATED-TOPIC", "WRITTEN", "AT"] if wide else []
+    if not wide and not any(entry.lost for connector in found.connectors for entry in connector.offsets):
+        # Workers read what is effective, and without a dedicated topic all that is the global offset.
+        kept = (0, 1, 2, 3, 4, 5) if any(c.dedicated_topic for c in found.connectors) else (0, 1, 2)
+        columns, rows = [columns[n] for n in kept], [[row[n] for n in kept] for row in rows]
+        columns = ["CONNECTOR", "PARTITION", "OFFSET"] if len(kept) == 3 else columns
+    render.table(columns, rows, empty="No source offsets.")
+
+
+def _rows(connector: ConnectorOffsets, wide: bool) -> Iterator[list[str]]:
+    name = connector.name if connector.configured else f"{connector.name} (deleted)"
+    for entry in connector.offsets:
+        cells = [_cell(entry.global_), _cell(entry.dedicated), _object(entry.effective), entry.origin]
+        row = [name, _object(entry.key.partition), *cells, _object(entry.worker_reads) + (" !" if entry.lost else "")]
+        side = entry.dedicated or entry.global_
+        if wide and side is not None:
+            written = "" if side.timestamp is None else _time(side.timestamp)
+            row += [connector.dedicated_topic or "", written, f"{side.kafka_partition}@{side.kafka_offset}"]
+        yield row + ([""] * 3 if wide and side is None else [])
+        for older in entry.earlier:
+            yield ["", "  earlier", _cell(older), "", "", "", ""] + (
+                ["", _time(older.timestamp or 0), f"{older.kafka_partition}@{older.kafka_offset}"] if wide else []
+            )
+
+
+def _cell(side: Side | None) -> str:
+    if side is None:
+        return "-"
+    if side.problem:
+        return f"unreadable: {side.raw}"
+    return "tombstone" if side.tombstone else _object(side.offset)
+
+
+def _object(value: dict[str, Any] | None) -> str:
+    from connectctl.ops.model.sourcekey import connect_json
+
+    return "-" if value is None else connect_json(value)

@@ -1,0 +1,292 @@
+"""The one file that prints: data on standard output, everything else on standard error, colour only on a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import IO, TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from connectctl.ops.model.finding import Finding
+    from rich.console import Console
+    from rich.table import Table
+
+API_VERSION = "connectctl/v1"
+PROGRESS_AFTER = 1.0
+"""Seconds that work must take before a bar is drawn."""
+
+
+class Output(StrEnum):
+    """What ``-o`` takes."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+
+
+COLOURS = {
+    "RUNNING": "green",
+    "STOPPED": "yellow",
+    "PAUSED": "yellow",
+    "DEGRADED": "dark_orange",
+    "UNASSIGNED": "dark_orange",
+    "FAILED": "red",
+    "error": "red",
+    "warning": "yellow",
+    "info": "cyan",
+}
+
+
+def plain(stream: IO[str]) -> bool:
+    """Whether ``stream`` wants no colour and no cursor movement (https://no-color.org, clig.dev)."""
+    if os.environ.get("FORCE_COLOR"):
+        return False
+    return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb" or not stream.isatty()
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A rich console on one of the two streams."""
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(file=stream, no_color=plain(stream), highlight=False, soft_wrap=not stream.isatty())
+
+
+def emit(kind: str, data: Mapping[str, Any], output: Output, table: Callable[[bool], None]) -> None:
+    """Print ``data`` as the envelope ``kind``, or call ``table(wide)`` for people."""
+    if output in (Output.TABLE, Output.WIDE):
+        table(output is Output.WIDE)
+        return
+    envelope = {"apiVersion": API_VERSION, "kind": kind, **data}
+    if output is Output.YAML:
+        import yaml
+
+        dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+        yaml.dump(envelope, sys.stdout, Dumper=dumper, sort_keys=False, allow_unicode=True)
+    else:
+        for line in json_lines(envelope):
+            sys.stdout.write(line)
+
+
+def json_lines(envelope: Mapping[str, Any]) -> Iterator[str]:
+    """JSON with one line per member, and one per item of a list of objects: quick to write, easy to read and to diff."""
+    encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+    yield "{\n"
+    last = len(envelope) - 1
+    for n, (name, value) in enumerate(envelope.items()):
+        end = ",\n" if n < last else "\n"
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            yield f"  {encode(name)}: [\n"
+            yield from _items(value, encode)
+            yield f"  ]{end}"
+        else:
+            yield f"  {encode(name)}: {encode(value)}{end}"
+    yield "}\n"
+
+
+def _items(items: list[Any], encode: Callable[[Any], str]) -> Iterator[str]:
+    for n, item in enumerate(items):
+        end = ",\n" if n < len(items) - 1 else "\n"
+        long = next((k for k, v in item.items() if isinstance(v, list) and len(v) > 1), None)
+        if long is None:
+            yield f"    {encode(item)}{end}"
+            continue
+        head = encode({k: v for k, v in item.items() if k != long})
+        yield f"    {head[:-1]}, {encode(long)}: [\n" if len(item) > 1 else f"    {{{encode(long)}: [\n"
+        inner = item[long]
+        for m, part in enumerate(inner):
+            yield f"      {encode(part)}" + (",\n" if m < len(inner) - 1 else "\n")
+        yield f"    ]}}{end}"
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, empty: str = "") -> None:
+    """A table for people: fitted to the terminal with colour, or whole lines in columns where output is piped."""
+    filled = [["" if cell is None else str(cell) for cell in row] for row in rows]
+    if not filled and empty:
+        note(empty)
+        return
+    if sys.stdout.isatty():
+        console().print(grid(columns, filled))
+        return
+    for line in lines(columns, filled):
+        sys.stdout.write(line + "\n")
+
+
+def lines(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """The rows in columns, one line each, as wide as they are."""
+    widths = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
+    for row in [list(columns), *rows]:
+        cells = (cell.replace("\n", " ").ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield "   ".join(cells).rstrip()
+
+
+def grid(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """The rows as rich draws them on a terminal."""
+    from rich.table import Table
+    from rich.text import Text
+
+    drawn = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
+    for column in columns:
+        drawn.add_column(column, overflow="fold")
+    for row in rows:
+        drawn.add_row(*(Text(cell, style=_style(cell)) for cell in row))
+    return drawn
+
+
+@dataclass(frozen=True)
+class Block:
+    """A table that is not printed yet, so that a screen can be made of several and drawn again and again."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    empty: str = ""
+
+
+def blocks(parts: Sequence[Block]) -> None:
+    """Tables with an empty line between them."""
+    for n, part in enumerate(parts):
+        if n:
+            say("")
+        if part.rows or not part.empty:
+            table(part.columns, part.rows)
+        else:
+            say(part.empty)
+
+
+@contextmanager
+def live() -> Iterator[Callable[[str, Sequence[Block], Sequence[Finding]], None]]:
+    """A part of the terminal that is drawn again in place; off a terminal what is drawn is printed one after another.
+
+    Yields ``draw(title, blocks, findings)``.
+    """
+    if plain(sys.stdout) or not sys.stdout.isatty():
+        yield _print_screen
+        return
+    from rich.console import Group
+    from rich.live import Live
+    from rich.text import Text
+
+    with Live(console=console(), auto_refresh=False, screen=False) as screen:
+
+        def draw(title: str, parts: Sequence[Block], found: Sequence[Finding]) -> None:
+            lines: list[Any] = [Text(title, style="bold")]
+            for part in parts:
+                lines += [Text(""), grid(part.columns, part.rows) if part.rows else Text(part.empty)]
+            lines += [Text("")] + [Text(line_of(f), style=COLOURS[f.severity.value]) for f in found]
+            screen.update(Group(*lines), refresh=True)
+
+        yield draw
+
+
+def _print_screen(title: str, parts: Sequence[Block], found: Sequence[Finding]) -> None:
+    say(title)
+    blocks(parts)
+    say("")
+    sys.stdout.flush()
+    findings(found)
+
+
+def _style(cell: str) -> str:
+    """The colour of a cell: by its first word, and red where it ends with the mark of what is wrong."""
+    return "bold red" if cell.endswith(" !") else COLOURS.get(cell.split(" ", 1)[0], "")
+
+
+def say(text: str) -> None:
+    """A line of data for people, on standard output."""
+    sys.stdout.write(text + "\n")
+
+
+def note(text: str, *, style: str = "") -> None:
+    """A line on standard error."""
+    if plain(sys.stderr):
+        sys.stderr.write(text + "\n")
+    else:
+        console(stderr=True).print(text, style=style or None, markup=False)
+
+
+def findings(found: Iterable[Finding], *, most: int = 20) -> None:
+    """One line per finding on standard error, at most ``most`` with the same id; the JSON has them all."""
+    counts: dict[str, int] = {}
+    for finding in found:
+        counts[finding.id] = counts.get(finding.id, 0) + 1
+        if counts[finding.id] > most:
+            continue
+        note(line_of(finding), style=COLOURS[finding.severity.value])
+
+    for id_, count in counts.items():
+        if count > most:
+            note(f"… and {count - most:,} more {id_}; -o json has them all.")
+
+
+def line_of(finding: Finding) -> str:
+    """A finding as one line."""
+    end = f" {finding.next_step}" if finding.next_step else ""
+    return f"{finding.severity.value}: {finding.id} {finding.subject}: {finding.message}{end}"
+
+
+def error_json(what: str, why: str | None, next_step: str | None, code: str, exit_code: int) -> str:
+    """An error as scripts get it on standard error."""
+    details = {"code": code, "exitCode": exit_code, "message": what, "why": why, "nextStep": next_step}
+    return json.dumps({"apiVersion": API_VERSION, "kind": "Error", "error": details}, ensure_ascii=False)
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[float, float], None]]:
+    """A bar on the terminal's standard error, drawn once the work takes longer than a second; elsewhere nothing.
+
+    Yields ``advance(done, total)``.
+    """
+    if plain(sys.stderr):
+        yield lambda done, total: None
+        return
+    began, bar, task = time.monotonic(), None, None
+
+    def advance(done: float, total: float) -> None:
+        nonlocal bar, task
+        if bar is None and time.monotonic() - began > PROGRESS_AFTER:
+            bar, task = _bar(what)
+        if bar is not None:
+            bar.update(task, completed=done, total=total)
+
+    try:
+        yield advance
+    finally:
+        if bar is not None:
+            bar.stop()
+
+
+def _bar(what: str) -> tuple[Any, Any]:
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeElapsedColumn(),
+    )
+    bar = Progress(*columns, console=console(stderr=True), transient=True)
+    bar.start()
+    return bar, bar.add_task(what, total=None)
+
+
+def duration(seconds: float | None) -> str:
+    """A time span as people read it: ``0.4s``, ``12s``, ``3m05s``, ``2h10m``, ``5d03h``; a dash for None."""
+    if seconds is None:
+        return "-"
+    if seconds < 10:
+        return f"{seconds:.1f}s"
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days}d{hours:02}h"
+    if hours:
+        return f"{hours}h{minutes:02}m"
+    return f"{minutes}m{rest:02}s" if minutes else f"{rest}s"

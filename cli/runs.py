@@ -1,0 +1,131 @@
+"""``connectctl runs``: what was changed, what was interrupted, and how to go on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from connectctl.cli import apply, render
+from connectctl.cli.apply import OutputOption, YesOption
+from connectctl.cli.render import Output
+from connectctl.ops import places
+from connectctl.ops.errors import Refused
+
+if TYPE_CHECKING:
+    from connectctl.cli.context import Session
+    from connectctl.ops.journal import Run
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
+
+RunArgument = Annotated[str, typer.Argument(metavar="RUN")]
+
+
+@app.callback()
+def runs() -> None:
+    """What was changed on this machine, what was interrupted, and how to go on."""
+
+
+@app.command("list")
+def list_(output: OutputOption = Output.TABLE) -> None:
+    """List the runs of the journal, the newest first.
+
+    \b
+    Examples:
+      connectctl runs list
+      connectctl runs list -o json | jq -r '.runs[] | select(.state == "open").id'
+    """
+    from connectctl.ops.journal import Journal
+
+    found = Journal(places.journal_directory()).runs()
+
+    def table(wide: bool) -> None:
+        columns = ["RUN", "OPERATION", "SUBJECTS", "STATE", "STARTED", "GROUP"]
+        rows = [[r.id, r.operation, ", ".join(r.subjects), r.state, r.started_at, r.group_id] for r in found]
+        render.table(columns, rows, empty="No run yet.")
+
+    render.emit("RunList", {"runs": [as_json(run) for run in found]}, output, table)
+
+
+@app.command()
+def show(run: RunArgument, output: OutputOption = Output.TABLE) -> None:
+    """Show one run: its steps, and how far it got.
+
+    \b
+    Examples:
+      connectctl runs show 20260101-120000-ab12
+    """
+    from connectctl.ops.journal import Journal
+    from connectctl.ops.offsets.planning import steps_from_data
+
+    journal = Journal(places.journal_directory())
+    found = journal.get(run)
+    steps = steps_from_data(journal.plan(run)["steps"])
+
+    def table(wide: bool) -> None:
+        render.say(f"{found.id}  {found.operation} {', '.join(found.subjects)}  {found.state}")
+        for number, step in enumerate(steps):
+            marks = [mark for mark in found.marks if mark.step == number]
+            last = marks[-1] if marks else None
+            detail = f": {last.detail}" if last and last.detail else ""
+            render.say(f"  {number + 1}. {(last.what if last else 'not begun'):<10} {step.says()}{detail}")
+
+    data = as_json(found) | {"steps": [step.says() for step in steps], "marks": [vars(m) for m in found.marks]}
+    render.emit("Run", data, output, table)
+
+
+@app.command()
+def resume(ctx: typer.Context, run: RunArgument, yes: YesOption = False, output: OutputOption = Output.TABLE) -> None:
+    """Take up a run that was interrupted or failed: what is done is seen to be done, the rest is done.
+
+    \b
+    Examples:
+      connectctl runs resume 20260101-120000-ab12
+    """
+    from connectctl.cli.offsetrun import carry_out, hands_of, look_at
+    from connectctl.ops.journal import Journal, State
+    from connectctl.ops.offsets.planning import first_to_do, steps_from_data
+    from connectctl.ops.plan import Plan
+
+    session: Session = ctx.obj
+    journal = Journal(places.journal_directory())
+    found = journal.get(run)
+    if found.state in (State.DONE, State.UNDONE, State.REFUSED):
+        raise Refused(f"The run {run} is {found.state}; there is nothing to resume")
+    looked, _ = look_at(session, [])
+    check_same_cluster(found, looked.sources.kafka.cluster_id(), looked.group_id)
+    steps = steps_from_data(journal.plan(run)["steps"])
+    apply.confirm(session, Plan(f"resume {found.operation}", found.cluster_id, steps), yes=yes)
+    hands = hands_of(session, looked, journal)
+    hands.resumed = True
+    results = carry_out(hands, steps, found, journal, start=first_to_do(found, steps))
+
+    def table(wide: bool) -> None:
+        for result in results:
+            render.say(apply.line_of(result))
+
+    data = {"operation": found.operation, "clusterId": found.cluster_id, "results": [r.as_json() for r in results]}
+    render.emit("Result", data, output, table)
+
+
+def check_same_cluster(run: Run, cluster_id: str, group_id: str) -> None:
+    """Raises ``Refused`` where the run belongs to another Connect cluster than the context's."""
+    if (run.cluster_id, run.group_id) != (cluster_id, group_id):
+        raise Refused(
+            f"The run {run.id} is of the group {run.group_id} on the Kafka cluster {run.cluster_id}",
+            why=f"the context is of {group_id} on {cluster_id}",
+            next_step="Give the context that the run was made in: --context.",
+        )
+
+
+def as_json(run: Run) -> dict[str, Any]:
+    """A run as scripts get it."""
+    return {
+        "id": run.id,
+        "operation": run.operation,
+        "subjects": list(run.subjects),
+        "state": run.state.value,
+        "clusterId": run.cluster_id,
+        "groupId": run.group_id,
+        "startedAt": run.started_at,
+        "endedAt": run.ended_at,
+    }

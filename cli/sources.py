@@ -1,0 +1,128 @@
+"""Where the commands about transactions look: the coordinators, the config topic, the groups, from a session."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.errors import BadInput, ConnectctlError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from connectctl.cli.context import Session
+    from connectctl.ops.edges.contract import TransactionCalls
+    from connectctl.ops.fence.observe import Configured, Sources
+    from connectctl.ops.fence.snapshot import Wish
+    from connectctl.ops.model.membership import ConnectGroup
+    from connectctl.ops.model.ownership import Directory, Owner
+
+
+def group_of(session: Session) -> str | None:
+    """The group id, where one is given: fencing and transactions need none."""
+    return str(session.settings.get("group_id") or "") or None
+
+
+def sources_of(session: Session, wish: Wish) -> Sources:
+    """The sources of a plan to fence. Raises ``BadInput`` for connectors that write to different Kafka clusters."""
+    from connectctl.ops.fence.observe import Sources
+
+    @cache
+    def configured() -> Configured:
+        return read_config_topic(session)
+
+    def group(name: str) -> ConnectGroup:
+        return session.kafka.group(name)
+
+    def running(group: ConnectGroup) -> frozenset[Owner]:
+        return live_tasks(session, group)
+
+    group_id = group_of(session)
+    calls = _coordinators(session, wish, configured)
+    return Sources(calls, group_id, group, running, configured if group_id else None)
+
+
+def directory_of(session: Session) -> Directory:
+    """All connectors that can be seen: the group's own in its config topic, those of other groups in their assignments."""
+    from connectctl.ops.fence.observe import visible_connectors
+    from connectctl.ops.fence.snapshot import Wish
+
+    return visible_connectors(sources_of(session, Wish()))
+
+
+def roles_of(session: Session) -> dict[str, str]:
+    """What each internal topic of the group is, by its name: config, offsets, status; dedicated ones are offsets, too."""
+    from connectctl.ops.discovery import find_internal_topics
+
+    kafka = session.kafka
+    found = find_internal_topics(kafka, kafka.group(session.group_id), session.named_topics)
+    roles = {found.config: "config", found.offsets: "offsets", found.status: "status"}
+    exist = kafka.topic_names()
+    with suppress(ConnectctlError):
+        for connector in read_config_topic(session).state.connectors.values():
+            topic = connector.config.get("offsets.storage.topic")
+            if topic in exist:
+                roles.setdefault(topic, "offsets")
+    return {topic: role for topic, role in roles.items() if topic}
+
+
+def read_config_topic(session: Session) -> Configured:
+    """The config topic of the session's group."""
+    from connectctl.ops.discovery import find_internal_topics
+    from connectctl.ops.fence.observe import Configured, reach_of
+    from connectctl.ops.model import configtopic
+
+    kafka = session.kafka
+    topic = find_internal_topics(kafka, kafka.group(session.group_id), session.named_topics, needed=("config",)).config
+    assert topic is not None
+    image = kafka.image([topic], patience=2.0)[topic]
+    return Configured(configtopic.parse(image.latest, topic), reach_of(image.latest))
+
+
+def _coordinators(session: Session, wish: Wish, configured: Callable[[], Configured]) -> TransactionCalls:
+    """The Kafka cluster that has the ids: for connectors that write to another one, that one (KIP-618)."""
+    if not wish.connectors:
+        return session.transactions
+    homes: dict[str, dict[str, str]] = {}
+    for name in wish.connectors:
+        connector = configured().state.connectors.get(name)
+        overrides = _producer_overrides(connector.config if connector else {})
+        homes[overrides.get("bootstrap.servers", "")] = overrides
+    if len(homes) > 1:
+        hint = "Fence those of one Kafka cluster at a time."
+        raise BadInput("The connectors write to different Kafka clusters", why=", ".join(homes), next_step=hint)
+    bootstrap, overrides = next(iter(homes.items()))
+    ours = str(session.settings.get("bootstrap_servers", "")).split(",")
+    if not bootstrap or {server.strip() for server in bootstrap.split(",")} & {server.strip() for server in ours}:
+        return session.transactions
+    return session.other_transactions(bootstrap, overrides)
+
+
+def _producer_overrides(config: dict[str, str]) -> dict[str, str]:
+    prefix = "producer.override."
+    return {name.removeprefix(prefix): value for name, value in config.items() if name.startswith(prefix)}
+
+
+def live_tasks(session: Session, group: ConnectGroup) -> frozenset[Owner]:
+    """The tasks of the group that a worker has and that have not failed; every assigned task where nobody tells."""
+    from connectctl.ops.connectors import see
+    from connectctl.ops.model.ownership import Owner
+
+    failed: set[tuple[str, int]] = set()
+    with suppress(ConnectctlError):
+        seen = see(session.connect_to(group), session.kafka, group, session.named_topics)
+        for judged in seen.connectors:
+            statuses = judged.connector.tasks.items()
+            failed |= {(judged.name, n) for n, status in statuses if status and status.state == "FAILED"}
+    return frozenset(Owner(group.id, connector, n) for connector, n in group.owners if (connector, n) not in failed)
+
+
+class Workers:
+    """The workers, looked for when a step first needs them: most fences need none."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session.connect_to(self._session.group()), name)
