@@ -1,0 +1,147 @@
+"""What live tests do to a real cluster besides running connectctl."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import httpx
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from connectctl.cli.main import app
+from typer.testing import CliRunner
+
+if TYPE_CHECKING:
+    from connectctl.ops.sandbox.cluster import Sandbox
+
+FILE_SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
+DEADLINE = 60.0
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A run of connectctl: its exit code and what it wrote."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def connectctl(*args: str, stdin: str | None = None) -> Ran:
+    """Run connectctl in this process."""
+    result = CliRunner().invoke(app, list(args), input=stdin)
+    return Ran(result.exit_code, result.stdout, result.stderr)
+
+
+def eventually(what: Callable[[], Any], deadline: float = DEADLINE) -> Any:
+    """The first truthy answer of ``what``; an assertion error where none comes in time."""
+    end = time.monotonic() + deadline
+    while True:
+        answer = what()
+        if answer:
+            return answer
+        assert time.monotonic() < end, f"still {answer!r} after {deadline} s"
+        time.sleep(0.2)
+
+
+class Workers:
+    """The workers' REST API, straight."""
+
+    def __init__(self, url: str):
+        self._url = url
+
+    def call(self, method: str, path: str, body: Any = None) -> httpx.Response:
+        """One request, sent again while workers answer that they rebalance."""
+        with httpx.Client(base_url=self._url, timeout=100) as client:
+            return eventually(lambda: _unless_409(client.request(method, path, json=body)))  # type: ignore[no-any-return]
+
+    def create(self, name: str, config: dict[str, str], state: str = "RUNNING") -> None:
+        answer = self.call("POST", "/connectors", {"name": name, "config": config, "initial_state": state})
+        assert answer.status_code == 201, answer.text
+        eventually(lambda: self.call("GET", f"/connectors/{name}/status").status_code == 200)
+
+    def delete(self, name: str) -> None:
+        self.call("DELETE", f"/connectors/{name}")
+
+    def offsets(self, name: str) -> list[dict[str, Any]]:
+        answer = self.call("GET", f"/connectors/{name}/offsets")
+        assert answer.status_code == 200, answer.text
+        return list(answer.json()["offsets"])
+
+    def state(self, name: str) -> list[str]:
+        """The connector's state and its tasks' states."""
+        status = self.call("GET", f"/connectors/{name}/status").json()
+        return [status["connector"]["state"], *(task["state"] for task in status["tasks"])]
+
+
+def _unless_409(answer: httpx.Response) -> httpx.Response | None:
+    return None if answer.status_code == 409 else answer
+
+
+def workers(cluster: Sandbox) -> Workers:
+    return Workers(cluster.rest_urls[0])
+
+
+@contextmanager
+def connector(cluster: Sandbox, name: str, config: dict[str, str], state: str = "RUNNING") -> Iterator[Workers]:
+    """A connector for the time of a test."""
+    rest = workers(cluster)
+    rest.create(name, config, state)
+    try:
+        yield rest
+    finally:
+        rest.delete(name)
+
+
+def write(bootstrap: str, topic: str, *records: tuple[Any, Any], partition: int | None = None) -> None:
+    """Write records where Java's partitioner puts them, or on ``partition``; keys and values as bytes, text or JSON."""
+    _produce(Producer({"bootstrap.servers": bootstrap, "partitioner": "murmur2_random"}), topic, records, partition)
+
+
+def write_uncommitted(bootstrap: str, topic: str, id_: str, *records: tuple[Any, Any]) -> Producer:
+    """Write records in a transaction that stays open until something is done with the producer."""
+    client = {"bootstrap.servers": bootstrap, "partitioner": "murmur2_random", "transactional.id": id_}
+    producer = Producer(client)
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    _produce(producer, topic, records, None)
+    return producer
+
+
+def _produce(producer: Producer, topic: str, records: Sequence[tuple[Any, Any]], partition: int | None) -> None:
+    for key, value in records:
+        where = {} if partition is None else {"partition": partition}
+        producer.produce(topic, key=_raw(key), value=_raw(value), **where)
+    assert producer.flush(30) == 0
+
+
+def _raw(value: Any) -> bytes | None:
+    if value is None or isinstance(value, bytes):
+        return value
+    return (value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))).encode()
+
+
+def create_topic(bootstrap: str, name: str, partitions: int = 5, policy: str = "compact") -> str:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    topic = NewTopic(name, partitions, 1, config={"cleanup.policy": policy})
+    admin.create_topics([topic])[name].result()
+    return name
+
+
+def forget_deleted_connectors(cluster: Sandbox) -> None:
+    """Delete the offsets topics that deleted connectors left: on a cluster full of them none can be told apart."""
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    configs = workers(cluster).call("GET", "/connectors?expand=info").json().values()
+    kept = {c["info"]["config"].get("offsets.storage.topic") for c in configs} | set(cluster.topics.values())
+    left = [name for name in admin.list_topics(timeout=10).topics if "-offsets" in name and name not in kept]
+    for future in admin.delete_topics(left).values() if left else ():
+        future.result()
+    eventually(lambda: not set(left) & set(admin.list_topics(timeout=10).topics))

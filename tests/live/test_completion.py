@@ -1,0 +1,64 @@
+"""TAB in a real shell."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from connectctl.cli.completion import FILES
+from live.real import FILE_SOURCE, connector
+
+if TYPE_CHECKING:
+    from connectctl.ops.sandbox.cluster import Sandbox
+
+pytestmark = pytest.mark.live
+COMPLETIONS = Path(__file__).parents[2] / "completions"
+ASK = {
+    "bash": 'source {script}; COMP_LINE="{line}"; COMP_POINT=${{#COMP_LINE}}; _connectctl connectctl; '
+    'printf "%s\\n" "${{COMPREPLY[@]}}"',
+    "fish": 'source {script}; complete --do-complete "{line}"',
+}
+
+
+def candidates(shell: str, line: str) -> list[str]:
+    """What ``shell`` offers after ``line``, without the help that may follow each candidate."""
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed here")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    script = ASK[shell].format(script=COMPLETIONS / FILES[shell], line=line)
+    done = subprocess.run(
+        [shell, "-c", script], env=os.environ | {"PATH": path}, capture_output=True, text=True, timeout=30, check=False
+    )
+    assert done.stderr == ""
+    return [line.split("\t")[0] for line in done.stdout.splitlines() if line]
+
+
+@pytest.mark.parametrize("shell", ASK)
+def test_a_shell_offers_commands_options_and_live_connector_names(cluster: Sandbox, shell: str) -> None:
+    config = {"connector.class": FILE_SOURCE, "file": "/nowhere", "topic": "nowhere"}
+    with connector(cluster, "tab-source", config, "STOPPED"):
+        assert "offsets" in candidates(shell, "connectctl off")
+        assert "--global-only" in candidates(shell, "connectctl offsets show --gl")
+        for verb in ("offsets show", "connectors stop"):
+            assert candidates(shell, f"connectctl --context sandbox-tests {verb} tab-") == ["tab-source"]
+
+
+@pytest.mark.parametrize("where", ["--context nowhere", "--bootstrap-servers 127.0.0.1:1 --group-id g"])
+def test_a_cluster_that_does_not_answer_is_no_noise_and_no_wait(where: str) -> None:
+    started = time.monotonic()
+    assert candidates("bash", f"connectctl {where} offsets show ") == []
+    assert time.monotonic() - started < 6
+
+
+def test_zsh_takes_the_script() -> None:
+    if shutil.which("zsh") is None:
+        pytest.skip("zsh is not installed here")
+    script = COMPLETIONS / FILES["zsh"]
+    done = subprocess.run(["zsh", "-n", str(script)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,98 @@
+"""A cluster behind SASL and TLS: right and wrong credentials, missing rights, and no secret in sight."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from fakes.certificates import Certificates, certificates
+from live.real import Ran, connectctl, create_topic, write
+
+if TYPE_CHECKING:
+    from connectctl.ops.sandbox.cluster import Sandbox
+
+pytestmark = pytest.mark.live
+PASSWORD = "correct-horse-battery"
+LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return certificates(tmp_path_factory.mktemp("tls"))
+
+
+@pytest.fixture(scope="module")
+def guarded(certificate: Certificates, state_home: Path) -> Iterator[Sandbox]:
+    """A broker that wants TLS and a password, and gives the user ``nobody`` no rights."""
+    from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
+
+    spec = SandboxSpec(
+        name="secured",
+        workers=0,
+        extra_listeners={"SECURED": "SASL_SSL"},
+        extra_broker_properties={
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": "User:ANONYMOUS;User:ops",
+            "sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.secured.plain.sasl.jaas.config": f'{LOGIN} user_ops="{PASSWORD}" user_nobody="{PASSWORD}";',
+            "listener.name.secured.ssl.keystore.type": "PEM",
+            "listener.name.secured.ssl.keystore.location": certificate.keystore,
+        },
+    )
+    sandbox = up(spec)
+    create_topic(sandbox.bootstrap_servers, "config", 1)
+    create_topic(sandbox.bootstrap_servers, "offsets", 5)
+    write(sandbox.bootstrap_servers, "config", ("connector-c", {"properties": {"connector.class": "X"}}))
+    write(sandbox.bootstrap_servers, "offsets", (["c", {"p": 1}], {"o": 1}))
+    yield sandbox
+    down("secured")
+
+
+def run(guarded: Sandbox, authority: str, tmp_path: Path, user: str = "ops", password: str = PASSWORD) -> Ran:
+    (tmp_path / "password").write_text(password + "\n")
+    (tmp_path / "config.yaml").write_text(f"""
+contexts:
+  secured:
+    bootstrap_servers: {guarded.listeners["SECURED"]}
+    group_id: nobody-there
+    topics: {{config: config, offsets: offsets}}
+    client:
+      security.protocol: SASL_SSL
+      ssl.ca.location: {authority}
+      sasl.mechanism: PLAIN
+      sasl.username: {user}
+      sasl.password: {{file: {tmp_path / "password"}}}
+""")
+    ran = connectctl("--config", str(tmp_path / "config.yaml"), "--timeout", "8", "offsets", "show")
+    assert password not in ran.out + ran.err
+    return ran
+
+
+def test_offsets_are_read_over_tls_with_a_password_from_a_file(
+    guarded: Sandbox, certificate: Certificates, tmp_path: Path
+) -> None:
+    ran = run(guarded, certificate.authority, tmp_path)
+    assert ran.code == 0, ran.err
+    assert '{"o":1}' in ran.out
+
+
+def test_a_wrong_password_is_exit_5_in_one_line(guarded: Sandbox, certificate: Certificates, tmp_path: Path) -> None:
+    ran = run(guarded, certificate.authority, tmp_path, password="wrong-horse")
+    assert (ran.code, ran.err.count("\n")) == (5, 1)
+    assert "uthentication failed" in ran.err
+
+
+def test_a_topic_that_a_principal_may_not_see_is_told_as_such(
+    guarded: Sandbox, certificate: Certificates, tmp_path: Path
+) -> None:
+    ran = run(guarded, certificate.authority, tmp_path, user="nobody")
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert "or this principal may not see it" in ran.err
+
+
+def test_an_untrusted_certificate_is_exit_5_in_one_line(guarded: Sandbox, tmp_path: Path) -> None:
+    ran = run(guarded, certificates(tmp_path).authority, tmp_path)
+    assert (ran.code, ran.err.count("\n")) == (5, 1)
+    assert "certificate" in ran.err
