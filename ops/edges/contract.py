@@ -215,3 +215,43 @@ class TransactionCalls(Protocol):
     def abort(self, place: Place, producer: PartitionProducer) -> Code:
         """Write an abort marker for the producer's open transaction in that partition."""
         ...
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a driver says of a property's value on a worker. ``source`` is where from: a file, a hook, a resource.
+
+    ``value`` is None where the property is not set there; what the worker was started with may be older than that.
+    """
+
+    value: str | None
+    source: str
+
+
+class WorkerDriver(Protocol):
+    """How the operator changes and restarts workers. ``worker`` is an address, ``host:port``, as the group tells it.
+
+    Every method raises ``ConnectctlError`` (``TimedOut`` where a command takes longer than it may), with secrets masked.
+    """
+
+    name: str
+
+    def says(self, worker: str, name: str, value: str) -> str:
+        """In one line, what changing the property and restarting will do, for the plan."""
+        ...
+
+    def check(self, worker: str) -> str | None:
+        """Why this worker could not be changed (a file that cannot be written, no template), else None. Changes nothing."""
+        ...
+
+    def told(self, worker: str, name: str) -> Told | None:
+        """The property's value by file or hook; None where this driver has no way to know."""
+        ...
+
+    def change(self, worker: str, name: str, value: str) -> str | None:
+        """Give the property its value, effective at the next start. Done twice, it makes no difference."""
+        ...
+
+    def restart(self, worker: str) -> str | None:
+        """Stop and start the worker; does not wait until it is in the group again."""
+        ...

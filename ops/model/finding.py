@@ -17,20 +17,26 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was noticed. ``id`` is stable, for scripts; ``subject`` names what it is about."""
+    """One thing that was noticed. ``id`` is stable, for scripts; ``subject`` names what it is about.
+
+    ``why`` is why it matters, with the section of the proposal or the class that says so; ``next_step`` a command or a
+    property.
+    """
 
     id: str
     severity: Severity
     subject: str
     message: str
     next_step: str | None = None
+    why: str | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """The finding as scripts get it; ``nextStep`` only where there is one."""
+        """The finding as scripts get it; ``why`` and ``nextStep`` only where there is one."""
         data: dict[str, Any] = {
             "id": self.id,
             "severity": self.severity.value,
             "subject": self.subject,
             "message": self.message,
         }
+        data |= {"why": self.why} if self.why else {}
         return data | ({"nextStep": self.next_step} if self.next_step else {})
