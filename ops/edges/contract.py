@@ -228,6 +228,19 @@ class Told:
     source: str
 
 
+@dataclass(frozen=True)
+class Manner:
+    """How a worker comes to be restarted, as far as the one who waits for it must know.
+
+    ``together`` names what restarts this worker along with every other worker of the same name, in an order of its own
+    (``KafkaConnect prod/connect``): change and restart are then done once for all of them. None: one by one.
+    ``by_hand``: ``change`` and ``restart`` tell a person what to do and return at once; wait until it is proven.
+    """
+
+    together: str | None = None
+    by_hand: bool = False
+
+
 class WorkerDriver(Protocol):
     """How the operator changes and restarts workers. ``worker`` is an address, ``host:port``, as the group tells it.
 
@@ -235,6 +248,10 @@ class WorkerDriver(Protocol):
     """
 
     name: str
+
+    def manner(self, worker: str) -> Manner:
+        """Whether it is restarted alone or with others, and by whom. Asks nobody."""
+        ...
 
     def says(self, worker: str, name: str, value: str) -> str:
         """In one line, what changing the property and restarting will do, for the plan."""
