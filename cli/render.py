@@ -225,6 +225,24 @@ def findings(found: Iterable[Finding], *, most: int = 20) -> None:
             note(f"… and {count - most:,} more {id_}; -o json has them all.")
 
 
+def tell(found: Iterable[Finding], *, wide: bool) -> None:
+    """The findings as a terminal's answer, each a heading and indented lines; ``wide`` adds why it matters."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    out = console()
+    for finding in found:
+        out.print(
+            Text.assemble(
+                (f"{finding.severity.value:<8}", COLOURS[finding.severity.value]),
+                (f"{finding.id}  {finding.subject}", "bold"),
+            )
+        )
+        for text, style in ((finding.message, ""), (finding.why if wide else None, "dim"), (finding.next_step, "cyan")):
+            if text:
+                out.print(Padding(Text(text, style=style), (0, 0, 0, 8)))
+
+
 def line_of(finding: Finding) -> str:
     """A finding as one line."""
     end = f" {finding.next_step}" if finding.next_step else ""

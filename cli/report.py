@@ -1,0 +1,178 @@
+"""Findings for people and for machines: as a table, as data, and in the three forms that CI systems read.
+
+SARIF 2.1.0 (OASIS) is what code scanning takes, JUnit's XML what nearly every CI server shows as tests, and ``github``
+are the workflow commands that a job prints to annotate a change.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+from connectctl.cli import render
+from connectctl.ops.model.finding import Finding, Severity
+
+RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
+_SARIF_LEVEL = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+_GITHUB_LEVEL = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
+
+
+class ReportOutput(StrEnum):
+    """What ``-o`` takes where the answer is a list of findings."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+    SARIF = "sarif"
+    JUNIT = "junit"
+    GITHUB = "github"
+
+
+class FailOn(StrEnum):
+    """From which severity on the exit code is 1."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+ReportOption = Annotated[
+    ReportOutput, typer.Option("--output", "-o", help="table, wide, json, yaml; sarif, junit or github for CI.")
+]
+FailOnOption = Annotated[FailOn, typer.Option("--fail-on", help="Exit 1 from this severity on.")]
+IgnoreOption = Annotated[
+    list[str] | None, typer.Option("--ignore", metavar="ID", help="Leave out findings of this id. Repeatable.")
+]
+
+
+def kept(findings: Sequence[Finding], ignored: Sequence[str] | None) -> tuple[Finding, ...]:
+    """The findings without the ignored ids, the worst first. Raises ``BadInput`` for an id that no rule has."""
+    from connectctl.ops.preflight import catalogue
+
+    unwanted = {catalogue.story(id_).id for id_ in ignored or ()}
+    left = [finding for finding in findings if finding.id not in unwanted]
+    if len(left) < len(findings):
+        render.note(f"{len(findings) - len(left)} findings are left out by --ignore.", style="dim")
+    return tuple(sorted(left, key=lambda f: (RANK[f.severity], f.id, f.subject)))
+
+
+def exit_code(findings: Sequence[Finding], fail_on: FailOn) -> int:
+    """1 where a finding is as bad as ``fail_on``, else 0."""
+    return int(any(RANK[finding.severity] <= RANK[Severity(fail_on.value)] for finding in findings))
+
+
+def emit_report(
+    kind: str,
+    data: Mapping[str, Any],
+    findings: Sequence[Finding],
+    output: ReportOutput,
+    table: Callable[[bool], None],
+    location: Callable[[Finding], str | None] | None = None,
+) -> None:
+    """Print the report. ``data`` is the envelope's own part, without the findings; ``location`` the file of a finding."""
+    where = location or (lambda finding: None)
+    if output is ReportOutput.SARIF:
+        sys.stdout.write(json.dumps(sarif(findings, where), indent=2, ensure_ascii=False) + "\n")
+    elif output is ReportOutput.JUNIT:
+        sys.stdout.write(junit(kind, findings))
+    elif output is ReportOutput.GITHUB:
+        for finding in findings:
+            sys.stdout.write(github(finding, where(finding)) + "\n")
+    else:
+        whole = {**data, "findings": [finding.as_json() for finding in findings]}
+        render.emit(kind, whole, render.Output(output.value), table)
+
+
+def table_of(findings: Sequence[Finding], *, wide: bool) -> None:
+    """The findings for people: what was seen and what to do; ``wide`` adds why it matters."""
+    if not findings:
+        render.note("Nothing found.", style="green")
+        return
+    if not sys.stdout.isatty():
+        columns = ["SEVERITY", "ID", "SUBJECT", "SEEN", "DO", *(["WHY"] if wide else [])]
+        rows = [[f.severity, f.id, f.subject, f.message, f.next_step or "-", f.why or "-"] for f in findings]
+        render.table(columns, [row[: len(columns)] for row in rows])
+    else:
+        render.tell(findings, wide=wide)
+    render.note(counted(findings))
+
+
+def counted(findings: Sequence[Finding]) -> str:
+    """``2 errors, 1 warning``, and where to read more."""
+    counts = [(severity.value, sum(f.severity is severity for f in findings)) for severity in Severity]
+    told = ", ".join(f"{n} {word}{'s' if n > 1 and word != 'info' else ''}" for word, n in counts if n)
+    return f"{told}. The long story of one: connectctl preflight --explain {findings[0].id}"
+
+
+# ----------------------------------------------------------------------------------------------------------- for CI
+
+
+def sarif(findings: Sequence[Finding], where: Callable[[Finding], str | None]) -> dict[str, Any]:
+    """The findings as one SARIF run, with the rules that were met."""
+    from importlib.metadata import version
+
+    rules = {finding.id: _sarif_rule(finding) for finding in findings}
+    driver = {"name": "connectctl", "version": version("connectctl"), "rules": list(rules.values())}
+    return {
+        "version": "2.1.0",
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "runs": [{"tool": {"driver": driver}, "results": [_sarif_result(f, where(f)) for f in findings]}],
+    }
+
+
+def _sarif_rule(finding: Finding) -> dict[str, Any]:
+    from connectctl.ops.preflight import catalogue
+
+    story = catalogue.story(finding.id)
+    return {"id": story.id, "shortDescription": {"text": story.title}, "fullDescription": {"text": story.text}}
+
+
+def _sarif_result(finding: Finding, file: str | None) -> dict[str, Any]:
+    told = " ".join(filter(None, [finding.message, finding.next_step]))
+    place: dict[str, Any] = {"logicalLocations": [{"name": finding.subject}]}
+    if file is not None:
+        place["physicalLocation"] = {"artifactLocation": {"uri": file}}
+    level = _SARIF_LEVEL[finding.severity]
+    return {"ruleId": finding.id, "level": level, "message": {"text": told}, "locations": [place]}
+
+
+def junit(kind: str, findings: Sequence[Finding]) -> str:
+    """One test case for each finding: an error fails, anything less passes and is told; none at all is one that passes."""
+    from xml.etree import ElementTree as Xml
+
+    failures = sum(f.severity is Severity.ERROR for f in findings)
+    suite = Xml.Element("testsuite", name=f"connectctl {kind}", tests=str(len(findings) or 1), failures=str(failures))
+    for finding in findings:
+        case = Xml.SubElement(suite, "testcase", classname=finding.id, name=_legal(finding.subject))
+        text = _legal("\n".join(filter(None, [finding.message, finding.why, finding.next_step])))
+        if finding.severity is Severity.ERROR:
+            Xml.SubElement(case, "failure", type=finding.id, message=_legal(finding.message)).text = text
+        else:
+            Xml.SubElement(case, "system-out").text = f"{finding.severity.value}: {text}"
+    if not findings:
+        Xml.SubElement(suite, "testcase", classname=kind, name="nothing found")
+    Xml.indent(suite)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(suite, encoding="unicode") + "\n"
+
+
+def _legal(text: str) -> str:
+    """``text`` without what XML 1.0 cannot hold, not even escaped."""
+    return "".join(c if c in "\t\n" or ord(c) >= 32 else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def github(finding: Finding, file: str | None) -> str:
+    """One workflow command, escaped as GitHub's runner reads it back."""
+    told = " ".join(filter(None, [finding.message, finding.next_step]))
+    message = told.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    place = {"file": file, "title": f"{finding.id} {finding.subject}"}
+    properties = ",".join(f"{name}={_property(value)}" for name, value in place.items() if value)
+    return f"::{_GITHUB_LEVEL[finding.severity]} {properties}::{message}"
+
+
+def _property(value: str) -> str:
+    escapes = {"%": "%25", "\r": "%0D", "\n": "%0A", ":": "%3A", ",": "%2C"}
+    return "".join(escapes.get(c, c) for c in value)

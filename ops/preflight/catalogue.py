@@ -1,0 +1,112 @@
+"""Every finding there is, by its id, with its story: what ``preflight --explain`` and ``--list`` print.
+
+The rules of preflight carry their stories themselves. What older parts find is told in their docstrings, which begin
+with the id, or in a table of ids; both are read from there, so that nothing is told twice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from importlib import import_module
+from inspect import cleandoc
+from types import ModuleType
+
+from connectctl.ops.errors import BadInput
+
+AREAS = (
+    "preflight.acls",
+    "preflight.brokers",
+    "preflight.configrules",
+    "preflight.fencing",
+    "preflight.internaltopics",
+    "preflight.readers",
+    "preflight.stores",
+    "preflight.tasksmax",
+    "preflight.transactions",
+    "preflight.unseen",
+    "preflight.workers",
+)
+"""Modules with ``RULES``."""
+TOLD_IN_DOCSTRINGS = (
+    "fence.planning",
+    "fence.proof",
+    "model.clusterfindings",
+    "model.configtopic",
+    "model.fencedtask",
+    "model.fencinground",
+    "model.oddities",
+    "model.ownership",
+    "transactions.hanging",
+    "transactions.lag",
+)
+_HEAD = re.compile(r"([A-Z]+\d{3}): (.+)", re.DOTALL)
+_ROW = re.compile(r"^([A-Z]+\d{3}) +(?:error|warning|info) +(.+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Story:
+    """What there is to read about a finding. ``text`` is paragraphs, apart by empty lines; ``severity`` where it is fixed."""
+
+    id: str
+    title: str
+    text: str
+    severity: str | None = None
+    source: str | None = None
+
+
+@cache
+def stories() -> dict[str, Story]:
+    """Every story, by id in order. Raises ``ValueError`` where two rules have one id: a mistake of ours."""
+    found: dict[str, Story] = {}
+    for each in (*_from_rules(), *_from_docstrings()):
+        if each.id in found and each.source is not None:
+            raise ValueError(f"two rules are called {each.id}")
+        found.setdefault(each.id, each)
+    return dict(sorted(found.items()))
+
+
+def story(id_: str) -> Story:
+    """The story of ``id_``, whatever its case. Raises ``BadInput`` with the nearest id."""
+    found = stories().get(id_.upper())
+    if found is None:
+        near = get_close_matches(id_.upper(), stories(), n=1)
+        hint = f"Did you mean {near[0]}?" if near else "connectctl preflight --list prints them all."
+        raise BadInput(f"There is no finding {id_}", next_step=hint)
+    return found
+
+
+def _from_rules() -> Iterator[Story]:
+    for area in AREAS:
+        for rule in import_module(f"connectctl.ops.{area}").RULES:
+            text = (
+                f"{rule.why}.\n\n{cleandoc(rule.story)}"
+                if not rule.why.endswith(".")
+                else f"{rule.why}\n\n{cleandoc(rule.story)}"
+            )
+            yield Story(rule.id, rule.title, text, rule.severity.value, rule.source)
+
+
+def _from_docstrings() -> Iterator[Story]:
+    for name in TOLD_IN_DOCSTRINGS:
+        module = import_module(f"connectctl.ops.{name}")
+        for id_, title in _ROW.findall(module.__doc__ or ""):
+            yield Story(id_, title, title[0].upper() + title[1:] + ".")
+        yield from _of_functions(module)
+
+
+def _of_functions(module: ModuleType) -> Iterator[Story]:
+    members = [
+        m
+        for holder in (module, *vars(module).values())
+        if isinstance(holder, ModuleType | type)
+        for m in vars(holder).values()
+    ]
+    for member in members:
+        head = _HEAD.match(cleandoc(getattr(member, "__doc__", None) or "")) if callable(member) else None
+        if head:
+            text = head.group(2)
+            yield Story(head.group(1), text.split("\n\n")[0].replace("\n", " ").rstrip("."), text)
