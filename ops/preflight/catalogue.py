@@ -49,7 +49,7 @@ _ROW = re.compile(r"^([A-Z]+\d{3}) +(?:error|warning|info) +(.+)$", re.MULTILINE
 
 @dataclass(frozen=True)
 class Story:
-    """What there is to read about a finding. ``text`` is paragraphs, apart by empty lines; ``severity`` where it is fixed."""
+    """What there is to read about a finding; ``text`` is paragraphs, ``severity`` is given where it is fixed."""
 
     id: str
     title: str
