@@ -66,13 +66,17 @@ class Extent:
 
 @dataclass(frozen=True)
 class TopicFacts:
-    """How a topic is laid out. ``replicas`` and ``in_sync`` give counts by partition; ``config`` what was asked for."""
+    """How a topic is laid out. ``replicas`` and ``in_sync`` give counts by partition; ``config`` what was asked for.
+
+    ``leaders`` are the brokers that lead the partitions, -1 where none does.
+    """
 
     name: str
     partitions: int
     replicas: Mapping[int, int]
     in_sync: Mapping[int, int]
     config: Mapping[str, str] = field(default_factory=dict)
+    leaders: Mapping[int, int] = field(default_factory=dict)
 
 
 class KafkaReads(Protocol):

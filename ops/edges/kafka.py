@@ -148,6 +148,7 @@ class Kafka:
             replicas={p: len(facts.replicas) for p, facts in partitions.items()},
             in_sync={p: len(facts.isrs) for p, facts in partitions.items()},
             config=config,
+            leaders={p: facts.leader for p, facts in partitions.items()},
         )
 
     def _configs(self, names: Sequence[str]) -> dict[str, dict[str, str]]:
