@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from connectctl.ops.contextfile import Parsed
-    from connectctl.ops.edges.contract import ConnectCalls, KafkaReads, TransactionCalls
+    from connectctl.ops.edges.contract import AclReads, ConnectCalls, KafkaReads, TransactionCalls
     from connectctl.ops.model.membership import ConnectGroup
     from connectctl.ops.offsets.engine import Engine
     from connectctl.ops.settings import Settings
@@ -125,6 +125,24 @@ class Session:
         return calls
 
     @cached_property
+    def acls(self) -> AclReads:
+        """The ACLs of the same Kafka cluster. Raises ``Refused`` as ``kafka`` does."""
+        from connectctl.ops.edges.acls import Acls
+
+        acls = Acls(self.client_properties, timeout=self.timeout)
+        self._closing.append(acls.close)
+        self._check_cluster(acls)
+        return acls
+
+    def other_acls(self, bootstrap: str, overrides: Mapping[str, str]) -> AclReads:
+        """As ``acls``, of another Kafka cluster; see ``other_kafka``."""
+        from connectctl.ops.edges.acls import Acls
+
+        acls = Acls(self._properties_of(bootstrap, overrides), timeout=self.timeout)
+        self._closing.append(acls.close)
+        return acls
+
+    @cached_property
     def spark(self) -> Engine:
         """The engine on the context's Spark master; its session is opened when something is first read with it."""
         from connectctl.ops.edges.spark import open_session
@@ -151,7 +169,7 @@ class Session:
         self._closing.append(calls.close)
         return calls
 
-    def _check_cluster(self, edge: KafkaReads | TransactionCalls) -> None:
+    def _check_cluster(self, edge: AclReads | KafkaReads | TransactionCalls) -> None:
         expected = self.settings.get("cluster_id")
         if expected and edge.cluster_id() != expected:
             where = self.settings.get("bootstrap_servers")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from connectctl.ops.model.acls import Authorizer, Binding
     from connectctl.ops.model.membership import ConnectGroup
     from connectctl.ops.model.transactions import Bounds, Listing, PartitionProducer, Place, Transaction
     from connectctl.ops.model.verdicts import Code
@@ -275,4 +276,29 @@ class WorkerDriver(Protocol):
 
     def restart(self, worker: str) -> str | None:
         """Stop and start the worker; does not wait until it is in the group again."""
+        ...
+
+
+class AclReads(Protocol):
+    """The ACLs of one Kafka cluster. Raises ``Unreachable``, ``NotAuthorized``, ``BadInput`` and ``ConnectctlError``."""
+
+    @property
+    def bootstrap(self) -> str:
+        """The brokers' addresses, as a command line takes them."""
+        ...
+
+    def cluster_id(self) -> str:
+        """The cluster's id."""
+        ...
+
+    def bindings(self) -> tuple[Binding, ...] | None:
+        """Every ACL there is; None where the brokers have no authorizer. Needs Describe on the cluster."""
+        ...
+
+    def authorizer(self) -> Authorizer:
+        """How one of the brokers configures its authorizer. Needs DescribeConfigs on the cluster."""
+        ...
+
+    def wants_idempotent_write(self) -> bool:
+        """Whether idempotent producers need an ACL of their own here: on brokers before 2.8 (KIP-679)."""
         ...

@@ -1,0 +1,215 @@
+"""Kafka's ACLs: bindings, and what the brokers' authorizer makes of them for one action (``StandardAuthorizer``).
+
+A deny wins over every allow. A resource without any binding is decided by ``allow.everyone.if.no.acl.found``, super users
+by nothing. Names are Kafka's own (``TRANSACTIONAL_ID``, ``PREFIXED``); ``word`` spells them as kafka-acls.sh does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+
+ANYBODY = "User:*"
+ANY = "*"
+"""Any name, where a literal pattern has it; any host, where a binding has it."""
+CLUSTER_NAME = "kafka-cluster"
+"""The one name that the resource CLUSTER has."""
+BY_ACLS_ALONE = (
+    "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "kafka.security.authorizer.AclAuthorizer",
+    "kafka.security.auth.SimpleAclAuthorizer",
+)
+"""Authorizers that decide by ACLs and by nothing else."""
+
+
+class _Word(StrEnum):
+    @property
+    def word(self) -> str:
+        """The name as kafka-acls.sh spells it: ``TransactionalId``."""
+        return "".join(part.capitalize() for part in self.value.split("_"))
+
+
+class Resource(_Word):
+    """What a binding is about. UNKNOWN is what newer brokers have and we do not know."""
+
+    UNKNOWN = "UNKNOWN"
+    TOPIC = "TOPIC"
+    GROUP = "GROUP"
+    CLUSTER = "CLUSTER"
+    TRANSACTIONAL_ID = "TRANSACTIONAL_ID"
+    DELEGATION_TOKEN = "DELEGATION_TOKEN"  # noqa: S105  # a kind of resource, no secret
+    USER = "USER"
+
+
+class Pattern(_Word):
+    """How a binding's name is meant."""
+
+    UNKNOWN = "UNKNOWN"
+    LITERAL = "LITERAL"
+    PREFIXED = "PREFIXED"
+
+
+class Operation(_Word):
+    """What is done to a resource."""
+
+    UNKNOWN = "UNKNOWN"
+    ALL = "ALL"
+    READ = "READ"
+    WRITE = "WRITE"
+    CREATE = "CREATE"
+    DELETE = "DELETE"
+    ALTER = "ALTER"
+    DESCRIBE = "DESCRIBE"
+    CLUSTER_ACTION = "CLUSTER_ACTION"
+    DESCRIBE_CONFIGS = "DESCRIBE_CONFIGS"
+    ALTER_CONFIGS = "ALTER_CONFIGS"
+    IDEMPOTENT_WRITE = "IDEMPOTENT_WRITE"
+    CREATE_TOKENS = "CREATE_TOKENS"
+    DESCRIBE_TOKENS = "DESCRIBE_TOKENS"
+    TWO_PHASE_COMMIT = "TWO_PHASE_COMMIT"
+
+
+class Permission(_Word):
+    """Whether a binding allows or denies."""
+
+    UNKNOWN = "UNKNOWN"
+    ALLOW = "ALLOW"
+    DENY = "DENY"
+
+
+_IMPLIED = {
+    Operation.DESCRIBE: frozenset({Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER}),
+    Operation.DESCRIBE_CONFIGS: frozenset({Operation.ALTER_CONFIGS}),
+}
+"""Operations that come with others; where they are allowed, not where they are denied."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Binding:
+    """One ACL: ``principal`` (``User:x``) from ``host`` may, or may not, do ``operation`` to what the pattern names."""
+
+    resource: Resource
+    name: str
+    pattern: Pattern
+    principal: str
+    host: str
+    operation: Operation
+    permission: Permission
+
+    def covers(self, name: str) -> bool:
+        """Whether the pattern is one for the resource called ``name``."""
+        if self.pattern is Pattern.PREFIXED:
+            return name.startswith(self.name)
+        return self.pattern is Pattern.LITERAL and self.name in (name, ANY)
+
+    def concerns(self, action: Action, host: str) -> bool:
+        """Whether it decides ``action`` from ``host``; whether the pattern fits is not asked."""
+        if self.principal not in (action.principal, ANYBODY) or self.host not in (host, ANY):
+            return False
+        if self.operation in (action.operation, Operation.ALL):
+            return True
+        return self.permission is Permission.ALLOW and self.operation in _IMPLIED.get(action.operation, frozenset())
+
+    def __str__(self) -> str:
+        what = f"{self.operation.word} on {self.resource.word} {self.name}"
+        prefixed = "… (prefixed)" if self.pattern is Pattern.PREFIXED else ""
+        host = "" if self.host == ANY else f" from {self.host}"
+        return f"{self.permission.word} {self.principal}{host} {what}{prefixed}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Action:
+    """What a principal would do: ``operation`` on the resource with this very name."""
+
+    principal: str
+    operation: Operation
+    resource: Resource
+    name: str
+
+
+@dataclass(frozen=True)
+class Authorizer:
+    """The brokers' authorizer by their configuration; None where a value cannot be read.
+
+    ``class_name`` is empty where there is no authorizer. Where ``super.users`` or ``allow.everyone.if.no.acl.found`` are
+    set, brokers hide their values from everybody (a property that they do not know may be a secret), and tell only that.
+    """
+
+    class_name: str | None = None
+    super_users: frozenset[str] | None = None
+    open_by_default: bool | None = None
+
+    @property
+    def decides_by_more(self) -> bool:
+        """Whether this authorizer may decide by other things than ACLs."""
+        return bool(self.class_name) and self.class_name not in BY_ACLS_ALONE
+
+
+class Because(StrEnum):
+    """Why an action is allowed or is not."""
+
+    SUPER_USER = "super user"
+    ALLOWED = "allowed by a binding"
+    DENIED = "denied by a binding"
+    OPEN = "nobody has a binding, and everyone is allowed"
+    NO_ACL = "nobody has a binding"
+    NOT_MINE = "others have bindings"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What the authorizer says to an action, and the bindings that it says so by: all that allow, or all that deny."""
+
+    allowed: bool
+    because: Because
+    bindings: tuple[Binding, ...] = ()
+
+
+@dataclass(frozen=True)
+class Acls:
+    """All bindings of a Kafka cluster, with its authorizer."""
+
+    bindings: tuple[Binding, ...]
+    authorizer: Authorizer = Authorizer()
+
+    @cached_property
+    def _by_pattern(self) -> dict[tuple[Resource, Pattern, str], list[Binding]]:
+        found: dict[tuple[Resource, Pattern, str], list[Binding]] = {}
+        for binding in self.bindings:
+            found.setdefault((binding.resource, binding.pattern, binding.name), []).append(binding)
+        return found
+
+    def on(self, resource: Resource, name: str) -> Iterator[Binding]:
+        """The bindings whose pattern covers the resource: found by its prefixes, for clusters have many thousands."""
+        for literal in dict.fromkeys((name, ANY)):
+            yield from self._by_pattern.get((resource, Pattern.LITERAL, literal), ())
+        for end in range(len(name) + 1):
+            yield from self._by_pattern.get((resource, Pattern.PREFIXED, name[:end]), ())
+
+    def decide(self, action: Action, host: str) -> Decision:
+        """What the authorizer answers ``action`` from ``host``, an address as the broker sees it.
+
+        ``host`` may be ``*`` where it is not known: then only bindings for any host count.
+        """
+        if action.principal in (self.authorizer.super_users or ()):
+            return Decision(True, Because.SUPER_USER)
+        there = list(self.on(action.resource, action.name))
+        mine = [binding for binding in there if binding.concerns(action, host)]
+        denying = tuple(b for b in mine if b.permission is Permission.DENY)
+        if denying:
+            return Decision(False, Because.DENIED, denying)
+        if allowing := tuple(b for b in mine if b.permission is Permission.ALLOW):
+            return Decision(True, Because.ALLOWED, allowing)
+        if there:
+            return Decision(False, Because.NOT_MINE)
+        if self.authorizer.open_by_default:
+            return Decision(True, Because.OPEN)
+        return Decision(False, Because.NO_ACL)
+
+    def any_host(self, action: Action) -> tuple[Binding, ...]:
+        """The bindings that allow ``action`` from one host only."""
+        on = self.on(action.resource, action.name)
+        allowing = (b for b in on if b.permission is Permission.ALLOW and b.host != ANY)
+        return tuple(b for b in allowing if b.concerns(action, b.host))
