@@ -1,0 +1,120 @@
+"""The committed offsets of a connector, read to an end that was taken after the task's producer was initialised.
+
+That order is the whole proof: once InitProducerId has returned, no older producer of the id can commit any more, so what
+lies below an end taken afterwards is all there will ever be of them.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.edges.reading import BATCH, WAIT, consumer_of, end_offsets
+from connectctl.ops.errors import TimedOut
+from connectctl.ops.model.partitioning import java_partition
+from connectctl.ops.model.sourcekey import SourceKey, parse_key
+
+if TYPE_CHECKING:
+    from connectctl.ops.edges.kafka import Kafka
+
+
+class Committed:
+    """The offsets of ``connector`` in one topic. Every ``refresh`` reads on from where the last one ended."""
+
+    def __init__(self, kafka: Kafka, topic: str, connector: str):
+        self._kafka = kafka
+        self._connector = connector
+        self._positions: dict[int, int] = {}
+        self._newest: dict[bytes, tuple[bool, int, bytes | None]] = {}
+        self.topic = topic
+
+    def refresh(self, patience: float) -> None:
+        """Read to the end as it is now. Raises ``TimedOut`` where an open transaction is in the way for ``patience`` s."""
+        ends = end_offsets(self._kafka, [self.topic])[self.topic]
+        pending = {p: end for p, end in ends.items() if end > self._positions.get(p, 0)}
+        if not pending:
+            return
+        consumer = consumer_of(self._kafka, "read_committed")
+        try:
+            self._read(consumer, pending, len(ends), time.monotonic() + patience)
+        finally:
+            consumer.close()
+
+    def _read(self, consumer: Any, pending: dict[int, int], partitions: int, deadline: float) -> None:
+        from confluent_kafka import KafkaError, TopicPartition
+
+        consumer.assign([TopicPartition(self.topic, p, self._positions.get(p, 0)) for p in sorted(pending)])
+        while pending:
+            for message in consumer.consume(BATCH, WAIT):
+                partition, error = message.partition(), message.error()
+                if error is None:
+                    self._take(message, partitions)
+                    self._reach(partition, message.offset() + 1, pending)
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    # Behind the last record there may be markers: only the end itself tells that they were passed.
+                    self._reach(partition, message.offset(), pending)
+                elif not error.retriable() and error.name() not in ("_ALL_BROKERS_DOWN", "_TRANSPORT"):
+                    raise self._kafka.failure(error, f"read {self.topic}")
+            if pending and time.monotonic() > deadline:
+                raise TimedOut(
+                    f"The end of {self.topic} is out of reach",
+                    why=f"a transaction is open on {', '.join(f'{self.topic}-{p}' for p in sorted(pending))}",
+                    next_step="See whose: connectctl transactions lag",
+                )
+
+    def _reach(self, partition: int, position: int, pending: dict[int, int]) -> None:
+        self._positions[partition] = max(position, self._positions.get(partition, 0))
+        if self._positions[partition] >= pending.get(partition, position + 1):
+            pending.pop(partition, None)
+
+    def _take(self, message: Any, partitions: int) -> None:
+        raw = message.key()
+        key = parse_key(raw)
+        if not isinstance(key, SourceKey) or key.connector != self._connector:
+            return
+        # A record where Java's partitioner would not put it is what a foreign tool left: it never beats one in its place.
+        at_home = message.partition() == java_partition(raw, partitions)
+        known = self._newest.get(raw)
+        if known is None or at_home or not known[0]:
+            self._newest[raw] = (at_home, message.offset(), message.value())
+
+    def has(self, key: bytes) -> bool:
+        """Whether the topic says anything of ``key``, be it a tombstone."""
+        return key in self._newest
+
+    def value(self, key: bytes) -> bytes | None:
+        """The newest value of ``key``, None where there is none or a tombstone."""
+        return self._newest[key][2] if key in self._newest else None
+
+    def known(self) -> frozenset[bytes]:
+        """The keys that have a value."""
+        return frozenset(key for key, (_, _, value) in self._newest.items() if value is not None)
+
+
+class Store:
+    """The offset store of a connector: its dedicated topic with the global one behind it, or the global one alone.
+
+    Reading follows KIP-618: what the primary topic has wins, be it a tombstone; the secondary is asked for the rest.
+    """
+
+    def __init__(self, primary: Committed, secondary: Committed | None = None):
+        self.primary = primary
+        self.secondary = secondary
+
+    def refresh(self, patience: float) -> None:
+        """Read both to their ends as they are now."""
+        self.primary.refresh(patience)
+        if self.secondary is not None:
+            self.secondary.refresh(patience)
+
+    def value(self, key: bytes) -> bytes | None:
+        """The effective value of ``key``."""
+        if self.secondary is None or self.primary.has(key):
+            return self.primary.value(key)
+        return self.secondary.value(key)
+
+    def known(self) -> frozenset[bytes]:
+        """The keys that have an effective value."""
+        if self.secondary is None:
+            return self.primary.known()
+        return self.primary.known() | {key for key in self.secondary.known() if not self.primary.has(key)}

@@ -1,0 +1,186 @@
+"""One instance of a task's transactional producer, from its initialisation to the first doubt.
+
+librdkafka has no KIP-890 transactions: it repeats an EndTxn that timed out on another connection, and the first one, where
+the network only held it back, ends whatever transaction is open when it arrives. So an instance is used only while every
+request was answered in time on a connection that stayed; after that it is thrown away, and a new epoch makes the late
+request harmless.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.errors import ConnectctlError, NotAuthorized
+
+if TYPE_CHECKING:
+    from connectctl.ops.edges.kafka import Kafka
+    from connectctl.ops.runtime.step import Offsets, Step
+
+SOCKET_TIMEOUT_MS = 10_000
+"""How long one request may take. A commit that took as long may have been sent twice."""
+_FENCED = {"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "INVALID_PRODUCER_ID_MAPPING"}
+_HOPELESS = {"MSG_SIZE_TOO_LARGE", "INVALID_RECORD", "INVALID_TRANSACTION_TIMEOUT", "UNSUPPORTED_VERSION"} | {
+    "_INVALID_ARG",
+    "_UNKNOWN_PARTITION",
+    "UNKNOWN_TOPIC_OR_PART",
+    "_UNKNOWN_TOPIC",
+    "TOPIC_EXCEPTION",
+    "CLUSTER_AUTHORIZATION_FAILED",
+}
+"""What a new instance would meet again."""
+_ALARMS = ("REQTMOUT", "FAIL", "TXNERR", "RETRY")
+FULL_PAUSE = 0.05
+
+
+class Fenced(Exception):
+    """A newer producer has taken the transactional id."""
+
+
+class Doubt(Exception):
+    """Nobody knows any more what the coordinator still has to do for this instance; the reason is its text."""
+
+
+class _Ears(logging.Handler):
+    """Hears from librdkafka's log what no call tells: requests that timed out, connections that broke."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard: str | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        line = record.getMessage()
+        if self.heard is None and any(alarm in line for alarm in _ALARMS):
+            self.heard = line
+
+
+class Handle:
+    """One producer of the transactional id ``id_``. Raises ``Fenced``, ``Doubt``, and ``ConnectctlError`` where only a
+    person can help. ``timeout_ms`` is the transaction's; ``properties`` are more of librdkafka's for the producer.
+    """
+
+    def __init__(self, kafka: Kafka, id_: str, *, timeout_ms: int, properties: Mapping[str, Any] | None = None):
+        from confluent_kafka import Producer
+
+        self._kafka = kafka
+        self._ears = _Ears()
+        self._begun = 0.0
+        self.id = id_
+        self.timeout_ms = timeout_ms
+        log = logging.Logger("connectctl.task")
+        log.addHandler(self._ears)
+        ours = {
+            "transactional.id": id_,
+            "transaction.timeout.ms": timeout_ms,
+            "partitioner": "murmur2_random",
+            "socket.timeout.ms": SOCKET_TIMEOUT_MS,
+            "logger": log,
+        }
+        whole = kafka.properties() | {"linger.ms": 20} | dict(properties or {}) | ours
+        self._producer: Any = kafka.ask("open a producer", lambda: Producer(whole))
+
+    def initialise(self, patience: float) -> None:
+        """Fence all older producers of the id, and wait until their transaction is ended; ``patience`` in seconds."""
+        self._do("initialise its producer", lambda: self._producer.init_transactions(patience))
+
+    def begin(self) -> None:
+        """Begin a transaction."""
+        self._begun = time.monotonic()
+        self._do("begin a transaction", self._producer.begin_transaction)
+
+    def send(self, step: Step) -> None:
+        """Put the records of ``step`` into the transaction."""
+
+        def all_() -> None:
+            for record in step.records:
+                self._one(
+                    record.topic, record.key, record.value, record.partition, list(record.headers), record.timestamp
+                )
+            for bulk in step.bulks:
+                self._many(bulk.topic, bulk.messages)
+
+        self._do("write its records", all_)
+
+    def send_offsets(self, topic: str, offsets: Offsets) -> None:
+        """Put source offsets into the transaction, where Java's partitioner puts their keys."""
+
+        def all_() -> None:
+            for key, value in offsets.items():
+                self._one(topic, key, value, None, [], None)
+
+        self._do("write its offsets", all_)
+
+    def _one(self, topic: str, key: Any, value: Any, partition: int | None, headers: Any, timestamp: Any) -> None:
+        where = {} if partition is None else {"partition": partition}
+        when = {} if timestamp is None else {"timestamp": timestamp}
+        while True:
+            try:
+                self._producer.produce(topic, value, key, headers=headers or None, **where, **when)
+                return
+            except BufferError:
+                self._wait_for_room()
+
+    def _many(self, topic: str, messages: list[dict[str, Any]]) -> None:
+        # What does not fit into the queue is marked with _error, and only that is sent once more.
+        left = messages
+        while left:
+            if self._producer.produce_batch(topic, left) == len(left):
+                return
+            left = [{k: v for k, v in m.items() if k != "_error"} for m in left if m.get("_error") is not None]
+            self._wait_for_room()
+
+    def _wait_for_room(self) -> None:
+        self._producer.poll(FULL_PAUSE)
+        if time.monotonic() - self._begun > self.timeout_ms / 1000:
+            raise Doubt("the queue stayed full for longer than a transaction may take")
+
+    def commit(self, patience: float) -> None:
+        """Commit, and know that it happened; ``patience`` in seconds. After ``Doubt`` only the topic knows."""
+        began = time.monotonic()
+        self._do("commit its transaction", lambda: self._producer.commit_transaction(patience))
+        if time.monotonic() - began > SOCKET_TIMEOUT_MS / 1000:
+            self._ears.heard = self._ears.heard or "a commit took longer than a request may"
+
+    def abort(self, patience: float) -> None:
+        """Abort what was begun. Only where no commit was asked for."""
+        self._do("abort its transaction", lambda: self._producer.abort_transaction(patience))
+
+    def doubt(self) -> str | None:
+        """Why this instance must not be used for another transaction, None while there is no reason."""
+        self._producer.poll(0)
+        return self._ears.heard
+
+    @property
+    def overdue(self) -> bool:
+        """Whether the transaction has been open for longer than the coordinator allows."""
+        return time.monotonic() - self._begun > self.timeout_ms / 1000
+
+    def drop(self) -> None:
+        """Let go of it, on another thread: a handle takes a moment to die, and aborts what it has open."""
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            threading.Thread(target=_close, args=(producer,), daemon=True).start()
+
+    def _do(self, doing: str, call: Any) -> None:
+        from confluent_kafka import KafkaException
+
+        try:
+            call()
+        except KafkaException as e:
+            self._fail(e.args[0], doing, e)
+
+    def _fail(self, error: Any, doing: str, cause: Exception) -> None:
+        if error.name() in _FENCED or (error.fatal() and "fenced" in error.str().lower()):
+            raise Fenced(error.str()) from cause
+        failure: ConnectctlError = self._kafka.failure(error, doing)
+        if isinstance(failure, NotAuthorized) or error.name() in _HOPELESS:
+            raise failure from cause
+        raise Doubt(f"it could not {doing}: {error.str()}") from cause
+
+
+def _close(producer: Any) -> None:
+    producer.purge()
+    del producer

@@ -1,0 +1,56 @@
+"""The global offsets topic behind a connector's dedicated one: written second, and outside the task's transaction.
+
+``ConnectorOffsetBackingStore``'s order: tombstones go here first and have to arrive, everything else goes here after the
+primary topic has it, and need not. What is lost here costs nothing: readers prefer the primary topic.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.errors import TimedOut
+
+if TYPE_CHECKING:
+    from connectctl.ops.edges.kafka import Kafka
+    from connectctl.ops.runtime.step import Offsets
+
+
+class Secondary:
+    """The global offsets topic ``topic`` of the workers' cluster; ``patience`` in seconds for tombstones to arrive."""
+
+    def __init__(self, kafka: Kafka, topic: str, patience: float):
+        from confluent_kafka import Producer
+
+        properties = kafka.properties(partitioner="murmur2_random", linger__ms=5)
+        self._producer: Any = kafka.ask("open a producer", lambda: Producer(properties))
+        self._patience = patience
+        self.topic = topic
+
+    def write_tombstones(self, offsets: Offsets) -> None:
+        """Write the tombstones of ``offsets``. Raises ``TimedOut`` unless all have arrived."""
+        failed: list[str] = []
+        keys = [key for key, value in offsets.items() if value is None]
+        for key in keys:
+            self._producer.produce(
+                self.topic, None, key, on_delivery=lambda error, _: failed.append(error.str()) if error else None
+            )
+        if keys and (self._producer.flush(self._patience) or failed):
+            raise TimedOut(
+                f"A tombstone did not reach {self.topic}",
+                why="; ".join(sorted(set(failed))) or "it was not taken in time",
+            )
+
+    def write_values(self, offsets: Offsets) -> None:
+        """Write everything but the tombstones, in the background."""
+        for key, value in offsets.items():
+            if value is not None:
+                try:
+                    self._producer.produce(self.topic, value, key)
+                except BufferError:
+                    # Best effort, as the workers': the primary topic has it.
+                    self._producer.poll(0)
+        self._producer.poll(0)
+
+    def close(self) -> None:
+        """Give what is in the queue a last moment."""
+        self._producer.flush(self._patience)

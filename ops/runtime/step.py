@@ -1,0 +1,123 @@
+"""What one transaction of a task holds, and how a task comes to its end: values that the kernel and its supplies share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+Offsets = Mapping[bytes, bytes | None]
+"""Records of an offsets topic: raw key to raw value, None for a tombstone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A record on its way to a topic. ``partition`` None leaves the choice to Java's partitioner; ``timestamp`` in ms."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    partition: int | None = None
+    headers: Sequence[tuple[str, bytes | None]] = ()
+    timestamp: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bulk:
+    """Many records for one topic without headers, as librdkafka takes them at once: dictionaries with ``key``, ``value``,
+    ``partition`` and ``timestamp``, the two last where they are fixed. What is left out is chosen as for ``Outgoing``.
+    """
+
+    topic: str
+    messages: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One transaction: records, and the source offsets that stand for them.
+
+    With ``abort`` the records are sent and aborted, and the offsets committed in a transaction of their own, so that the
+    source goes on behind what it did not want delivered (KIP-618, "Connector-defined transaction boundaries").
+    """
+
+    records: Sequence[Outgoing] = ()
+    bulks: Sequence[Bulk] = ()
+    offsets: Offsets = field(default_factory=dict)
+    abort: bool = False
+
+    @property
+    def size(self) -> int:
+        """How many records it has, offsets not counted."""
+        return len(self.records) + sum(len(bulk.messages) for bulk in self.bulks)
+
+
+class Supply(Protocol):
+    """Where a task's records come from: a polled source, or the rows of a DataFrame."""
+
+    def resume(self, stored: Stored) -> None:
+        """Begin at the offsets that are stored, or begin again there: whatever was in hand has to be decided by them."""
+        ...
+
+    def step(self) -> Step | None:
+        """What the next transaction holds; None where there is nothing now. Never blocks for longer than a poll."""
+        ...
+
+    def committed(self, step: Step) -> None:
+        """``step`` is committed, for certain."""
+        ...
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing will come any more."""
+        ...
+
+
+class Stored(Protocol):
+    """The offsets that were committed when the task's producer was initialised."""
+
+    def value(self, key: bytes) -> bytes | None:
+        """The newest value of ``key``, a raw key of an offsets topic; None where there is none, or a tombstone."""
+        ...
+
+    def known(self) -> frozenset[bytes]:
+        """The raw keys of this connector that have a value."""
+        ...
+
+
+class How(StrEnum):
+    """How a task came to its end. FENCED and STALE are normal: another one has taken over, or is about to."""
+
+    ENDED = "ended"
+    STOPPED = "stopped"
+    FENCED = "fenced"
+    STALE = "stale"
+
+
+@dataclass
+class Counts:
+    """What a task did, for its metrics: ``sizes`` are records per committed transaction, aborted ones not counted."""
+
+    records: int = 0
+    transactions: int = 0
+    aborted: int = 0
+    instances: int = 0
+    smallest: int | None = None
+    largest: int = 0
+    doubts: list[str] = field(default_factory=list)
+
+    def commit(self, size: int) -> None:
+        """A transaction with ``size`` records was committed."""
+        self.records += size
+        self.transactions += 1
+        self.largest = max(self.largest, size)
+        self.smallest = size if self.smallest is None else min(self.smallest, size)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The end of a task, with the reason where there is one to tell."""
+
+    how: How
+    counts: Counts
+    why: str | None = None

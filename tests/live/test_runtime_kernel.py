@@ -1,0 +1,182 @@
+"""The kernel on a real broker: what readers with read_committed see, whoever is killed, fenced or late."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from connectctl.ops.edges.kafka import Kafka
+from connectctl.ops.errors import ConnectctlError
+from connectctl.ops.runtime.committed import Committed, Store
+from connectctl.ops.runtime.handle import Handle
+from connectctl.ops.runtime.kernel import Kernel
+from connectctl.ops.runtime.secondary import Secondary
+from connectctl.ops.runtime.step import Bulk, How, Outgoing, Step
+from live.real import create_topic, eventually
+
+if TYPE_CHECKING:
+    from connectctl.ops.runtime.step import Stored
+    from connectctl.ops.sandbox.cluster import Sandbox
+
+pytestmark = pytest.mark.live
+
+
+class Numbers:
+    """The numbers below ``end`` for a topic, ``size`` in a transaction, behind the stored offset."""
+
+    def __init__(self, place: Place, end: int, size: int = 10, each: Callable[[int], None] = lambda n: None):
+        self._place, self._end, self._size, self._each = place, end, size, each
+        self._next = 0
+
+    def resume(self, stored: Stored) -> None:
+        value = stored.value(self._place.key)
+        self._next = json.loads(value)["next"] if value else 0
+
+    def step(self) -> Step | None:
+        numbers = range(self._next, min(self._next + self._size, self._end))
+        if not numbers:
+            return None
+        self._each(self._next)
+        self._next = numbers.stop
+        offsets = {self._place.key: json.dumps({"next": numbers.stop}, separators=(",", ":")).encode()}
+        if self._next % 20:
+            return Step(bulks=[Bulk(self._place.topic, [{"value": b"%d" % n} for n in numbers])], offsets=offsets)
+        return Step(records=[Outgoing(self._place.topic, None, b"%d" % n) for n in numbers], offsets=offsets)
+
+    def committed(self, step: Step) -> None:
+        pass
+
+    @property
+    def ended(self) -> bool:
+        return self._next >= self._end
+
+
+class Place:
+    """A connector's id, topic and offsets topics, new for each test."""
+
+    def __init__(self, cluster: Sandbox):
+        self.connector = f"kernel-{secrets.token_hex(4)}"
+        self.key = f'["{self.connector}",{{"file":1}}]'.encode()
+        self.kafka = Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=30)
+        self.topic = create_topic(cluster.bootstrap_servers, f"{self.connector}-data", 3, "delete")
+        self.offsets = create_topic(cluster.bootstrap_servers, f"{self.connector}-offsets")
+        self.global_ = create_topic(cluster.bootstrap_servers, f"{self.connector}-global-offsets")
+
+    def handle(self) -> Handle:
+        return Handle(self.kafka, f"g-{self.connector}-0", timeout_ms=15_000)
+
+    def store(self, *, secondary: bool = False) -> Store:
+        behind = Committed(self.kafka, self.global_, self.connector) if secondary else None
+        return Store(Committed(self.kafka, self.offsets, self.connector), behind)
+
+    def kernel(self, **more: Any) -> Kernel:
+        made: dict[str, Any] = {"open_handle": self.handle, "topic": self.offsets, "store": self.store()}
+        return Kernel(**made | more)
+
+    def seen(self) -> list[int]:
+        """What a reader with read_committed sees, in the order of the numbers."""
+        image = self.kafka.image([self.topic], patience=30, superseded=True)[self.topic]
+        assert not image.held_back
+        return sorted(int(r.value or b"") for r in (*image.latest, *image.superseded))
+
+    def stored(self) -> Any:
+        store = self.store()
+        store.refresh(30)
+        value = store.value(self.key)
+        return json.loads(value) if value else None
+
+
+@pytest.fixture
+def place(cluster: Sandbox) -> Iterator[Place]:
+    return Place(cluster)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_every_record_is_there_once_and_a_second_run_finds_nothing_to_do(place: Place, strict: bool) -> None:
+    first = place.kernel(strict=strict).run(Numbers(place, 40))
+    again = place.kernel().run(Numbers(place, 40))
+    assert (first.how, first.counts.records, first.counts.transactions) == (How.ENDED, 40, 4)
+    assert (again.how, again.counts.records) == (How.ENDED, 0)
+    assert place.seen() == list(range(40))
+    assert place.stored() == {"next": 40}
+
+
+def test_of_two_attempts_of_one_task_the_older_is_fenced_and_nothing_is_there_twice(place: Place) -> None:
+    newer = []
+
+    def overtake(number: int) -> None:
+        if number == 20:
+            newer.append(place.kernel().run(Numbers(place, 60)))
+
+    older = place.kernel().run(Numbers(place, 60, each=overtake))
+    assert (older.how, newer[0].how) == (How.FENCED, How.ENDED)
+    assert place.seen() == list(range(60))
+
+
+def test_one_that_dies_inside_a_transaction_leaves_nothing_of_it(place: Place) -> None:
+    dying = place.handle()
+    dying.initialise(30)
+    dying.begin()
+    dying.send(Step(records=[Outgoing(place.topic, None, b"%d" % n) for n in range(5)]))
+    dying.send_offsets(place.offsets, {place.key: b'{"next":5}'})
+    assert place.kernel().run(Numbers(place, 20)).how is How.ENDED
+    assert place.seen() == list(range(20))
+
+
+def test_offsets_of_aborted_records_are_committed_without_them(place: Place) -> None:
+    class Choosy(Numbers):
+        def step(self) -> Step | None:
+            step = super().step()
+            return step and Step(step.records, step.bulks, step.offsets, abort=self._next == 20)
+
+    ended = place.kernel().run(Choosy(place, 40))
+    assert (ended.counts.aborted, ended.counts.records) == (1, 30)
+    assert place.seen() == [n for n in range(40) if not 10 <= n < 20]
+    assert place.stored() == {"next": 40}
+
+
+def test_a_record_that_no_broker_takes_ends_it_and_leaves_nothing(place: Place) -> None:
+    class Large(Numbers):
+        def step(self) -> Step | None:
+            step = super().step()
+            return step and Step([Outgoing(place.topic, None, bytes(3_000_000))], step.bulks, step.offsets)
+
+    with pytest.raises(ConnectctlError, match="write its records"):
+        place.kernel().run(Large(place, 20))
+    assert place.seen() == []
+    assert place.stored() is None
+
+
+def test_the_secondary_is_read_where_the_primary_says_nothing_and_written_behind_it(place: Place) -> None:
+    behind = Secondary(place.kafka, place.global_, 30)
+    behind.write_values({place.key: b'{"next":10}'})
+    behind.close()
+    ended = place.kernel(store=place.store(secondary=True), secondary=behind).run(Numbers(place, 20))
+    behind.close()
+    assert (ended.counts.records, place.seen()) == (10, list(range(10, 20)))
+
+    def global_() -> bool:
+        store = Store(Committed(place.kafka, place.global_, place.connector))
+        store.refresh(30)
+        return store.value(place.key) == b'{"next":20}'
+
+    eventually(global_)
+
+
+def test_a_tombstone_reaches_the_secondary_before_the_primary(place: Place) -> None:
+    class Forgetting(Numbers):
+        def step(self) -> Step | None:
+            step = super().step()
+            return step and Step(step.records, step.bulks, {place.key: None})
+
+    behind = Secondary(place.kafka, place.global_, 30)
+    behind.write_values({place.key: b'{"next":0}'})
+    place.kernel(store=place.store(secondary=True), secondary=behind).run(Forgetting(place, 10))
+    for topic in (place.offsets, place.global_):
+        store = Store(Committed(place.kafka, topic, place.connector))
+        store.refresh(30)
+        assert store.value(place.key) is None
+        assert store.primary.has(place.key)
