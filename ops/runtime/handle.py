@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from connectctl.ops.runtime.step import Offsets, Step
 
 SOCKET_TIMEOUT_MS = 10_000
-"""How long one request may take. A commit that took as long may have been sent twice."""
+"""How long one request may take, unless ``socket.timeout.ms`` is given. A commit that took as long may be sent twice."""
+DEFAULTS = {"linger.ms": 20, "socket.timeout.ms": SOCKET_TIMEOUT_MS}
 _FENCED = {"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "INVALID_PRODUCER_ID_MAPPING"}
 _HOPELESS = {"MSG_SIZE_TOO_LARGE", "INVALID_RECORD", "INVALID_TRANSACTION_TIMEOUT", "UNSUPPORTED_VERSION"} | {
     "_INVALID_ARG",
@@ -76,10 +77,10 @@ class Handle:
             "transactional.id": id_,
             "transaction.timeout.ms": timeout_ms,
             "partitioner": "murmur2_random",
-            "socket.timeout.ms": SOCKET_TIMEOUT_MS,
             "logger": log,
         }
-        whole = kafka.properties() | {"linger.ms": 20} | dict(properties or {}) | ours
+        whole = kafka.properties() | DEFAULTS | dict(properties or {}) | ours
+        self._longest = int(whole["socket.timeout.ms"]) / 1000
         self._producer: Any = kafka.ask("open a producer", lambda: Producer(whole))
 
     def initialise(self, patience: float) -> None:
@@ -141,7 +142,7 @@ class Handle:
         """Commit, and know that it happened; ``patience`` in seconds. After ``Doubt`` only the topic knows."""
         began = time.monotonic()
         self._do("commit its transaction", lambda: self._producer.commit_transaction(patience))
-        if time.monotonic() - began > SOCKET_TIMEOUT_MS / 1000:
+        if time.monotonic() - began > self._longest:
             self._ears.heard = self._ears.heard or "a commit took longer than a request may"
 
     def abort(self, patience: float) -> None:

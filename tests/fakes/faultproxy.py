@@ -1,0 +1,136 @@
+"""A network that holds requests back: a proxy before a broker, which knows just enough of Kafka to tell requests apart.
+
+A request that is held is delivered later even if the client has hung up meanwhile: what a slow path through a network does,
+and what no client can see.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+PRODUCE, ADD_PARTITIONS, END_TXN = 0, 24, 26
+
+
+@dataclass
+class Fault:
+    """Hold the next request of the kind ``api`` until ``release`` is called. ``caught`` and ``delivered`` tell of it."""
+
+    api: int
+    caught: threading.Event = field(default_factory=threading.Event)
+    delivered: threading.Event = field(default_factory=threading.Event)
+    go: threading.Event = field(default_factory=threading.Event)
+
+    def release(self) -> None:
+        """Deliver it, and wait until that is done."""
+        self.go.set()
+        assert self.delivered.wait(30)
+        time.sleep(0.3)  # the broker answers into the void; there is nothing to wait for
+
+
+class FaultProxy:
+    """Listens on a port of its own before ``bootstrap`` (one broker), and rewrites that port in what the broker tells."""
+
+    def __init__(self, bootstrap: str):
+        host, _, port = bootstrap.partition(",")[0].rpartition(":")
+        self._upstream = (host, int(port))
+        self._server = socket.create_server((host, 0))
+        self._told = host.encode() + struct.pack(">i", int(port))
+        self._ours = host.encode() + struct.pack(">i", self._server.getsockname()[1])
+        self._faults: list[Fault] = []
+        self._open: list[socket.socket] = []
+        self.bootstrap = f"{host}:{self._server.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def hold(self, api: int) -> Fault:
+        """Hold the next request of this kind."""
+        fault = Fault(api)
+        self._faults.append(fault)
+        return fault
+
+    def close(self) -> None:
+        self._server.close()
+        for each in self._open:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client = self._server.accept()[0]
+                broker = socket.create_connection(self._upstream)
+                self._open += [client, broker]
+                self._start(lambda c=client, b=broker: self._requests(c, b))  # type: ignore[misc]
+                self._start(lambda c=client, b=broker: self._answers(b, c))  # type: ignore[misc]
+
+    def _start(self, work: Callable[[], None]) -> None:
+        threading.Thread(target=work, daemon=True).start()
+
+    def _requests(self, client: socket.socket, broker: socket.socket) -> None:
+        held: list[threading.Thread] = []
+        with suppress(OSError):
+            while frame := _frame(client):
+                api = struct.unpack_from(">h", frame, 4)[0]
+                fault = next((f for f in self._faults if f.api == api and not f.caught.is_set()), None)
+                if fault is None and not held:
+                    broker.sendall(frame)
+                    continue
+                # What comes behind it on this connection stays behind it.
+                if fault is not None:
+                    fault.caught.set()
+                held.append(self._later(broker, frame, fault, held[-1] if held else None))
+        for thread in held:
+            thread.join()
+        with suppress(OSError):
+            broker.shutdown(socket.SHUT_WR)
+
+    def _later(
+        self, broker: socket.socket, frame: bytes, fault: Fault | None, after: threading.Thread | None
+    ) -> threading.Thread:
+        def deliver() -> None:
+            if after is not None:
+                after.join()
+            if fault is not None:
+                fault.go.wait(60)
+            with suppress(OSError):
+                broker.sendall(frame)
+            if fault is not None:
+                fault.delivered.set()
+
+        thread = threading.Thread(target=deliver, daemon=True)
+        thread.start()
+        return thread
+
+    def _answers(self, broker: socket.socket, client: socket.socket) -> None:
+        gone = False
+        with suppress(OSError):
+            while frame := _frame(broker):
+                try:
+                    if not gone:
+                        client.sendall(frame.replace(self._told, self._ours))
+                except OSError:
+                    gone = True
+        with suppress(OSError):
+            client.shutdown(socket.SHUT_RDWR)
+
+
+def _frame(source: socket.socket) -> bytes:
+    """The next whole frame with its length in front; empty at the end."""
+    head = _exactly(source, 4)
+    return head and head + _exactly(source, struct.unpack(">i", head)[0])
+
+
+def _exactly(source: socket.socket, count: int) -> bytes:
+    data = bytearray()
+    while len(data) < count:
+        more = source.recv(count - len(data))
+        if not more:
+            return b""
+        data += more
+    return bytes(data)

@@ -1,0 +1,100 @@
+"""A commit that the network held back: what it does to a task that goes on, and that the kernel does not.
+
+librdkafka sends a commit again that was not answered in time. The first one may arrive later, in the middle of the next
+transaction, and commits what is there of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+from connectctl.ops.edges.kafka import Kafka
+from connectctl.ops.runtime.handle import Handle
+from connectctl.ops.runtime.step import How, Step
+from fakes.faultproxy import END_TXN, Fault, FaultProxy
+from live.test_runtime_kernel import Numbers, Place
+
+if TYPE_CHECKING:
+    from connectctl.ops.sandbox.cluster import Sandbox
+
+pytestmark = pytest.mark.live
+
+QUICK = {"socket.timeout.ms": 1500, "linger.ms": 0}
+
+
+@pytest.fixture
+def proxy(cluster: Sandbox) -> Iterator[FaultProxy]:
+    proxy = FaultProxy(cluster.bootstrap_servers)
+    yield proxy
+    proxy.close()
+
+
+class Slow(Handle):
+    """Lets the held commit arrive in the middle of the transaction after the one that it was meant for."""
+
+    fault: Fault
+    dies = False
+
+    def send(self, step: Step) -> None:
+        if not self.fault.caught.is_set() or self.fault.delivered.is_set():
+            return super().send(step)
+        half = len(step.records) // 2
+        super().send(Step(records=step.records[:half]))
+        self._producer.flush(10)
+        self.fault.release()
+        if self.dies:
+            raise KeyboardInterrupt
+        return super().send(Step(records=step.records[half:]))
+
+
+class Careless(Slow):
+    """Goes on with the same handle after a time-out, and is killed a moment later."""
+
+    dies = True
+
+    def doubt(self) -> str | None:
+        return None
+
+
+class EvenNumbers(Numbers):
+    """With records one by one, so that a step can be cut in two."""
+
+    def step(self) -> Step | None:
+        step = super().step()
+        if step is None or step.records:
+            return step
+        from connectctl.ops.runtime.step import Outgoing
+
+        records = [Outgoing(bulk.topic, None, m["value"]) for bulk in step.bulks for m in bulk.messages]
+        return Step(records=records, offsets=step.offsets)
+
+
+def through(place: Place, proxy: FaultProxy, kind: type[Slow], fault: Fault) -> Slow:
+    kafka = Kafka({"bootstrap.servers": proxy.bootstrap}, timeout=30)
+    handle = kind(kafka, f"g-{place.connector}-0", timeout_ms=30_000, properties=QUICK)
+    handle.fault = fault
+    return handle
+
+
+def test_a_handle_that_is_used_on_after_a_late_commit_tears_a_transaction(cluster: Sandbox, proxy: FaultProxy) -> None:
+    place = Place(cluster)
+    fault = proxy.hold(END_TXN)
+    with pytest.raises(KeyboardInterrupt):
+        place.kernel(open_handle=lambda: through(place, proxy, Careless, fault)).run(EvenNumbers(place, 40))
+    place.kernel().run(EvenNumbers(place, 40))
+    twice = [n for n in set(place.seen()) if place.seen().count(n) > 1]
+    assert twice, "the torn half of a transaction should be visible: has librdkafka learnt KIP-890?"
+
+
+def test_the_kernel_takes_a_new_epoch_instead_and_the_late_commit_finds_nothing(
+    cluster: Sandbox, proxy: FaultProxy
+) -> None:
+    place = Place(cluster)
+    fault = proxy.hold(END_TXN)
+    ended = place.kernel(open_handle=lambda: through(place, proxy, Slow, fault)).run(EvenNumbers(place, 40))
+    assert (ended.how, fault.delivered.is_set()) == (How.ENDED, True)
+    assert ended.counts.doubts
+    assert ended.counts.instances > 1
+    assert place.seen() == list(range(40))
