@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.errors import ConnectctlError, TimedOut, Unreachable
 from connectctl.ops.runtime.handle import Doubt, Fenced, Handle
-from connectctl.ops.runtime.step import Counts, Ended, How, Step, Supply
+from connectctl.ops.runtime.step import Counts, Ended, How, Offsets, Step, Supply
 
 if TYPE_CHECKING:
     from connectctl.ops.runtime.committed import Store
@@ -110,62 +110,91 @@ class Kernel:
             handle.drop()
 
     def _work(self, handle: Handle, supply: Supply) -> Ended | None:
+        transaction = Transaction(self, handle)
         while True:
             if self.stopped():
+                if step := supply.last():
+                    transaction.go_on(supply, step)
+                transaction.give_up()
                 return self._end(How.STOPPED)
             step = supply.step()
             if step is not None:
-                self._transact(handle, supply, step)
-                if self.strict:
-                    return None
+                transaction.go_on(supply, step)
             elif supply.ended:
+                transaction.give_up()
                 return self._end(How.ENDED)
             else:
                 self.sleep(IDLE_PAUSE)
+            if transaction.begun:
+                continue
+            if self.strict and step is not None and (step.size or step.offsets):
+                return None
             if why := handle.doubt():
                 raise Doubt(why)
 
-    def _transact(self, handle: Handle, supply: Supply, step: Step) -> None:
-        if step.abort:
-            self._discard(handle, step)
-        else:
-            self._commit(handle, step)
+    def _end(self, how: How, why: str | None = None) -> Ended:
+        return Ended(how, self.counts, why)
+
+
+class Transaction:
+    """The transaction of a task that is open, or the next one; ``size`` counts the records that are in it."""
+
+    def __init__(self, kernel: Kernel, handle: Handle):
+        self._kernel = kernel
+        self._handle = handle
+        self.begun = False
+        self.size = 0
+
+    def go_on(self, supply: Supply, step: Step) -> None:
+        """Put ``step`` into it, and end it where the step says so. A transaction without anything is none at all."""
+        if step.size:
+            self._send(lambda: self._handle.send(step))
+            self.size += step.size
+        if step.more:
+            return
+        if step.abort and self.begun:
+            self._handle.abort(self._kernel.patience)
+            self._kernel.counts.aborted += 1
+            self.begun, self.size = False, 0
+        if self.begun or step.offsets:
+            self._commit(step.offsets)
         supply.committed(step)
 
-    def _discard(self, handle: Handle, step: Step) -> None:
-        handle.begin()
-        handle.send(step)
-        handle.abort(self.patience)
-        self.counts.aborted += 1
-        if step.offsets:
-            self._commit(handle, Step(offsets=step.offsets))
+    def give_up(self) -> None:
+        """Abort what has no good end, so that readers need not wait for its time-out."""
+        if self.begun:
+            self._handle.abort(ABORT_PATIENCE)
+            self.begun = False
 
-    def _commit(self, handle: Handle, step: Step) -> None:
-        if self.secondary is not None:
+    def _commit(self, offsets: Offsets) -> None:
+        secondary = self._kernel.secondary
+        if secondary is not None:
             # A tombstone that only the primary had would let the secondary's value come back (KAFKA-15018).
-            self.secondary.write_tombstones(step.offsets)
-        handle.begin()
+            secondary.write_tombstones(offsets)
+        self._send(lambda: self._handle.send_offsets(self._kernel.topic, offsets))
         try:
-            handle.send(step)
-            handle.send_offsets(self.topic, step.offsets)
+            self._handle.commit(self._kernel.patience)
+        except Fenced as e:
+            if self._handle.overdue:
+                timeout = f"{self._handle.timeout_ms / 1000:g} s"
+                raise Fenced(f"{e}; its transaction was open for longer than {timeout}. {REMEDIES}") from e
+            raise
+        self._kernel.counts.commit(self.size)
+        self.begun, self.size = False, 0
+        if secondary is not None:
+            secondary.write_values(offsets)
+
+    def _send(self, send: Callable[[], None]) -> None:
+        if not self.begun:
+            self._handle.begin()
+            self.begun = True
+        try:
+            send()
         except BaseException:
             # No commit was asked for, so it can be aborted; else readers would wait until its time-out.
             with suppress(Doubt, Fenced, ConnectctlError):
-                handle.abort(ABORT_PATIENCE)
+                self._handle.abort(ABORT_PATIENCE)
             raise
-        try:
-            handle.commit(self.patience)
-        except Fenced as e:
-            if handle.overdue:
-                timeout = f"{handle.timeout_ms / 1000:g} s"
-                raise Fenced(f"{e}; its transaction was open for longer than {timeout}. {REMEDIES}") from e
-            raise
-        self.counts.commit(step.size)
-        if self.secondary is not None:
-            self.secondary.write_values(step.offsets)
-
-    def _end(self, how: How, why: str | None = None) -> Ended:
-        return Ended(how, self.counts, why)
 
 
 def _given_up(patience: float, last: Exception) -> TimedOut:

@@ -38,13 +38,15 @@ class Step:
     """One transaction: records, and the source offsets that stand for them.
 
     With ``abort`` the records are sent and aborted, and the offsets committed in a transaction of their own, so that the
-    source goes on behind what it did not want delivered (KIP-618, "Connector-defined transaction boundaries").
+    source goes on behind what it did not want delivered (KIP-618, "Connector-defined transaction boundaries"). With
+    ``more`` the transaction goes on with the next step, whose offsets then stand for all of it.
     """
 
     records: Sequence[Outgoing] = ()
     bulks: Sequence[Bulk] = ()
     offsets: Offsets = field(default_factory=dict)
     abort: bool = False
+    more: bool = False
 
     @property
     def size(self) -> int:
@@ -63,8 +65,12 @@ class Supply(Protocol):
         """What the next transaction holds; None where there is nothing now. Never blocks for longer than a poll."""
         ...
 
+    def last(self) -> Step | None:
+        """What to end with when the task is stopped: the end of the transaction that is open, if it has a good end."""
+        ...
+
     def committed(self, step: Step) -> None:
-        """``step`` is committed, for certain."""
+        """``step``, with all before it that had ``more``, is committed for certain, or aborted as it wished."""
         ...
 
     @property
@@ -107,9 +113,11 @@ class Counts:
     doubts: list[str] = field(default_factory=list)
 
     def commit(self, size: int) -> None:
-        """A transaction with ``size`` records was committed."""
+        """A transaction with ``size`` records was committed; one of offsets alone has no size to count."""
         self.records += size
         self.transactions += 1
+        if not size:
+            return
         self.largest = max(self.largest, size)
         self.smallest = size if self.smallest is None else min(self.smallest, size)
 

@@ -46,6 +46,9 @@ class Numbers:
             return Step(bulks=[Bulk(self._place.topic, [{"value": b"%d" % n} for n in numbers])], offsets=offsets)
         return Step(records=[Outgoing(self._place.topic, None, b"%d" % n) for n in numbers], offsets=offsets)
 
+    def last(self) -> Step | None:
+        return None
+
     def committed(self, step: Step) -> None:
         pass
 

@@ -130,6 +130,9 @@ class Numbers:
         records = [Outgoing("t", None, str(n).encode()) for n in numbers]
         return Step(records=records, offsets={KEY: str(numbers[-1]).encode()})
 
+    def last(self) -> Step | None:
+        return None
+
     def committed(self, step: Step) -> None:
         self.confirmed += step.size
 
