@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from connectctl.ops.contextfile import Parsed
-    from connectctl.ops.edges.contract import AclReads, ConnectCalls, KafkaReads, TransactionCalls
+    from connectctl.ops.edges.contract import AclReads, ConnectCalls, KafkaReads, TransactionCalls, WorkerDriver
     from connectctl.ops.model.membership import ConnectGroup
     from connectctl.ops.offsets.engine import Engine
     from connectctl.ops.settings import Settings
@@ -227,6 +228,36 @@ class Session:
             return self.connect(tuple(given))
         members = [member.url for member in group.members if member.url]
         return self.connect(tuple(sorted(dict.fromkeys(members), key=lambda url: url != group.leader_url)))
+
+    def driver(self, tell: Callable[[str], None] | None = None) -> WorkerDriver:
+        """How this context's workers are changed and restarted; ``tell`` gets what a person is to do, one line or more.
+
+        A sandbox's workers are the sandbox's where nothing else is said, all others a person's.
+        """
+        from connectctl.cli import render
+        from connectctl.ops.edges.drivers.opening import Surroundings, opened
+        from connectctl.ops.model import workersection
+
+        context = self.settings.context or ""
+        sandbox = context.removeprefix(SANDBOX) if context.startswith(SANDBOX) else None
+        section = self.settings.section("workers") or ({"driver": "sandbox"} if sandbox else {})
+        encrypted = any(str(url).startswith("https:") for url in self.settings.get("rest") or ())
+        around = Surroundings(
+            tell or render.note,
+            secrets=self._secrets,
+            scheme="https" if encrypted or self.settings.section("rest_tls") else "http",
+            group_id=self.settings.get("group_id"),
+            sandbox=sandbox,
+        )
+        return opened(workersection.from_settings(section), around)
+
+    def _secrets(self) -> Iterator[str]:
+        """The secrets that are known here, to be hidden. One that cannot be had is in nobody's output."""
+        from connectctl.ops.edges.secrets import reveal
+
+        for name, value in self.settings.secrets():
+            with suppress(BadInput):
+                yield str(reveal(name, value))
 
     @property
     def named_topics(self) -> dict[str, str | None]:

@@ -11,9 +11,10 @@ import difflib
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from connectctl.ops.errors import BadInput
+from connectctl.ops.model.workersection import WorkersSection, WorkerWay
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class ContextEntry(_Strict):
     topics: Topics = Topics()
     client: dict[str, SecretRef | Scalar] = Field(default_factory=dict)
     clusters: dict[Annotated[str, Field(pattern=r"^[\w-]+$")], OtherCluster] = Field(default_factory=dict)
-    workers: dict[str, Any] = Field(default_factory=dict)
+    workers: WorkersSection = WorkersSection()
     spark: SparkSettings = SparkSettings()
     protected: bool = False
 
@@ -125,9 +126,15 @@ def read(path: Path) -> Parsed:
         raise BadInput(f"{where}: this is no YAML", why=why, next_step="Correct the file.") from e
     lines = _lines(node)
     try:
-        return Parsed(path, ContextFile.model_validate(data or {}), lines)
+        content = ContextFile.model_validate(data or {})
     except ValidationError as e:
         raise _explain(path, e, lines) from e
+    for name, entry in content.contexts.items():
+        for below, why in entry.workers.problems():
+            location = ["contexts", name, "workers", *below]
+            where = f"{path}, line {lines[known]}" if (known := _longest_known(location, lines)) else f"{path}"
+            raise BadInput(f"{where}: {'.'.join(location)} does not fit", why=why)
+    return Parsed(path, content, lines)
 
 
 def _lines(node: yaml.Node | None, prefix: str = "") -> dict[str, int]:
@@ -154,9 +161,9 @@ def _explain(path: Path, error: ValidationError, lines: dict[str, int]) -> BadIn
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"Did you mean {near[0]}?" if near else f"Known keys here: {', '.join(known)}."
         return BadInput(f"{where}: nobody knows the key {name}", next_step=hint)
-    why = re.sub(r"a valid dictionary( or instance of \w+)?", "a mapping", first["msg"]).replace(
-        "Input should", "it should"
-    )
+    told = first["msg"].removeprefix("Value error, ")
+    why = re.sub(r"a valid dictionary( or instance of \w+)?", "a mapping", told)
+    why = why.replace("Input should", "it should")
     return BadInput(f"{where}: the value of {'.'.join(location) or name} does not fit", why=why)
 
 
@@ -177,6 +184,7 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "rest_tls": RestTls,
     "topics": Topics,
     "spark": SparkSettings,
+    "workers": WorkersSection,
 }
 
 
@@ -187,4 +195,6 @@ def _siblings(location: list[str]) -> list[str]:
     if len(location) == 3:
         return list(ContextEntry.model_fields)
     section = _SECTIONS.get(location[2], SecretRef)
+    if section is WorkersSection and len(location) > 4:
+        return list(WorkerWay.model_fields)
     return list(section.model_fields if len(location) == 4 else SecretRef.model_fields)

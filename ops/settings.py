@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.errors import BadInput
+from connectctl.ops.model import masking
 
 if TYPE_CHECKING:
     from connectctl.ops.contextfile import Parsed
 
-MASK = "******"
+MASK = masking.MASK
 ENVIRONMENT = {
     "CONNECTCTL_BOOTSTRAP_SERVERS": "bootstrap_servers",
     "CONNECTCTL_GROUP_ID": "group_id",
@@ -72,6 +73,14 @@ class Settings:
         """The values under ``name``, without that prefix: ``section("client")`` is what librdkafka gets."""
         return {key[len(name) + 1 :]: s.value for key, s in self.values.items() if key.startswith(f"{name}.")}
 
+    def secrets(self) -> Iterator[tuple[str, Any]]:
+        """``(name, value)`` of every value that is a secret by its name, or a reference to one."""
+        for name, setting in self.values.items():
+            if isinstance(setting.value, SecretSource) or (
+                _SECRET_NAME.search(name) and not name.startswith("workers.")
+            ):
+                yield name, setting.value
+
     def masked(self) -> Iterator[tuple[str, str, str]]:
         """``(name, printable value, origin)`` of every value, secrets masked."""
         for name, setting in self.values.items():
@@ -82,6 +91,8 @@ def mask(name: str, value: Any) -> str:
     """``value`` as it may be printed: hidden where its name or its form says that it is a secret."""
     if isinstance(value, SecretSource):
         return str(value)
+    if name.startswith("workers."):
+        return masking.masked(str(value))
     if _SECRET_NAME.search(name):
         return MASK
     return _USERINFO.sub(MASK, ",".join(map(str, value)) if isinstance(value, list) else str(value))
@@ -155,6 +166,9 @@ def _flatten(value: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]
         if not isinstance(inner, Mapping):
             if inner is not None:
                 yield name, inner
+        elif prefix.startswith("workers."):
+            # A worker's host may be called anything: ``.client.`` in it means nothing.
+            yield from _flatten(inner, f"{name}.")
         elif prefix.startswith(("client.", "rest_auth.")) or ".client." in prefix:
             yield name, _secret(name, inner)
         else:

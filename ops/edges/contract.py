@@ -252,7 +252,10 @@ class WorkerDriver(Protocol):
     Every method raises ``ConnectctlError`` (``TimedOut`` where a command takes longer than it may), with secrets masked.
     """
 
-    name: str
+    @property
+    def name(self) -> str:
+        """The driver's name in the context file."""
+        ...
 
     def manner(self, worker: str) -> Manner:
         """Whether it is restarted alone or with others, and by whom. Asks nobody."""
@@ -297,6 +300,10 @@ class AclReads(Protocol):
 
     def authorizer(self) -> Authorizer:
         """How one of the brokers configures its authorizer. Needs DescribeConfigs on the cluster."""
+        ...
+
+    def topic_names(self) -> frozenset[str]:
+        """The topics that this principal may see."""
         ...
 
     def wants_idempotent_write(self) -> bool:

@@ -1,0 +1,210 @@
+"""Java ``.properties`` files as text: read as ``java.util.Properties`` reads them, and edited in place.
+
+An edit replaces the characters of one value and nothing else: comments, order, spacing, escapes and line endings stay.
+Text is what the file's bytes are in ISO-8859-1, because that is how Kafka reads its files (``Utils.loadProps``), so that
+any bytes go through an edit unharmed. Where a key is there twice the last one counts, and is the one that is changed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+ENCODING = "iso-8859-1"
+_BLANKS = " \t\f"
+_ENDS = re.compile(r"\r\n|\r|\n")
+_NAMED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_WRITTEN = {"\\": "\\\\", **{character: f"\\{letter}" for letter, character in _NAMED.items()}}
+_HEX = re.compile(r"[0-9a-fA-F]{4}")
+
+
+class Malformed(ValueError):
+    """Text that Java refuses, with the line, from 1, of the property that it is in."""
+
+    def __init__(self, line: int):
+        super().__init__(f"line {line} has a \\u without four hexadecimal digits behind it")
+        self.line = line
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """A key and its value, unescaped. ``begin`` and ``end`` are where in the text the value is written, escapes and
+    continuations included; ``separated`` says whether anything stands between key and value.
+    """
+
+    key: str
+    value: str
+    begin: int
+    end: int
+    separated: bool
+
+
+def read(text: str) -> dict[str, str]:
+    """All properties; of a key that is there twice, the last. Raises ``Malformed``."""
+    return {found.key: found.value for found in properties(text)}
+
+
+def value_of(text: str, key: str) -> str | None:
+    """The value of ``key``, None where it is not set. Raises ``Malformed`` for any text that Java refuses."""
+    return read(text).get(key)
+
+
+def properties(text: str) -> Iterator[Property]:
+    """Every property of ``text`` in order, doubles included. Raises ``Malformed`` (``java.util.Properties.load``)."""
+    return (_property(text, line) for line in _logical_lines(text))
+
+
+def with_value(text: str, key: str, value: str) -> str:
+    """``text`` with ``key`` set to ``value``: where it stands, or on a line of its own at the end.
+
+    Raises ``Malformed``; ``ValueError`` for an empty key. Text that says so already is given back as it is.
+    """
+    if not key:
+        raise ValueError("a property needs a name")
+    last = next((found for found in reversed(list(properties(text))) if found.key == key), None)
+    if last is None:
+        return text + _gap(text) + f"{_escaped(key, '=: #!')}={_escaped_value(value)}" + (_last_end(text) or "\n")
+    if last.value == value:
+        return text
+    separator = "" if last.separated else "="
+    return text[: last.begin] + separator + _escaped_value(value) + text[last.end :]
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A logical line: its characters, where each stands in the text, and where the line's own text ends.
+
+    ``dangling``: the text ended while the line wanted to go on.
+    """
+
+    characters: str
+    places: tuple[int, ...]
+    end: int
+    number: int
+    dangling: bool = False
+
+
+def _natural_lines(text: str) -> Iterator[tuple[int, int]]:
+    """Where every line begins and ends, its end mark left out."""
+    begin = 0
+    for mark in _ENDS.finditer(text):
+        yield begin, mark.start()
+        begin = mark.end()
+    if begin < len(text):
+        yield begin, len(text)
+
+
+def _logical_lines(text: str) -> Iterator[_Line]:
+    """Lines with their continuations, comments and blank lines left out."""
+    places: list[int] = []
+    open_, first, end = False, 1, 0
+    for number, (begin, stop) in enumerate(_natural_lines(text), start=1):
+        start, end = _first_not_blank(text, begin, stop), stop
+        if not places:
+            first = number
+            # A line that holds only a continuation has begun nothing yet: what follows may still be a comment.
+            if start == stop or text[start] in "#!":
+                open_ = False
+                continue
+        open_ = _goes_on(text, start, stop)
+        places += range(start, stop - open_)
+        if not open_:
+            yield _Line("".join(text[at] for at in places), tuple(places), end, first)
+            places = []
+    if open_:
+        yield _Line("".join(text[at] for at in places), tuple(places), end, first, dangling=True)
+
+
+def _first_not_blank(text: str, begin: int, stop: int) -> int:
+    while begin < stop and text[begin] in _BLANKS:
+        begin += 1
+    return begin
+
+
+def _goes_on(text: str, start: int, stop: int) -> bool:
+    """Whether the line ends with a backslash that is not itself escaped."""
+    line = text[start:stop]
+    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
+
+
+def _property(text: str, line: _Line) -> Property:
+    characters = line.characters
+    key_end = _key_end(characters)
+    at = _skip_blanks(characters, key_end)
+    if at < len(characters) and characters[at] in "=:":
+        at = _skip_blanks(characters, at + 1)
+    key, value = (_unescaped(part, line.number) for part in (characters[:key_end], characters[at:]))
+    # An empty value stands right behind the last character before it, so that an edit also takes dangling backslashes.
+    begin = line.places[at] if at < len(characters) else (line.places[-1] + 1 if line.places else line.end)
+    return Property(key, value, begin, line.end, at > key_end)
+
+
+def _key_end(characters: str) -> int:
+    escaped = False
+    for at, character in enumerate(characters):
+        if not escaped and character in "=:" + _BLANKS:
+            return at
+        escaped = character == "\\" and not escaped
+    return len(characters)
+
+
+def _skip_blanks(characters: str, at: int) -> int:
+    return _first_not_blank(characters, at, len(characters))
+
+
+def _unescaped(text: str, line: int) -> str:
+    if "\\" not in text:
+        return text
+    out: list[str] = []
+    at = 0
+    while at < len(text):
+        character = text[at]
+        at += 1
+        if character == "\\" and at < len(text):
+            character = text[at]
+            at += 1
+            if character == "u":
+                if not (digits := _HEX.match(text, at)):
+                    raise Malformed(line)
+                character = chr(int(digits.group(), 16))
+                at += 4
+            else:
+                character = _NAMED.get(character, character)
+        out.append(character)
+    # Java's strings are UTF-16: two escapes may be the halves of one character.
+    return "".join(out).encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+
+
+def _escaped_value(value: str) -> str:
+    # Blanks in front, and a sign behind a separator of blanks, would be taken for the separator's.
+    lead = f"\\{value[0]}" if value[:1] in tuple(" =:") else _escaped(value[:1], "")
+    return lead + _escaped(value[1:], "")
+
+
+def _escaped(text: str, special: str) -> str:
+    return "".join(_written(character, special) for character in text)
+
+
+def _written(character: str, special: str) -> str:
+    if character in _WRITTEN:
+        return _WRITTEN[character]
+    if character in special:
+        return f"\\{character}"
+    if " " <= character <= "~":
+        return character
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+
+
+def _last_end(text: str) -> str | None:
+    """The end mark of the last line that has one: what the file's next line should end with, too."""
+    marks = _ENDS.findall(text)
+    return marks[-1] if marks else None
+
+
+def _gap(text: str) -> str:
+    """What must stand between ``text`` and a property behind it, for the two not to run together."""
+    dangling = any(line.dangling for line in _logical_lines(text))
+    unended = bool(text) and not text.endswith(("\r", "\n"))
+    return (_last_end(text) or "\n") * (unended + dangling)
