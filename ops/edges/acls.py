@@ -9,7 +9,6 @@ from connectctl.ops.edges.wire import Wire
 from connectctl.ops.errors import ConnectctlError, NotAuthorized
 from connectctl.ops.model.acls import Authorizer, Binding, Operation, Pattern, Permission, Resource
 
-
 _ANY = 1
 _SECURITY_DISABLED, _CLUSTER_AUTHORIZATION_FAILED, _NONE = 54, 31, 0
 _BROKER = 4
@@ -69,6 +68,13 @@ class Acls:
         result = answer.results[0]
         self._check(result.error_code, result.error_message, "describe its brokers", "DescribeConfigs on Cluster")
         return _authorizer({entry.name: entry.value for entry in result.configs})
+
+    def topic_names(self) -> frozenset[str]:
+        from kafka.protocol.metadata.metadata import MetadataRequest
+
+        request = MetadataRequest(topics=None, allow_auto_topic_creation=False, max_version=9)
+        answer = self._wire.run("list its topics", lambda: self._wire.ask(request))
+        return frozenset(topic.name for topic in answer.topics)
 
     def wants_idempotent_write(self) -> bool:
         from kafka.protocol.admin.cluster import DescribeClusterRequest

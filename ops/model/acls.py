@@ -39,7 +39,7 @@ class Resource(_Word):
     GROUP = "GROUP"
     CLUSTER = "CLUSTER"
     TRANSACTIONAL_ID = "TRANSACTIONAL_ID"
-    DELEGATION_TOKEN = "DELEGATION_TOKEN"  # noqa: S105  # a kind of resource, no secret
+    DELEGATION_TOKEN = "DELEGATION_TOKEN"  # a kind of resource, no secret
     USER = "USER"
 
 
