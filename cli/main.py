@@ -30,6 +30,7 @@ COMMANDS = {
     "connectors": "List, show, stop, pause, resume and restart connectors.",
     "offsets": "Show source offsets: global, dedicated, effective, and what a worker really reads.",
     "fence": "Fence zombie producers: by connector, transactional id, prefix or file.",
+    "tasks": "See whether connectors keep to tasks.max, now and after an upgrade.",
     "transactions": "See transactions, find those that hang, end them.",
     "runs": "See what was changed, and take up what was interrupted.",
     "context": "Show where every setting comes from.",

@@ -1,0 +1,191 @@
+"""``connectctl tasks``: whether connectors keep to tasks.max (KIP-1004)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from connectctl.cli import complete, render, report
+from connectctl.cli.report import FailOn, FailOnOption, IgnoreOption, ReportOption, ReportOutput
+from connectctl.ops.errors import BadInput
+
+if TYPE_CHECKING:
+    from connectctl.cli.context import Session
+    from connectctl.ops.model.finding import Finding
+    from connectctl.ops.model.release import Release
+    from connectctl.ops.model.worker import Worker
+    from connectctl.ops.preflight.taskfacts import TaskSet, TasksSeen
+
+app = typer.Typer(
+    rich_markup_mode=None, no_args_is_help=True, add_completion=False, help="See whether connectors keep to tasks.max."
+)
+
+_RELEASE = re.compile(r"(\d{1,2})\.(\d{1,2})(\.\d+)?")
+
+
+@app.callback()
+def tasks() -> None:
+    """See whether connectors keep to tasks.max, now and after an upgrade."""
+
+
+@app.command()
+def check(
+    ctx: typer.Context,
+    connectors: Annotated[
+        list[str] | None, typer.Argument(metavar="[CONNECTOR]...", autocompletion=complete.connectors)
+    ] = None,
+    for_version: Annotated[
+        str | None, typer.Option("--for-version", metavar="X.Y", help="The release of Kafka that is planned.")
+    ] = None,
+    fail_on: FailOnOption = FailOn.ERROR,
+    ignore: IgnoreOption = None,
+    output: ReportOption = ReportOutput.TABLE,
+) -> None:
+    """Tell which connectors have more tasks than tasks.max, and fail now or after an upgrade (KIP-1004).
+
+    \b
+    Examples:
+      connectctl tasks check                            every connector
+      connectctl tasks check --for-version 3.8          what an upgrade to 3.8 would break
+      connectctl tasks check --fail-on warning -o junit > tasks.xml
+      connectctl tasks check -o json | jq -r '.connectors[] | select(.then == "fails").name'
+
+    From 3.8 on workers make a connector FAILED that generates more tasks than tasks.max, and tasks of a set that is too
+    large FAIL when they start. The last column is the release asked for; else 3.8, while a worker is older; else a later
+    one that has tasks.max.enforce no more. A stopped connector is judged by the tasks of its last run.
+    Exit code 0: nothing found; 1: a finding as bad as --fail-on says.
+    """
+    from connectctl.ops.preflight import tasksmax
+    from connectctl.ops.preflight.taskoutlook import horizon
+    from connectctl.ops.preflight.unseen import finding_of
+
+    asked = _release(for_version)
+    seen = _look(ctx.obj)
+    if connectors:
+        seen = seen.only(connectors)
+    release = asked or horizon(seen)
+    findings = report.kept([*map(finding_of, seen.unseen), *tasksmax.check(seen, asked)], ignore)
+    report.emit_report(
+        "TasksCheck",
+        _as_json(seen, release),
+        findings,
+        output,
+        lambda wide: _print(seen, release, findings, wide),
+    )
+    raise typer.Exit(report.exit_code(findings, fail_on))
+
+
+def _release(text: str | None) -> Release | None:
+    from connectctl.ops.model.release import Release
+
+    if text is None:
+        return None
+    form = _RELEASE.fullmatch(text)
+    if form is None:
+        raise BadInput(f"{text} is no release of Kafka", next_step="Give it as X.Y or X.Y.Z, for example 3.8.")
+    return Release(int(form.group(1)), int(form.group(2)))
+
+
+def _look(session: Session) -> TasksSeen:
+    from connectctl.ops import cluster
+    from connectctl.ops.preflight import taskfacts
+
+    settings = session.settings
+    if settings.get("rest") and not settings.get("bootstrap_servers"):
+        return taskfacts.look_at_workers(session.connect_to(None))
+    kafka = session.kafka
+    group = session.group()
+    view = cluster.look(kafka, session.connect_to(group), group, session.named_topics)
+    return taskfacts.look(view, kafka)
+
+
+# ---------------------------------------------------------------------------------------------------------- for people
+
+
+def _print(seen: TasksSeen, release: Release | None, findings: tuple[Finding, ...], wide: bool) -> None:
+    last = f"ON {release}" if release else "LATER"
+    columns = ["CONNECTOR", "TASKS.MAX", "ENFORCED", "TASKS", "RUNNING", "NOW", last]
+    more = ["STATE", "LAST-RUN", "GENERATES", "COUNTED-IN", "CLASS"] if wide else []
+    rows = [_row(tasks, seen, release) + (_more(tasks) if wide else []) for tasks in seen.sets]
+    render.table(columns + more, rows, empty="There are no connectors.")
+    versions = ", ".join(sorted({worker.version for worker in seen.workers if worker.version}))
+    render.note(f"NOW is what the workers do: {versions or 'of unknown version'}.", style="dim")
+    if release is None:
+        render.note("LATER is a release that has tasks.max.enforce no more.", style="dim")
+    render.findings(findings)
+
+
+def _row(tasks: TaskSet, seen: TasksSeen, release: Release | None) -> list[str]:
+    from connectctl.ops.preflight.taskoutlook import now, then
+
+    enforce = {True: "yes", False: "no", None: "?"}[tasks.enforce]
+    return [
+        tasks.name,
+        str(tasks.config.get("tasks.max", tasks.limit)),
+        enforce,
+        str(tasks.size),
+        str(tasks.judged.verdict.running),
+        now(tasks, seen),
+        then(tasks, release),
+    ]
+
+
+def _more(tasks: TaskSet) -> list[str]:
+    wanted = tasks.refusal.generated if tasks.refusal else None
+    return [
+        str(tasks.judged.verdict),
+        _or_dash(tasks.last if tasks.stopped else None),
+        _or_dash(wanted),
+        tasks.read_from,
+        tasks.config.get("connector.class", "?"),
+    ]
+
+
+def _or_dash(number: int | None) -> str:
+    return "-" if number is None else str(number)
+
+
+# --------------------------------------------------------------------------------------------------------- for scripts
+
+
+def _as_json(seen: TasksSeen, release: Release | None) -> dict[str, Any]:
+    return {
+        "clusterId": seen.cluster_id,
+        "workers": list(map(_worker_json, seen.workers)),
+        "forVersion": str(release) if release else None,
+        "connectors": [_set_json(tasks, seen, release) for tasks in seen.sets],
+    }
+
+
+def _worker_json(worker: Worker) -> dict[str, Any]:
+    from connectctl.ops.model.release import release_of
+    from connectctl.ops.preflight.taskfacts import enforces
+
+    release = release_of(worker.version)
+    return {
+        "address": worker.address,
+        "version": worker.version,
+        "enforcesTasksMax": None if release is None else enforces(release),
+    }
+
+
+def _set_json(tasks: TaskSet, seen: TasksSeen, release: Release | None) -> dict[str, Any]:
+    from connectctl.ops.preflight.taskoutlook import now, then
+
+    connector = tasks.judged.connector
+    return {
+        "name": tasks.name,
+        "type": connector.type,
+        "class": tasks.config.get("connector.class"),
+        "state": tasks.judged.verdict.state.value,
+        "tasksMax": tasks.limit,
+        "enforce": tasks.enforce,
+        "tasks": tasks.size,
+        "running": tasks.judged.verdict.running,
+        "tasksOfLastRun": tasks.last if tasks.stopped else None,
+        "generates": tasks.refusal.generated if tasks.refusal else None,
+        "countedIn": tasks.read_from,
+        "now": now(tasks, seen).value,
+        "then": then(tasks, release).value,
+    }
