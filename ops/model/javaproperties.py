@@ -98,21 +98,21 @@ def _natural_lines(text: str) -> Iterator[tuple[int, int]]:
 def _logical_lines(text: str) -> Iterator[_Line]:
     """Lines with their continuations, comments and blank lines left out."""
     places: list[int] = []
-    open_, first, end = False, 1, 0
+    first, end = 1, 0
     for number, (begin, stop) in enumerate(_natural_lines(text), start=1):
         start, end = _first_not_blank(text, begin, stop), stop
         if not places:
             first = number
             # A line that holds only a continuation has begun nothing yet: what follows may still be a comment.
             if start == stop or text[start] in "#!":
-                open_ = False
                 continue
-        open_ = _goes_on(text, start, stop)
-        places += range(start, stop - open_)
-        if not open_:
+        goes_on = _goes_on(text, start, stop)
+        places += range(start, stop - goes_on)
+        if not goes_on:
             yield _Line("".join(text[at] for at in places), tuple(places), end, first)
             places = []
-    if open_:
+    # At some ends of a file Java makes a property without a name of a lone backslash; here it is nothing.
+    if places:
         yield _Line("".join(text[at] for at in places), tuple(places), end, first, dangling=True)
 
 
