@@ -152,7 +152,8 @@ def _lines(node: yaml.Node | None, prefix: str = "") -> dict[str, int]:
 
 def _explain(path: Path, error: ValidationError, lines: dict[str, int]) -> BadInput:
     first = error.errors(include_url=False)[0]
-    location = [str(part) for part in first["loc"] if str(part) in _dotted(lines) or not str(part)[:1].isupper()]
+    # pydantic puts in which of several models it tried, and whether it was the key that did not fit.
+    location = [str(part) for part in first["loc"] if part not in (SecretRef.__name__, "[key]")]
     dotted = _longest_known(location, lines)
     where = f"{path}, line {lines[dotted]}" if dotted else f"{path}"
     name = str(first["loc"][-1]) if first["loc"] else "the file"
@@ -165,10 +166,6 @@ def _explain(path: Path, error: ValidationError, lines: dict[str, int]) -> BadIn
     why = re.sub(r"a valid dictionary( or instance of \w+)?", "a mapping", told)
     why = why.replace("Input should", "it should")
     return BadInput(f"{where}: the value of {'.'.join(location) or name} does not fit", why=why)
-
-
-def _dotted(lines: dict[str, int]) -> set[str]:
-    return {part for path in lines for part in path.split(".")}
 
 
 def _longest_known(location: list[str], lines: dict[str, int]) -> str | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 _NUMBERS = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
-_CONFLUENT = {7: 3, 8: 4}
-"""Kafka's major number by that of Confluent's releases (``7.6.0-ccs`` is 3.6.0); the minor ones are the same."""
+_CONFLUENT = {5: (2, 0), 6: (2, 6), 7: (3, 0), 8: (4, 0)}
+"""Kafka's release behind the first of each major number of Confluent's: ``7.6.0-ccs`` is 3.6.0, ``6.1.0-ccs`` is 2.7.0."""
 
 
 def release_of(version: str | None) -> tuple[int, int, int] | None:
@@ -16,5 +16,6 @@ def release_of(version: str | None) -> tuple[int, int, int] | None:
         return None
     major, minor, patch = (int(part or 0) for part in found.groups())
     if str(version).endswith(("-ccs", "-ce")):
-        major = _CONFLUENT.get(major, major)
+        major, first = _CONFLUENT.get(major, (major, 0))
+        minor += first
     return major, minor, patch
