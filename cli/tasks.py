@@ -13,9 +13,8 @@ from connectctl.ops.errors import BadInput
 if TYPE_CHECKING:
     from connectctl.cli.context import Session
     from connectctl.ops.model.finding import Finding
-    from connectctl.ops.model.release import Release
     from connectctl.ops.model.worker import Worker
-    from connectctl.ops.preflight.taskfacts import TaskSet, TasksSeen
+    from connectctl.ops.preflight.taskfacts import Release, TaskSet, TasksSeen
 
 app = typer.Typer(
     rich_markup_mode=None, no_args_is_help=True, add_completion=False, help="See whether connectors keep to tasks.max."
@@ -77,7 +76,7 @@ def check(
 
 
 def _release(text: str | None) -> Release | None:
-    from connectctl.ops.model.release import Release
+    from connectctl.ops.preflight.taskfacts import Release
 
     if text is None:
         return None
@@ -159,10 +158,9 @@ def _as_json(seen: TasksSeen, release: Release | None) -> dict[str, Any]:
 
 
 def _worker_json(worker: Worker) -> dict[str, Any]:
-    from connectctl.ops.model.release import release_of
-    from connectctl.ops.preflight.taskfacts import enforces
+    from connectctl.ops.preflight.taskfacts import enforces, release_of
 
-    release = release_of(worker.version)
+    release = release_of(worker)
     return {
         "address": worker.address,
         "version": worker.version,

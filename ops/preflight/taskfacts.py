@@ -7,12 +7,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from connectctl.ops import connectors as reading
 from connectctl.ops.errors import ConnectctlError
-from connectctl.ops.model import configtopic
-from connectctl.ops.model.release import TASKS_MAX, Release, release_of
+from connectctl.ops.model import configtopic, release
 from connectctl.ops.model.topics import Role, address
 from connectctl.ops.model.worker import Worker
 from connectctl.ops.preflight.facts import Unseen
@@ -33,6 +32,20 @@ CONFIG_TOPIC, WORKERS = "config topic", "workers"
 _REFUSED = re.compile(r" has generated (\d+) tasks, which is greater than (\d+), the maximum number of tasks")
 _EXCEPTION = "org.apache.kafka.connect.runtime.TooManyTasksException"
 _REFERENCE = re.compile(r"\$\{[^}]*:[^}]*\}")
+
+
+class Release(NamedTuple):
+    """A minor release of Kafka; patches change nothing about tasks.max."""
+
+    major: int
+    minor: int
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}"
+
+
+TASKS_MAX = Release(3, 8)
+"""The first release whose workers enforce tasks.max."""
 
 
 @dataclass(frozen=True)
@@ -128,12 +141,12 @@ class TasksSeen:
     @property
     def releases(self) -> frozenset[Release]:
         """The releases that the workers run, as far as they tell."""
-        return frozenset(filter(None, (release_of(worker.version) for worker in self.workers)))
+        return frozenset(filter(None, map(release_of, self.workers)))
 
     @property
     def enforcing(self) -> tuple[str, ...]:
         """The addresses of the workers that enforce tasks.max."""
-        return tuple(w.address for w in self.workers if enforces(release_of(w.version)))
+        return tuple(w.address for w in self.workers if enforces(release_of(w)))
 
     def only(self, names: Sequence[str]) -> TasksSeen:
         """The same with only the connectors called ``names``. Raises ``BadInput`` for one that does not exist."""
@@ -147,9 +160,15 @@ def _unresolved(tasks: TaskSet) -> Iterator[Unseen]:
         yield Unseen(f"{name} of {tasks.name}", why, f"connectctl connectors show {tasks.name}")
 
 
-def enforces(release: Release | None) -> bool:
-    """Whether workers of ``release`` enforce tasks.max."""
-    return release is not None and release >= TASKS_MAX
+def release_of(worker: Worker) -> Release | None:
+    """The release that ``worker`` runs, None where it does not tell."""
+    found = release.release_of(worker.version)
+    return Release(*found[:2]) if found else None
+
+
+def enforces(version: Release | None) -> bool:
+    """Whether workers of this release enforce tasks.max."""
+    return version is not None and version >= TASKS_MAX
 
 
 def refusal_in(status: Status | None) -> Refusal | None:

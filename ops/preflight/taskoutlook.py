@@ -9,11 +9,10 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from connectctl.ops.model.release import TASKS_MAX, Release
-from connectctl.ops.preflight.taskfacts import enforces
+from connectctl.ops.preflight.taskfacts import TASKS_MAX, enforces
 
 if TYPE_CHECKING:
-    from connectctl.ops.preflight.taskfacts import TaskSet, TasksSeen
+    from connectctl.ops.preflight.taskfacts import Release, TaskSet, TasksSeen
 
 
 class Outlook(StrEnum):

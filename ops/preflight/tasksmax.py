@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from connectctl.ops.model.finding import Severity
-from connectctl.ops.model.release import TASKS_MAX
-from connectctl.ops.preflight.taskfacts import enforces
+from connectctl.ops.preflight.taskfacts import TASKS_MAX, enforces
 from connectctl.ops.preflight.taskrules import (
     ALLOWED,
     DOOMED,
@@ -23,8 +22,7 @@ from connectctl.ops.preflight.taskrules import (
 
 if TYPE_CHECKING:
     from connectctl.ops.model.finding import Finding
-    from connectctl.ops.model.release import Release
-    from connectctl.ops.preflight.taskfacts import TaskSet, TasksSeen
+    from connectctl.ops.preflight.taskfacts import Release, TaskSet, TasksSeen
 
 
 __all__ = ["RULES", "check"]
