@@ -6,7 +6,6 @@ What a stage needs stands under its own heading: ``disabled`` what the cluster n
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 from connectctl.ops.model.acls import ANY, Because, Binding, Pattern, Permission, Resource
 from connectctl.ops.preflight.acljudging import covers_group, covers_ids, judge
 from connectctl.ops.preflight.aclneeds import Stage, stage_of
+from connectctl.ops.preflight.principals import Role
 
 if TYPE_CHECKING:
     from connectctl.ops.preflight.aclfacts import AclFacts
@@ -65,12 +65,12 @@ def emit(facts: AclFacts, wish: Wish, form: str, *, prefixed: bool = False, unse
 
 def grants(facts: AclFacts, judgements: Iterable[Judgement], *, prefixed: bool = False) -> tuple[Grant, ...]:
     """What has to be added, stage by stage; a binding that several clients need is given once, at the earliest."""
-    wanted: dict[tuple[int, str, str, str], list[Need]] = {}
+    wanted: dict[tuple[int, str, str, int], list[Need]] = {}
     for judged in judgements:
         if judged.lacking:
             need = judged.need
-            order = list(Stage).index(need.stage)
-            wanted.setdefault((order, need.cluster, need.connector, need.role), []).append(need)
+            stage, role = list(Stage).index(need.stage), list(Role).index(need.role)
+            wanted.setdefault((stage, need.cluster, need.connector, role), []).append(need)
     given: set[tuple[str, Binding]] = set()
     found = []
     for _, needs in sorted(wanted.items(), key=lambda item: item[0]):
@@ -186,14 +186,15 @@ def _option(option: str, value: str) -> list[str]:
 
 
 def _comment(text: str) -> str:
-    return f"# {' '.join(text.split())}"
+    # A name with a line's end in it must not begin a line of its own.
+    return f"# {''.join(c if c.isprintable() else '?' for c in text)}"
 
 
 # ---------------------------------------------------------------------------------------------------------------- YAML
 
 
 def _yaml(facts: AclFacts, missing: Sequence[Grant], notes: Iterable[str]) -> Iterator[str]:
-    """One document for each Kafka cluster. Strings are written as JSON has them, which YAML reads, too."""
+    """One document for each Kafka cluster."""
     yield _comment(f"ACLs that the Connect cluster {facts.group_id} lacks. Each item is one ACL, in Kafka's words;")
     yield _comment('"for" is the exactly.once.source.support that needs it.')
     yield from map(_comment, notes)
@@ -201,8 +202,8 @@ def _yaml(facts: AclFacts, missing: Sequence[Grant], notes: Iterable[str]) -> It
         there = [grant for grant in missing if grant.cluster == cluster]
         yield from ["---"] * (number > 0)
         yield from ("apiVersion: connectctl/v1", f"kind: {KIND}")
-        yield f"clusterId: {json.dumps(facts.clusters[cluster].cluster_id)}"
-        yield f"bootstrapServers: {json.dumps(cluster)}"
+        yield f"clusterId: {_scalar(facts.clusters[cluster].cluster_id)}"
+        yield f"bootstrapServers: {_scalar(cluster)}"
         yield "items:" if there else "items: []"
         for grant in there:
             yield f"  {_comment(f'For {grant.whose}.' + (f' {grant.risk}' if grant.risk else ''))}"
@@ -213,7 +214,13 @@ def _yaml(facts: AclFacts, missing: Sequence[Grant], notes: Iterable[str]) -> It
 def _item(stage: Stage, binding: Binding) -> Iterator[str]:
     yield f"  - for: {stage}"
     for name, value in as_json(binding).items():
-        yield f"    {name}: {json.dumps(value)}"
+        yield f"    {name}: {_scalar(value)}"
+
+
+def _scalar(text: str) -> str:
+    """``text`` between double quotes. JSON's escapes would not do: YAML reads its surrogate pairs as two characters."""
+    escaped = (f"\\{c}" if c in '"\\' else c if c.isprintable() else f"\\U{ord(c):08x}" for c in text)
+    return f'"{"".join(escaped)}"'
 
 
 def as_json(binding: Binding) -> dict[str, str]:

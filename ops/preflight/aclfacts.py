@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.model.acls import ANY, Acls, Authorizer
 from connectctl.ops.model.connector import path_of
 from connectctl.ops.preflight.facts import Unseen
-from connectctl.ops.preflight.principals import CLIENTS, Principals, Role, principal_of
+from connectctl.ops.preflight.principals import CLIENTS, IN_WORKERS_PROPERTIES, Principals, Role, principal_of
 
 if TYPE_CHECKING:
     from connectctl.ops.edges.contract import AclReads, ConnectCalls
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 MOST_AT_ONCE = 16
 _DEDICATED, _CREATION = "offsets.storage.topic", "topic.creation."
-_SAY = "Give --principal User:NAME, or --principal {role}=User:NAME."
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def observe(asking: Asking, sight: Sight, said: Principals) -> tuple[AclFacts | 
     if home is None:
         return None, tuple(notes.unseen)
     sources = [c for c in sight.connectors if c.type == "source"]
-    clusters = {home.bootstrap: home} | _others(asking, sources, home, said, notes)
+    clusters, spelled = _others(asking, sources, home, said, notes)
     guarded = any(cluster.acls is not None for cluster in clusters.values())
     targets = _targets(asking.calls, sources, notes) if guarded else {}
     facts = AclFacts(
@@ -127,7 +127,7 @@ def observe(asking: Asking, sight: Sight, said: Principals) -> tuple[AclFacts | 
         clusters=clusters,
         worker=said.worker,
         internal=tuple(name for name in sight.internal.values() if name),
-        sources=tuple(_source(c, sight, home.bootstrap, said, targets.get(c.name, ())) for c in sources),
+        sources=tuple(_source(c, sight, (home.bootstrap, spelled), said, targets.get(c.name, ())) for c in sources),
         hosts=tuple(sorted({m.host.rpartition("/")[2] for m in sight.group.members if m.host})) or (ANY,),
         groups=sight.groups - {sight.group.id},
         enabled_now=sight.enabled,
@@ -135,9 +135,13 @@ def observe(asking: Asking, sight: Sight, said: Principals) -> tuple[AclFacts | 
     return facts, (*notes.unseen, *_unknown(facts, sources, said), *_other_authorizers(clusters.values()))
 
 
-def _cluster(what: str, opened: Callable[[], AclReads], said: Principals, notes: _Notes) -> ClusterAcls | None:
+def _cluster(
+    what: str, opened: Callable[[], AclReads], said: Principals, notes: _Notes, known: Sequence[ClusterAcls] = ()
+) -> ClusterAcls | None:
     try:
         edge = opened()
+        if same := [cluster for cluster in known if cluster.cluster_id == edge.cluster_id()]:
+            return same[0]
         bindings = edge.bindings()
         if bindings is None:
             return ClusterAcls(edge.bootstrap, edge.cluster_id(), None)
@@ -150,28 +154,35 @@ def _cluster(what: str, opened: Callable[[], AclReads], said: Principals, notes:
     except ConnectctlError:
         # Without it the ACLs are judged as if nothing but them decided; the findings say what to do about super users.
         authorizer = Authorizer()
-    known = (authorizer.super_users or frozenset()) | said.super_users
-    complete = Authorizer(authorizer.class_name, known or authorizer.super_users, authorizer.open_by_default)
+    users = (authorizer.super_users or frozenset()) | said.super_users
+    complete = Authorizer(authorizer.class_name, users or authorizer.super_users, authorizer.open_by_default)
     return ClusterAcls(edge.bootstrap, edge.cluster_id(), Acls(bindings, complete), topics, old)
 
 
 def _others(
     asking: Asking, sources: Iterable[Connector], home: ClusterAcls, said: Principals, notes: _Notes
-) -> dict[str, ClusterAcls]:
-    """The other clusters that connectors speak to, each asked once with the overrides of the first that names it."""
+) -> tuple[dict[str, ClusterAcls], dict[str, str]]:
+    """The other clusters that connectors speak to, and for every spelling of bootstrap servers the one that is used here.
+
+    Each is asked with the overrides of the first connector that names it. Another listener of a cluster that is known
+    already is that cluster, whose ACLs whoever has asked before may list.
+    """
     wanted: dict[str, Mapping[str, str]] = {}
     for connector in sources:
         for role in CLIENTS:
-            bootstrap = connector.config.get(f"{role.prefix}bootstrap.servers")
-            if bootstrap and _servers(bootstrap) != _servers(home.bootstrap):
+            if bootstrap := connector.config.get(f"{role.prefix}bootstrap.servers"):
                 wanted.setdefault(bootstrap, _overrides(connector, role))
-    found = {}
+    found, spelled = {home.bootstrap: home}, {}
     for bootstrap, overrides in wanted.items():
-        what = f"the ACLs of the Kafka cluster at {bootstrap}"
-        other = _cluster(what, lambda b=bootstrap, o=overrides: asking.other(b, o), said, notes)  # type: ignore[misc]
-        if other is not None:
-            found[bootstrap] = other
-    return found
+        known = next((b for b in found if _servers(b) == _servers(bootstrap)), None)
+        if known is None:
+            what = f"the ACLs of the Kafka cluster at {bootstrap}"
+            other = _cluster(what, partial(asking.other, bootstrap, overrides), said, notes, tuple(found.values()))
+            if other is not None:
+                known = other.bootstrap
+                found.setdefault(known, other)
+        spelled[bootstrap] = known or bootstrap
+    return found, spelled
 
 
 def _servers(bootstrap: str) -> frozenset[str]:
@@ -203,12 +214,17 @@ def _targets(calls: ConnectCalls | None, sources: Sequence[Connector], notes: _N
     return found
 
 
-def _source(connector: Connector, sight: Sight, home: str, said: Principals, targets: tuple[str, ...]) -> SourceAccess:
-    config = connector.config
+def _source(
+    connector: Connector,
+    sight: Sight,
+    where: tuple[str, Mapping[str, str]],
+    said: Principals,
+    targets: tuple[str, ...],
+) -> SourceAccess:
+    config, (home, spelled) = connector.config, where
     identities = {role: principal_of(connector.name, role, config, said).principal for role in CLIENTS}
-    clusters = {role: config.get(f"{role.prefix}bootstrap.servers", home) for role in CLIENTS}
-    # Spelled otherwise, but the same servers: looked at once, under the workers' spelling.
-    clusters = {role: home if _servers(b) == _servers(home) else b for role, b in clusters.items()}
+    given = {role: config.get(f"{role.prefix}bootstrap.servers") for role in CLIENTS}
+    clusters = {role: spelled[bootstrap] if bootstrap else home for role, bootstrap in given.items()}
     worker = sight.internal.get("offsets")
     own = config.get(_DEDICATED)
     return SourceAccess(
@@ -232,21 +248,26 @@ def _ids(connector: Connector, state: ConfigState | None) -> int:
 
 
 def _unknown(facts: AclFacts, sources: Sequence[Connector], said: Principals) -> Iterator[Unseen]:
-    """Principals that nobody told: one line for all that the workers' properties say, one for each other reason."""
-    home = facts.clusters[facts.bootstrap]
-    if facts.worker is None and home.acls is not None:
-        yield Unseen("the permissions of the workers", "their principal is not given", _SAY.format(role=Role.WORKER))
-    reasons: dict[tuple[Role, str], list[str]] = {}
+    """Principals that nobody told: one line for all that only the workers' properties say, one for each other reason."""
+    reasons: dict[str, dict[str, list[str]]] = {}
     for source, connector in zip(facts.sources, sources, strict=True):
         for role in CLIENTS:
             there = facts.clusters.get(source.clusters[role])
             who = principal_of(source.name, role, connector.config, said)
             if who.principal is None and there is not None and there.acls is not None:
-                reasons.setdefault((role, who.why), []).append(source.name)
-    for (role, why), names in reasons.items():
-        what = f"the permissions of the {role} of {_named(names)}"
-        say = _SAY.format(role=role if len(names) > 1 else f"{names[0]}:{role}")
-        yield Unseen(what, f"its principal is not known: {why}", say)
+                reasons.setdefault(who.why, {}).setdefault(source.name, []).append(role)
+    clients = reasons.pop(IN_WORKERS_PROPERTIES, {})
+    home = facts.clusters[facts.bootstrap]
+    if clients or (facts.worker is None and home.acls is not None):
+        beside = f" and of the clients of {_named(list(clients))}" if clients else ""
+        what = f"the permissions of the workers{beside}"
+        yield Unseen(what, f"who they are is not given: {IN_WORKERS_PROPERTIES}", "Give --principal User:NAME.")
+    for why, names in reasons.items():
+        for name, roles in names.items():
+            say = f"Give --principal {name}:{roles[0]}=User:NAME."
+            yield Unseen(
+                f"the permissions of the {' and '.join(roles)} of {name}", f"who it is cannot be seen: {why}", say
+            )
 
 
 def _other_authorizers(clusters: Iterable[ClusterAcls]) -> Iterator[Unseen]:

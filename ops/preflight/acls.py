@@ -164,10 +164,10 @@ def check(facts: AclFacts, wish: Wish) -> Iterator[Finding]:
 def lacks(facts: AclFacts, judgements: Iterable[Judgement]) -> Iterator[Finding]:
     """ACL001–004 and ACL007: one finding for each client of a connector that lacks anything on a cluster."""
     missing = [j for j in judgements if j.lacking]
-    for (cluster, connector, role, optional), some in groupby(sorted(missing, key=_order), key=_order):
+    for (connector, _, cluster, optional), some in groupby(sorted(missing, key=_order), key=_order):
         found = list(some)
         needs = [j.need for j in found]
-        rule = SEES_LESS if optional else _BY_ROLE[role]
+        rule = SEES_LESS if optional else _BY_ROLE[needs[0].role]
         softened = Severity.WARNING if _may_be_allowed_otherwise(facts, cluster) and not optional else None
         message = f"{_who(needs[0])} lacks {said(needs)}{_where(facts, found)}."
         yield rule.found(connector or facts.group_id, message, _next(facts, needs), severity=softened)
@@ -199,9 +199,9 @@ def overreaches(facts: AclFacts, judgements: Iterable[Judgement]) -> Iterator[Fi
         yield OVERREACH.found(subject, message, hint)
 
 
-def _order(judged: Judgement) -> tuple[str, str, Role, bool]:
+def _order(judged: Judgement) -> tuple[str, int, str, bool]:
     need = judged.need
-    return need.cluster, need.connector, need.role, need.optional
+    return need.connector, list(Role).index(need.role), need.cluster, need.optional
 
 
 def _who(need: Need) -> str:

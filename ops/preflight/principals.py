@@ -32,6 +32,7 @@ class Role(StrEnum):
 
 
 CLIENTS = (Role.PRODUCER, Role.CONSUMER, Role.ADMIN)
+IN_WORKERS_PROPERTIES = "the credentials are in the workers' properties"
 _SUPER = "super"
 _GIVEN = re.compile(
     r"(?:(?:(?P<connector>.+):)?(?P<role>worker|producer|consumer|admin|super)=)?(?P<principal>[A-Za-z]\w*:.+)",
@@ -111,7 +112,7 @@ def principal_of(connector: str, role: Role, config: Mapping[str, str], said: Pr
     if (told := identity(overrides)) is not None:
         return told
     principal = said.roles.get(role) or said.worker
-    return Identity(principal, "" if principal else "its credentials are in the workers' properties")
+    return Identity(principal, "" if principal else IN_WORKERS_PROPERTIES)
 
 
 def identity(properties: Mapping[str, str]) -> Identity | None:

@@ -1,0 +1,83 @@
+"""What reading ACLs keeps to, be the brokers real or made for tests: the same tests on both.
+
+The brokers with an authorizer are those of tests/live/test_preflight_acls.py, which runs ``GuardedContract`` on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+from connectctl.ops.model.acls import BY_ACLS_ALONE, Binding, Operation, Resource
+from fakes.acls import FakeAcls, allow
+
+if TYPE_CHECKING:
+    from connectctl.ops.edges.contract import AclReads
+    from connectctl.ops.sandbox.cluster import Sandbox
+
+BINDINGS: tuple[Binding, ...] = (
+    allow("User:contract", Operation.WRITE, Resource.TRANSACTIONAL_ID, "contract-", prefixed=True),
+    allow("User:contract", Operation.ALL, Resource.TOPIC, "*", host="10.1.2.3"),
+    allow("User:contract", Operation.READ, Resource.GROUP, "contract", deny=True),
+    allow("User:CN=contract,O=x", Operation.DESCRIBE, Resource.CLUSTER, "kafka-cluster"),
+)
+
+
+class OpenContract:
+    """Brokers without an authorizer; ``topic`` is one of theirs."""
+
+    def test_there_are_no_acls_where_nothing_asks_for_them(self, reads: AclReads) -> None:
+        assert reads.bindings() is None
+        assert reads.authorizer().class_name == ""
+
+    def test_the_cluster_and_its_topics_are_told(self, reads: AclReads, topic: str) -> None:
+        assert topic in reads.topic_names()
+        assert reads.cluster_id()
+        assert reads.bootstrap
+        assert not reads.wants_idempotent_write()
+
+
+class GuardedContract:
+    """Brokers with an authorizer, and ``BINDINGS`` among their ACLs; their super users are set and hidden."""
+
+    def test_acls_are_read_as_they_were_made(self, reads: AclReads) -> None:
+        assert set(BINDINGS) <= set(reads.bindings() or ())
+
+    def test_the_authorizer_is_known_and_its_super_users_are_not(self, reads: AclReads) -> None:
+        found = reads.authorizer()
+        assert found.class_name == BY_ACLS_ALONE[0]
+        assert (found.super_users, found.open_by_default) == (None, False)
+
+
+class TestFakeOpen(OpenContract):
+    @pytest.fixture
+    def topic(self) -> str:
+        return "t"
+
+    @pytest.fixture
+    def reads(self, topic: str) -> AclReads:
+        return FakeAcls(None, topics={topic})
+
+
+class TestFakeGuarded(GuardedContract):
+    @pytest.fixture
+    def reads(self) -> AclReads:
+        fake = FakeAcls(list(BINDINGS))
+        fake.settings = type(fake.settings)(fake.settings.class_name, None, False)
+        return fake
+
+
+@pytest.mark.live
+class TestRealOpen(OpenContract):
+    @pytest.fixture
+    def topic(self, cluster: Sandbox) -> str:
+        return cluster.topics["config"]
+
+    @pytest.fixture
+    def reads(self, cluster: Sandbox) -> Iterator[AclReads]:
+        from connectctl.ops.edges.acls import Acls
+
+        acls = Acls({"bootstrap.servers": cluster.bootstrap_servers}, timeout=20)
+        yield acls
+        acls.close()
