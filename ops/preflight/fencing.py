@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -17,9 +16,8 @@ from connectctl.ops.preflight.fencingfacts import Fenced, FencingFacts
 
 JITTER = 0.2
 """The share by which a back-off may be longer than it says (``ExponentialBackoff``)."""
-_EXPONENTIAL_SINCE = (3, 7)
+_EXPONENTIAL_SINCE = (3, 7, 0)
 _FENCING_FIXED_IN = (3, 7, 1)
-_PATCH = re.compile(r"\d+\.\d+\.(\d+)")
 
 AMBIGUOUS = Rule(
     "FENCE001",
@@ -120,7 +118,7 @@ def seconds(ids: int, backoff: Backoff, versions: Sequence[str]) -> float:
 
     Of several versions the slower counts; any of the workers may be the leader.
     """
-    releases = [release[:2] for version in versions if (release := release_of(version))]
+    releases = [release for version in versions if (release := release_of(version))]
     if releases and max(releases) < _EXPONENTIAL_SINCE:
         return max(0, ids - 1) * backoff.first
     return backoff.seconds(ids)
@@ -193,14 +191,9 @@ def foreign(facts: FencingFacts, each: Fenced, wish: Wish) -> Iterator[Finding]:
         )
 
 
-def _exact(version: str) -> tuple[int, int, int] | None:
-    release, patch = release_of(version), _PATCH.match(version)
-    return None if release is None else (*release[:2], int(patch.group(1)) if patch else 0)
-
-
 def old_fencing(facts: FencingFacts) -> Finding | None:
     """FENCE011, for workers between 3.3, which fence first, and 3.7.1."""
-    old = [v for v in facts.versions if (exact := _exact(v)) and (3, 3, 0) <= exact < _FENCING_FIXED_IN]
+    old = [v for v in facts.versions if (release := release_of(v)) and (3, 3, 0) <= release < _FENCING_FIXED_IN]
     if not old or not facts.connectors:
         return None
     message = f"They run {' and '.join(old)}, whose admin client fails to fence ids with an open transaction."
