@@ -17,6 +17,8 @@ _SIGN = r"\\?[\"']?\s*[=:]\s*"
 _QUOTED = r"\\\"(?:(?!\\\").)*\\\"|\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'|[\"'].*"
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL), r"\1"),
+    # One that lost its beginning.
+    (re.compile(r"\A.*?-----END [A-Z ]*PRIVATE KEY-----", re.DOTALL), ""),
     (re.compile(rf"((?<![\w.-])[\w.-]{{0,100}}jaas[\w.-]{{0,100}}{_SIGN}).*", re.IGNORECASE), r"\1"),
     (re.compile(r"((?:proxy-)?authorization[\"']?\s*[:=]\s*)[^'\"\n]+", re.IGNORECASE), r"\1"),
     (re.compile(r"\b((?:bearer|basic)\s+)[\w.~+/=-]{6,}", re.IGNORECASE), r"\1"),

@@ -74,7 +74,7 @@ class Commands:
         ``purpose`` begins the sentence: ``The restart of worker-1:8083``.
         """
         words = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
-        shown = self.hide(command if isinstance(command, str) else shlex.join(command))
+        text = command if isinstance(command, str) else shlex.join(command)
         try:
             process = subprocess.Popen(
                 words,
@@ -85,7 +85,9 @@ class Commands:
             )
         except (OSError, ValueError) as e:
             why = e.strerror if isinstance(e, OSError) else str(e)
-            raise ConnectctlError(f"{purpose}: {shown} cannot be started", why=why, code="command-failed") from e
+            raise ConnectctlError(
+                f"{purpose}: {self.hide(text)} cannot be started", why=why, code="command-failed"
+            ) from e
         output = _Output(keep)
         with process:
             try:
@@ -99,13 +101,12 @@ class Commands:
         if not ended:
             raise TimedOut(
                 f"{purpose} took longer than {self.timeout:g} s and was ended",
-                why=self._why(f"{shown} did not end", said),
+                why=self._why(f"{self.hide(text)} did not end", said),
                 next_step="Try it by hand; raise workers.timeout if it needs longer.",
             )
         if process.returncode != 0:
-            raise CommandFailed(
-                f"{purpose} failed", said, why=self._why(f"{shown} gave {_status(process.returncode)}", said)
-            )
+            what = f"{self.hide(text)} gave {_status(process.returncode)}"
+            raise CommandFailed(f"{purpose} failed", said, why=self._why(what, said))
         return said
 
     def _why(self, what: str, said: Said) -> str:

@@ -13,7 +13,7 @@ from connectctl.ops.edges.drivers.manual import Manual
 from connectctl.ops.edges.drivers.propertiesfile import PropertiesFile
 from connectctl.ops.edges.drivers.sandbox import SandboxWorkers
 from connectctl.ops.edges.drivers.strimzi import Strimzi
-from connectctl.ops.errors import BadInput
+from connectctl.ops.errors import BadInput, ConnectctlError
 from connectctl.ops.model import address
 
 if TYPE_CHECKING:
@@ -109,7 +109,10 @@ class ByWorker:
 
     def check(self, worker: str) -> str | None:
         """See ``WorkerDriver``."""
-        return self.of(worker).check(worker)
+        try:
+            return self.of(worker).check(worker)
+        except ConnectctlError as e:
+            return str(e)
 
     def told(self, worker: str, name: str) -> Told | None:
         """See ``WorkerDriver``."""

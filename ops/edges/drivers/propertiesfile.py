@@ -32,7 +32,10 @@ class PropertiesFile:
 
     def check(self, worker: str) -> str | None:
         """See ``WorkerDriver``."""
-        return files.problem_with(self._file(worker))
+        try:
+            return files.problem_with(self._file(worker))
+        except ConnectctlError as e:
+            return str(e)
 
     def told(self, worker: str, name: str) -> Told | None:
         """See ``WorkerDriver``."""

@@ -120,8 +120,8 @@ class Strimzi:
         """What the resource still lacks, else None."""
         config = _config(found)
         for name, value in self._awaited.items():
-            if _as_java(config.get(name)) != value:
-                return f"its spec.config has {name}={_as_java(config.get(name))}, not {value}"
+            if (now := _as_java(config.get(name))) != value:
+                return f"its spec.config does not have {name}={value}" + (f" but {now}" if now is not None else "")
         status = found["status"]
         generation, observed = found["metadata"]["generation"], status.get("observedGeneration")
         conditions = {c.get("type"): c for c in status.get("conditions") or () if c.get("status") == "True"}

@@ -32,6 +32,7 @@ from hypothesis import strategies as st
             "-----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----\nrest",
             "-----BEGIN PRIVATE KEY-----******\nrest",
         ),
+        ("… hunter2\n-----END PRIVATE KEY-----\nrest", "******\nrest"),
         ("-----BEGIN RSA PRIVATE KEY-----\nhunter2", "-----BEGIN RSA PRIVATE KEY-----******"),
     ],
 )
