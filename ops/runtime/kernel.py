@@ -112,17 +112,13 @@ class Kernel:
     def _work(self, handle: Handle, supply: Supply) -> Ended | None:
         transaction = Transaction(self, handle)
         while True:
-            if self.stopped():
-                if step := supply.last():
-                    transaction.go_on(supply, step)
-                transaction.give_up()
-                return self._end(How.STOPPED)
-            step = supply.step()
+            step = None if self.stopped() else supply.step()
             if step is not None:
                 transaction.go_on(supply, step)
-            elif supply.ended:
-                transaction.give_up()
-                return self._end(How.ENDED)
+            elif self.stopped() or supply.ended:
+                how = How.ENDED if supply.ended else How.STOPPED
+                transaction.finish(supply)
+                return self._end(how)
             else:
                 self.sleep(IDLE_PAUSE)
             if transaction.begun:
@@ -160,8 +156,10 @@ class Transaction:
             self._commit(step.offsets)
         supply.committed(step)
 
-    def give_up(self) -> None:
-        """Abort what has no good end, so that readers need not wait for its time-out."""
+    def finish(self, supply: Supply) -> None:
+        """Give it its last end; abort what has none, so that readers need not wait for its time-out."""
+        if step := supply.last():
+            self.go_on(supply, step)
         if self.begun:
             self._handle.abort(ABORT_PATIENCE)
             self.begun = False

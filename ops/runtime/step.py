@@ -66,7 +66,7 @@ class Supply(Protocol):
         ...
 
     def last(self) -> Step | None:
-        """What to end with when the task is stopped: the end of the transaction that is open, if it has a good end."""
+        """What to end with when nothing more will be asked for: the end of what is open, if it has a good one."""
         ...
 
     def committed(self, step: Step) -> None:

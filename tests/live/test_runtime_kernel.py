@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -93,7 +93,7 @@ class Place:
 
 
 @pytest.fixture
-def place(cluster: Sandbox) -> Iterator[Place]:
+def place(cluster: Sandbox) -> Place:
     return Place(cluster)
 
 

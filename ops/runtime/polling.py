@@ -1,0 +1,178 @@
+"""A polled task as a supply of the kernel: batches become steps, offsets travel with their records."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.errors import ConnectctlError
+from connectctl.ops.model.sourcekey import SourceKey, connect_json, decode_json, parse_key
+from connectctl.ops.runtime.api import Offset, Partition, SourceRecord, SourceTask, TaskContext
+from connectctl.ops.runtime.boundaries import Boundaries, End, Segment
+from connectctl.ops.runtime.step import Outgoing, Step
+
+if TYPE_CHECKING:
+    from connectctl.ops.runtime.converters import Converters
+    from connectctl.ops.runtime.step import Stored
+
+
+class Offsets:
+    """The offsets of one connector as a task reads them, spelled as they are stored."""
+
+    def __init__(self, connector: str, stored: Stored):
+        self._connector = connector
+        self._stored = stored
+        self._spelled: dict[str, bytes] = {}
+        for raw in stored.known():
+            key = parse_key(raw)
+            if isinstance(key, SourceKey):
+                self._spelled[key.meaning] = raw
+
+    def key(self, partition: Partition) -> bytes:
+        """The raw key of ``partition``: the one that is stored, else as Connect would spell it."""
+        text = connect_json([self._connector, dict(partition)])
+        return self._spelled.get(json.dumps([self._connector, dict(partition)], sort_keys=True), text.encode())
+
+    def offset(self, partition: Partition) -> dict[str, Any] | None:
+        """The offset of ``partition``, None where there is none."""
+        value = self._stored.value(self.key(partition))
+        return None if value is None else _object(value)
+
+    def offsets(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        """Every source partition that has an offset."""
+        keys = ((parse_key(raw), self._stored.value(raw)) for raw in self._spelled.values())
+        return [
+            (k.partition, _object(v)) for k, v in keys if isinstance(k, SourceKey) and k.partition is not None and v
+        ]
+
+
+def _object(value: bytes) -> dict[str, Any]:
+    offset, _ = decode_json(value.decode())
+    return dict(offset)
+
+
+class Polling:
+    """``make`` gives a new task. Raises ``ConnectctlError`` for what a task may not do, and lets through what it raises."""
+
+    def __init__(
+        self,
+        make: Callable[[], SourceTask],
+        connector: str,
+        configs: Mapping[str, str],
+        boundaries: Callable[[], Boundaries],
+        converters: Converters,
+        offsets_topic: str,
+    ):
+        self._make, self._connector, self._configs = make, connector, configs
+        self._new_boundaries, self._converters, self._offsets_topic = boundaries, converters, offsets_topic
+        self._task: SourceTask | None = None
+        self._settled: dict[bytes, bytes | None] = {}
+        self._forget()
+
+    def _forget(self) -> None:
+        self._waiting: deque[Segment] = deque()
+        self._sent: list[SourceRecord] = []
+        self._moved: dict[bytes, tuple[Partition, Offset]] = {}
+        self._flushing: dict[bytes, bytes | None] = {}
+        self._in_hand = False
+
+    def resume(self, stored: Stored) -> None:
+        """Go on where nothing is in hand and the store has what was committed; else with a new task at what is stored."""
+        idle = self._task is not None and not self._in_hand and not self._waiting and not self._moved
+        if idle and all(stored.value(key) == value for key, value in self._settled.items()):
+            return
+        self.close()
+        self._forget()
+        self._settled = {}
+        self._offsets = Offsets(self._connector, stored)
+        self._boundaries = self._new_boundaries()
+        task = self._make()
+        task.context = TaskContext(self._offsets, self._configs, self._boundaries.requests)
+        task.start(self._configs)
+        self._task = task
+
+    def step(self) -> Step | None:
+        """The records of one batch, or of its part up to where a transaction ends."""
+        assert self._task is not None
+        if not self._waiting and not self._task.finished:
+            self._waiting.extend(self._boundaries.cut(self._task.poll() or ()))
+        return self._step_of(self._waiting.popleft()) if self._waiting else None
+
+    def _step_of(self, segment: Segment) -> Step | None:
+        outgoing = list(map(self._outgoing, segment.records))
+        self._sent += segment.records
+        for record in segment.records:
+            if record.source_offset is not None:
+                key = self._offsets.key(record.source_partition)
+                self._moved[key] = record.source_partition, record.source_offset
+        if segment.end is None:
+            self._in_hand = self._in_hand or bool(outgoing)
+            return Step(records=outgoing, more=True) if outgoing else None
+        if segment.end is End.ABORT and not self._sent:
+            return None  # nothing to abort, which is worth no transaction
+        self._flushing = self._to_flush()
+        if not self._sent and not self._flushing:
+            return None
+        self._in_hand = True
+        return Step(records=outgoing, offsets=self._flushing, abort=segment.end is End.ABORT)
+
+    def _to_flush(self) -> dict[bytes, bytes | None]:
+        """The offsets of this transaction, with what the task adds at the last moment (KIP-910)."""
+        assert self._task is not None
+        about = [(dict(partition), dict(offset)) for partition, offset in self._moved.values()]
+        flushed: dict[bytes, bytes | None] = {key: _raw(offset) for key, (_, offset) in self._moved.items()}
+        for partition, offset in self._task.update_offsets(copy.deepcopy(about)) or ():
+            flushed[self._offsets.key(partition)] = _raw(offset)
+        return flushed
+
+    def last(self) -> Step | None:
+        """The end of what is open, as far as the boundaries allow one without the task saying so."""
+        if not self._sent or self._waiting:
+            return None
+        end = self._boundaries.last()
+        return None if end is None else self._step_of(Segment((), end))
+
+    def committed(self, step: Step) -> None:
+        """Tell the task, in Connect's order: each record, then all of them."""
+        assert self._task is not None
+        self._settled |= self._flushing
+        sent, self._sent = self._sent, []
+        self._moved, self._flushing, self._in_hand = {}, {}, False
+        if not step.abort:
+            for record in sent:
+                self._task.commit_record(record)
+        self._task.commit()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the task has finished and all that it gave is on its way."""
+        return self._task is not None and self._task.finished and not self._waiting
+
+    def close(self) -> None:
+        """Stop the task, if there is one."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.stop()
+
+    def _outgoing(self, record: SourceRecord) -> Outgoing:
+        if record.topic == self._offsets_topic:
+            raise ConnectctlError(
+                "Source tasks may not produce to their own offsets topics when exactly-once support is enabled",
+                next_step="Give the connector another topic, or another offsets.storage.topic.",
+            )
+        converted = self._converters
+        return Outgoing(
+            record.topic,
+            converted.key(record.topic, record.key),
+            converted.value(record.topic, record.value),
+            record.partition,
+            [(name, converted.header(record.topic, name, value)) for name, value in record.headers],
+            record.timestamp,
+        )
+
+
+def _raw(offset: Offset | None) -> bytes | None:
+    return None if offset is None else connect_json(dict(offset)).encode()
