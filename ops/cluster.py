@@ -97,6 +97,13 @@ def _ask(calls: ConnectCalls, member: Member, group: ConnectGroup) -> Worker:
     return replace(worker, support=_support(calls, member.url))
 
 
+def ask_all(calls: ConnectCalls, group: ConnectGroup, members: Sequence[Member] | None = None) -> tuple[Worker, ...]:
+    """Every worker of ``group``, or those of ``members``, as it answers; all asked at once."""
+    with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
+        asked = list(pool.map(lambda member: _ask(calls, member, group), members or group.members))
+    return tuple(sorted(asked, key=lambda worker: worker.address))
+
+
 def first_to_answer(calls: ConnectCalls, group: ConnectGroup) -> Worker | None:
     """The first worker of ``group`` that answers: its version and its support stand for the cluster's."""
     answers = (_ask(calls, member, group) for member in group.members)

@@ -1,1 +1,1 @@
-"""Changing one worker after the other while the cluster serves: plan, gates, steps."""
+"""Rolling changes of the workers of a Connect cluster: one at a time, with gates between them, and the way back."""

@@ -1,0 +1,180 @@
+"""What the steps of a roll work with: the cluster, the driver of its workers, the notes of the run, and the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from connectctl.ops.errors import ConnectctlError
+from connectctl.ops.offsets.changesteps import OffsetHands
+from connectctl.ops.rolling import ledger, observe
+from connectctl.ops.rolling.gates import Demand, Look
+from connectctl.ops.rolling.order import whose_turn
+from connectctl.ops.rolling.snapshot import Ground
+from connectctl.ops.rolling.steps import Turn
+
+if TYPE_CHECKING:
+    from connectctl.ops.edges.contract import WorkerDriver
+    from connectctl.ops.journal import Journal, Run
+    from connectctl.ops.model.worker import Worker
+    from connectctl.ops.rolling.ledger import Entry, Notes
+    from connectctl.ops.rolling.mode import Mode
+    from connectctl.ops.rolling.observe import Eyes
+
+POLL = 0.4
+"""Seconds between two looks at the cluster."""
+BY_HAND = 3600.0
+"""Seconds that a person may take to change and restart a worker, before the run stops and waits to be resumed."""
+
+
+@dataclass(frozen=True)
+class Patience:
+    """What a gate asks for: ``looks`` healthy ones in a row, within ``timeout`` seconds, ``max_failures`` tolerated."""
+
+    looks: int = 3
+    timeout: float = 300.0
+    max_failures: int = 0
+    by_hand: float = BY_HAND
+
+
+@dataclass
+class RollingHands(OffsetHands):
+    """What the steps of a roll work with; steps borrowed from changes of offsets find theirs in it, too.
+
+    ``eyes`` and ``driver`` are always given. ``tell`` gets lines for the person who watches or has something to do.
+    """
+
+    eyes: Eyes = field(default=None)  # type: ignore[assignment]
+    driver: WorkerDriver = field(default=None)  # type: ignore[assignment]
+    ground: Ground = field(default_factory=Ground)
+    planned: dict[int, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
+    patience: Patience = field(default_factory=Patience)
+    tell: Callable[[str], None] = lambda line: None
+    progress: Callable[[str], None] = lambda line: None
+    _notes: tuple[str, Notes] | None = None
+
+    @property
+    def notes(self) -> Notes:
+        """The notes of the run that is being carried out."""
+        journal, run = self._kept()
+        if self._notes is None or self._notes[0] != run.id:
+            self._notes = run.id, ledger.load(journal, run.id)
+        return self._notes[1]
+
+    def save(self) -> None:
+        """Write the notes down."""
+        journal, run = self._kept()
+        ledger.save(journal, run.id, self.notes)
+
+    def _kept(self) -> tuple[Journal, Run]:
+        assert self.journal is not None
+        assert self.run is not None
+        return self.journal, self.run
+
+    def write(self, worker: str, entry: Entry) -> None:
+        """Note how far a worker is."""
+        self.notes.workers[worker] = entry
+        self.save()
+
+    def members(self) -> dict[str, str]:
+        """The member ids of the workers in the group, by address."""
+        return observe.members_of(self.eyes.group())
+
+    def answer(self, worker: str) -> Worker | None:
+        """What a worker says of itself, None where it is not in the group."""
+        return observe.support_of(self.eyes, worker)
+
+    def see(self) -> Look:
+        """The cluster at this moment."""
+        return observe.look(self.eyes, self.now())
+
+    def turn(self, step: Turn) -> tuple[str, ...]:
+        """Who is taken at the step's turn; decided when first asked, and written down."""
+        key = f"{step.phase}.{step.slot}"
+        if key not in self.notes.turns:
+            prefix = f"{step.phase}."
+            taken = {int(k.removeprefix(prefix)): v for k, v in self.notes.turns.items() if k.startswith(prefix)}
+            leader = observe.leader_of(self.eyes.group())
+            planned = self.planned.get(step.phase) or (step.workers,)
+            self.notes.turns[key] = whose_turn(planned, taken, step.slot, leader)
+            self.save()
+        return self.notes.turns[key]
+
+    def expected(self) -> tuple[str, ...]:
+        """The workers that must be there: all but those that were broken before and have not had their turn."""
+        had_turn = {worker for workers in self.notes.turns.values() for worker in workers}
+        return tuple(w for w in self.ground.workers if w not in self.ground.broken or w in had_turn)
+
+    def demand(self, *, forgives_fencing: bool = False) -> Demand:
+        """What a gate of this run wants."""
+        return Demand(
+            expected=self.expected(),
+            baseline=self.ground.ranks(),
+            looks=self.patience.looks,
+            timeout=self.patience.timeout,
+            max_failures=self.patience.max_failures,
+            forgives_fencing=forgives_fencing,
+        )
+
+    def refuse_two_at_once(self, workers: Sequence[str]) -> None:
+        """Raise where another worker than ``workers`` is away, and stays so: one at a time is all a cluster has to bear."""
+        others = [worker for worker in self.expected() if worker not in workers]
+        began = self.now()
+        while True:
+            seen = self.see()
+            away = [worker for worker in others if worker not in seen.members or worker in seen.silent]
+            if not away and not seen.problem:
+                return
+            if self.now() - began >= self.patience.timeout:
+                why = seen.problem or f"{', '.join(away)} is away"
+                raise ConnectctlError(
+                    f"{' and '.join(workers)} is not restarted: never two at once",
+                    why=why,
+                    next_step="Bring it back first.",
+                    code="two-at-once",
+                )
+            self.sleep(POLL)
+
+    def modes(self, fits: Callable[[str, str], bool]) -> dict[str, Mode]:
+        """The mode of every worker in the group. Waits a little for workers whose mode does not fit yet.
+
+        A new leader, for one, initialises its transactional id a moment after it has taken over.
+        """
+        journal, run = self._kept()
+        began = self.now()
+        while True:
+            self.remember_leader()
+            group = self.eyes.group()
+            known = ledger.beliefs(journal, run.cluster_id, run.group_id, observe.members_of(group))
+            found = observe.modes(self.eyes, group, known)
+            settled = group.state == "Stable" and all(fits(w, mode.value) for w, mode in found.items())
+            if settled or self.now() - began >= min(self.patience.timeout, SETTLING):
+                return found
+            self.sleep(POLL)
+
+    def remember_leader(self) -> None:
+        """Note who leads and how its transactional id stands; moved since the last look, it proves ``preparing``.
+
+        Moved while the same process leads, only that one can have moved it. Moved or made when another took over, it was
+        the new leader that initialised it: the old one was asked about just before its restart.
+        """
+        with suppress(ConnectctlError):
+            group = self.eyes.group()
+            members, where = observe.members_of(group), observe.leader_of(group)
+            known = observe.leader_id(self.eyes)
+            if where is None or where not in members or known is None:
+                return
+            before, now = self.notes.leader, (members[where], known.who)
+            entry = self.notes.workers.get(where)
+            moved = before is not None and known.who is not None and before[1] != known.who
+            if moved and entry is not None and entry.member == members[where] and not entry.leads:
+                self.notes.workers[where] = replace(entry, leads=True)
+            if now != before:
+                self.notes.leader = now
+                self.save()
+
+
+SETTLING = 30.0
+"""Seconds in which every worker must tell its mode once all are back."""

@@ -1,0 +1,254 @@
+"""From what is true now to the wished modes, as steps: pure, or ``Refused`` with every reason.
+
+Source: KIP-618, Rolling upgrade(s) and Downgrade. A phase gives some workers one value, one after the other; the next
+phase begins when every worker is seen to be where this one leaves it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.errors import Refused
+from connectctl.ops.model.finding import Severity
+from connectctl.ops.plan import Plan
+from connectctl.ops.rolling import unknowns
+from connectctl.ops.rolling.mode import Value
+from connectctl.ops.rolling.order import Group, in_turn
+from connectctl.ops.rolling.steps import (
+    Borrowed,
+    ChangeProperty,
+    CheckModes,
+    FirstGate,
+    Gate,
+    Rejoin,
+    ReplaceBinaries,
+    Restart,
+    RestartFailed,
+)
+
+if TYPE_CHECKING:
+    from connectctl.ops.model.finding import Finding
+    from connectctl.ops.rolling.snapshot import RollingSnapshot, RollingWorker
+
+DISABLED, PREPARING, ENABLED, OLD = Value.DISABLED, Value.PREPARING, Value.ENABLED, Value.NOT_SUPPORTED
+WHY = {
+    PREPARING: "KIP-618, Rolling upgrade(s): no worker may be enabled before every leader fences and every worker "
+    "leaves the config topic to it",
+    ENABLED: "KIP-618, Rolling upgrade(s): the second roll, when every worker is at least preparing",
+    DISABLED: "KIP-618, Soft downgrade: its tasks go on with at-least-once delivery",
+}
+WHY_BACK = "on the way back too, no worker may be disabled while another still asks a leader to fence"
+WHY_OLD = "KIP-618, Hard downgrade: an older release does not know the property"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the workers are to become. ``targets`` are the exceptions from ``to``, by worker.
+
+    ``straight``: from enabled to disabled in one roll, as KIP-618 has its soft downgrade. ``binaries``: the release is
+    replaced by an older one, after that or, with ``to`` None, at once. ``order``: whom to take first where it is free.
+    ``name`` is the migration's. ``aborts`` is a run whose doing this takes back.
+    """
+
+    to: Value | None
+    name: str | None = None
+    straight: bool = False
+    binaries: bool = False
+    targets: Mapping[str, Value] = field(default_factory=dict)
+    order: tuple[str, ...] = ()
+    aborts: str | None = None
+
+    def target(self, worker: RollingWorker) -> Value:
+        """What the worker is to become by its property."""
+        return self.targets.get(worker.address, self.to or worker.value)
+
+    @property
+    def end(self) -> str:
+        """What it all leads to, as ``to`` in the JSON has it."""
+        return str(self.to or DISABLED)
+
+
+@dataclass(frozen=True)
+class RollingPlan:
+    """A roll as data. ``unknown`` are lines about what is not known yet, or only believed."""
+
+    snapshot: RollingSnapshot
+    wish: Wish
+    steps: tuple[Any, ...]
+    unknown: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    operation: str = "upgrade"
+
+    def plan(self) -> Plan:
+        """The plan for those who print, ask and carry out."""
+        return Plan(self.operation, self.snapshot.cluster_id, self.steps)
+
+    def as_json(self) -> dict[str, Any]:
+        """The plan as scripts get it, and as ``upgrade apply`` takes it."""
+        return {
+            "operation": self.operation,
+            "clusterId": self.snapshot.cluster_id,
+            "groupId": self.snapshot.group_id,
+            "digest": self.snapshot.digest(),
+            "migration": self.wish.name,
+            "from": self.snapshot.values(),
+            "to": self.wish.end,
+            "steps": [_step(number, step, self.snapshot) for number, step in enumerate(self.steps, 1)],
+            "unknown": list(self.unknown),
+            "findings": [finding.as_json() for finding in self.findings],
+        }
+
+
+def _step(number: int, step: Any, snapshot: RollingSnapshot) -> dict[str, Any]:
+    told = {worker.address: worker.told for worker in snapshot.workers}
+    holds = isinstance(step, ChangeProperty) and all(told.get(worker) == step.value for worker in step.workers)
+    data = {"id": number, "kind": step.kind, "worker": step.worker}
+    return data | {"says": step.says(), "reason": step.reason, "holds": holds}
+
+
+def plan(
+    snapshot: RollingSnapshot, wish: Wish, findings: Sequence[Finding] = (), before: Sequence[Any] = ()
+) -> RollingPlan:
+    """The plan that makes ``wish`` true. ``before`` are steps of other operations that have to come first.
+
+    Raises ``Refused`` with all reasons: errors among ``findings``, and what stands against touching these workers at all.
+    """
+    phases = list(_phases(snapshot, wish))
+    pending = any(workers for workers, _ in phases)
+    if pending and (reasons := [*_reasons(snapshot, wish, phases), *_errors(findings)]):
+        raise Refused("The roll is not planned", why="; ".join(dict.fromkeys(reasons)), code="refused")
+    steps = tuple(_steps(snapshot, wish, phases, before)) if pending else ()
+    return RollingPlan(snapshot, wish, steps, tuple(unknowns.lines(snapshot, steps)), tuple(findings))
+
+
+Phase = tuple[list["RollingWorker"], Value]
+
+
+def _phases(snapshot: RollingSnapshot, wish: Wish) -> Iterator[Phase]:
+    """The rolls, each with its workers and the value that it gives them. Workers that are there already are left out."""
+    everybody = snapshot.workers
+    if wish.to is not None:
+        through = [w for w in everybody if not wish.straight and passes_preparing(w, wish.target(w))]
+        yield through, PREPARING
+        last = [w for w in everybody if wish.target(w) is not PREPARING and not _is(w, wish.target(w))]
+        for value in (ENABLED, DISABLED):
+            yield [w for w in last if wish.target(w) is value], value
+    if wish.binaries:
+        yield [w for w in everybody if w.value is not OLD], OLD
+
+
+def passes_preparing(worker: RollingWorker, target: Value) -> bool:
+    """Whether a worker has to be given ``preparing`` on its way, or as its end."""
+    if worker.value is PREPARING:
+        return False
+    if target is PREPARING:
+        return True
+    if target is ENABLED:
+        return worker.value is not ENABLED
+    return worker.maybe_enabled
+
+
+def _is(worker: RollingWorker, target: Value) -> bool:
+    return worker.value is target or (target is DISABLED and worker.value is OLD)
+
+
+# ------------------------------------------------------------------------------------------------ what stands against it
+
+
+def _reasons(snapshot: RollingSnapshot, wish: Wish, phases: Sequence[Phase]) -> Iterator[str]:
+    if not snapshot.workers:
+        yield f"the group {snapshot.group_id} has no workers"
+        return
+    if snapshot.state in ("Empty", "Dead"):
+        yield f"no worker is in the group {snapshot.group_id}: start them first"
+    elif snapshot.state != "Stable":
+        yield f"the group {snapshot.group_id} is {snapshot.state}: wait until the rebalance is over"
+    touched = {w.address: w for workers, value in phases for w in workers if value is not OLD}
+    yield from _too_old(touched.values(), wish)
+    yield from (f"{w.address} cannot be changed: {w.obstacle}" for w in touched.values() if w.obstacle)
+    urls = [w.url for w in snapshot.workers if w.url]
+    twice = sorted({url for url in urls if urls.count(url) > 1})
+    if twice:
+        yield f"several workers advertise {', '.join(twice)}, and cannot be told apart"
+
+
+def _too_old(workers: Any, wish: Wish) -> Iterator[str]:
+    old = [w for w in workers if w.value is OLD and wish.target(w) in (PREPARING, ENABLED)]
+    told = ", ".join(f"{w.address} runs {w.version or 'an unknown release'}" for w in old)
+    if told:
+        yield f"{told}: exactly-once source support came with 3.3, so upgrade Connect on every worker first"
+
+
+def _errors(findings: Sequence[Finding]) -> Iterator[str]:
+    for finding in findings:
+        if finding.severity is Severity.ERROR:
+            yield f"{finding.id} {finding.subject}: {finding.message.rstrip('.')}"
+
+
+# ------------------------------------------------------------------------------------------------------------- the steps
+
+
+def _steps(snapshot: RollingSnapshot, wish: Wish, phases: Sequence[Phase], before: Sequence[Any]) -> Iterator[Any]:
+    yield FirstGate()
+    yield from (
+        Borrowed(step, "KIP-618, Offsets accuracy: older releases read the global topic only") for step in before
+    )
+    order: Sequence[str] = wish.order
+    busy = [(number, workers, value) for number, (workers, value) in enumerate(phases) if workers]
+    standing = {worker.address: str(worker.value) for worker in snapshot.workers}
+    for number, workers, value in busy:
+        # Only for the first roll is it known who leads: after it, it is one of those that were taken early.
+        first = number == busy[0][0]
+        groups = in_turn(workers if first else [replace(w, leader=False) for w in workers], order)
+        for slot, group in enumerate(groups):
+            yield from _turn(snapshot, wish, number, slot, group, value, standing)
+        order = [worker for group in reversed(groups) for worker in group]
+        standing |= {worker.address: str(value) for worker in workers}
+        last = number == busy[-1][0]
+        why = "this is the end of the roll" if last else "the next roll begins only when every worker is there"
+        yield CheckModes(dict(standing), reason=why)
+    if wish.binaries:
+        yield RestartFailed()
+
+
+def _turn(
+    snapshot: RollingSnapshot,
+    wish: Wish,
+    phase: int,
+    slot: int,
+    group: Group,
+    value: Value,
+    standing: Mapping[str, str],
+) -> Iterator[Any]:
+    members = [worker for worker in snapshot.workers if worker.address in group]
+    subject = members[0].together or group[0]
+    untouched = all(standing[w.address] == w.value for w in members)
+    now = ", ".join(dict.fromkeys(str(w.value) for w in members)) if untouched else ""
+
+    def made(kind: Any, reason: str, **more: Any) -> Any:
+        return kind(subject, phase, slot, group, str(value), reason, **more)
+
+    if value is OLD:
+        yield made(ReplaceBinaries, WHY_OLD, now=now)
+        yield made(Rejoin, "it has to be back before the next one goes", by_hand=True)
+    else:
+        back = value is PREPARING and all(wish.target(w) is DISABLED for w in members)
+        yield made(ChangeProperty, WHY_BACK if back else WHY[value], now=now)
+        yield made(Restart, _why_restarted(members, value))
+        by_hand = any(w.by_hand for w in members)
+        yield made(Rejoin, "it has to be back, in the wished mode, before the next one goes", by_hand=by_hand)
+    forgives = wish.binaries and wish.to is None
+    yield made(Gate, "one worker at a time is all that a cluster has to bear", forgives_fencing=forgives)
+
+
+def _why_restarted(workers: Sequence[RollingWorker], value: Value) -> str:
+    way = workers[0].ways.get(value)
+    if workers[0].together:
+        return f"{workers[0].together} restarts its workers itself, in an order of its own: {way}"
+    return (
+        f"a worker reads its properties when it starts: {way}"
+        if way
+        else "a worker reads its properties when it starts"
+    )

@@ -1,0 +1,96 @@
+"""Waiting for a restarted worker: another process of it in the group, answering, in no other mode than the wished one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from connectctl.ops.errors import ConnectctlError, TimedOut
+from connectctl.ops.model.worker import Support
+from connectctl.ops.rolling.ledger import JOINED, Entry
+from connectctl.ops.rolling.mode import Value, too_old
+
+if TYPE_CHECKING:
+    from connectctl.ops.model.worker import Worker
+    from connectctl.ops.rolling.hands import RollingHands
+
+
+def wait_for(hands: RollingHands, worker: str, value: str, *, by_hand: bool) -> str:
+    """Wait until ``worker`` is back with ``value``. Raises ``TimedOut``, or ``ConnectctlError`` for a wrong mode."""
+    from connectctl.ops.rolling.hands import POLL
+
+    before = hands.notes.workers[worker].before
+    patience = hands.patience.by_hand if by_hand else hands.patience.timeout
+    began, shown, members = hands.now(), "", None
+    while True:
+        try:
+            members = hands.members()
+            missing, answer = _missing(hands, worker, members.get(worker), before)
+        except ConnectctlError as e:
+            missing, answer = f"the brokers do not tell of the group: {e}", None
+        if missing is None and answer is not None and members is not None:
+            wrong = contradiction(answer, value)
+            if wrong is None:
+                leads = hands.notes.workers[worker].leads
+                hands.write(worker, Entry(value, JOINED, before, members[worker], leads))
+                hands.remember_leader()
+                return f"back after {hands.now() - began:.1f} s"
+            if not by_hand:
+                raise _wrong(worker, wrong)
+            missing = wrong
+        if hands.now() - began >= patience:
+            raise _late(worker, patience, missing, members)
+        if missing and missing != shown:
+            shown = missing
+            hands.progress(f"waiting: {missing}")
+        hands.sleep(POLL)
+
+
+def _missing(
+    hands: RollingHands, worker: str, member: str | None, before: str | None
+) -> tuple[str | None, Worker | None]:
+    """What keeps the worker from being back, and what it answers."""
+    if member is None:
+        return f"{worker} is not in the group", None
+    if member == before:
+        return f"{worker} has not been restarted: it is the same member of the group", None
+    answer = hands.answer(worker)
+    if answer is None or answer.problem:
+        return f"{worker} does not answer: {answer.problem if answer else 'it left the group'}", None
+    if answer.support is Support.UNKNOWN and not too_old(answer.version):
+        return f"{worker} does not tell whether exactly-once is enabled on it", None
+    return None, answer
+
+
+def contradiction(answer: Worker, value: str) -> str | None:
+    """What the worker's answer says against its being in mode ``value``, None where nothing does."""
+    old = too_old(answer.version) or answer.support is Support.NOT_SUPPORTED
+    if value == Value.NOT_SUPPORTED:
+        return None if old else f"it runs {answer.version}, which has exactly-once source support"
+    if value == Value.DISABLED and old:
+        return None
+    if old:
+        return f"it runs {answer.version}, which has no exactly-once source support"
+    if value == Value.ENABLED and answer.support is not Support.ENABLED:
+        return "exactly-once is not enabled on it"
+    if value != Value.ENABLED and answer.support is Support.ENABLED:
+        return "exactly-once is enabled on it"
+    return None
+
+
+def _wrong(worker: str, why: str) -> ConnectctlError:
+    return ConnectctlError(
+        f"{worker} is back, and not in the wished mode",
+        why=why,
+        next_step="Look at the properties that it is started with: the property may be set in another place as well.",
+        code="wrong-mode",
+    )
+
+
+def _late(worker: str, patience: float, missing: str | None, members: dict[str, str] | None) -> TimedOut:
+    others = ", ".join(sorted(members)) if members else "nobody"
+    return TimedOut(
+        f"{worker} is not back after {patience:g} s",
+        why=f"{missing}; in the group are {others}",
+        next_step="Look at the worker's log, and start it.",
+        code="not-back",
+    )

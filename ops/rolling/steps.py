@@ -1,0 +1,349 @@
+"""The steps of a roll. Each looks again when it is carried out, so that a run may be killed anywhere and taken up.
+
+A worker's turn is four steps: its property is changed, it is restarted, it is waited for until it is back in the group
+with the wished mode, and a gate is waited for. Who is taken at a turn is decided at its first step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from connectctl.ops.errors import ConnectctlError, Refused
+from connectctl.ops.rolling.ledger import CHANGED, JOINED, RESTARTED, Entry
+from connectctl.ops.rolling.mode import PROPERTY, Value, too_old
+
+if TYPE_CHECKING:
+    from connectctl.ops.rolling.hands import RollingHands
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One step of a worker's turn. ``workers`` are the planned ones, more than one only if restarted together."""
+
+    subject: str
+    phase: int
+    slot: int
+    workers: tuple[str, ...]
+    value: str
+    reason: str = ""
+    now: str = ""
+    by_hand: bool = False
+    kind: ClassVar[str] = "turn"
+
+    @property
+    def worker(self) -> str | None:
+        """The worker, None where several are restarted together."""
+        return self.workers[0] if len(self.workers) == 1 else None
+
+    @property
+    def whom(self) -> str:
+        """The workers in words."""
+        return " and ".join(self.workers)
+
+    def instead(self, workers: tuple[str, ...]) -> str:
+        """What to add where another worker was taken than planned."""
+        return f" ({' and '.join(workers)} instead of {self.whom}, which leads now)" if workers != self.workers else ""
+
+
+@dataclass(frozen=True)
+class ChangeProperty(Turn):
+    """Give the worker's property its value; what it runs with is not changed by that."""
+
+    kind: ClassVar[str] = "change-property"
+
+    def says(self) -> str:
+        return f"set {PROPERTY}={self.value} on {self.whom}"
+
+    def holds(self, hands: RollingHands) -> str | None:
+        workers = hands.turn(self)
+        entries = [hands.notes.workers.get(worker) for worker in workers]
+        if all(e is not None and e.value == self.value and e.state in (RESTARTED, JOINED) for e in entries):
+            return f"already set by this run{self.instead(workers)}"
+        return None
+
+    def do(self, hands: RollingHands) -> str | None:
+        workers = hands.turn(self)
+        members = hands.members()
+        said = []
+        for worker in workers:
+            hands.write(worker, Entry(self.value, CHANGED, members.get(worker)))
+            said.append(hands.driver.change(worker, PROPERTY, self.value))
+        return ("; ".join(dict.fromkeys(filter(None, said))) + self.instead(workers)).strip() or None
+
+
+@dataclass(frozen=True)
+class Restart(Turn):
+    """Restart the worker, if all others are there: never two at once."""
+
+    kind: ClassVar[str] = "restart"
+
+    def says(self) -> str:
+        return f"restart {self.whom}"
+
+    def holds(self, hands: RollingHands) -> str | None:
+        members = hands.members()
+        entries = {worker: hands.notes.workers.get(worker) for worker in hands.turn(self)}
+        done = all(
+            e is not None and e.state in (RESTARTED, JOINED) and members.get(w) not in (None, e.before)
+            for w, e in entries.items()
+        )
+        return "it has been restarted since its property was changed" if done else None
+
+    def do(self, hands: RollingHands) -> str | None:
+        workers = hands.turn(self)
+        hands.refuse_two_at_once(workers)
+        members = hands.members()
+        hands.remember_leader()
+        said = []
+        for worker in workers:
+            before = hands.notes.workers.get(worker)
+            # Who is restarted with others may be back already, and its old member id is the one from before the change.
+            known = before.before if before is not None and self.worker is None else members.get(worker)
+            hands.write(worker, Entry(self.value, CHANGED, known))
+            said.append(hands.driver.restart(worker))
+            hands.write(worker, Entry(self.value, RESTARTED, known))
+        return "; ".join(dict.fromkeys(filter(None, said))) or None
+
+
+@dataclass(frozen=True)
+class ReplaceBinaries(Turn):
+    """Have a person put an older release in place of the worker's and start it: the step that no driver knows."""
+
+    kind: ClassVar[str] = "replace-binaries"
+
+    def says(self) -> str:
+        return f"have a release before 3.3 put in place on {self.whom}, and wait until it is back with it"
+
+    def holds(self, hands: RollingHands) -> str | None:
+        answers = [hands.answer(worker) for worker in hands.turn(self)]
+        old = all(a is not None and a.problem is None and too_old(a.version) for a in answers)
+        return "it runs an older release already" if old else None
+
+    def do(self, hands: RollingHands) -> str | None:
+        workers = hands.turn(self)
+        hands.refuse_two_at_once(workers)
+        members = hands.members()
+        for worker in workers:
+            hands.write(worker, Entry(Value.NOT_SUPPORTED, RESTARTED, members.get(worker)))
+        hands.tell(f"Stop {' and '.join(workers)}, and no other; put a release before 3.3 in place; start it again.")
+        return "told" + self.instead(workers)
+
+
+@dataclass(frozen=True)
+class Rejoin(Turn):
+    """Wait until the worker is in the group again as another process, answers, and does not contradict the wished mode."""
+
+    kind: ClassVar[str] = "rejoin"
+    only_looks: ClassVar[bool] = True
+
+    def says(self) -> str:
+        return f"wait until {self.whom} is back in the group, {self.value}"
+
+    def holds(self, hands: RollingHands) -> str | None:
+        return None
+
+    def do(self, hands: RollingHands) -> str | None:
+        from connectctl.ops.rolling.rejoining import wait_for
+
+        workers = hands.turn(self)
+        told = [wait_for(hands, worker, self.value, by_hand=self.by_hand) for worker in workers]
+        return "; ".join(told)
+
+
+@dataclass(frozen=True)
+class Gate(Turn):
+    """Wait until the cluster is healthy for several looks in a row; restart once what failed for want of a leader."""
+
+    kind: ClassVar[str] = "gate"
+    only_looks: ClassVar[bool] = True
+    forgives_fencing: bool = False
+
+    def says(self) -> str:
+        return f"wait until the cluster is healthy with {self.whom}"
+
+    def holds(self, hands: RollingHands) -> str | None:
+        return None
+
+    def do(self, hands: RollingHands) -> str | None:
+        from connectctl.ops.rolling.waiting import wait
+
+        workers = hands.turn(self)
+        return wait(hands, f"{self.phase}.{self.slot}", forgives_fencing=self.forgives_fencing) + self.instead(workers)
+
+
+@dataclass(frozen=True)
+class FirstGate:
+    """See that the cluster is healthy before anything is changed. Nothing is done where it is not."""
+
+    subject: str = "cluster"
+    reason: str = "what is wrong before the roll must not be taken for its doing"
+    now: str = ""
+    kind: ClassVar[str] = "gate"
+    worker: ClassVar[None] = None
+    only_looks: ClassVar[bool] = True
+
+    def says(self) -> str:
+        return "see that the cluster is healthy before anything is changed"
+
+    def holds(self, hands: RollingHands) -> str | None:
+        return None
+
+    def do(self, hands: RollingHands) -> str | None:
+        from connectctl.ops.rolling.waiting import wait
+
+        try:
+            return wait(hands, "first", restarts=False)
+        except Refused:
+            raise
+        except ConnectctlError as e:
+            raise Refused(f"{e.what}; nothing was changed", why=e.why, next_step=e.next_step, code="unhealthy") from e
+
+
+@dataclass(frozen=True)
+class CheckModes:
+    """See that every worker is in the mode in which a phase leaves it. ``expected`` are the modes by worker."""
+
+    expected: dict[str, str]
+    subject: str = "cluster"
+    reason: str = ""
+    now: str = ""
+    kind: ClassVar[str] = "check-modes"
+    worker: ClassVar[None] = None
+    only_looks: ClassVar[bool] = True
+
+    def says(self) -> str:
+        values = sorted(set(self.expected.values()))
+        return f"see that every worker is {' or '.join(values)}, as far as that can be known"
+
+    def holds(self, hands: RollingHands) -> str | None:
+        return None
+
+    def do(self, hands: RollingHands) -> str | None:
+        found = hands.modes(self.fits)
+        wrong = [f"{worker} is not in the group" for worker in self.expected if worker not in found]
+        wrong += [f"{worker} is {mode}" for worker, mode in found.items() if not self.fits(worker, mode.value)]
+        if wrong:
+            raise ConnectctlError(
+                "Not every worker is in the mode that it should be in by now",
+                why="; ".join(wrong),
+                next_step="See connectctl upgrade status.",
+                code="wrong-mode",
+            )
+        return "; ".join(f"{worker} {mode.value} ({mode.how})" for worker, mode in found.items())
+
+    def fits(self, worker: str, value: str) -> bool:
+        """Whether a worker may be in that mode now; one that came meanwhile, in any that others are in."""
+        wanted = {self.expected[worker]} if worker in self.expected else set(self.expected.values())
+        return value in wanted or (value == Value.NOT_SUPPORTED and Value.DISABLED in wanted)
+
+
+@dataclass(frozen=True)
+class RestartFailed:
+    """Restart the tasks that failed because they could not reach the fencing endpoint (KIP-618, Single-step downgrade)."""
+
+    subject: str = "cluster"
+    reason: str = "KIP-618, Single-step downgrade: such tasks run again once no worker asks for the endpoint"
+    now: str = ""
+    kind: ClassVar[str] = "restart-failed"
+    worker: ClassVar[None] = None
+
+    def says(self) -> str:
+        return "restart the tasks that could not reach the fencing endpoint"
+
+    def holds(self, hands: RollingHands) -> str | None:
+        return None
+
+    def do(self, hands: RollingHands) -> str | None:
+        from connectctl.ops.rolling.waiting import wait
+
+        return wait(hands, "last")
+
+
+@dataclass(frozen=True)
+class Borrowed:
+    """A step of another operation that has to come first, such as a merge of offsets before a hard downgrade."""
+
+    step: Any
+    reason: str = ""
+    worker: ClassVar[None] = None
+
+    @property
+    def subject(self) -> str:
+        """The step's own."""
+        return str(self.step.subject)
+
+    @property
+    def now(self) -> str:
+        """The step's own."""
+        return str(self.step.now)
+
+    @property
+    def kind(self) -> str:
+        """The step's own name."""
+        return "".join(f"-{c.lower()}" if c.isupper() else c for c in type(self.step).__name__).lstrip("-")
+
+    @property
+    def only_looks(self) -> bool:
+        """The step's own."""
+        return bool(getattr(self.step, "only_looks", False))
+
+    def says(self) -> str:
+        return str(self.step.says())
+
+    def holds(self, hands: RollingHands) -> str | None:
+        found: str | None = self.step.holds(hands)
+        return found
+
+    def do(self, hands: RollingHands) -> str | None:
+        found: str | None = self.step.do(hands)
+        return found
+
+
+OWN = (ChangeProperty, Restart, ReplaceBinaries, Rejoin, Gate, FirstGate, CheckModes, RestartFailed)
+KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in OWN}
+
+
+def steps_to_data(steps: tuple[Any, ...]) -> list[dict[str, Any]]:
+    """Steps as plain JSON values; ``steps_from_data`` is the inverse."""
+    from connectctl.ops.offsets import planning
+
+    found = []
+    for step in steps:
+        if isinstance(step, Borrowed):
+            (inner,) = planning.steps_to_data([step.step])
+            found.append({"step": "Borrowed", "inner": inner, "reason": step.reason})
+        else:
+            found.append({"step": type(step).__name__} | asdict(step))
+    return found
+
+
+def planned_turns(steps: Sequence[Any]) -> dict[int, tuple[tuple[str, ...], ...]]:
+    """The workers of each slot of each phase, as the plan has them."""
+    found: dict[int, dict[int, tuple[str, ...]]] = {}
+    for step in steps:
+        if isinstance(step, Turn):
+            found.setdefault(step.phase, {})[step.slot] = step.workers
+    return {phase: tuple(slots[slot] for slot in sorted(slots)) for phase, slots in found.items()}
+
+
+def steps_from_data(data: list[dict[str, Any]]) -> tuple[Any, ...]:
+    """The steps of a plan that was written down. Raises ``BadInput`` for steps that this version does not know."""
+    from connectctl.ops.errors import BadInput
+    from connectctl.ops.offsets import planning
+
+    found: list[Any] = []
+    for entry in data:
+        values = {name: tuple(v) if isinstance(v, list) else v for name, v in entry.items() if name != "step"}
+        if entry["step"] == "Borrowed":
+            (inner,) = planning.steps_from_data([entry["inner"]])
+            found.append(Borrowed(inner, entry["reason"]))
+        elif entry["step"] in KINDS:
+            found.append(KINDS[entry["step"]](**values))
+        else:
+            raise BadInput(
+                f"The run has a step {entry['step']}, which this version does not know",
+                next_step="Use the version of connectctl that began it.",
+            )
+    return tuple(found)

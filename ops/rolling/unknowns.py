@@ -1,0 +1,52 @@
+"""What a plan does not know, in words: what is only told or believed, and what shows only when it is carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.rolling.mode import How, Value
+
+if TYPE_CHECKING:
+    from connectctl.ops.rolling.snapshot import RollingSnapshot
+
+
+def lines(snapshot: RollingSnapshot, steps: Sequence[Any]) -> Iterator[str]:
+    """One line for each thing that is not known."""
+    for worker in snapshot.workers:
+        mode = worker.mode
+        if mode.value is Value.UNKNOWN:
+            yield f"{worker.address}: its mode is not known: {mode.source}."
+        elif mode.how is How.BELIEVED:
+            yield f"{worker.address}: {mode.value} is only believed: {mode.source}."
+        elif mode.how is How.TOLD:
+            yield f"{worker.address}: {mode.value} is what its properties say ({mode.source}); nothing outside proves it."
+    if snapshot.unseen:
+        yield from (f"It could not be seen {unseen}." for unseen in snapshot.unseen)
+    if steps:
+        yield from _later(snapshot, steps)
+
+
+def _later(snapshot: RollingSnapshot, steps: Sequence[Any]) -> Iterator[str]:
+    phases = {step.phase for step in steps if hasattr(step, "phase")}
+    leader = snapshot.leader
+    if len(phases) > 1 and leader and len(snapshot.workers) > 1:
+        yield (
+            f"Who leads after {leader.address} has been restarted shows only then: "
+            "the next roll takes whoever leads at that moment last."
+        )
+    yield _delay(snapshot.max_delay)
+    if snapshot.baseline:
+        told = ", ".join(map(str, snapshot.baseline[:5]))
+        more = f" and {len(snapshot.baseline) - 5} more" if len(snapshot.baseline) > 5 else ""
+        yield f"Not well before it begins, and no reason to stop: {told}{more}."
+
+
+def _delay(milliseconds: str | None) -> str:
+    if milliseconds is not None and milliseconds.strip().isdigit():
+        seconds = int(milliseconds) / 1000
+        return f"What a worker gives up stays unassigned for up to {seconds:g} s (scheduled.rebalance.max.delay.ms)."
+    return (
+        "How long what a worker gives up stays unassigned is the leader's scheduled.rebalance.max.delay.ms, "
+        "5 minutes by default; it shows when the first worker has left, and is waited for."
+    )

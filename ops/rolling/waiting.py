@@ -1,0 +1,75 @@
+"""Waiting at a gate: look after look, until the pure verdict is that it passes or stops."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from connectctl.ops.errors import ConnectctlError, TimedOut
+from connectctl.ops.model.connector import path_of
+from connectctl.ops.model.membership import CONNECTOR_INSTANCE
+from connectctl.ops.rolling.gates import Seen, Watch, take
+
+if TYPE_CHECKING:
+    from connectctl.ops.rolling.gates import Trouble
+    from connectctl.ops.rolling.hands import RollingHands
+
+
+def wait(hands: RollingHands, gate: str, *, forgives_fencing: bool = False, restarts: bool = True) -> str:
+    """Wait until the cluster is healthy; gives what there is to say. Raises ``TimedOut`` or ``ConnectctlError``.
+
+    ``gate`` names the place in the run: a task is restarted once at each.
+    """
+    from connectctl.ops.rolling.hands import POLL
+
+    demand = hands.demand(forgives_fencing=forgives_fencing)
+    watch, shown = Watch(hands.now()), ""
+    while True:
+        seen = take(watch, hands.see(), demand)
+        watch = seen.watch
+        if seen.passed:
+            hands.remember_leader()
+            return _told(hands, gate, watch, demand.looks)
+        if restarts and (again := [t for t in seen.fenced if f"{gate}:{t.part}" not in hands.notes.recovered]):
+            for trouble in again:
+                restart_once(hands, gate, trouble)
+            watch = Watch(watch.began, delay=watch.delay)
+        elif seen.stopped:
+            raise _stop(hands, seen)
+        if seen.unwell and seen.unwell[0] != shown:
+            shown = seen.unwell[0]
+            hands.progress(f"waiting: {'; '.join(seen.unwell[:3])}")
+        hands.sleep(POLL)
+
+
+def _stop(hands: RollingHands, seen: Seen) -> ConnectctlError:
+    late = hands.now() - seen.watch.began >= hands.patience.timeout
+    kind = TimedOut if late else ConnectctlError
+    return kind(
+        "The cluster is not healthy, so the roll stops here; it goes on serving as it is",
+        why=seen.stopped,
+        next_step="See connectctl upgrade status.",
+        code="gate",
+    )
+
+
+def restart_once(hands: RollingHands, gate: str, trouble: Trouble) -> None:
+    """Restart a task whose round of fencing failed, and note that: Connect does not try again by itself."""
+    hands.notes.recovered.append(f"{gate}:{trouble.part}")
+    hands.save()
+    hands.progress(f"restarting {trouble.connector}/{trouble.task}: its round of fencing met a leader being restarted")
+    tail = () if trouble.task == CONNECTOR_INSTANCE else ("tasks", str(trouble.task))
+    try:
+        hands.calls.send("POST", path_of("connectors", trouble.connector, *tail, "restart"))
+    except ConnectctlError as e:
+        hands.progress(f"{trouble.connector}/{trouble.task} could not be restarted: {e}")
+
+
+def _told(hands: RollingHands, gate: str, watch: Watch, looks: int) -> str:
+    said = [f"healthy at {looks} looks in a row"]
+    if watch.delay:
+        said.append(f"after a rebalance delay of {watch.delay:g} s")
+    mark = f"{gate}:"
+    again = [key.removeprefix(mark) for key in hands.notes.recovered if key.startswith(mark)]
+    if again:
+        said.append(f"restarted once, for their round of fencing met a leader being restarted: {', '.join(again)}")
+    return ", ".join(said)
