@@ -21,15 +21,11 @@ ALL = {"good": ("1", 1), "many": ("1", 2), "few": ("3", 1)}
 @pytest.fixture
 def session() -> FakeSession:
     configs = {name: {"connector.class": "x.y.Source", "tasks.max": limit} for name, (limit, _) in ALL.items()}
-    topic = [
-        (key, value)
-        for name, (_, size) in ALL.items()
-        for key, value in (
-            (f"connector-{name}", {"properties": configs[name]}),
-            *((f"task-{name}-{n}", {"properties": {}}) for n in range(size)),
-            (f"commit-{name}", {"tasks": size}),
-        )
-    ]
+    topic: list[tuple[str, dict[str, Any]]] = []
+    for name, (_, size) in ALL.items():
+        topic.append((f"connector-{name}", {"properties": configs[name]}))
+        topic += [(f"task-{name}-{n}", {"properties": {}}) for n in range(size)]
+        topic.append((f"commit-{name}", {"tasks": size}))
     owners = [(name, n) for name, (_, size) in ALL.items() for n in range(-1, size)]
     kafka = FakeKafka(
         {"cfg": records(*topic), "off": [], "sta": []}, groups={"connect": connect_group("connect", one=owners)}

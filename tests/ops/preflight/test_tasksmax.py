@@ -288,7 +288,7 @@ def test_a_clean_cluster_gives_nothing() -> None:
     view = look(kafka(), FakeWorkers({"a": FakeConnector()}))
     assert (view.unseen, list(tasksmax.check(view))) == ((), [])
     assert [(s.name, s.size, s.limit) for s in view.sets] == [("a", 1, 1)]
-    assert (view.releases, view.enforcing) == ({Release(4, 3)}, ("one:8083",))
+    assert (view.releases, view.enforcing) == (frozenset({Release(4, 3)}), ("one:8083",))
 
 
 def test_a_config_topic_that_may_not_be_read_costs_a_finding_and_not_the_answer() -> None:

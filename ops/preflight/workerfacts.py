@@ -1,0 +1,285 @@
+"""What is seen of the workers as a group: who leads, who writes the config topic, and who else uses the same topics."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from connectctl.ops.errors import ConnectctlError
+from connectctl.ops.fence.observe import look
+from connectctl.ops.model import configtopic
+from connectctl.ops.model.connector import statuses_from_topic
+from connectctl.ops.model.ownership import leader_id
+from connectctl.ops.model.topics import Role, address
+from connectctl.ops.model.transactions import PartitionProducer, Place, Transaction
+from connectctl.ops.model.verdicts import DESCRIBE, PRODUCERS, Code, Move, verdict
+from connectctl.ops.preflight.facts import Unseen
+
+if TYPE_CHECKING:
+    from connectctl.ops.cluster import ClusterView
+    from connectctl.ops.edges.contract import ConnectCalls, KafkaReads, Record, TopicImage, TransactionCalls
+    from connectctl.ops.model.membership import ConnectGroup
+    from connectctl.ops.model.worker import Worker
+
+PATIENCE = 2.0
+"""Seconds to wait for open transactions on the internal topics."""
+ANSWER = 3.0
+"""Seconds that one worker may take to list its connectors."""
+PAUSES = (0.7, 1.5)
+"""Seconds between looks at lists that differ: a worker may be a moment behind."""
+CLOCKS = 60.0
+"""Seconds by which the clocks of workers and brokers may differ."""
+_ALONE = (configtopic.COMMIT, configtopic.FENCING, "session-key", "restart-connector-")
+"""Records that only the leader writes, each in a transaction of its own (``KafkaConfigBackingStore``)."""
+
+
+@dataclass(frozen=True)
+class Write:
+    """The newest record of the config topic that only a leader writes. ``at`` is in seconds since the epoch.
+
+    ``outside``: it was written outside a transaction for certain, for what follows it is no marker.
+    """
+
+    key: str
+    offset: int
+    at: float
+    outside: bool
+
+
+@dataclass(frozen=True)
+class ConfigTopic:
+    """The config topic: what its connectors are, and who writes to it.
+
+    ``foreign`` are the producers with an id on its partition besides the leader's; ``owners`` their transactional ids.
+    ``leader_wrote`` is when the leader's producer wrote last, in seconds since the epoch.
+    """
+
+    name: str
+    connectors: frozenset[str] = frozenset()
+    newest: Write | None = None
+    leader_wrote: float | None = None
+    foreign: tuple[PartitionProducer, ...] = ()
+    owners: Mapping[int, str] = field(default_factory=dict)
+
+
+class Proof(StrEnum):
+    """What the leader's transactional id proves of it: PREPARING stands for preparing or enabled."""
+
+    PREPARING = "preparing"
+    CLAIMED = "claimed"
+    """It has the id, and has not written with it within the last day."""
+    LEFT = "left"
+    """What only leaders write has been written outside transactions since."""
+    ABSENT = "absent"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class WorkersSeen:
+    """All that was seen; ``now`` is when, in seconds since the epoch.
+
+    ``lists`` are the connectors that each worker lists, by its address. ``leader`` is the leader's transactional id as
+    its coordinator has it, None where it has none, and of no meaning where not ``leader_seen``. ``neighbours`` are the other
+    groups of Connect workers on the same Kafka cluster, ``statuses`` the worker by part in our status topic.
+    """
+
+    group: ConnectGroup
+    workers: tuple[Worker, ...]
+    now: float = 0.0
+    lists: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    leader: Transaction | None = None
+    leader_seen: bool = False
+    config: ConfigTopic | None = None
+    neighbours: tuple[ConnectGroup, ...] = ()
+    statuses: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    unseen: tuple[Unseen, ...] = ()
+
+    @property
+    def leading(self) -> Worker | None:
+        """The worker that leads."""
+        return next((worker for worker in self.workers if worker.leader), None)
+
+    @property
+    def proof(self) -> Proof:
+        """Whether the leader writes to the config topic with its transactional id, as preparing and enabled ones do."""
+        if not self.leader_seen:
+            return Proof.UNKNOWN
+        if self.leader is None:
+            return Proof.ABSENT
+        wrote = self.config.leader_wrote if self.config else None
+        if wrote is None:
+            return Proof.CLAIMED
+        newest = self.config.newest if self.config else None
+        return Proof.LEFT if newest and newest.outside and newest.at > wrote + CLOCKS else Proof.PREPARING
+
+
+def observe(view: ClusterView, kafka: KafkaReads, calls: ConnectCalls, transactions: TransactionCalls) -> WorkersSeen:
+    """Look at the workers of ``view``; never raises for one thing that it could not see."""
+    watch = _Watch(view, kafka, transactions)
+    with ThreadPoolExecutor(1) as pool:
+        lists = pool.submit(_lists, calls, view.workers)
+        leader, seen = watch.leader()
+        config = watch.config(leader)
+        neighbours = watch.neighbours()
+        statuses = watch.statuses() if neighbours else {}
+        listed = lists.result()
+    return WorkersSeen(
+        group=view.group,
+        workers=view.workers,
+        now=time.time(),
+        lists=listed,
+        leader=leader,
+        leader_seen=seen,
+        config=config,
+        neighbours=neighbours,
+        statuses=statuses,
+        unseen=tuple(watch.unseen),
+    )
+
+
+def _lists(calls: ConnectCalls, workers: Sequence[Worker]) -> dict[str, frozenset[str]]:
+    """The connectors that each worker lists; looked at again where they differ."""
+    answering = [worker for worker in workers if worker.problem is None]
+    with ThreadPoolExecutor(max(1, len(answering))) as pool:
+        for pause in (*PAUSES, 0.0):
+            answers = pool.map(lambda worker: (worker.address, _list(calls, worker.url)), answering)
+            found = {name: listed for name, listed in answers if listed is not None}
+            if len(set(found.values())) < 2:
+                break
+            time.sleep(pause)
+    return found
+
+
+def _list(calls: ConnectCalls, url: str) -> frozenset[str] | None:
+    try:
+        return frozenset(calls.get("/connectors", url=url, timeout=ANSWER))
+    except ConnectctlError:
+        return None  # CLUSTER004 tells of it; there is nothing to compare
+
+
+class _Watch:
+    """The Kafka side of a look. What cannot be seen is kept in ``unseen``."""
+
+    def __init__(self, view: ClusterView, kafka: KafkaReads, transactions: TransactionCalls) -> None:
+        self._view = view
+        self._kafka = kafka
+        self._transactions = transactions
+        self._id = leader_id(view.group.id)
+        self.unseen: list[Unseen] = []
+
+    def leader(self) -> tuple[Transaction | None, bool]:
+        """The leader's transactional id, and whether it could be asked for."""
+        what = f"the leader's transactional id {self._id}"
+        try:
+            found = look(self._transactions, [self._id])[self._id]
+        except ConnectctlError as e:
+            self._miss(what, e.why or e.what, e.next_step)
+            return None, False
+        if isinstance(found, Transaction):
+            return found, True
+        said = verdict(DESCRIBE, found)
+        if said.move is Move.ABSENT:
+            return None, True
+        self._miss(what, said.meaning, said.advice)
+        return None, False
+
+    def config(self, leader: Transaction | None) -> ConfigTopic | None:
+        """The config topic and its writers; None where the topic is not known or cannot be read."""
+        topic = self._topic(Role.CONFIG)
+        if topic is None:
+            return None
+        try:
+            image = self._kafka.image([topic], patience=PATIENCE, superseded=True).get(topic)
+        except ConnectctlError as e:
+            self._miss(f"the config topic {topic}", e.why or e.what, e.next_step)
+            return None
+        if image is None:
+            return None
+        connectors = frozenset(configtopic.parse(image.latest, topic).connectors)
+        return self._written(ConfigTopic(topic, connectors, newest_write(image)), leader)
+
+    def _written(self, topic: ConfigTopic, leader: Transaction | None) -> ConfigTopic:
+        place = Place(topic.name, 0)
+        what = f"who writes to the config topic {topic.name}"
+        try:
+            producers = self._transactions.producers([place]).get(place, Code.UNKNOWN_TOPIC_OR_PARTITION)
+            if isinstance(producers, Code):
+                said = verdict(PRODUCERS, producers)
+                self._miss(what, said.meaning, said.advice)
+                return topic
+            ours = [p for p in producers if leader is not None and p.producer_id == leader.producer_id]
+            foreign = tuple(p for p in producers if p not in ours)
+            numbers = sorted({p.producer_id for p in foreign})
+            listed = self._transactions.listed(producer_ids=numbers).listings if foreign else ()
+        except ConnectctlError as e:
+            self._miss(what, e.why or e.what, e.next_step)
+            return topic
+        return ConfigTopic(
+            topic.name,
+            topic.connectors,
+            topic.newest,
+            max((p.last_timestamp / 1000 for p in ours), default=None),
+            foreign,
+            {listing.producer_id: listing.id for listing in listed},
+        )
+
+    def neighbours(self) -> tuple[ConnectGroup, ...]:
+        """The other groups of Connect workers that have members."""
+        found = []
+        try:
+            for name in sorted(self._transactions.connect_groups() - {self._view.group.id}):
+                found.append(self._kafka.group(name))
+        except ConnectctlError as e:
+            self._miss("the other groups of Connect workers", e.why or e.what, e.next_step)
+        return tuple(group for group in found if group.members)
+
+    def statuses(self) -> dict[tuple[str, int], str]:
+        """The worker that wrote the status of each part, by our status topic."""
+        topic = self._topic(Role.STATUS)
+        if topic is None:
+            return {}
+        try:
+            image = self._kafka.image([topic], patience=PATIENCE).get(topic)
+        except ConnectctlError as e:
+            self._miss(f"the status topic {topic}", e.why or e.what, e.next_step)
+            return {}
+        known = statuses_from_topic(image.latest) if image else {}
+        return {part: status.worker for part, status in known.items() if status.worker}
+
+    def _topic(self, role: Role) -> str | None:
+        return next((t.name for t in self._view.topics if t.role is role and t.facts is not None), None)
+
+    def _miss(self, what: str, why: str, next_step: str | None) -> None:
+        self.unseen.append(Unseen(what, why, next_step))
+
+
+def newest_write(image: TopicImage) -> Write | None:
+    """The newest record that only a leader writes, and whether it stands outside a transaction.
+
+    Under a preparing or enabled leader each is a transaction of its own, so that the offset behind it is the marker's and
+    holds no record. Compaction makes gaps too, but no record where a marker was.
+    """
+    records = [*image.latest, *image.superseded]
+    ours = [
+        r for r in records if r.key and r.timestamp is not None and r.key.decode(errors="replace").startswith(_ALONE)
+    ]
+    if not ours:
+        return None
+    newest = max(ours, key=lambda record: record.offset)
+    behind = newest.offset + 1
+    outside = image.end_offsets.get(newest.partition) == behind or _has(records, behind)
+    key = (newest.key or b"").decode(errors="replace")
+    return Write(key, newest.offset, (newest.timestamp or 0) / 1000, outside)
+
+
+def _has(records: Iterable[Record], offset: int) -> bool:
+    return any(record.offset == offset for record in records)
+
+
+def addresses(group: ConnectGroup) -> frozenset[str]:
+    """The addresses of a group's workers."""
+    return frozenset(address(member.url) for member in group.members if member.url)
