@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from connectctl.ops.model.worker import Support
+
 if TYPE_CHECKING:
     from connectctl.ops.model.connector import Connector
 
@@ -20,16 +22,34 @@ class Wish(StrEnum):
     DOWNGRADE = "downgrade"
 
 
+class PluginSays(StrEnum):
+    """What a connector's class answers when it is asked whether it supports exactly-once with its configuration."""
+
+    SUPPORTED = "supported"
+    UNSUPPORTED = "unsupported"
+    UNKNOWN = "unknown"
+    FAILS = "fails"
+    NOT_ASKED = "not asked"
+
+
 @dataclass(frozen=True)
 class Validation:
     """One worker's answer to the validation of one configuration: its error messages by property.
 
-    ``worker`` is an address, ``host:port``; ``problem`` says why there is no answer.
+    ``worker`` is an address, ``host:port``; ``problem`` says why there is no answer. An error that concerns no property
+    is under the empty name. ``plugin`` is what the connector's class says of exactly-once with this configuration, and
+    ``detail`` what it says when it fails; ``kind`` is ``source`` or ``sink``. ``once_enabled`` are the errors that come
+    to ``errors`` once the worker is enabled.
     """
 
     worker: str
     errors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     problem: str | None = None
+    support: Support = Support.UNKNOWN
+    plugin: PluginSays = PluginSays.NOT_ASKED
+    detail: str | None = None
+    kind: str | None = None
+    once_enabled: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
