@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from connectctl.ops.model import javaproperties
 from connectctl.ops.sandbox.ports import LOOPBACK
 
 if TYPE_CHECKING:
@@ -113,15 +114,10 @@ def render(properties: Mapping[str, str]) -> str:
 
 
 def with_changes(text: str, changes: Mapping[str, str]) -> str:
-    """``text`` with these keys set where they stand, or at the end; every other line is kept as it is."""
-    left = dict(changes)
-    lines = []
-    for line in text.splitlines(keepends=True):
-        key = line.partition("=")[0].strip()
-        lines.append(_line(key, left.pop(key)) if key in left else line)
-    if lines and not lines[-1].endswith("\n"):
-        lines[-1] += "\n"
-    return "".join(lines) + render(left)
+    """``text`` with these keys set where they stand, or at the end; every other character is kept as it is."""
+    for key, value in changes.items():
+        text = javaproperties.with_value(text, key, value)
+    return text
 
 
 def _line(key: str, value: str) -> str:

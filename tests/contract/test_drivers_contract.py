@@ -145,7 +145,8 @@ class TestStrimzi(DriverContract):
     @pytest.fixture
     def stage(self, tmp_path: Path) -> Stage:
         kubectl = FakeKubectl.made(tmp_path)
-        driver = Strimzi("connect", Commands(60.0), kubectl=str(kubectl.path), pause=0.01, roll_timeout=60.0)
+        commands = Commands(60.0)
+        driver = Strimzi("connect", commands, kubectl=str(kubectl.path), pause=0.01, roll_timeout=60.0, tell=print)
         stranger = "other-connect-0.other-connect.default.svc:8083"
 
         def rolls() -> int:

@@ -35,6 +35,20 @@ if words[:3] == ["auth", "can-i", "patch"]:
     sys.exit(0 if allowed else 1)
 kind, _, name = words[1].partition("/")
 metadata = resource["metadata"]
+if kind == "strimzipodsets.core.strimzi.io" and name == metadata["name"] + "-connect":
+    if words[0] == "annotate":
+        assert words[2:4] == ["strimzi.io/manual-rolling-update=true", "--overwrite"], words
+        state["asked"] = state["lag"]
+    else:
+        assert words[2:5] == ["--ignore-not-found", "-o", "json"], words
+        if state["asked"] and not state["stuck"]:
+            state["asked"] -= 1
+            if not state["asked"]:
+                state["rolled"].append(dict(resource["spec"].get("config") or {{}}))
+        annotations = {{"strimzi.io/manual-rolling-update": "true"}} if state["asked"] else {{}}
+        print(json.dumps({{"metadata": {{"annotations": annotations}}}}))
+    STATE.write_text(json.dumps(state))
+    sys.exit(0)
 if kind != "kafkaconnects.kafka.strimzi.io" or (name, namespace) != (metadata["name"], metadata["namespace"]):
     fail('Error from server (NotFound): ' + kind + ' "' + name + '" not found')
 if words[0] == "get":
@@ -80,7 +94,7 @@ class FakeKubectl:
             "spec": {"replicas": 2, "config": {"group.id": "connect", "offset.flush.interval.ms": 1000}},
             "status": {"observedGeneration": 1, "conditions": [{"type": "Ready", "status": "True"}]},
         }
-        kept = {"resource": resource, "lag": 2, "behind": 0, "calls": [], "rolled": []}
+        kept = {"resource": resource, "lag": 2, "behind": 0, "asked": 0, "calls": [], "rolled": []}
         made.write(kept | {"may_patch": True, "stuck": False, "unanswered": 0} | told)
         return made
 

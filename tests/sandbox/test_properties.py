@@ -66,8 +66,8 @@ def test_what_java_reads_back(key: str, value: str, line: str) -> None:
     assert render({key: value}) == line
 
 
-def test_edits_keep_every_other_line() -> None:
+def test_edits_keep_every_other_character() -> None:
     text = "# mine\na=1\n\nexactly.once.source.support = disabled\nb=2"
     changed = with_changes(text, {"exactly.once.source.support": "preparing", "c": "3"})
-    assert changed == "# mine\na=1\n\nexactly.once.source.support=preparing\nb=2\nc=3\n"
+    assert changed == "# mine\na=1\n\nexactly.once.source.support = preparing\nb=2\nc=3\n"
     assert with_changes(changed, {}) == changed

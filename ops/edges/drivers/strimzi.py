@@ -19,6 +19,8 @@ from connectctl.ops.errors import BadInput, ConnectctlError, TimedOut
 from connectctl.ops.model import address
 
 KIND = "kafkaconnects.kafka.strimzi.io"
+PODS = "strimzipodsets.core.strimzi.io"
+ROLL = "strimzi.io/manual-rolling-update"
 UNANSWERED = 5
 """How often in a row kubectl may fail while a roll is waited for."""
 PAUSED = "strimzi.io/pause-reconciliation"
@@ -40,9 +42,13 @@ class Strimzi:
     apply: bool = True
     roll_timeout: float = 900.0
     pause: float = 2.0
-    tell: Callable[[str], None] = print
+    tell: Callable[[str], None] = field(kw_only=True)
     name: str = "strimzi"
     _awaited: dict[str, str] = field(default_factory=dict)
+    _rolling: bool = False
+    _requested: bool = False
+    _restarted: set[str] = field(default_factory=set)
+    """The workers that were asked about since the last roll began: one that is asked about again wants another."""
 
     @property
     def _called(self) -> str:
@@ -79,8 +85,13 @@ class Strimzi:
         """See ``WorkerDriver``. Without ``apply`` it tells the patch; ``restart`` waits until the resource has it."""
         self._member(worker)
         self._awaited[name] = value
-        if _as_java(_config(self._get()).get(name)) == value:
+        found = self._get()
+        if _as_java(_config(found).get(name)) == value:
+            # What a killed run began goes on by itself.
+            if self._missing(found) is not None:
+                self._begin()
             return f"{self._called} says so already"
+        self._begin()
         if not self.apply:
             self.tell(self._manifest(name, value))
             return "told; waiting for it to be applied is part of the restart"
@@ -91,14 +102,35 @@ class Strimzi:
     def restart(self, worker: str) -> str | None:
         """Wait until the resource has what ``change`` asked for and Strimzi has restarted all workers with it.
 
-        A resource that is carried out already needs no other roll. Raises ``TimedOut`` with what Strimzi says.
+        Where it was all carried out before, the operator is asked for a roll. What restarted one worker restarted all:
+        for the next one there is nothing left to do. Raises ``TimedOut`` with what Strimzi says.
         """
         self._member(worker)
+        wants_another = not self._rolling or worker in self._restarted
+        if wants_another and self._missing(self._get()) is None:
+            if not self.apply:
+                self.tell(
+                    f"Have Strimzi restart the workers: {self.kubectl} {shlex.join(self._where(*self._annotate))}"
+                )
+                return "told"
+            self._run("The request for a roll", *self._annotate)
+            self._begin(requested=True)
+        elif wants_another:
+            self._begin()
+        self._wait()
+        self._restarted.add(worker)
+        return f"Strimzi has restarted the workers of {self._called}"
+
+    def _begin(self, *, requested: bool = False) -> None:
+        self._rolling, self._requested = True, requested
+        self._restarted.clear()
+
+    def _wait(self) -> None:
         end = time.monotonic() + self.roll_timeout
         unanswered = 0
         while True:
             try:
-                missing = self._missing(self._get())
+                missing = self._missing(self._get()) or self._asked()
                 unanswered = 0
             except ConnectctlError as e:
                 # A roll takes minutes, and an API server is restarted now and then.
@@ -107,7 +139,7 @@ class Strimzi:
                     raise
                 missing = str(e)
             if missing is None:
-                return f"Strimzi has restarted the workers of {self._called}"
+                return
             if time.monotonic() > end:
                 raise TimedOut(
                     f"Strimzi has not restarted the workers of {self._called} in {self.roll_timeout:g} s",
@@ -115,6 +147,28 @@ class Strimzi:
                     next_step="See the resource's status and the operator's log; then resume.",
                 )
             time.sleep(self.pause)
+
+    @property
+    def _annotate(self) -> tuple[str, ...]:
+        return "annotate", self._pods, f"{ROLL}=true", "--overwrite"
+
+    @property
+    def _pods(self) -> str:
+        return f"{PODS}/{self.resource}-connect"
+
+    def _asked(self) -> str | None:
+        """Whether the operator has not done the roll that it was asked for: it takes the annotation away then."""
+        if not self._requested:
+            return None
+        words = ("get", self._pods, "--ignore-not-found", "-o", "json")
+        said = self._run("Reading its pods", *words, keep=_ROOM)
+        try:
+            annotations = json.loads(said)["metadata"].get("annotations") or {} if said.strip() else {}
+        except (ValueError, KeyError, TypeError, AttributeError) as e:
+            raise ConnectctlError(
+                f"The pods of {self._called} cannot be read", why=f"{self._pods} is no resource"
+            ) from e
+        return f"{self._pods} still has the annotation {ROLL}" if ROLL in annotations else None
 
     def _missing(self, found: Mapping[str, Any]) -> str | None:
         """What the resource still lacks, else None."""
@@ -161,9 +215,11 @@ class Strimzi:
                 f"{self._called} cannot be read", why=f"{self.kubectl} get printed no such resource"
             ) from e
 
+    def _where(self, *words: str) -> tuple[str, ...]:
+        return (*words, "--namespace", self.namespace) if self.namespace else words
+
     def _run(self, purpose: str, *words: str, keep: int = 16 * 1024) -> str:
-        where = ["--namespace", self.namespace] if self.namespace else []
-        command = [*shlex.split(self.kubectl), *words, *where]
+        command = [*shlex.split(self.kubectl), *self._where(*words)]
         return self.commands.run(command, f"{self._called}: {purpose}", keep=keep).out
 
 

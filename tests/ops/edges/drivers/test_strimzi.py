@@ -23,7 +23,13 @@ def kubectl(tmp_path: Path) -> FakeKubectl:
 
 
 def driver(fake: FakeKubectl, **told: Any) -> Strimzi:
-    given: dict[str, Any] = {"namespace": "kafka", "kubectl": str(fake.path), "pause": 0.01, "roll_timeout": 60.0}
+    given: dict[str, Any] = {
+        "namespace": "kafka",
+        "kubectl": str(fake.path),
+        "pause": 0.01,
+        "roll_timeout": 60.0,
+        "tell": print,
+    }
     return Strimzi("connect", Commands(60.0), **(given | told))
 
 
@@ -49,6 +55,34 @@ def test_the_second_worker_finds_it_done(kubectl: FakeKubectl) -> None:
         found.restart(worker)
     assert kubectl.patches == 1
     assert len(kubectl.read()["rolled"]) == 1
+
+
+def test_a_restart_without_a_change_is_asked_for_once_for_all_workers(kubectl: FakeKubectl) -> None:
+    found = driver(kubectl)
+    for _ in range(2):
+        for worker in (WORKER, "10.1.2.4:8083"):
+            found.change(worker, "group.id", "connect")
+        for worker in (WORKER, "10.1.2.4:8083"):
+            found.restart(worker)
+    assert len(kubectl.read()["rolled"]) == 2
+    assert kubectl.patches == 0
+
+
+def test_a_roll_that_was_over_before_it_was_waited_for_is_not_asked_for_again(kubectl: FakeKubectl) -> None:
+    found = driver(kubectl)
+    found.change(WORKER, KEY, "preparing")
+    for _ in range(5):
+        found.told(WORKER, KEY)
+    assert len(kubectl.read()["rolled"]) == 1
+    found.restart(WORKER)
+    assert len(kubectl.read()["rolled"]) == 1
+
+
+def test_without_leave_to_apply_a_person_asks_for_the_roll(kubectl: FakeKubectl) -> None:
+    heard: list[str] = []
+    assert driver(kubectl, apply=False, tell=heard.append).restart(WORKER) == "told"
+    assert "annotate strimzipodsets.core.strimzi.io/connect-connect strimzi.io/manual-rolling-update=true" in heard[0]
+    assert kubectl.read()["rolled"] == []
 
 
 def test_another_process_waits_for_a_roll_that_was_begun(kubectl: FakeKubectl) -> None:
@@ -133,6 +167,6 @@ def test_a_kubectl_that_prints_something_else_is_told(tmp_path: Path, said: str)
 
 def test_kubectl_may_have_options_of_its_own(tmp_path: Path) -> None:
     kubectl = FakeKubectl.made(tmp_path)
-    words = Strimzi("connect", Commands(60.0), kubectl=f"env A=b {kubectl.path}", pause=0.01)
+    words = Strimzi("connect", Commands(60.0), kubectl=f"env A=b {kubectl.path}", pause=0.01, tell=print)
     assert words.told(WORKER, "offset.flush.interval.ms") == Told("1000", "KafkaConnect connect")
     assert words.told(WORKER, KEY) == Told(None, "KafkaConnect connect")
