@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cache
 
 MASK = "******"
 SHORTEST = 4
@@ -15,21 +16,29 @@ _NAME = rf"(?<![\w.-])[\w.-]{{0,100}}{_SECRET}[\w.-]{{0,100}}"
 _SIGN = r"\\?[\"']?\s*[=:]\s*"
 # In quotes, in quotes that are themselves escaped, or in quotes that the text does not end.
 _QUOTED = r"\\\"(?:(?!\\\").)*\\\"|\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'|[\"'].*"
-_RULES: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL), r"\1"),
-    # One that lost its beginning.
-    (re.compile(r"\A.*?-----END [A-Z ]*PRIVATE KEY-----", re.DOTALL), ""),
-    (re.compile(rf"((?<![\w.-])[\w.-]{{0,100}}jaas[\w.-]{{0,100}}{_SIGN}).*", re.IGNORECASE), r"\1"),
-    (re.compile(r"((?:proxy-)?authorization[\"']?\s*[:=]\s*)[^'\"\n]+", re.IGNORECASE), r"\1"),
-    (re.compile(r"\b((?:bearer|basic)\s+)[\w.~+/=-]{6,}", re.IGNORECASE), r"\1"),
-    # A line of a properties file: its value goes on to the end.
-    (re.compile(rf"^([ \t]*(?=\w+\.){_NAME}\s*[=:]\s*).+$", re.IGNORECASE | re.MULTILINE), r"\1"),
-    (re.compile(rf"({_NAME}{_SIGN})(?:{_QUOTED}|[^\s;&\"']+)", re.IGNORECASE), r"\1"),
-    (re.compile(rf"((?<!\S)(?=-){_NAME}\s+)(?:{_QUOTED}|[^\s\"']+)", re.IGNORECASE), r"\1"),
-    (re.compile(r"(sshpass\s+-p\s*)\S+"), r"\1"),
-    (re.compile(r"((?<!\S)(?:-u|--user)[ =]?[\"']?[^\s:\"']+:)[^\s\"']+"), r"\1"),
-    (re.compile(r"(?<=//)[^/@\s:]+:[^/@\s]+(?=@)"), ""),
-)
+
+
+@cache
+def _rules() -> tuple[tuple[re.Pattern[str], str], ...]:
+    """What to hide, with what to keep of it. Made when first needed: every command starts faster without."""
+    return (
+        (
+            re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL),
+            r"\1",
+        ),
+        # One that lost its beginning.
+        (re.compile(r"\A.*?-----END [A-Z ]*PRIVATE KEY-----", re.DOTALL), ""),
+        (re.compile(rf"((?<![\w.-])[\w.-]{{0,100}}jaas[\w.-]{{0,100}}{_SIGN}).*", re.IGNORECASE), r"\1"),
+        (re.compile(r"((?:proxy-)?authorization[\"']?\s*[:=]\s*)[^'\"\n]+", re.IGNORECASE), r"\1"),
+        (re.compile(r"\b((?:bearer|basic)\s+)[\w.~+/=-]{6,}", re.IGNORECASE), r"\1"),
+        # A line of a properties file: its value goes on to the end.
+        (re.compile(rf"^([ \t]*(?=\w+\.){_NAME}\s*[=:]\s*).+$", re.IGNORECASE | re.MULTILINE), r"\1"),
+        (re.compile(rf"({_NAME}{_SIGN})(?:{_QUOTED}|[^\s;&\"']+)", re.IGNORECASE), r"\1"),
+        (re.compile(rf"((?<!\S)(?=-){_NAME}\s+)(?:{_QUOTED}|[^\s\"']+)", re.IGNORECASE), r"\1"),
+        (re.compile(r"(sshpass\s+-p\s*)\S+"), r"\1"),
+        (re.compile(r"((?<!\S)(?:-u|--user)[ =]?[\"']?[^\s:\"']+:)[^\s\"']+"), r"\1"),
+        (re.compile(r"(?<=//)[^/@\s:]+:[^/@\s]+(?=@)"), ""),
+    )
 
 
 def masked(text: str, known: Iterable[str] = ()) -> str:
@@ -40,6 +49,6 @@ def masked(text: str, known: Iterable[str] = ()) -> str:
     """
     for secret in sorted({s for s in known if len(s) >= SHORTEST}, key=len, reverse=True):
         text = text.replace(secret, MASK)
-    for rule, kept in _RULES:
+    for rule, kept in _rules():
         text = rule.sub(kept + MASK, text)
     return text
