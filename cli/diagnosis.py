@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from connectctl.cli import apply
 from connectctl.cli.sources import directory_of
 from connectctl.ops.errors import BadInput, ConnectctlError
-from connectctl.ops.model.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from connectctl.cli.connectors import Cluster
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from connectctl.ops.edges.contract import KafkaReads
     from connectctl.ops.model.configtopic import ConfiguredConnector
     from connectctl.ops.model.connector import Connector
+    from connectctl.ops.model.finding import Finding
 
 
 def truth(session: Session, cluster: Cluster, connector: Connector, found: ConfiguredConnector | None) -> list[Finding]:
@@ -36,8 +36,7 @@ def truth(session: Session, cluster: Cluster, connector: Connector, found: Confi
         )
         return fencing.findings(session.transactions, case, time.time())
     except ConnectctlError as e:
-        message = f"What its transactions' coordinators say of it is not known: {e}"
-        return [Finding("FENCE009", Severity.INFO, connector.name, message)]
+        return [fencing.not_known(connector.name, e)]
 
 
 def _written(session: Session, kafka: KafkaReads) -> dict[str, float]:

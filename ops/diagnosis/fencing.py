@@ -11,14 +11,15 @@ from connectctl.ops.fence.observe import look
 from connectctl.ops.model.configtopic import COMMIT, FENCING
 from connectctl.ops.model.fencedtask import FailedTask, explain, may_be_fenced, round_failed
 from connectctl.ops.model.fencinground import Backoff, Round, diagnose, ids_to_fence
+from connectctl.ops.model.finding import Finding, Severity
 from connectctl.ops.model.ownership import Directory, Owner, task_id
 from connectctl.ops.model.transactions import Transaction
 
 if TYPE_CHECKING:
     from connectctl.ops.edges.contract import Record, TransactionCalls
+    from connectctl.ops.errors import ConnectctlError
     from connectctl.ops.model.configtopic import ConfiguredConnector
     from connectctl.ops.model.connector import Connector
-    from connectctl.ops.model.finding import Finding
 
 STATUS = "status-task-"
 
@@ -59,6 +60,12 @@ def findings(calls: TransactionCalls, case: Case, now: float) -> list[Finding]:
     round_ = round_of(calls, case, now)
     found.append(diagnose(round_) if round_ else None)
     return [finding for finding in found if finding is not None]
+
+
+def not_known(connector: str, error: ConnectctlError) -> Finding:
+    """FENCE009: the coordinators cannot be asked, so that why tasks failed is told by their traces alone."""
+    message = f"What its transactions' coordinators say of it is not known: {error}"
+    return Finding("FENCE009", Severity.INFO, connector, message)
 
 
 def failed_tasks(case: Case) -> Sequence[FailedTask]:

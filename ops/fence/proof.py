@@ -93,6 +93,7 @@ def _is_older(producer: PartitionProducer, older: Transaction, result: IdResult)
 
 
 def _moved_on(result: IdResult, found: Transaction) -> Problem | Finding:
+    """FENCE005: a newer producer has taken the id since; or a problem, where an older epoch is back."""
     if found.producer_id == result.producer_id and found.epoch < (result.epoch_after or 0):
         message = f"Fenced at epoch {result.epoch_after}, but the coordinator has fallen back to epoch {found.epoch}."
         return Problem("not-proven", f"{message} Fence it again.")
@@ -104,6 +105,7 @@ def _moved_on(result: IdResult, found: Transaction) -> Problem | Finding:
 
 
 def _unseen(id: str, place: Place, code: Code) -> Finding:
+    """FENCE006: a partition that the fenced transaction held cannot be looked at, so that its end is not proven."""
     message = f"Its open transaction held {place}, which cannot be looked at ({code.name}) to prove that it ended."
     return Finding("FENCE006", Severity.WARNING, id, message, "Give this principal the right Read on the topic.")
 

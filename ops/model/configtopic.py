@@ -78,8 +78,9 @@ def parse(records: Iterable[Record], topic: str) -> ConfigState:
 
 
 def _unreadable(topic: str, record: Record, why: str) -> Finding:
+    """RECORD001: a record of the config topic that no worker can read; whatever wrote it did nothing by it."""
     subject = f"{topic}-{record.partition}@{record.offset}"
-    return Finding("CONFIG001", Severity.WARNING, subject, f"A record of the config topic is ignored: {why}.")
+    return Finding("RECORD001", Severity.WARNING, subject, f"A record of the config topic is ignored: {why}.")
 
 
 def _assemble(newest: dict[str, tuple[int, Any]], findings: list[Finding]) -> ConfigState:

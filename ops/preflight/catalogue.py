@@ -13,25 +13,19 @@ from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from inspect import cleandoc
+from pkgutil import iter_modules
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from connectctl.ops.errors import BadInput
 
-AREAS = (
-    "preflight.acls",
-    "preflight.brokers",
-    "preflight.configrules",
-    "preflight.fencing",
-    "preflight.internaltopics",
-    "preflight.readers",
-    "preflight.stores",
-    "preflight.tasksmax",
-    "preflight.transactions",
-    "preflight.unseen",
-    "preflight.workers",
-)
-"""Modules with ``RULES``."""
+if TYPE_CHECKING:
+    from connectctl.ops.model.rule import Rule
+
+FOLDERS = ("preflight", "audit")
+"""Packages whose modules have ``RULES``."""
 TOLD_IN_DOCSTRINGS = (
+    "diagnosis.fencing",
     "fence.planning",
     "fence.proof",
     "model.clusterfindings",
@@ -44,7 +38,7 @@ TOLD_IN_DOCSTRINGS = (
     "transactions.lag",
 )
 _HEAD = re.compile(r"([A-Z]+\d{3}): (.+)", re.DOTALL)
-_ROW = re.compile(r"^([A-Z]+\d{3}) +(?:error|warning|info) +(.+)$", re.MULTILINE)
+_ROW = re.compile(r"^([A-Z]+\d{3}) +(error|warning|info) +(.+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -80,21 +74,27 @@ def story(id_: str) -> Story:
 
 
 def _from_rules() -> Iterator[Story]:
-    for area in AREAS:
-        for rule in import_module(f"connectctl.ops.{area}").RULES:
-            text = (
-                f"{rule.why}.\n\n{cleandoc(rule.story)}"
-                if not rule.why.endswith(".")
-                else f"{rule.why}\n\n{cleandoc(rule.story)}"
-            )
-            yield Story(rule.id, rule.title, text, rule.severity.value, rule.source)
+    for rule in _rules():
+        text = f"{rule.why.rstrip('.')}.\n\n{cleandoc(rule.story)}"
+        yield Story(rule.id, rule.title, text, rule.severity.value, rule.source)
+
+
+def _rules() -> list[Rule]:
+    """The rules of every module of ``FOLDERS`` that has ``RULES``; one that two modules show counts once."""
+    found: dict[int, Rule] = {}
+    for folder in FOLDERS:
+        package = import_module(f"connectctl.ops.{folder}")
+        for module in iter_modules(package.__path__):
+            members = import_module(f"{package.__name__}.{module.name}")
+            found |= {id(rule): rule for rule in getattr(members, "RULES", ())}
+    return list(found.values())
 
 
 def _from_docstrings() -> Iterator[Story]:
     for name in TOLD_IN_DOCSTRINGS:
         module = import_module(f"connectctl.ops.{name}")
-        for id_, title in _ROW.findall(module.__doc__ or ""):
-            yield Story(id_, title, title[0].upper() + title[1:] + ".")
+        for id_, severity, title in _ROW.findall(module.__doc__ or ""):
+            yield Story(id_, _capital(title), _capital(title) + ".", severity)
         yield from _of_functions(module)
 
 
@@ -108,5 +108,9 @@ def _of_functions(module: ModuleType) -> Iterator[Story]:
     for member in members:
         head = _HEAD.match(cleandoc(getattr(member, "__doc__", None) or "")) if callable(member) else None
         if head:
-            text = head.group(2)
-            yield Story(head.group(1), text.split("\n\n")[0].replace("\n", " ").rstrip("."), text)
+            text = head.group(2).replace("``", "")
+            yield Story(head.group(1), _capital(text.split("\n\n")[0].replace("\n", " ").rstrip(".")), _capital(text))
+
+
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:]

@@ -160,6 +160,7 @@ def unseen(producers: Mapping[Place, Any]) -> tuple[Finding, ...]:
 
 
 def _no_verdict(problems: Mapping[int, Code]) -> Finding:
+    """TXN003: a coordinator does not answer, so that no transaction can be said to hang."""
     brokers = ", ".join(f"broker {broker}: {code.name}" for broker, code in sorted(problems.items()))
     message = f"Not every coordinator answers ({brokers}), so that nothing can be said to hang."
     return Finding("TXN003", Severity.ERROR, "coordinators", message, "Look at the brokers, and try again.")

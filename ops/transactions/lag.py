@@ -102,7 +102,7 @@ def suspects_of(calls: TransactionCalls, directory: Directory, behind: Sequence[
 
 
 def finding(lag: Lag, now: float) -> Finding | None:
-    """TXN001 for a hanging transaction, TXN004 for one that is open for long; what is open for a moment is normal."""
+    """What holds readers back, if it is worth a word: a transaction that hangs, or one that is open for long."""
     suspect = lag.suspect
     if suspect is None:
         return None
@@ -110,6 +110,11 @@ def finding(lag: Lag, now: float) -> Finding | None:
         words = BLOCKING.get(lag.role, "A hanging transaction keeps read_committed readers from going on.")
         hint = f"connectctl transactions abort --topic {lag.place.topic} --partition {lag.place.partition}"
         return Finding("TXN001", Severity.ERROR, str(lag.place), words, hint)
+    return _open_for_long(lag, suspect, now)
+
+
+def _open_for_long(lag: Lag, suspect: Suspect, now: float) -> Finding | None:
+    """TXN004: a transaction is open for long and holds readers back; what is open for a moment is normal."""
     seconds = suspect.transaction.transaction.seconds_open(now) if suspect.transaction else None
     if suspect.transaction is None or seconds is None or seconds < LONG:
         return None

@@ -1,0 +1,185 @@
+"""``connectctl preflight``: what will go wrong, before it does."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from enum import StrEnum
+from textwrap import fill, indent
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from connectctl.cli import complete, render, report
+from connectctl.cli.report import FailOn, FailOnOption, IgnoreOption, ReportOption, ReportOutput
+from connectctl.ops.errors import ConnectctlError
+
+if TYPE_CHECKING:
+    from connectctl.cli.context import Session
+    from connectctl.ops.model.finding import Finding
+    from connectctl.ops.model.membership import ConnectGroup
+    from connectctl.ops.preflight.judge import Judge
+    from connectctl.ops.preflight.scene import Edges, Scene
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+class For(StrEnum):
+    """What ``--for`` takes."""
+
+    NOW = "now"
+    PREPARING = "preparing"
+    ENABLED = "enabled"
+    DOWNGRADE = "downgrade"
+
+
+class Emit(StrEnum):
+    """What ``--emit`` takes."""
+
+    KAFKA_ACLS = "kafka-acls"
+    YAML = "yaml"
+
+
+@app.command()
+def preflight(
+    ctx: typer.Context,
+    connectors: Annotated[
+        list[str] | None, typer.Argument(metavar="[CONNECTOR]...", autocompletion=complete.connectors)
+    ] = None,
+    for_: Annotated[For, typer.Option("--for", help="What the cluster is to become.")] = For.NOW,
+    principal: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--principal",
+            metavar="[[CONNECTOR:]ROLE=]User:NAME",
+            help="Check its ACLs. ROLE is worker, producer, consumer, admin or super. Repeatable.",
+        ),
+    ] = None,
+    emit: Annotated[
+        Emit | None, typer.Option("--emit", help="Print the ACLs that are missing, and nothing else.")
+    ] = None,
+    prefixed: Annotated[
+        bool, typer.Option("--prefixed", help="With --emit: one prefixed pattern for all tasks of a connector.")
+    ] = False,
+    explain: Annotated[
+        str | None, typer.Option("--explain", metavar="ID", help="Print the long story of a finding.")
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="Print every finding there is.")] = False,
+    fail_on: FailOnOption = FailOn.ERROR,
+    ignore: IgnoreOption = None,
+    output: ReportOption = ReportOutput.TABLE,
+) -> None:
+    """Check a cluster and its connectors before anything is changed.
+
+    \b
+    Examples:
+      connectctl preflight                              is it right as it is?
+      connectctl preflight --for enabled                may exactly-once support be rolled out?
+      connectctl preflight orders --for downgrade       may it be rolled back, as far as orders is concerned?
+      connectctl preflight --for enabled --principal User:connect
+      connectctl preflight --for enabled --principal User:connect --emit kafka-acls > missing.sh
+      connectctl preflight --explain STORE001           why that matters, and what to do
+      connectctl preflight --for enabled -o sarif > preflight.sarif
+
+    Looks at brokers, workers, internal topics, every source connector, and who reads what they write; changes nothing.
+    What could not be looked at is a finding of its own. ACLs are checked if a principal is given, or is in a connector's
+    configuration.
+    Exit code 0: nothing as bad as --fail-on says; 1: something is.
+    """
+    if explain is not None:
+        _explain(explain)
+        return
+    if list_:
+        _list()
+        return
+    judge = judge_of(ctx.obj, connectors or [], for_, principal or [], acls=emit is not None)
+    if emit is not None:
+        _emit(judge, emit, prefixed=prefixed)
+        return
+    found = report.kept(judge.findings(), ignore)
+    data = {
+        "clusterId": judge.scene.view.cluster_id,
+        "groupId": judge.scene.group.id,
+        "for": for_.value,
+        "connectors": list(judge.scene.names),
+    }
+    report.emit_report("Preflight", data, found, output, lambda wide: _print(judge.scene, found, wide))
+    raise typer.Exit(report.exit_code(found, fail_on))
+
+
+def judge_of(session: Session, connectors: list[str], wish: For, principals: list[str], *, acls: bool = False) -> Judge:
+    """The judge over this session's cluster; ``acls`` also where nobody named a principal."""
+    from connectctl.ops.preflight import principals as said
+    from connectctl.ops.preflight.facts import Wish
+    from connectctl.ops.preflight.judge import Judge
+    from connectctl.ops.preflight.scene import see
+
+    given = said.parse_principals(principals)
+    group = session.group()
+    scene = see(edges_of(session, group), group, session.named_topics, connectors)
+    known = any(said.identity(each.config) for each in scene.sources)
+    return Judge(scene, Wish(wish.value), given if principals or acls or known else None)
+
+
+def edges_of(session: Session, group: ConnectGroup) -> Edges:
+    """The session's edges, as preflight takes them."""
+    from connectctl.ops.preflight.aclfacts import Asking
+    from connectctl.ops.preflight.scene import Edges
+
+    calls = session.connect_to(group)
+    driver = session.driver()
+
+    def told(worker: str, name: str) -> str | None:
+        with suppress(ConnectctlError):
+            told = driver.told(worker, name)
+            return told.value if told else None
+        return None
+
+    return Edges(
+        session.kafka,
+        calls,
+        lambda: session.transactions,
+        lambda: session.brokers,
+        Asking(lambda: session.acls, session.other_acls, calls),
+        session.other_kafka,
+        str(session.settings.get("bootstrap_servers")),
+        told,
+    )
+
+
+def _print(scene: Scene, found: tuple[Finding, ...], wide: bool) -> None:
+    report.table_of(found, wide=wide)
+    if not found:
+        what = f"{len(scene.view.workers)} workers, {len(scene.names)} connectors"
+        render.note(f"Looked at: {what}, their topics and brokers.", style="dim")
+
+
+def _emit(judge: Judge, form: Emit, *, prefixed: bool) -> None:
+    from connectctl.ops.preflight import aclemit
+
+    facts, unseen = judge.acl_facts()
+    if facts is None:
+        whys = "; ".join(f"{each.what}: {each.why}" for each in unseen)
+        raise ConnectctlError(
+            "The ACLs cannot be looked at", why=whys, next_step=unseen[0].next_step if unseen else None
+        )
+    for each in unseen:
+        render.note(f"warning: {each.what} could not be looked at: {each.why}", style="yellow")
+    render.say(aclemit.emit(facts, judge.wish, form.value, prefixed=prefixed, unseen=unseen).rstrip("\n"))
+
+
+def _explain(id_: str) -> None:
+    from connectctl.ops.preflight import catalogue
+
+    story = catalogue.story(id_)
+    severity = f" ({story.severity})" if story.severity else ""
+    render.say(f"{story.id}{severity}: {story.title}")
+    for paragraph in story.text.split("\n\n"):
+        render.say("\n" + (indent(paragraph, "") if "\n  " in paragraph else fill(" ".join(paragraph.split()), 100)))
+    if story.source:
+        render.say(f"\nSource: {story.source}")
+
+
+def _list() -> None:
+    from connectctl.ops.preflight import catalogue
+
+    rows = [[s.id, s.severity or "-", s.title] for s in catalogue.stories().values()]
+    render.table(["ID", "SEVERITY", "FINDING"], rows)

@@ -1,0 +1,193 @@
+"""All areas of preflight over one scene: each sees what it needs and says what it finds, none keeps another from it.
+
+An area that cannot look says so with a finding of its own. Findings come out once, however many areas met them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from connectctl.ops.errors import ConnectctlError
+from connectctl.ops.model.offsetstore import Mode
+from connectctl.ops.model.worker import Support
+from connectctl.ops.preflight import (
+    aclfacts,
+    acls,
+    fencing,
+    fencingfacts,
+    storefacts,
+    stores,
+    taskfacts,
+    tasksmax,
+    transactionfacts,
+    transactions,
+    workerfacts,
+    workers,
+)
+from connectctl.ops.preflight.facts import Unseen, Wish
+from connectctl.ops.preflight.principals import Principals
+from connectctl.ops.preflight.scene import PATIENCE, Scene, unseen_by
+from connectctl.ops.preflight.unseen import finding_of
+
+if TYPE_CHECKING:
+    from connectctl.ops.model.finding import Finding
+    from connectctl.ops.preflight.aclfacts import AclFacts
+
+Said = Iterable["Finding | Unseen"]
+
+
+@dataclass
+class Judge:
+    """Judges ``scene`` for ``wish``. ``principals`` are those that the person gave, None where ACLs are of no interest."""
+
+    scene: Scene
+    wish: Wish
+    principals: Principals | None = None
+    now: float = field(default_factory=time.time)
+
+    def findings(self) -> list[Finding]:
+        """Everything there is to say, in the order of the areas, each finding once."""
+        areas = self._areas()
+        with ThreadPoolExecutor(len(areas)) as pool:
+            asked = [(name, pool.submit(_all, look)) for name, look in areas.items()]
+            said: list[Finding | Unseen] = [*self.scene.view.findings]
+            for name, answer in asked:
+                try:
+                    said += answer.result()
+                except ConnectctlError as e:
+                    said.append(unseen_by(name, e))
+        said += self.scene.unseen
+        found = [finding_of(each) if isinstance(each, Unseen) else each for each in said]
+        return list(dict.fromkeys(found))
+
+    def _areas(self) -> dict[str, Callable[[], Said]]:
+        areas: dict[str, Callable[[], Said]] = {
+            "the workers": self._workers,
+            "offset stores": self._stores,
+            "rounds of fencing": self._fencing,
+            "transactions": self._transactions,
+            "tasks": self._tasks,
+        }
+        if self.principals is not None:
+            areas["ACLs"] = self._acls
+        return areas
+
+    # ----------------------------------------------------------------------------------------------------- the areas
+
+    def _workers(self) -> Iterator[Finding | Unseen]:
+        edges = self.scene.edges
+        seen = workerfacts.observe(self.scene.view, edges.kafka, edges.calls, edges.transactions())
+        yield from seen.unseen
+        yield from workers.check(seen, self.wish)
+
+    def _stores(self) -> Iterator[Finding | Unseen]:
+        from connectctl.ops.offsets.observe import Sources
+        from connectctl.ops.offsets.snapshot import Workers
+
+        scene, edges = self.scene, self.scene.edges
+        offsets = scene.internal.get("offsets")
+        if offsets is None:
+            return  # TOPIC002 tells of it
+        version = scene.versions[0] if scene.versions else None
+        config = scene.internal.get("config")
+        sources = Sources(
+            edges.kafka, edges.bootstrap, config, offsets, edges.other_kafka, lambda: Workers(version), PATIENCE
+        )
+        facts = storefacts.observe(
+            storefacts.StoreSources(
+                sources,
+                scene.sources,
+                self._mode(),
+                version,
+                edges.calls,
+                scene.internal,
+                scene.told("bootstrap.servers"),
+                scene.told("producer.bootstrap.servers"),
+            ),
+            self.wish,
+            self.now,
+        )
+        yield from facts.unseen
+        yield from stores.check(facts, self.wish)
+
+    def _mode(self) -> Mode | None:
+        return {True: Mode.ENABLED, False: Mode.NOT_ENABLED, None: None}[self.scene.enabled]
+
+    def _fencing(self) -> Iterator[Finding | Unseen]:
+        scene, edges = self.scene, self.scene.edges
+        facts = fencingfacts.observe(
+            fencingfacts.FencingSources(
+                edges.transactions(),
+                edges.kafka,
+                scene.group.id,
+                edges.bootstrap,
+                scene.sources,
+                scene.state,
+                scene.directory,
+                scene.enabled,
+                scene.versions,
+                max(1, len(scene.view.workers)),
+                scene.written,
+                offsets_topic=scene.internal.get("offsets"),
+            ),
+            self.now,
+        )
+        yield from facts.unseen
+        yield from fencing.check(facts, self.wish)
+
+    def _transactions(self) -> Iterator[Finding | Unseen]:
+        scene, edges = self.scene, self.scene.edges
+        facts = transactionfacts.observe(
+            transactionfacts.TransactionSources(
+                edges.transactions(),
+                scene.group.id,
+                edges.bootstrap,
+                scene.internal.get("offsets", ""),
+                scene.sources,
+                scene.state,
+                scene.directory,
+                scene.enabled,
+                scene.written,
+                _number(scene.told("offset.flush.interval.ms")),
+                _number(scene.told("producer.transaction.timeout.ms")),
+            ),
+            self.now,
+        )
+        yield from facts.unseen
+        yield from transactions.check(facts, self.wish)
+
+    def _tasks(self) -> Iterator[Finding | Unseen]:
+        seen = taskfacts.look(self.scene.view, self.scene.edges.kafka).only(self.scene.names)
+        yield from seen.unseen
+        yield from tasksmax.check(seen)
+
+    def _acls(self) -> Iterator[Finding | Unseen]:
+        facts, unseen = self.acl_facts()
+        yield from unseen
+        if facts is not None:
+            yield from acls.check(facts, self.wish)
+
+    def acl_facts(self) -> tuple[AclFacts | None, tuple[Unseen, ...]]:
+        """What there is to know of ACLs; for what is printed of the missing ones, too."""
+        scene, edges = self.scene, self.scene.edges
+        sight = aclfacts.Sight(
+            scene.group,
+            [each.connector for each in scene.checked],
+            scene.internal,
+            scene.state,
+            any(w.support is Support.ENABLED for w in scene.view.workers),
+            edges.transactions().connect_groups(),
+        )
+        return aclfacts.observe(edges.acls, sight, self.principals or Principals())
+
+
+def _all(look: Callable[[], Said]) -> list[Finding | Unseen]:
+    return list(look())
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and text.strip().lstrip("-").isdigit() else None
