@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from connectctl.ops.errors import ConnectctlError
     from connectctl.ops.model.acls import Authorizer, Binding
+    from connectctl.ops.model.brokers import BrokerVersion, ReaderGroups
     from connectctl.ops.model.membership import ConnectGroup
     from connectctl.ops.model.transactions import Bounds, Listing, PartitionProducer, Place, Transaction
     from connectctl.ops.model.verdicts import Code
@@ -308,4 +310,31 @@ class AclReads(Protocol):
 
     def wants_idempotent_write(self) -> bool:
         """Whether idempotent producers need an ACL of their own here: on brokers before 2.8 (KIP-679)."""
+        ...
+
+
+class BrokerReads(Protocol):
+    """The brokers of one Kafka cluster and the groups that read from it. Raises what ``KafkaReads`` raises.
+
+    What concerns one broker or one group is no exception but an error in the result.
+    """
+
+    def cluster_id(self) -> str:
+        """The cluster's id."""
+        ...
+
+    def versions(self) -> dict[int, BrokerVersion | ConnectctlError]:
+        """What every broker speaks, by its id, and which features the cluster has agreed on."""
+        ...
+
+    def settings(self, names: Sequence[str]) -> dict[int, dict[str, str] | ConnectctlError]:
+        """Properties of every broker, without those that it does not know or hides. Needs DescribeConfigs on the cluster."""
+        ...
+
+    def hidden(self, topics: Sequence[str]) -> frozenset[str]:
+        """Those of ``topics`` of which this principal may not know whether they exist: it lacks Describe on them."""
+        ...
+
+    def readers(self) -> ReaderGroups:
+        """Every group of readers with its members and committed offsets. Needs Describe on groups, topics and cluster."""
         ...
