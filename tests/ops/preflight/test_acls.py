@@ -36,7 +36,7 @@ SAID = ("User:w", "producer=User:p", "consumer=User:c", "admin=User:a")
 class Topics:
     """Workers that tell active topics only."""
 
-    urls = ("http://one:8083",)
+    urls: tuple[str, ...] = ("http://one:8083",)
 
     def __init__(self, topics: Mapping[str, list[str]]):
         self.topics = topics
