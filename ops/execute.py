@@ -21,18 +21,29 @@ Told = Callable[[Any], None]
 
 
 def execute(
-    steps: Sequence[Any], edges: Any, journal: Journal, run: Run, *, told: Told = lambda step: None, start: int = 0
+    steps: Sequence[Any],
+    edges: Any,
+    journal: Journal,
+    run: Run,
+    *,
+    told: Told = lambda step: None,
+    done: Callable[[Result], None] = lambda result: None,
+    start: int = 0,
+    until: int | None = None,
+    go_on: str = "connectctl runs resume",
 ) -> list[Result]:
     """Do the steps in order, the first failure ending the run. Raises ``PartDone`` where something was done before it.
 
-    ``start`` is the first step to do, where the earlier ones are known to be done. ``edges`` get ``run`` and ``step`` set
-    to what is being done, for what steps write down themselves. A run that is refused before it changed anything is over.
+    ``start`` is the first step to do, where the earlier ones are known to be done; before ``until`` the run pauses, and
+    stays open. ``done`` hears of each result, ``go_on`` is the command that takes a run up again. ``edges`` get ``run``
+    and ``step`` set to what is being done, for what steps write down themselves. A run that is refused before it changed
+    anything is over.
     """
     results: list[Result] = []
     number, doing = start, False
     try:
         with journal.locked(run.cluster_id, run.group_id):
-            for number, step in list(enumerate(steps))[start:]:
+            for number, step in list(enumerate(steps))[start:until]:
                 told(step)
                 edges.run, edges.step, doing = run, number, False
                 journal.mark(run.id, number, "begun")
@@ -42,7 +53,9 @@ def execute(
                 outcome = Outcome.DONE if already is None else Outcome.ALREADY
                 results.append(Result(step.subject, step.says(), outcome, detail))
                 journal.mark(run.id, number, outcome.value, detail)
-            journal.end(run.id, State.DONE)
+                done(results[-1])
+            if until is None or until >= len(steps):
+                journal.end(run.id, State.DONE)
     except ConnectctlError as e:
         if e.code == "locked" and run.marks:
             raise  # it may be this very run that another process carries out
@@ -55,7 +68,7 @@ def execute(
         in_doubt = doing and isinstance(e, TimedOut | Unreachable)
         if over or not (changed or results or in_doubt):
             raise
-        raise _part_done(e, run, number) from e
+        raise _part_done(e, run, number, doing, go_on) from e
     return results
 
 
@@ -68,7 +81,7 @@ def _changed(run: Run, steps: Sequence[Any]) -> bool:
     return any(mark.what in ("done", "begun") and _changes(steps[mark.step]) for mark in run.marks)
 
 
-def _part_done(error: ConnectctlError, run: Run, number: int) -> PartDone:
-    waited = "; it may have been done all the same" if isinstance(error, TimedOut) else ""
-    hint = f"{error.next_step or ''} Then go on: connectctl runs resume {run.id}".strip()
+def _part_done(error: ConnectctlError, run: Run, number: int, doing: bool, go_on: str) -> PartDone:
+    waited = "; it may have been done all the same" if doing and isinstance(error, TimedOut) else ""
+    hint = f"{error.next_step or ''} Then go on: {go_on} {run.id}".strip()
     return PartDone(f"Step {number + 1} of the run failed{waited}: {error.what}", why=error.why, next_step=hint)

@@ -45,11 +45,11 @@ WHY_OLD = "KIP-618, Hard downgrade: an older release does not know the property"
 
 @dataclass(frozen=True)
 class Wish:
-    """What the workers are to become. ``targets`` are the exceptions from ``to``, by worker.
+    """What the workers are to become; ``to`` is None where their property stays. ``targets`` are exceptions, by worker.
 
     ``straight``: from enabled to disabled in one roll, as KIP-618 has its soft downgrade. ``binaries``: the release is
-    replaced by an older one, after that or, with ``to`` None, at once. ``order``: whom to take first where it is free.
-    ``name`` is the migration's. ``aborts`` is a run whose doing this takes back.
+    replaced by an older one, after that or, with ``to`` None, at once. ``only``: all others are left as they are.
+    ``order``: whom to take first where it is free. ``name`` is the migration's. ``aborts``: a run that this takes back.
     """
 
     to: Value | None
@@ -57,6 +57,7 @@ class Wish:
     straight: bool = False
     binaries: bool = False
     targets: Mapping[str, Value] = field(default_factory=dict)
+    only: tuple[str, ...] | None = None
     order: tuple[str, ...] = ()
     aborts: str | None = None
 
@@ -65,9 +66,9 @@ class Wish:
         return self.targets.get(worker.address, self.to or worker.value)
 
     @property
-    def end(self) -> str:
+    def end(self) -> str | None:
         """What it all leads to, as ``to`` in the JSON has it."""
-        return str(self.to or DISABLED)
+        return str(DISABLED if self.binaries else self.to) if self.binaries or self.to else None
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ Phase = tuple[list["RollingWorker"], Value]
 
 def _phases(snapshot: RollingSnapshot, wish: Wish) -> Iterator[Phase]:
     """The rolls, each with its workers and the value that it gives them. Workers that are there already are left out."""
-    everybody = snapshot.workers
+    everybody = [w for w in snapshot.workers if wish.only is None or w.address in wish.only]
     if wish.to is not None:
         through = [w for w in everybody if not wish.straight and passes_preparing(w, wish.target(w))]
         yield through, PREPARING

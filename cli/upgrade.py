@@ -1,0 +1,279 @@
+"""``connectctl upgrade``: exactly-once source support rolled out over a cluster's workers, and back."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from connectctl.cli import render
+from connectctl.cli.apply import OutputOption, YesOption
+from connectctl.cli.render import Output
+
+if TYPE_CHECKING:
+    from connectctl.cli.context import Session
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
+
+
+class Mode(StrEnum):
+    """What ``--to`` takes."""
+
+    ENABLED = "enabled"
+    PREPARING = "preparing"
+    DISABLED = "disabled"
+
+
+def _names() -> list[str]:
+    from connectctl.migrations.registry import migrations
+
+    return [migration.name for migration in migrations()]
+
+
+ToOption = Annotated[
+    Mode | None, typer.Option(help="enabled, preparing or disabled.  [default: enabled]", metavar="MODE")
+]
+MigrationOption = Annotated[
+    str | None, typer.Option(help="A migration of upgrade list instead.", metavar="NAME", autocompletion=_names)
+]
+PauseOption = Annotated[int | None, typer.Option(help="Stop cleanly after this step of the plan.", metavar="STEP")]
+FailuresOption = Annotated[
+    int | None,
+    typer.Option(help="Tasks and connectors that may be FAILED and were not before.  [default: 0]", min=0, metavar="N"),
+]
+LooksOption = Annotated[
+    int | None,
+    typer.Option("--gate-looks", help="Healthy looks in a row that open a gate.  [default: 3]", min=1, metavar="N"),
+]
+TimeoutOption = Annotated[
+    float | None,
+    typer.Option(
+        "--gate-timeout",
+        help="Time at a gate, besides a pending rebalance delay.  [default: 300]",
+        min=1,
+        metavar="SECONDS",
+    ),
+]
+RunArgument = Annotated[str | None, typer.Argument(metavar="[RUN]", show_default=False)]
+
+
+@app.callback()
+def upgrade() -> None:
+    """Roll exactly-once source support out over the workers, and back (KIP-618)."""
+
+
+@app.command("list")
+def list_(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
+    """List the migrations: what they are for, how this cluster stands to each, and which have been applied to it.
+
+    \b
+    Examples:
+      connectctl upgrade list
+      connectctl upgrade list -o wide     with the reason, and the runs that applied it
+
+    Applied is what the journal on this machine knows of.
+    """
+    from connectctl.cli.upgradeplan import look
+    from connectctl.migrations.ledger import listed
+
+    scene = look(ctx.obj)
+    found = listed(scene.journal, scene.snapshot)
+
+    def table(wide: bool) -> None:
+        columns = ["MIGRATION", "STANDING", "APPLIED", "WHAT", *(["WHY", "RUN"] if wide else [])]
+        rows = [
+            [m.id, m.standing, m.applied_at or "-", m.title, *([m.why, m.run or "-"] if wide else [])] for m in found
+        ]
+        render.table(columns, rows)
+
+    data = {"clusterId": scene.snapshot.cluster_id, "groupId": scene.snapshot.group_id}
+    render.emit("MigrationList", data | {"migrations": [m.as_json() for m in found]}, output, table)
+
+
+@app.command()
+def plan(
+    ctx: typer.Context,
+    to: ToOption = None,
+    migration: MigrationOption = None,
+    out: Annotated[Path | None, typer.Option(help="Write the plan here, for upgrade apply.", metavar="FILE")] = None,
+    exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit with 3 where there is something to do.")] = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Plan a roll: from the modes that the workers are in to the one that is wished, step by step.
+
+    \b
+    Examples:
+      connectctl upgrade plan                            to enabled, through preparing
+      connectctl upgrade plan --to disabled --out p.json a plan to be approved, and then applied
+      connectctl upgrade plan --migration soft-downgrade
+      connectctl upgrade plan -o wide                    with the reason of every step
+
+    It never skips preparing, takes broken workers first and the leader last, and never two at once. What the plan does
+    not know, or only believes, it says. Errors of preflight refuse it (exit code 4). Nothing is changed.
+    """
+    from connectctl.cli import upgradeplan, upgradeview
+
+    session: Session = ctx.obj
+    upgradeplan.usage_of(None, to, migration)
+    scene = upgradeplan.look(session)
+    made = upgradeplan.make_plan(scene, upgradeplan.wished(to or Mode.ENABLED, migration))
+    if out is not None:
+        upgradeplan.write_plan(made, out)
+    render.emit("Plan", made.as_json(), output, lambda wide: _lines(upgradeview.plan_lines(made, wide)))
+    if output in (Output.TABLE, Output.WIDE):
+        render.findings(made.findings)
+    upgradeplan.exit_if_pending(made, exit_code)
+
+
+def _lines(lines: list[str]) -> None:
+    for line in lines:
+        render.say(line)
+
+
+@app.command()
+def apply(
+    ctx: typer.Context,
+    plan_file: Annotated[
+        Path | None, typer.Argument(metavar="[PLAN]", help="What upgrade plan --out wrote.", show_default=False)
+    ] = None,
+    to: ToOption = None,
+    migration: MigrationOption = None,
+    yes: YesOption = False,
+    pause_after: PauseOption = None,
+    max_failures: FailuresOption = None,
+    gate_looks: LooksOption = None,
+    gate_timeout: TimeoutOption = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Perform a roll: one worker after the other, each behind a gate.
+
+    \b
+    Examples:
+      connectctl upgrade apply                     plan, ask, perform
+      connectctl upgrade apply plan.json --yes     what was approved, if the cluster is still the same
+      connectctl upgrade apply --pause-after 5     the first worker, and no further
+
+    A gate opens after several healthy looks in a row: every worker answers, the group is stable, no rebalance delay is
+    pending, nothing is UNASSIGNED, and nothing is worse than before the roll. Where it does not open in time the roll
+    stops with exit code 7, and the cluster goes on serving as it is; so does a run that is killed. Then:
+    connectctl upgrade status, resume or abort.
+    """
+    from connectctl.cli import upgradeplan, upgraderun
+    from connectctl.ops.rolling.hands import Patience
+
+    upgradeplan.usage_of(plan_file, to, migration)
+    scene = upgradeplan.look(ctx.obj)
+    upgraderun.refuse_unfinished(scene)
+    if plan_file is not None:
+        what = upgradeplan.check_file(scene, plan_file)
+    else:
+        what = upgradeplan.wished(to or Mode.ENABLED, migration)
+    made = upgradeplan.make_plan(scene, what)
+    if output in (Output.TABLE, Output.WIDE):
+        render.findings(made.findings)
+    if not made.steps:
+        upgraderun.nothing_to_do(scene, output)
+        return
+    upgraderun.check_pause(pause_after, len(made.steps))
+    upgradeplan.confirm(scene, made, output, yes=yes)
+    patience = upgraderun.with_patience(Patience(), gate_looks, gate_timeout, max_failures)
+    upgraderun.start(scene, made, patience, pause_after, output)
+
+
+@app.command()
+def status(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
+    """Show where the cluster stands: each worker's mode with how it is known, the last run, and how to go on.
+
+    \b
+    Examples:
+      connectctl upgrade status
+      connectctl upgrade status -o json | jq -r '.workers[] | .address + " " + .mode + " " + .known'
+
+    proven: from what the worker answers. told: from its properties, as its driver reads them. believed: an earlier run
+    set it. Whether a worker is preparing or disabled cannot be seen from outside.
+    """
+    from connectctl.cli import upgradeplan, upgradeview
+    from connectctl.ops.rolling import ledger, runs
+
+    scene = upgradeplan.look(ctx.obj)
+    known = ledger.runs_here(scene.journal, *scene.where)
+    open_ = ledger.unfinished(scene.journal, *scene.where)
+    last = runs.restored(scene.journal, open_[0] if open_ else known[0]) if known else None
+    following = upgradeview.next_step(scene, last if open_ else None)
+
+    def table(wide: bool) -> None:
+        render.blocks([upgradeview.group_block(scene.snapshot), upgradeview.workers_block(scene.snapshot)])
+        render.say("")
+        _lines(upgradeview.run_lines(last) if last else ["No upgrade of this cluster is in the journal."])
+        for trouble in scene.snapshot.baseline:
+            render.say(f"Not well: {trouble}")
+        if following:
+            render.say(f"Go on: {following}")
+
+    data: dict[str, Any] = {
+        "clusterId": scene.snapshot.cluster_id,
+        "groupId": scene.snapshot.group_id,
+        "state": scene.snapshot.state,
+        "rebalanceDelayMs": scene.snapshot.delay_ms,
+        "driver": scene.snapshot.driver,
+        "workers": [upgradeview.worker_json(worker) for worker in scene.snapshot.workers],
+        "notWell": [str(trouble) for trouble in scene.snapshot.baseline],
+        "run": upgradeview.run_json(last) if last else None,
+        "unfinished": bool(open_),
+        "nextStep": following,
+    }
+    render.emit("UpgradeStatus", data, output, table)
+
+
+@app.command()
+def resume(
+    ctx: typer.Context,
+    run: RunArgument = None,
+    yes: YesOption = False,
+    pause_after: PauseOption = None,
+    max_failures: FailuresOption = None,
+    gate_looks: LooksOption = None,
+    gate_timeout: TimeoutOption = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Go on with a run that was paused, stopped at a gate, or killed; the newest one if none is named.
+
+    \b
+    Examples:
+      connectctl upgrade resume
+      connectctl upgrade resume --max-failures 1 --yes
+
+    What is done is not done again, and what the run has done is looked at first: where somebody else has changed it
+    meanwhile, the run does not go on (exit code 4).
+    """
+    from connectctl.cli import upgraderun
+
+    upgraderun.take_up(
+        ctx.obj, run, (gate_looks, gate_timeout, max_failures), pause_after=pause_after, yes=yes, output=output
+    )
+
+
+@app.command()
+def abort(
+    ctx: typer.Context,
+    run: RunArgument = None,
+    leave: Annotated[bool, typer.Option("--leave", help="End the run, and leave all as it is.")] = False,
+    yes: YesOption = False,
+    gate_looks: LooksOption = None,
+    gate_timeout: TimeoutOption = None,
+    max_failures: FailuresOption = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Take a run back from where it stands: workers that it changed become what they were, the last one first.
+
+    \b
+    Examples:
+      connectctl upgrade abort
+      connectctl upgrade abort --leave     the run is over, and the cluster stays as it is now
+
+    It is a roll of its own, with the same gates, through preparing where that is on the way.
+    """
+    from connectctl.cli import upgraderun
+
+    upgraderun.take_back(ctx.obj, run, (gate_looks, gate_timeout, max_failures), leave=leave, yes=yes, output=output)

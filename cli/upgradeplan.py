@@ -1,0 +1,177 @@
+"""From a wish about the workers to a plan: the cluster as it is, what is asked for, and the plan as a file."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+from connectctl.cli import apply, render
+from connectctl.cli.render import Output
+from connectctl.ops import places
+from connectctl.ops.errors import BadInput, Refused
+
+if TYPE_CHECKING:
+    from connectctl.cli.context import Session
+    from connectctl.migrations.registry import Migration
+    from connectctl.ops.edges.contract import WorkerDriver
+    from connectctl.ops.journal import Journal
+    from connectctl.ops.model.finding import Finding
+    from connectctl.ops.rolling.observe import Eyes
+    from connectctl.ops.rolling.planning import RollingPlan
+    from connectctl.ops.rolling.snapshot import RollingSnapshot
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The cluster as it is now, and what it is looked at and changed with."""
+
+    session: Session
+    journal: Journal
+    eyes: Eyes
+    driver: WorkerDriver
+    snapshot: RollingSnapshot
+
+    @property
+    def where(self) -> tuple[str, str]:
+        """Kafka cluster and group."""
+        return self.snapshot.cluster_id, self.snapshot.group_id
+
+
+def look(session: Session) -> Scene:
+    """The cluster as a roll sees it."""
+    from connectctl.ops.journal import Journal
+    from connectctl.ops.rolling import ledger
+    from connectctl.ops.rolling.observe import Eyes, members_of, observe
+
+    journal = Journal(places.journal_directory())
+    kafka = session.kafka
+    group = session.group()
+    driver = session.driver(tell)
+    eyes = Eyes(
+        kafka=kafka,
+        calls=session.connect_to(group),
+        group_id=group.id,
+        transactions=session.transactions,
+        driver=driver,
+        extra=tuple(session.settings.get("rest") or ()),
+    )
+    known = ledger.beliefs(journal, kafka.cluster_id(), group.id, members_of(group))
+    return Scene(session, journal, eyes, driver, observe(eyes, group, known))
+
+
+def tell(line: str) -> None:
+    """What a person is to do, on standard error."""
+    render.note(line, style="bold")
+
+
+def wished(to: str, name: str | None) -> Migration | str:
+    """What is asked for: a migration by its name, or a mode."""
+    from connectctl.migrations.registry import named
+
+    return named(name) if name else to
+
+
+def make_plan(scene: Scene, what: Migration | str) -> RollingPlan:
+    """The plan for a migration or a mode. Raises ``Refused`` with all reasons."""
+    from connectctl.migrations.registry import Ask
+    from connectctl.ops.rolling import planning
+    from connectctl.ops.rolling.mode import Value
+    from connectctl.ops.rolling.planning import Wish
+
+    if isinstance(what, str):
+        leads_to = "downgrade" if what == Value.DISABLED else what
+        return planning.plan(scene.snapshot, Wish(Value(what)), findings_of(scene, leads_to))
+    before = merging(scene) if what.merges_offsets else ()
+    return what.plan(Ask(scene.snapshot, findings_of(scene, what.leads_to), before))
+
+
+def findings_of(scene: Scene, leads_to: str | None) -> tuple[Finding, ...]:
+    """What is wrong with the cluster for a wish; errors refuse it. Nothing is looked for without a wish."""
+    from connectctl.ops.model import clusterfindings as say
+    from connectctl.ops.model.worker import Worker
+
+    if leads_to is None:
+        return ()
+    workers = [Worker(w.address, w.url, w.leader, w.version, support=w.support) for w in scene.snapshot.workers]
+    return tuple(filter(None, (rule(workers) for rule in (say.versions_differ, say.support_differs))))
+
+
+def merging(scene: Scene) -> tuple[Any, ...]:
+    """The steps that bring the offsets of connectors with their own topic back to the global one."""
+    from connectctl.cli.offsetrun import Target, look_at
+    from connectctl.ops.offsets import wishes
+    from connectctl.ops.offsets.planning import plan_changes
+
+    def target(name: str) -> Target:
+        return Target(name, wish, purpose=wishes.Merge(name, wishes.Side.GLOBAL, wishes.Policy.EFFECTIVE))
+
+    def wish(subject: Any) -> wishes.Wish:
+        own = next((at.topic for at in subject.places if at.side is wishes.Side.DEDICATED), None)
+        return wishes.Merge(subject.name, wishes.Side.GLOBAL, wishes.Policy.EFFECTIVE, False, own)
+
+    targets = [target(name) for name in scene.snapshot.dedicated]
+    if not targets:
+        return ()
+    looked, subjects = look_at(scene.session, targets)
+    pairs = [(subject, wish(subject)) for subject in subjects]
+    backups = {each: looked.saved[each.connector] for _, each in pairs if each.connector in looked.saved}
+    changes = plan_changes("offsets merge", scene.snapshot.cluster_id, pairs, stop=True, backups=backups)
+    return changes.plan.steps
+
+
+def check_file(scene: Scene, path: Path) -> Migration | str:
+    """What a plan that was saved asks for. Raises ``Refused`` where the cluster is not as it was when it was made."""
+    try:
+        data = json.loads(path.read_text())
+        wanted = data["kind"], data["operation"]
+        what = wished(data["to"], data["migration"])
+        digest, where = data["digest"], (data["clusterId"], data["groupId"])
+    except (OSError, ValueError, KeyError, TypeError) as e:
+        hint = "Write one with connectctl upgrade plan --out FILE."
+        raise BadInput(f"{path} is no plan of an upgrade", why=str(e) or type(e).__name__, next_step=hint) from e
+    if wanted != ("Plan", "upgrade"):
+        raise BadInput(f"{path} is no plan of an upgrade", why=f"it is a {wanted[0]} of {wanted[1]}")
+    if where != scene.where:
+        raise Refused(f"The plan is for the group {where[1]} on the Kafka cluster {where[0]}", code="other-cluster")
+    if digest != scene.snapshot.digest():
+        raise Refused(
+            "The plan is stale: workers, their versions or their modes have changed since it was made",
+            next_step="Make a new one: connectctl upgrade plan.",
+            code="stale",
+        )
+    return what
+
+
+def write_plan(plan: RollingPlan, path: Path) -> None:
+    """Write the plan as a file that ``upgrade apply`` takes. Raises ``BadInput`` where it cannot be written."""
+    envelope = {"apiVersion": render.API_VERSION, "kind": "Plan", **plan.as_json()}
+    try:
+        path.write_text("".join(render.json_lines(envelope)))
+    except OSError as e:
+        raise BadInput(f"The plan cannot be written to {path}", why=str(e)) from e
+
+
+def usage_of(plan_file: Path | None, to: str | None, migration: str | None) -> None:
+    """Raises ``BadInput`` where the wish is given twice."""
+    given = [name for name, value in (("a plan", plan_file), ("--to", to), ("--migration", migration)) if value]
+    if len(given) > 1:
+        raise BadInput(f"Give one of {' and '.join(given)}, not both")
+
+
+def exit_if_pending(plan: RollingPlan, wanted: bool) -> None:
+    """Exit code 3 where changes are pending and the person asked for it."""
+    if wanted and plan.steps:
+        raise typer.Exit(3)
+
+
+def confirm(scene: Scene, plan: RollingPlan, output: Output, *, yes: bool) -> None:
+    """Show the plan and ask once; what is not known is part of it."""
+    from connectctl.cli.upgradeview import plan_lines
+
+    if not yes and apply.somebody_is_there():
+        for line in plan_lines(plan)[len(plan.steps) + 1 :]:
+            render.note(line)
+    apply.confirm(scene.session, plan.plan(), output in (Output.TABLE, Output.WIDE), yes=yes)

@@ -1,0 +1,113 @@
+"""Upgrades as people and scripts see them: plans, standing, migrations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from connectctl.cli.render import Block
+
+if TYPE_CHECKING:
+    from connectctl.cli.upgradeplan import Scene
+    from connectctl.ops.journal import Run
+    from connectctl.ops.rolling.planning import RollingPlan
+    from connectctl.ops.rolling.runs import Restored
+    from connectctl.ops.rolling.snapshot import RollingSnapshot, RollingWorker
+
+
+def plan_lines(plan: RollingPlan, wide: bool = False) -> list[str]:
+    """A plan for people: its steps, and what is not known."""
+    snapshot = plan.snapshot
+    head = f"upgrade of {snapshot.group_id}, on the Kafka cluster {snapshot.cluster_id}:"
+    if not plan.steps:
+        return [head, "  Nothing to do: every worker is as wished."]
+    lines = [head]
+    for number, step in enumerate(plan.steps, 1):
+        now = f" (now {step.now})" if step.now else ""
+        lines.append(f"{number:>4}. {step.says()}{now}" + (f"  [{step.reason}]" if wide and step.reason else ""))
+    if plan.unknown:
+        lines += ["Not known, or not proven:", *(f"  - {line}" for line in plan.unknown)]
+    return lines
+
+
+def workers_block(snapshot: RollingSnapshot) -> Block:
+    """The workers with their modes, and how those are known."""
+    columns = ["WORKER", "LEADER", "VERSION", "MODE", "KNOWN", "FROM", "PROBLEM"]
+    return Block(columns, [_row(worker) for worker in snapshot.workers], "No worker is in the group.")
+
+
+def _row(worker: RollingWorker) -> list[str]:
+    return [
+        worker.address,
+        "leader" if worker.leader else "",
+        worker.version or "-",
+        str(worker.value),
+        str(worker.mode.how),
+        worker.mode.source,
+        worker.problem or worker.obstacle or "",
+    ]
+
+
+def group_block(snapshot: RollingSnapshot) -> Block:
+    """The group, and what its workers are changed with."""
+    delay = f"{snapshot.delay_ms / 1000:g} s" if snapshot.delay_ms else "-"
+    columns = ["GROUP", "STATE", "WORKERS", "REBALANCE-DELAY", "NOT-WELL", "DRIVER"]
+    row = [snapshot.group_id, snapshot.state, str(len(snapshot.workers)), delay, str(len(snapshot.baseline))]
+    return Block(columns, [[*row, snapshot.driver]])
+
+
+def run_lines(restored: Restored) -> list[str]:
+    """How far a run is, and why it stopped."""
+    run, steps = restored.run, restored.steps
+    done = sum(run.done(number) for number in range(len(steps)))
+    lines = [f"Run {run.id} ({', '.join(run.subjects)}) is {run.state}: {done} of {len(steps)} steps done."]
+    if done < len(steps):
+        number = restored.first_undone
+        lines.append(f"  Next is step {number + 1}: {steps[number].says()}")
+    if failure := failure_of(run):
+        lines.append(f"  It stopped: {failure}")
+    return lines
+
+
+def failure_of(run: Run) -> str | None:
+    """Why a run stopped, None where nothing failed last: it was paused, or killed."""
+    last = run.marks[-1] if run.marks else None
+    return last.detail if last is not None and last.what == "failed" else None
+
+
+def worker_json(worker: RollingWorker) -> dict[str, Any]:
+    """A worker as scripts get it."""
+    return {
+        "address": worker.address,
+        "leader": worker.leader,
+        "version": worker.version,
+        "mode": str(worker.value),
+        "known": str(worker.mode.how),
+        "source": worker.mode.source,
+        "inGroup": worker.member is not None,
+        "problem": worker.problem,
+        "obstacle": worker.obstacle,
+    }
+
+
+def run_json(restored: Restored) -> dict[str, Any]:
+    """A run as scripts get it."""
+    run, steps = restored.run, restored.steps
+    done = sum(run.done(number) for number in range(len(steps)))
+    following = restored.first_undone
+    return {
+        "id": run.id,
+        "subjects": list(run.subjects),
+        "state": run.state.value,
+        "done": done,
+        "steps": len(steps),
+        "next": steps[following].says() if following < len(steps) else None,
+        "failure": failure_of(run),
+    }
+
+
+def next_step(scene: Scene, restored: Restored | None) -> str | None:
+    """The command to go on with, None where there is nothing to do."""
+    if restored is not None:
+        return f"connectctl upgrade resume {restored.run.id}, or connectctl upgrade abort {restored.run.id}"
+    values = {worker.value for worker in scene.snapshot.workers}
+    return None if len(values) == 1 else "connectctl upgrade plan"

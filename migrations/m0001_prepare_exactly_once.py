@@ -1,0 +1,34 @@
+"""Prepare exactly-once source support: one roll that makes every worker ``preparing``.
+
+The first of the two rolls of KIP-618. A worker in ``preparing`` writes the config topic with a transactional producer
+when it leads, so that a leader that was replaced and has not noticed is fenced, and no other worker writes there. Its
+tasks go on with at-least-once delivery. Nothing about connectors changes, and it can be taken back at any time.
+
+Guaranteed: workers are restarted one by one, the leader last, the next only when the cluster is healthy again. A worker
+that is ``enabled`` already stays so if others are to follow, and is taken back where ``preparing`` itself is asked for.
+"""
+
+from __future__ import annotations
+
+from connectctl.migrations.registry import Ask, Migration, Stand
+from connectctl.migrations.standings import up_to
+from connectctl.ops.rolling import planning
+from connectctl.ops.rolling.mode import Value
+from connectctl.ops.rolling.planning import RollingPlan, Wish
+from connectctl.ops.rolling.snapshot import RollingSnapshot
+
+NAME = "prepare-exactly-once"
+
+
+def plan(ask: Ask) -> RollingPlan:
+    """Every worker that is less than preparing becomes it; those that are enabled stay."""
+    stay = {w.address: Value.ENABLED for w in ask.snapshot.workers if w.value is Value.ENABLED}
+    return planning.plan(ask.snapshot, Wish(Value.PREPARING, NAME, targets=stay), ask.findings, ask.before)
+
+
+def standing(snapshot: RollingSnapshot) -> Stand:
+    """Converged where every worker is at least preparing."""
+    return up_to(snapshot, (Value.PREPARING, Value.ENABLED))
+
+
+MIGRATION = Migration(1, NAME, __doc__, plan, standing, leads_to="preparing", ends=("preparing", "enabled"))

@@ -1,0 +1,35 @@
+"""Enable exactly-once source support: every worker ``enabled``, through ``preparing`` where it is not there yet.
+
+The second roll of KIP-618, and the first before it for the workers that need it. The second begins only when every
+worker is seen to be at least ``preparing``: proven where it can be, told by its properties, or believed because this
+program restarted it so. From the first enabled worker on, source tasks that land on it write records and offsets in
+transactions, after a round of fencing by the leader.
+
+Guaranteed: never from ``disabled`` to ``enabled`` at once; one worker at a time, the leader last in each roll. Tasks
+whose round of fencing met a leader being restarted are restarted once. Records of a connector are written exactly once
+from the moment on when every worker is enabled.
+"""
+
+from __future__ import annotations
+
+from connectctl.migrations.registry import Ask, Migration, Stand
+from connectctl.migrations.standings import up_to
+from connectctl.ops.rolling import planning
+from connectctl.ops.rolling.mode import Value
+from connectctl.ops.rolling.planning import RollingPlan, Wish
+from connectctl.ops.rolling.snapshot import RollingSnapshot
+
+NAME = "enable-exactly-once"
+
+
+def plan(ask: Ask) -> RollingPlan:
+    """Every worker becomes enabled."""
+    return planning.plan(ask.snapshot, Wish(Value.ENABLED, NAME), ask.findings, ask.before)
+
+
+def standing(snapshot: RollingSnapshot) -> Stand:
+    """Converged where every worker is proven to be enabled."""
+    return up_to(snapshot, (Value.ENABLED,))
+
+
+MIGRATION = Migration(2, NAME, __doc__, plan, standing, leads_to="enabled", ends=("enabled",))

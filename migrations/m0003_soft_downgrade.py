@@ -1,0 +1,36 @@
+"""Soft downgrade: one roll that makes every worker ``disabled``, on the release that it runs.
+
+KIP-618, Soft downgrade. Each worker is restarted with the property changed; tasks go on with at-least-once delivery
+where they stood, because workers write the offsets of every connector to the global topic as well. Fencing needs no
+property, so that workers that are still enabled can ask a leader that is not.
+
+``connectctl upgrade plan --to disabled`` ends the same way and is the more careful one: it goes through ``preparing``,
+which costs a second roll, and keeps a leader that can be fenced until no worker is enabled any more.
+
+Guaranteed: one worker at a time, the leader last, the next only when the cluster is healthy. Not guaranteed from the
+first restart on: that records are written once.
+"""
+
+from __future__ import annotations
+
+from connectctl.migrations.registry import Ask, Migration, Stand
+from connectctl.migrations.standings import down_from
+from connectctl.ops.rolling import planning
+from connectctl.ops.rolling.mode import Value
+from connectctl.ops.rolling.planning import RollingPlan, Wish
+from connectctl.ops.rolling.snapshot import RollingSnapshot
+
+NAME = "soft-downgrade"
+
+
+def plan(ask: Ask) -> RollingPlan:
+    """Every worker becomes disabled, in one roll."""
+    return planning.plan(ask.snapshot, Wish(Value.DISABLED, NAME, straight=True), ask.findings, ask.before)
+
+
+def standing(snapshot: RollingSnapshot) -> Stand:
+    """Converged where every worker is disabled, or too old to be anything else."""
+    return down_from(snapshot, (Value.DISABLED, Value.NOT_SUPPORTED))
+
+
+MIGRATION = Migration(3, NAME, __doc__, plan, standing, leads_to="downgrade", ends=("disabled",))

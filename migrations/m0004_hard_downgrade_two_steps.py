@@ -1,0 +1,29 @@
+"""Hard downgrade in two steps: every worker ``disabled``, then older binaries, worker by worker.
+
+KIP-618, Two-step downgrade, the safest way back to a release without exactly-once source support: the rolling upgrade
+in reverse. The first roll is the soft downgrade. In the second a person replaces the binaries of one worker after the
+other; the run says which one, waits until it is back with a release before 3.3, and until the cluster is healthy.
+
+Before the first roll, connectors with an offsets topic of their own get their offsets merged into the global topic and
+go on there: older releases read no other (Offsets accuracy). A dedicated topic that stays behind goes stale and would
+win after the next upgrade: ``connectctl offsets diff`` shows that.
+
+Guaranteed: every connector and task goes on running throughout, one worker at a time, the leader last.
+"""
+
+from __future__ import annotations
+
+from connectctl.migrations import hard
+from connectctl.migrations.registry import Ask, Migration
+from connectctl.ops.rolling.mode import Value
+from connectctl.ops.rolling.planning import RollingPlan, Wish
+
+NAME = "hard-downgrade-two-steps"
+
+
+def plan(ask: Ask) -> RollingPlan:
+    """Disabled in one roll, then older binaries in another."""
+    return hard.plan(ask, Wish(Value.DISABLED, NAME, straight=True, binaries=True))
+
+
+MIGRATION = Migration(4, NAME, __doc__, plan, hard.standing, leads_to="downgrade", merges_offsets=True)

@@ -1,0 +1,28 @@
+"""Hard downgrade in one step: older binaries at once, worker by worker; tasks may fail until it is over.
+
+KIP-618, Single-step downgrade: half the restarts of the two-step one. While some workers are enabled and the leader is
+older already, tasks that start on an enabled worker cannot have their predecessors fenced, and fail. That is known: the
+gates let such tasks be, and when no enabled worker is left they are found and restarted.
+
+Before it, connectors with an offsets topic of their own get their offsets merged into the global topic and go on there,
+as in two steps.
+
+Guaranteed: one worker at a time, the leader last; at the end every task that failed for want of fencing runs again. Not
+guaranteed: that all tasks run throughout.
+"""
+
+from __future__ import annotations
+
+from connectctl.migrations import hard
+from connectctl.migrations.registry import Ask, Migration
+from connectctl.ops.rolling.planning import RollingPlan, Wish
+
+NAME = "hard-downgrade-one-step"
+
+
+def plan(ask: Ask) -> RollingPlan:
+    """Older binaries in one roll, then a restart of what failed meanwhile."""
+    return hard.plan(ask, Wish(None, NAME, binaries=True))
+
+
+MIGRATION = Migration(5, NAME, __doc__, plan, hard.standing, leads_to="downgrade", merges_offsets=True)

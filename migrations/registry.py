@@ -1,0 +1,104 @@
+"""All migrations by number, and what each has to say of a cluster.
+
+A migration is a module ``mNNNN_name`` with a docstring that gives the reason and what is guaranteed, and a constant
+``MIGRATION``. To add one, write the module and name it in ``MODULES``; nothing else has to know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from enum import StrEnum
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.errors import BadInput
+
+if TYPE_CHECKING:
+    from connectctl.ops.model.finding import Finding
+    from connectctl.ops.rolling.planning import RollingPlan
+    from connectctl.ops.rolling.snapshot import RollingSnapshot
+
+MODULES = (
+    "m0001_prepare_exactly_once",
+    "m0002_enable_exactly_once",
+    "m0003_soft_downgrade",
+    "m0004_hard_downgrade_two_steps",
+    "m0005_hard_downgrade_one_step",
+)
+
+
+class Standing(StrEnum):
+    """How a cluster stands to a migration. POSSIBLE: it can be had, and nobody needs to want it: a way back."""
+
+    PENDING = "pending"
+    CONVERGED = "converged"
+    POSSIBLE = "possible"
+    NOT_APPLICABLE = "not applicable"
+
+
+@dataclass(frozen=True)
+class Stand:
+    """A standing, and why."""
+
+    standing: Standing
+    why: str
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What a planner gets. ``before`` are steps of other operations that have to come first; ``given`` what was said
+    with ``--set NAME=VALUE``.
+    """
+
+    snapshot: RollingSnapshot
+    findings: Sequence[Finding] = ()
+    before: Sequence[Any] = ()
+    given: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Migration:
+    """A named change of a cluster. ``plan`` is pure and raises ``Refused``; ``standing`` judges a cluster as it is.
+
+    ``leads_to`` is the wish of preflight that it is checked against (``preparing``, ``enabled``, ``downgrade``), None for
+    nothing. ``merges_offsets``: connectors with an offsets topic of their own come back to the global one before it.
+    ``ends``: values of ``--to`` whose runs count as this migration applied.
+    """
+
+    number: int
+    name: str
+    story: str
+    plan: Callable[[Ask], RollingPlan]
+    standing: Callable[[RollingSnapshot], Stand]
+    leads_to: str | None = None
+    merges_offsets: bool = False
+    ends: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """What it is for, in one line."""
+        return self.story.strip().splitlines()[0].replace("`", "")
+
+    @property
+    def id(self) -> str:
+        """Number and name: ``0001-prepare-exactly-once``."""
+        return f"{self.number:04}-{self.name}"
+
+
+@cache
+def migrations() -> tuple[Migration, ...]:
+    """Every migration, by number."""
+    return tuple(import_module(f"connectctl.migrations.{module}").MIGRATION for module in MODULES)
+
+
+def named(name: str) -> Migration:
+    """The migration called ``name``, with its number or without. Raises ``BadInput``."""
+    for migration in migrations():
+        if name in (migration.name, migration.id, f"{migration.number:04}"):
+            return migration
+    near = get_close_matches(name, [migration.name for migration in migrations()], n=1)
+    hint = f"Did you mean {near[0]}?" if near else "See connectctl upgrade list."
+    raise BadInput(f"There is no migration {name}", next_step=hint, code="unknown-migration")

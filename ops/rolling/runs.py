@@ -1,0 +1,150 @@
+"""Runs of a roll in the journal: begun, taken up where they stopped, and taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.errors import Refused
+from connectctl.ops.journal import State
+from connectctl.ops.rolling import ledger
+from connectctl.ops.rolling.hands import Patience
+from connectctl.ops.rolling.mode import Value
+from connectctl.ops.rolling.planning import Wish
+from connectctl.ops.rolling.snapshot import Ground
+from connectctl.ops.rolling.steps import Borrowed, Turn, steps_from_data, steps_to_data
+
+if TYPE_CHECKING:
+    from connectctl.ops.journal import Journal, Run
+    from connectctl.ops.rolling.planning import RollingPlan
+    from connectctl.ops.rolling.snapshot import RollingSnapshot
+
+
+@dataclass(frozen=True)
+class Restored:
+    """A run as it was written down."""
+
+    run: Run
+    steps: tuple[Any, ...]
+    ground: Ground
+    wish: Wish
+    patience: Patience
+
+    @property
+    def over(self) -> bool:
+        """Whether all of its steps are done."""
+        return all(self.run.done(number) for number in range(len(self.steps)))
+
+    @property
+    def first_undone(self) -> int:
+        """Where it goes on: at the first step that is not done. Steps of changed offsets have their own rule."""
+        from connectctl.ops.offsets.planning import first_to_do
+
+        undone = [number for number in range(len(self.steps)) if not self.run.done(number)]
+        if undone and isinstance(self.steps[undone[0]], Borrowed):
+            plain = [step.step if isinstance(step, Borrowed) else step for step in self.steps]
+            return first_to_do(self.run, plain)
+        return undone[0] if undone else len(self.steps)
+
+
+def subjects(wish: Wish) -> tuple[str, ...]:
+    """What a run is about, for lists of runs."""
+    if wish.aborts:
+        return (f"back from {wish.aborts}",)
+    return (wish.name or f"to {wish.to}",)
+
+
+def begin(journal: Journal, plan: RollingPlan, patience: Patience) -> Run:
+    """A run of ``plan`` in the journal."""
+    snapshot = plan.snapshot
+    data = {
+        "operation": plan.operation,
+        "steps": steps_to_data(plan.steps),
+        "ground": snapshot.ground().to_data(),
+        "wish": asdict(plan.wish),
+        "patience": asdict(patience),
+        "plan": plan.as_json(),
+    }
+    return journal.begin(plan.operation, snapshot.cluster_id, snapshot.group_id, subjects(plan.wish), data)
+
+
+def restored(journal: Journal, run: Run) -> Restored:
+    """A run with its steps. Raises ``BadInput`` where another version wrote it."""
+    data = journal.plan(run.id)
+    return Restored(
+        run,
+        steps_from_data(data["steps"]),
+        Ground.from_data(data["ground"]),
+        wish_from_data(data["wish"]),
+        Patience(**data["patience"]),
+    )
+
+
+def wish_from_data(data: Mapping[str, Any]) -> Wish:
+    """A wish from plain JSON values."""
+    values = dict(data)
+    values["to"] = None if values["to"] is None else Value(values["to"])
+    values["targets"] = {worker: Value(value) for worker, value in values["targets"].items()}
+    values["order"] = tuple(values["order"])
+    values["only"] = None if values["only"] is None else tuple(values["only"])
+    return Wish(**values)
+
+
+def contradictions(taken_up: Restored, notes: ledger.Notes, snapshot: RollingSnapshot) -> list[str]:
+    """What speaks against going on: workers that this run has changed and that are proven to be otherwise now."""
+    now = {worker.address: worker for worker in snapshot.workers}
+    done = {
+        worker
+        for number, step in enumerate(taken_up.steps)
+        if isinstance(step, Turn) and step.kind == "rejoin" and taken_up.run.done(number)
+        for worker in notes.turns.get(f"{step.phase}.{step.slot}", ())
+    }
+    found = []
+    for worker in sorted(done):
+        entry, seen = notes.workers.get(worker), now.get(worker)
+        if entry is None or entry.state != ledger.JOINED or seen is None or seen.broken:
+            continue
+        wanted, value = entry.value, seen.value
+        unproven = value is Value.UNKNOWN or (value is Value.NOT_SUPPORTED and wanted == Value.DISABLED)
+        if value != wanted and not unproven:
+            found.append(f"{worker} was made {wanted} by this run and is {seen.mode}")
+    return found
+
+
+def check_going_on(taken_up: Restored, notes: ledger.Notes, snapshot: RollingSnapshot) -> None:
+    """Raises ``Refused`` where somebody has changed meanwhile what this run had done."""
+    if found := contradictions(taken_up, notes, snapshot):
+        raise Refused(
+            f"The run {taken_up.run.id} cannot go on: somebody else has changed workers meanwhile",
+            why="; ".join(found),
+            next_step="Take it back: connectctl upgrade abort; or leave all as it is: connectctl upgrade abort --leave.",
+            code="contradicted",
+        )
+
+
+def way_back(taken_up: Restored, notes: ledger.Notes) -> Wish:
+    """The wish that takes a run back from where it stands: every worker to what it was, the last one changed first.
+
+    What is not known to have been anything goes to ``preparing``, from which nothing is far.
+    """
+    targets: dict[str, Value] = {}
+    for worker in notes.workers:
+        was = taken_up.ground.modes.get(worker, Value.UNKNOWN)
+        targets[worker] = Value.PREPARING if was == Value.UNKNOWN else Value(was)
+    common = set(targets.values())
+    to = common.pop() if len(common) == 1 else _lowest(common)
+    exceptions = {worker: value for worker, value in targets.items() if value is not to}
+    touched = tuple(notes.workers)
+    return Wish(to, targets=exceptions, only=touched, order=tuple(reversed(touched)), aborts=taken_up.run.id)
+
+
+def _lowest(values: set[Value]) -> Value:
+    order = (Value.DISABLED, Value.PREPARING, Value.ENABLED)
+    return next((value for value in order if value in values), Value.DISABLED)
+
+
+def finish(journal: Journal, wish: Wish) -> None:
+    """What is true once a run has come to its end: the run that it takes back is undone."""
+    if wish.aborts:
+        journal.end(wish.aborts, State.UNDONE)
