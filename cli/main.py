@@ -36,7 +36,6 @@ COMMANDS = {
     "transactions": "See transactions, find those that hang, end them.",
     "audit": "Prove on the topics that exactly-once held: transactions, duplicates, gaps.",
     "upgrade": "Roll exactly-once source support out over the workers, and back.",
-    "upgrade": "Roll exactly-once source support out over the workers, and back.",
     "runs": "See what was changed, and take up what was interrupted.",
     "context": "Show where every setting comes from.",
     "sandbox": "A real Kafka broker and real Connect workers on this machine.",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from connectctl.ops.model.finding import Severity
@@ -83,6 +84,22 @@ class _Said:
     workers: tuple[str, ...]
 
 
+class Outcome(StrEnum):
+    """What becomes of a configuration: workers refuse it; they take it, and connector or tasks fail; neither."""
+
+    REFUSED = "refused"
+    FAILS = "fails"
+    TAKEN = "taken"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The verdict on one configuration."""
+
+    findings: tuple[Finding, ...]
+    outcome: Outcome
+
+
 def subject_of(
     checked: Checked, wish: Wish, *, group_id: str | None = None, offsets_topic: str | None = None
 ) -> Subject:
@@ -92,6 +109,11 @@ def subject_of(
 
 def check(subject: Subject) -> tuple[Finding, ...]:
     """Every finding about the configuration. A worker's error that a rule tells, too, is one finding."""
+    return judge(subject).findings
+
+
+def judge(subject: Subject) -> Judged:
+    """The findings about the configuration, and what becomes of it."""
     words = Words(subject)
     for area in (eoschecks, frameworkchecks, overridechecks):
         area.check(subject, words)
@@ -99,11 +121,12 @@ def check(subject: Subject) -> tuple[Finding, ...]:
     said = _said(subject)
     kept = [hit for hit in words.hits if _stands(hit, subject, said)]
     told = {each for each in said for hit in kept if _same(hit, each)}
-    return (
-        *(_in_their_words(hit, said, subject) for hit in kept),
-        *(_left_over(each, subject) for each in said if each not in told),
-        *disagreement(subject, said),
-    )
+    left = tuple(_left_over(each, subject) for each in said if each not in told)
+    bad = [hit for hit in kept if hit.finding.severity is Severity.ERROR]
+    refused = bool(left) or any(hit.text is not None for hit in bad)
+    outcome = Outcome.REFUSED if refused else Outcome.FAILS if bad else Outcome.TAKEN
+    theirs = (_in_their_words(hit, said, subject) for hit in kept)
+    return Judged((*theirs, *left, *disagreement(subject, said)), outcome)
 
 
 def own_target(subject: Subject, words: Words) -> None:
@@ -143,7 +166,9 @@ def _errors(answer: Validation, subject: Subject) -> Iterator[tuple[str, str]]:
 
 def _stands(hit: Hit, subject: Subject, said: Sequence[_Said]) -> bool:
     """Whether the hit counts: what validation decides was also said, where anybody was asked."""
-    return not hit.validated or not subject.answers or any(_same(hit, each) for each in said)
+    # A worker that gave up on the whole configuration has not looked at the rest of it.
+    whole = any("" not in answer.errors for answer in subject.answers)
+    return not hit.validated or not whole or any(_same(hit, each) for each in said)
 
 
 def _same(hit: Hit, said: _Said) -> bool:

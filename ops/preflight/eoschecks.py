@@ -125,6 +125,8 @@ def interval(subject: Subject, words: Words) -> None:
     timeout = _timeout(subject)
     if not used or timeout is None or subject.modes == {False} or (INTERVAL in subject.config and value is None):
         return
+    if subject.running:
+        return  # TXN005 tells of it, with what the brokers say
     sure = True in subject.modes
     if value is None:
         if timeout <= DEFAULT_INTERVAL:

@@ -51,7 +51,7 @@ def class_(subject: Subject, words: Words) -> None:
         message = (
             "The configuration contains no connector type." if not subject.running else "It has no connector.class."
         )
-        words.add(rules.NO_CLASS, "connector.class", message, "Set connector.class.")
+        words.add(rules.NO_CLASS, "connector.class", message, "Set connector.class.", text=message)
 
 
 def name(subject: Subject, words: Words) -> None:
@@ -71,7 +71,8 @@ def name(subject: Subject, words: Words) -> None:
     own = subject.config.get("name")
     if own is not None and own != subject.name:
         message = f"Connector name configuration ({own}) doesn't match connector name in the URL ({subject.name})"
-        words.add(rules.BAD_NAME, "name", message, f"Leave the property name out, or set it to {subject.name}.")
+        step = f"Leave the property name out, or set it to {subject.name}."
+        words.add(rules.BAD_NAME, "name", message, step, text=message)
     mark = _AMBIGUOUS.search(subject.name)
     if mark or subject.name in (".", ".."):
         why = f"a {mark.group()} in it" if mark else "only dots in it"
