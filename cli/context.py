@@ -22,7 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from connectctl.ops.contextfile import Parsed
-    from connectctl.ops.edges.contract import AclReads, ConnectCalls, KafkaReads, TransactionCalls, WorkerDriver
+    from connectctl.ops.edges.contract import (
+        AclReads,
+        BrokerReads,
+        ConnectCalls,
+        KafkaReads,
+        TransactionCalls,
+        WorkerDriver,
+    )
     from connectctl.ops.model.membership import ConnectGroup
     from connectctl.ops.offsets.engine import Engine
     from connectctl.ops.settings import Settings
@@ -126,6 +133,16 @@ class Session:
         return calls
 
     @cached_property
+    def brokers(self) -> BrokerReads:
+        """The brokers of the same Kafka cluster, and who reads from it. Raises ``Refused`` as ``kafka`` does."""
+        from connectctl.ops.edges.brokers import Brokers
+
+        brokers = Brokers(self.client_properties, timeout=self.timeout)
+        self._closing.append(brokers.close)
+        self._check_cluster(brokers)
+        return brokers
+
+    @cached_property
     def acls(self) -> AclReads:
         """The ACLs of the same Kafka cluster. Raises ``Refused`` as ``kafka`` does."""
         from connectctl.ops.edges.acls import Acls
@@ -157,6 +174,21 @@ class Session:
         log = places.state_directory() / "spark.log"
         return Spark(cache(opened), log)
 
+    @cached_property
+    def spark_session(self) -> Any:
+        """A Spark session on the context's master, for jobs of its own; what Spark says is in ``spark_log``."""
+        from connectctl.ops.edges.spark import open_session
+
+        master, conf = str(self.settings.get("spark.master")), self.settings.section("spark.conf")
+        session = open_session(master, conf, self.spark_log)
+        self._closing.append(session.stop)
+        return session
+
+    @property
+    def spark_log(self) -> Path:
+        """Where Spark's own words are."""
+        return places.state_directory() / "spark.log"
+
     def close(self) -> None:
         """Close what does not close by itself."""
         while self._closing:
@@ -170,7 +202,7 @@ class Session:
         self._closing.append(calls.close)
         return calls
 
-    def _check_cluster(self, edge: AclReads | KafkaReads | TransactionCalls) -> None:
+    def _check_cluster(self, edge: AclReads | BrokerReads | KafkaReads | TransactionCalls) -> None:
         expected = self.settings.get("cluster_id")
         if expected and edge.cluster_id() != expected:
             where = self.settings.get("bootstrap_servers")
