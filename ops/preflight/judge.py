@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from connectctl.ops.errors import ConnectctlError
@@ -17,6 +17,9 @@ from connectctl.ops.model.worker import Support
 from connectctl.ops.preflight import (
     aclfacts,
     acls,
+    brokerfacts,
+    brokers,
+    configrules,
     fencing,
     fencingfacts,
     storefacts,
@@ -25,6 +28,7 @@ from connectctl.ops.preflight import (
     tasksmax,
     transactionfacts,
     transactions,
+    validations,
     workerfacts,
     workers,
 )
@@ -66,7 +70,9 @@ class Judge:
 
     def _areas(self) -> dict[str, Callable[[], Said]]:
         areas: dict[str, Callable[[], Said]] = {
+            "the brokers": self._brokers,
             "the workers": self._workers,
+            "configurations": self._configurations,
             "offset stores": self._stores,
             "rounds of fencing": self._fencing,
             "transactions": self._transactions,
@@ -83,6 +89,27 @@ class Judge:
         seen = workerfacts.observe(self.scene.view, edges.kafka, edges.calls, edges.transactions())
         yield from seen.unseen
         yield from workers.check(seen, self.wish)
+
+    def _brokers(self) -> Iterator[Finding | Unseen]:
+        scene, edges = self.scene, self.scene.edges
+        sources = brokerfacts.BrokerSources(
+            edges.brokers(), edges.kafka, scene.sources, edges.bootstrap, scene.enabled, scene.versions, scene.told
+        )
+        facts = brokerfacts.observe(sources, self.wish)
+        yield from facts.unseen
+        yield from brokers.check(facts, self.wish)
+
+    def _configurations(self) -> Iterator[Finding | Unseen]:
+        scene = self.scene
+        urls = [worker.url for worker in scene.view.workers if worker.problem is None]
+        answers = validations.ask(scene.edges.calls, urls, {each.name: each.config for each in scene.checked})
+        yield from validations.unseen(answers)
+        for each in scene.checked:
+            asked = replace(each, validations=answers[each.name])
+            topic = scene.internal.get("offsets")
+            yield from configrules.check(
+                configrules.subject_of(asked, self.wish, group_id=scene.group.id, offsets_topic=topic)
+            )
 
     def _stores(self) -> Iterator[Finding | Unseen]:
         from connectctl.ops.offsets.observe import Sources
