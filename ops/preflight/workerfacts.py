@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from connectctl.ops.discovery import look_for_topics
 from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.fence.observe import look
 from connectctl.ops.model import configtopic
 from connectctl.ops.model.connector import statuses_from_topic
 from connectctl.ops.model.ownership import leader_id
 from connectctl.ops.model.topics import Role, address
-from connectctl.ops.model.transactions import PartitionProducer, Place, Transaction
+from connectctl.ops.model.transactions import Place, Transaction
 from connectctl.ops.model.verdicts import DESCRIBE, PRODUCERS, Code, Move, verdict
+from connectctl.ops.preflight.configwrites import ConfigTopic, newest_write
 from connectctl.ops.preflight.facts import Unseen
 
 if TYPE_CHECKING:
     from connectctl.ops.cluster import ClusterView
-    from connectctl.ops.edges.contract import ConnectCalls, KafkaReads, Record, TopicImage, TransactionCalls
+    from connectctl.ops.edges.contract import ConnectCalls, KafkaReads, TransactionCalls
     from connectctl.ops.model.membership import ConnectGroup
     from connectctl.ops.model.worker import Worker
 
@@ -33,37 +35,6 @@ PAUSES = (0.7, 1.5)
 """Seconds between looks at lists that differ: a worker may be a moment behind."""
 CLOCKS = 60.0
 """Seconds by which the clocks of workers and brokers may differ."""
-_ALONE = (configtopic.COMMIT, configtopic.FENCING, "session-key", "restart-connector-")
-"""Records that only the leader writes, each in a transaction of its own (``KafkaConfigBackingStore``)."""
-
-
-@dataclass(frozen=True)
-class Write:
-    """The newest record of the config topic that only a leader writes. ``at`` is in seconds since the epoch.
-
-    ``outside``: it was written outside a transaction for certain, for what follows it is no marker.
-    """
-
-    key: str
-    offset: int
-    at: float
-    outside: bool
-
-
-@dataclass(frozen=True)
-class ConfigTopic:
-    """The config topic: what its connectors are, and who writes to it.
-
-    ``foreign`` are the producers with an id on its partition besides the leader's; ``owners`` their transactional ids.
-    ``leader_wrote`` is when the leader's producer wrote last, in seconds since the epoch.
-    """
-
-    name: str
-    connectors: frozenset[str] = frozenset()
-    newest: Write | None = None
-    leader_wrote: float | None = None
-    foreign: tuple[PartitionProducer, ...] = ()
-    owners: Mapping[int, str] = field(default_factory=dict)
 
 
 class Proof(StrEnum):
@@ -84,7 +55,8 @@ class WorkersSeen:
 
     ``lists`` are the connectors that each worker lists, by its address. ``leader`` is the leader's transactional id as
     its coordinator has it, None where it has none, and of no meaning where not ``leader_seen``. ``neighbours`` are the other
-    groups of Connect workers on the same Kafka cluster, ``statuses`` the worker by part in our status topic.
+    groups of Connect workers on the same Kafka cluster, ``sharing`` those among them whose config topic is ours as far as
+    can be seen, ``statuses`` the worker by part in our status topic.
     """
 
     group: ConnectGroup
@@ -95,6 +67,7 @@ class WorkersSeen:
     leader_seen: bool = False
     config: ConfigTopic | None = None
     neighbours: tuple[ConnectGroup, ...] = ()
+    sharing: frozenset[str] = frozenset()
     statuses: Mapping[tuple[str, int], str] = field(default_factory=dict)
     unseen: tuple[Unseen, ...] = ()
 
@@ -125,6 +98,7 @@ def observe(view: ClusterView, kafka: KafkaReads, calls: ConnectCalls, transacti
         leader, seen = watch.leader()
         config = watch.config(leader)
         neighbours = watch.neighbours()
+        sharing = watch.sharing(config, neighbours)
         statuses = watch.statuses() if neighbours else {}
         listed = lists.result()
     return WorkersSeen(
@@ -136,6 +110,7 @@ def observe(view: ClusterView, kafka: KafkaReads, calls: ConnectCalls, transacti
         leader_seen=seen,
         config=config,
         neighbours=neighbours,
+        sharing=sharing,
         statuses=statuses,
         unseen=tuple(watch.unseen),
     )
@@ -237,6 +212,22 @@ class _Watch:
             self._miss("the other groups of Connect workers", e.why or e.what, e.next_step)
         return tuple(group for group in found if group.members)
 
+    def sharing(self, config: ConfigTopic | None, neighbours: Sequence[ConnectGroup]) -> frozenset[str]:
+        """The neighbours that run connectors of our config topic only, and for which no other config topic is found."""
+        if config is None:
+            return frozenset()
+        running = {group.id: {name for name, _ in group.owners} for group in neighbours}
+        alike = [group for group in neighbours if running[group.id] and running[group.id] <= config.connectors]
+        found: set[str] = set()
+        for group in alike:
+            try:
+                choice = look_for_topics(self._kafka, group, {}, ["config"])["config"]
+            except ConnectctlError as e:
+                self._miss(f"the config topic of the group {group.id}", e.why or e.what, e.next_step)
+                continue
+            found |= {group.id} if choice.topic == config.name else set()
+        return frozenset(found)
+
     def statuses(self) -> dict[tuple[str, int], str]:
         """The worker that wrote the status of each part, by our status topic."""
         topic = self._topic(Role.STATUS)
@@ -255,29 +246,6 @@ class _Watch:
 
     def _miss(self, what: str, why: str, next_step: str | None) -> None:
         self.unseen.append(Unseen(what, why, next_step))
-
-
-def newest_write(image: TopicImage) -> Write | None:
-    """The newest record that only a leader writes, and whether it stands outside a transaction.
-
-    Under a preparing or enabled leader each is a transaction of its own, so that the offset behind it is the marker's and
-    holds no record. Compaction makes gaps too, but no record where a marker was.
-    """
-    records = [*image.latest, *image.superseded]
-    ours = [
-        r for r in records if r.key and r.timestamp is not None and r.key.decode(errors="replace").startswith(_ALONE)
-    ]
-    if not ours:
-        return None
-    newest = max(ours, key=lambda record: record.offset)
-    behind = newest.offset + 1
-    outside = image.end_offsets.get(newest.partition) == behind or _has(records, behind)
-    key = (newest.key or b"").decode(errors="replace")
-    return Write(key, newest.offset, (newest.timestamp or 0) / 1000, outside)
-
-
-def _has(records: Iterable[Record], offset: int) -> bool:
-    return any(record.offset == offset for record in records)
 
 
 def addresses(group: ConnectGroup) -> frozenset[str]:

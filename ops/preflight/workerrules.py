@@ -215,8 +215,10 @@ SHARED_CONFIG = Rule(
     Workers form one cluster by their group.id. Two groups with one config.storage.topic are two clusters that run the same
     connectors: each record is written twice, and the offsets of one overwrite those of the other.
 
-    The other group runs connectors of this config topic only, and has read exactly as far. It has another group.id by
-    mistake, or was made from a copy of the properties.
+    The other group runs connectors of this config topic only, and no other topic fits it. It has another group.id by
+    mistake, or was made from a copy of the properties. Where nothing more is seen this is a warning, because a principal
+    that may not read all topics may not see the right one. It is certain, and an error, where the other leader writes to
+    this topic, or its workers write to the same status topic.
 
     Give its workers this group.id, or topics of their own.
     """,

@@ -30,6 +30,8 @@ __all__ = ["RULES", "check"]
 
 FIRST = (3, 3, 0)
 """The first release with exactly-once source support."""
+PLAIN = (3, 2, 0)
+"""The first release whose workers surely write with plain producers, which have no producer id."""
 LONG = 60.0
 """Seconds after which a leader's open transaction is worth a warning: Connect's own time-out."""
 _NAMED = 3
@@ -142,8 +144,12 @@ def other_writers(seen: WorkersSeen) -> Iterator[Finding]:
     """WORKER010: producers on the config topic that are not the leader's."""
     if seen.config is None or not seen.leader_seen:
         return
+    releases = [release_of(worker.version) for worker in seen.workers]
+    plain = all(release is not None and release >= PLAIN for release in releases)
     for producer in seen.config.foreign:
         id = seen.config.owners.get(producer.producer_id)
+        if id is None and not plain:
+            continue
         group = id.removeprefix(LEADER_PREFIX) if id and id.startswith(LEADER_PREFIX) else None
         message = f"{_who(producer, id)} wrote to it {_ago(seen, producer)}."
         if group is not None:
@@ -175,27 +181,34 @@ def lists_differ(seen: WorkersSeen) -> Iterator[Finding]:
 
 
 def shared_config(seen: WorkersSeen) -> Iterator[Finding]:
-    """WORKER013: a neighbour that runs our connectors and has read our topic as far as we have."""
+    """WORKER013: a neighbour that runs our connectors and has no other config topic; more evidence makes it certain."""
     for neighbour in seen.neighbours:
-        theirs = {connector for connector, _ in neighbour.owners}
-        if seen.config and theirs and theirs <= seen.config.connectors and _read_to(neighbour) == _read_to(seen.group):
-            message = f"{neighbour.id} runs {_some(sorted(theirs))} of this topic, too, and has read as far."
-            hint = f"Give {_some(sorted(addresses(neighbour)))} this group.id, or a config.storage.topic of its own."
-            yield rules.SHARED_CONFIG.found(seen.config.name, message, hint)
+        if seen.config is None or neighbour.id not in seen.sharing:
+            continue
+        theirs = sorted({connector for connector, _ in neighbour.owners})
+        certain = leader_id(neighbour.id) in seen.config.owners.values() or bool(_reported_by(seen, neighbour))
+        message = f"{neighbour.id} runs {_some(theirs)} of this topic, too"
+        message += "." if certain else ", and no other topic that can be seen is its config topic."
+        hint = f"Give {_some(sorted(addresses(neighbour)))} this group.id, or a config.storage.topic of its own."
+        severity = None if certain else Severity.WARNING
+        yield rules.SHARED_CONFIG.found(seen.config.name, message, hint, severity=severity)
 
 
 def shared_status(seen: WorkersSeen) -> Iterator[Finding]:
     """WORKER014: states in our status topic that a neighbour's worker wrote about what it runs."""
-    ours = addresses(seen.group)
     for neighbour in seen.neighbours:
-        running = {part: address(member.url) for part, member in neighbour.owners.items()}
-        theirs = addresses(neighbour) - ours
-        parts = {part for part, worker in seen.statuses.items() if worker in theirs and worker == running.get(part)}
-        if parts:
-            names = sorted({connector for connector, _ in parts})
+        if names := _reported_by(seen, neighbour):
             message = f"{neighbour.id} writes the states of {_some(names)} to the status topic of this group."
-            hint = f"Give {_some(sorted(theirs))} a status.storage.topic of its own."
+            hint = f"Give {_some(sorted(addresses(neighbour)))} a status.storage.topic of its own."
             yield rules.SHARED_STATUS.found(seen.group.id, message, hint)
+
+
+def _reported_by(seen: WorkersSeen, neighbour: ConnectGroup) -> list[str]:
+    """The connectors whose state in our status topic is of a worker of ``neighbour`` that runs them there now."""
+    ours = addresses(seen.group)
+    running = {part: address(member.url) for part, member in neighbour.owners.items()}
+    known = seen.statuses.items()
+    return sorted({part[0] for part, worker in known if worker not in ours and worker == running.get(part)})
 
 
 def _evidence(seen: WorkersSeen) -> str:
@@ -204,10 +217,6 @@ def _evidence(seen: WorkersSeen) -> str:
         return f"Kafka knows no transactional id {id}, which a preparing leader would have."
     newest = seen.config.newest.key if seen.config and seen.config.newest else "a record"
     return f"It wrote {newest} to the config topic without its transactional id {id}, after it was last used."
-
-
-def _read_to(group: ConnectGroup) -> int | None:
-    return max((m.assignment.config_offset for m in group.members if m.assignment), default=None)
 
 
 def _who(producer: PartitionProducer, id: str | None) -> str:
