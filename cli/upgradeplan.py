@@ -89,14 +89,12 @@ def make_plan(scene: Scene, what: Migration | str) -> RollingPlan:
 
 
 def findings_of(scene: Scene, leads_to: str | None) -> tuple[Finding, ...]:
-    """What is wrong with the cluster for a wish; errors refuse it. Nothing is looked for without a wish."""
-    from connectctl.ops.model import clusterfindings as say
-    from connectctl.ops.model.worker import Worker
+    """What preflight finds for a wish; its errors refuse the plan. Nothing is looked for without a wish."""
+    from connectctl.cli.preflight import For, judge_of
 
-    if leads_to is None:
+    if leads_to is None or not scene.snapshot.workers:
         return ()
-    workers = [Worker(w.address, w.url, w.leader, w.version, support=w.support) for w in scene.snapshot.workers]
-    return tuple(filter(None, (rule(workers) for rule in (say.versions_differ, say.support_differs))))
+    return tuple(judge_of(scene.session, [], For(leads_to), []).findings())
 
 
 def merging(scene: Scene) -> tuple[Any, ...]:

@@ -98,7 +98,7 @@ class RollingHands(OffsetHands):
             taken = {int(k.removeprefix(prefix)): v for k, v in self.notes.turns.items() if k.startswith(prefix)}
             leader = observe.leader_of(self.eyes.group())
             planned = self.planned.get(step.phase) or (step.workers,)
-            self.notes.turns[key] = whose_turn(planned, taken, step.slot, leader)
+            self.notes.turns[key] = whose_turn(planned, taken, step.slot, leader, self.ground.broken)
             self.save()
         return self.notes.turns[key]
 
