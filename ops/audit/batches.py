@@ -1,0 +1,107 @@
+"""What a partition's log consists of, as far as headers tell: batches of records, and the markers that end transactions.
+
+Field by field as in Kafka's ``DefaultRecordBatch`` and ``EndTransactionMarker``.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, NamedTuple
+
+_TRANSACTIONAL = 0x10
+_LOG_APPEND_TIME = 0x08
+_TYPE = struct.Struct(">hh")
+_COORDINATOR = struct.Struct(">hi")
+ABORT, COMMIT = 0, 1
+
+
+class Batch(NamedTuple):
+    """A batch of records. ``records`` are those that compaction has left; ``sequence`` is the first record's, -1 for none.
+
+    Timestamps are in milliseconds since the epoch; ``append_time``: they are the broker's, not the producer's.
+    """
+
+    offset: int
+    last_offset: int
+    records: int
+    producer_id: int
+    epoch: int
+    sequence: int
+    first_ts: int
+    last_ts: int
+    transactional: bool
+    append_time: bool = False
+    legacy: bool = False
+
+    @property
+    def next_offset(self) -> int:
+        """Where the log goes on."""
+        return self.last_offset + 1
+
+    @classmethod
+    def of(cls, fields: tuple[Any, ...]) -> Batch:
+        """The batch with this header."""
+        base, _, _, _, _, attributes, delta, first, last, producer, epoch, sequence, count = fields
+        append_time = attributes & _LOG_APPEND_TIME
+        return cls(
+            base,
+            base + delta,
+            count,
+            producer,
+            epoch,
+            sequence,
+            last if append_time else first,
+            last,
+            bool(attributes & _TRANSACTIONAL),
+            bool(append_time),
+        )
+
+    @classmethod
+    def old(cls, offset: int) -> Batch:
+        """A message of a format that has no producers."""
+        return cls(offset, offset, 1, -1, -1, -1, -1, -1, transactional=False, legacy=True)
+
+
+class Marker(NamedTuple):
+    """A control batch that ends a transaction. ``outcome`` is ``COMMIT`` or ``ABORT``; any other type is none of ours."""
+
+    offset: int
+    producer_id: int
+    epoch: int
+    timestamp: int
+    outcome: int
+    coordinator_epoch: int
+
+    @property
+    def next_offset(self) -> int:
+        """Where the log goes on."""
+        return self.offset + 1
+
+
+def marker_of(fields: tuple[Any, ...], body: bytes) -> Marker:
+    """The marker with this header and this body: one record, of which key and value are of fixed length."""
+    base, _, _, _, _, _, delta, _, last, producer, epoch, _, count = fields
+    outcome, coordinator = -1, -1
+    if count:
+        _, at = _varint(body, 0)  # length
+        at += 1  # attributes
+        for _ in range(2):  # timestamp and offset
+            _, at = _varint(body, at)
+        length, at = _varint(body, at)
+        _, outcome = _TYPE.unpack_from(body, at)
+        length, at = _varint(body, at + length)
+        if length >= _COORDINATOR.size:
+            _, coordinator = _COORDINATOR.unpack_from(body, at)
+    return Marker(base + delta, producer, epoch, last, outcome, coordinator)
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """A zigzag variable-length number, and where it ends."""
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if not byte & 0x80:
+            return (value >> 1) ^ -(value & 1), at

@@ -1,0 +1,59 @@
+"""One thing that is wrong, as a row: the same columns whatever it is, so that all of them fit one table and one Parquet."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+KINDS = {
+    "duplicate": "source records that are there more than once",
+    "gap": "source records that are not there",
+    "reordered": "source records that stand behind later ones",
+    "torn": "records beyond the committed offset",
+    "lost": "source records before the committed offset that are not there",
+    "torn-transaction": "a transaction that was committed in one partition and aborted in another",
+    "unclear-transaction": "two partitions that end differently, of one transaction or of two",
+    "missing-batches": "batches of a producer that are not in the log",
+    "stale-batch": "a batch that the log has already, or that is of a fenced producer",
+    "open-transaction": "a transaction that was not ended",
+}
+
+
+class Offender(NamedTuple):
+    """One thing that is wrong, and where.
+
+    ``first`` to ``last`` are sequence numbers (offsets for transactions), ``records`` how many of them. ``offset`` is where
+    to look; ``other`` where its counterpart is: the first copy of a duplicate. ``timestamp`` in milliseconds, -1 for none.
+    """
+
+    kind: str
+    source: str | None = None
+    topic: str = ""
+    partition: int = -1
+    offset: int = -1
+    other: int = -1
+    first: int = -1
+    last: int = -1
+    records: int = 0
+    timestamp: int = -1
+    producer_id: int = -1
+    epoch: int = -1
+    detail: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """What is known of it, without the rest."""
+        told = {
+            "kind": self.kind,
+            "source": self.source,
+            "topic": self.topic or None,
+            "partition": self.partition,
+            "offset": self.offset,
+            "otherOffset": self.other,
+            "first": self.first,
+            "last": self.last,
+            "records": self.records,
+            "timestamp": self.timestamp,
+            "producerId": self.producer_id,
+            "producerEpoch": self.epoch,
+            "detail": self.detail or None,
+        }
+        return {name: value for name, value in told.items() if value is not None and value != -1}

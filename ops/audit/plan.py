@@ -1,0 +1,92 @@
+"""What an audit is to look at: the wish of the person, and the spans of partitions that follow from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from connectctl.ops.audit import paths
+from connectctl.ops.audit.paths import Spec
+from connectctl.ops.audit.scan import Span
+from connectctl.ops.errors import BadInput
+
+if TYPE_CHECKING:
+    from connectctl.ops.edges.contract import Extent
+
+Places = Mapping[str, Mapping[int, "Extent"]]
+Offsets = Mapping[str, Mapping[int, int]]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Where the audit begins or ends: an offset of every partition, or a time in milliseconds since the epoch."""
+
+    offset: int | None = None
+    timestamp: int | None = None
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a person wants audited. ``first`` is the number that every source partition begins with.
+
+    ``headers_only``: whatever records tell is left out on purpose. ``shown`` is how many offenders of a kind are told.
+    """
+
+    topics: tuple[str, ...]
+    sequence: Spec | None = None
+    by: Spec | None = None
+    together: bool = False
+    first: int | None = None
+    connector: str | None = None
+    offset_field: str | None = None
+    headers_only: bool = False
+    since: Bound | None = None
+    until: Bound | None = None
+    shown: int = 20
+
+    @property
+    def source(self) -> Spec:
+        """What names a record's source partition."""
+        return self.by or paths.BY_KEY
+
+
+def bound(text: str, option: str) -> Bound:
+    """``offset:N``, a time as ISO 8601 writes it, or milliseconds since the epoch. Raises ``BadInput``."""
+    head, _, number = text.partition(":")
+    if head == "offset" and number.isdigit():
+        return Bound(offset=int(number))
+    if text.isdigit():
+        return Bound(timestamp=int(text))
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError as e:
+        hint = "Give 2026-01-31T12:00:00Z, milliseconds since the epoch, or offset:N."
+        raise BadInput(f"{option} {text} is no time and no offset", next_step=hint) from e
+    return Bound(timestamp=int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1000))
+
+
+def spans(
+    began: Places, now: Places, policies: Mapping[str, str], since: Offsets | None = None, until: Offsets | None = None
+) -> list[Span]:
+    """The spans of all partitions: up to where they ended when the audit ``began``, as far as readers get ``now``.
+
+    Between the two, open transactions had time to end; the records of new ones are not looked at. ``since`` and
+    ``until`` are offsets by topic and partition.
+    """
+    found = []
+    for topic, places in sorted(began.items()):
+        compacted = "compact" in policies.get(topic, "")
+        for partition, extent in sorted(places.items()):
+            latest = now[topic][partition]
+            first = max(extent.first, latest.first)
+            start = max(first, _of(since, topic, partition, first))
+            end = max(start, min(extent.end, _of(until, topic, partition, extent.end)))
+            whole = start == 0 and not compacted
+            found.append(Span(topic, partition, start, end, min(end, latest.stable), latest.end, whole, compacted))
+    return found
+
+
+def _of(offsets: Offsets | None, topic: str, partition: int, default: int) -> int:
+    return default if offsets is None else offsets[topic].get(partition, default)

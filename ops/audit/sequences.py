@@ -1,0 +1,176 @@
+"""Whether source records are all there, once, in order: from runs of sequence numbers that follow each other in a log.
+
+A log that is as it should be is one run for each source partition and Kafka partition, however long it is. Runs of one
+source partition are swept in the order of their first number; the sweep remembers how far it got and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from connectctl.ops.audit.evidence import Offender
+
+
+class Run(NamedTuple):
+    """Records of one source partition whose numbers follow each other without a gap, in the order of the log.
+
+    ``stream`` is the topic, or empty where all topics are one stream. A run without a ``source`` counts records of a Kafka
+    partition: ``first`` all of them, ``last`` those that tell no number, ``last_offset`` the characters of their values.
+    """
+
+    stream: str
+    source: str | None
+    first: int
+    topic: str
+    partition: int
+    first_offset: int
+    last: int
+    last_offset: int
+    timestamp: int
+
+    @property
+    def size(self) -> int:
+        """How many records it is."""
+        return self.last - self.first + 1
+
+
+@dataclass(frozen=True)
+class Committed:
+    """The last number that the offsets topic has of a source partition: before the records were looked at, and after."""
+
+    before: int
+    after: int
+
+
+@dataclass
+class SourceTotals:
+    """What was found of one source partition. ``highest`` is its last number; ``tracked``: its offset is known."""
+
+    stream: str
+    source: str
+    records: int = 0
+    duplicates: int = 0
+    gaps: int = 0
+    reordered: int = 0
+    torn: int = 0
+    lost: int = 0
+    lowest: int | None = None
+    highest: int | None = None
+    tracked: bool = False
+
+    @property
+    def offences(self) -> int:
+        """How much is wrong with it."""
+        return self.duplicates + self.gaps + self.reordered + self.torn + self.lost
+
+
+@dataclass
+class Read:
+    """How many records of a Kafka partition were read, and how many of them tell no number."""
+
+    topic: str
+    partition: int
+    records: int = 0
+    unnumbered: int = 0
+    characters: int = 0
+
+
+class Sweep:
+    """Sweeps runs. ``first`` is the number that every source partition begins with, None where nobody knows.
+
+    ``committed`` is, by the name of a source partition, what its offset says.
+    """
+
+    def __init__(self, first: int | None = None, committed: Mapping[str, Committed] | None = None) -> None:
+        self._first, self._committed = first, committed or {}
+
+    def sweep(self, runs: Iterable[Run]) -> Iterator[SourceTotals | Offender | Read]:
+        """What is wrong, each source partition's totals after that; runs come in the order of their fields."""
+        reads: dict[tuple[str, int], Read] = {}
+        totals: SourceTotals | None = None
+        for run in runs:
+            if run.source is None:
+                read = reads.setdefault((run.topic, run.partition), Read(run.topic, run.partition))
+                read.records += run.first
+                read.unnumbered += run.last
+                read.characters += run.last_offset
+                continue
+            if totals is None or (totals.stream, totals.source) != (run.stream, run.source):
+                if totals is not None:
+                    yield from self._end(totals)
+                totals = SourceTotals(run.stream, run.source)
+                self._begin(run)
+            yield from self._take(run, totals)
+        if totals is not None:
+            yield from self._end(totals)
+        yield from reads.values()
+
+    def _begin(self, run: Run) -> None:
+        self._reached = min(run.first, run.first if self._first is None else self._first) - 1
+        self._cover: Run = run
+        self._heights: dict[tuple[str, int], tuple[int, int]] = {}
+        self._limit = self._committed.get(run.source or "")
+
+    def _take(self, run: Run, totals: SourceTotals) -> Iterator[Offender]:
+        totals.records += run.size
+        totals.lowest = run.first if totals.lowest is None else totals.lowest
+        totals.highest = run.last if totals.highest is None else max(run.last, totals.highest)
+        reached = self._reached
+        if run.first > reached + 1:
+            totals.gaps += run.first - reached - 1
+            yield _offender("gap", run, reached + 1, run.first - 1)
+        fresh = run.first
+        if run.first <= reached:
+            fresh = min(run.last, reached) + 1
+            totals.duplicates += fresh - run.first
+            early, late = sorted((self._cover, run), key=lambda r: (r.topic, r.partition, r.first_offset))
+            yield _offender("duplicate", late, run.first, fresh - 1, early.first_offset)
+        if fresh <= run.last:
+            yield from self._order(run, fresh, totals)
+        if run.last > reached:
+            self._reached, self._cover = run.last, run
+        if self._limit and run.last > self._limit.after:
+            beyond = max(run.first, self._limit.after + 1)
+            totals.torn += run.last - beyond + 1
+            yield _offender("torn", run, beyond, run.last, detail=f"the offset is {self._limit.after}")
+
+    def _order(self, run: Run, fresh: int, totals: SourceTotals) -> Iterator[Offender]:
+        """Numbers that stand before smaller ones in the same Kafka partition."""
+        place = (run.topic, run.partition)
+        height, at = self._heights.get(place, (-1, -1))
+        if run.first_offset < height:
+            totals.reordered += run.last - fresh + 1
+            yield _offender("reordered", run, fresh, run.last, at)
+        elif run.last_offset > height:
+            self._heights[place] = (run.last_offset, run.first_offset)
+
+    def _end(self, totals: SourceTotals) -> Iterator[SourceTotals | Offender]:
+        limit, highest = self._limit, totals.highest
+        totals.tracked = limit is not None
+        if limit and highest is not None and limit.before > highest:
+            totals.lost = limit.before - highest
+            yield _offender("lost", self._cover, highest + 1, limit.before, detail=f"the offset is {limit.before}")
+        yield totals
+
+
+def _offender(kind: str, run: Run, first: int, last: int, other: int = -1, detail: str = "") -> Offender:
+    return Offender(
+        kind,
+        source=run.source,
+        topic=run.topic,
+        partition=run.partition,
+        offset=run.first_offset,
+        other=other,
+        first=first,
+        last=last,
+        records=last - first + 1,
+        timestamp=run.timestamp,
+        detail=detail,
+    )
+
+
+def order(run: Run) -> tuple[object, ...]:
+    """The order in which ``Sweep`` wants runs: the counts first, then those of one source partition after each other."""
+    return run.source is not None, run.stream, run.source or "", run.first, *run[3:7]

@@ -1,0 +1,192 @@
+"""Transactions put together from their parts in the partitions: which parts are one, and whether all ended alike.
+
+A part is known by producer id and epoch. With transaction version 2 (KIP-890) the epoch moves with every transaction and
+tells all; a commit marker one above its records' epoch shows it. Before, one epoch holds many transactions. A coordinator
+then begins none before the last is marked everywhere, so that parts of two never overlap in time: parts that end alike are
+put together by time, and for parts that end differently time is the evidence, as far as the clocks can be trusted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from connectctl.ops.audit.batches import ABORT, COMMIT
+from connectctl.ops.audit.evidence import Offender
+from connectctl.ops.audit.scan import OPEN, Segment
+from connectctl.ops.audit.timeline import Sizes, Timeline
+
+NEAR = 10
+"""Milliseconds within which a coordinator marks all partitions of one transaction, if they end alike."""
+AT_ONCE = 10
+"""The same, where nothing else can tell two transactions apart that end differently."""
+_OUTCOMES = {ABORT: "aborted", COMMIT: "committed", OPEN: "open"}
+
+
+class Relation(Enum):
+    """Whether two parts of one producer epoch are of one transaction."""
+
+    SAME = "same"
+    OTHER = "other"
+    UNCLEAR = "unclear"
+
+
+@dataclass
+class Totals:
+    """Transactions and their records in numbers; ``readable`` committed records are below the last stable offset."""
+
+    transactions: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_OUTCOMES.values(), 0))
+    records: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_OUTCOMES.values(), 0))
+    readable: int = 0
+    torn: int = 0
+    sizes: Sizes = field(default_factory=Sizes)
+    timeline: Timeline = field(default_factory=Timeline)
+
+    def merge(self, other: dict[str, Any]) -> None:
+        """Add what another task counted."""
+        for mine, theirs in ((self.transactions, other["transactions"]), (self.records, other["records"])):
+            for name, count in theirs.items():
+                mine[name] += count
+        self.readable += other["readable"]
+        self.torn += other["torn"]
+        self.sizes.merge(other["sizes"])
+        self.timeline.merge(Timeline.of(other["timeline"]))
+
+    def as_row(self) -> dict[str, Any]:
+        """As plain values, for ``merge``."""
+        return {
+            "transactions": self.transactions,
+            "records": self.records,
+            "readable": self.readable,
+            "torn": self.torn,
+            "sizes": dict(self.sizes.counts),
+            "timeline": self.timeline.as_row(),
+        }
+
+
+def order(part: Segment) -> tuple[Any, ...]:
+    """The order in which ``Joining`` wants parts: by producer and epoch, then as they ended."""
+    return part.producer_id, part.epoch, part.marker_ts if part.marker_ts >= 0 else 1 << 62, part.topic, part.partition
+
+
+class Joining:
+    """Puts parts together that come in ``order``; holds the parts of one transaction at a time."""
+
+    def __init__(self) -> None:
+        self.totals = Totals()
+        self._parts: list[Segment] = []
+        self._unclear: list[Segment] = []
+        self._ends: dict[tuple[str, int], int] = {}
+        self._distrust = False
+
+    def join(self, parts: Iterable[Segment]) -> Iterator[Offender]:
+        """What is wrong with the transactions of ``parts``, and those that are open."""
+        for part in parts:
+            if self._parts and not self._belongs(part):
+                yield from self._end()
+            if self._parts and self._parts[0].producer_id != part.producer_id:
+                raise AssertionError("a transaction of two producers")
+            self._parts.append(part)
+            self._watch_clock(part)
+        if self._parts:
+            yield from self._end()
+
+    def _watch_clock(self, part: Segment) -> None:
+        """Records that are older than the transaction before in their own partition: their timestamps tell nothing."""
+        place = (part.topic, part.partition)
+        before = self._ends.get(place)
+        if before is not None and part.marker_ts >= 0:
+            self._distrust |= before - part.first_ts > max(AT_ONCE, (part.marker_ts - before) // 2)
+        self._ends[place] = part.marker_ts
+
+    def _belongs(self, part: Segment) -> bool:
+        head = self._parts[0]
+        if head.producer_id != part.producer_id:
+            self._ends, self._distrust = {}, False
+            return False
+        if head.epoch != part.epoch or any((p.topic, p.partition) == (part.topic, part.partition) for p in self._parts):
+            return False
+        relations = {relation(each, part, distrust=self._distrust) for each in self._parts}
+        if relations == {Relation.UNCLEAR} or (Relation.UNCLEAR in relations and Relation.SAME not in relations):
+            self._unclear = [self._parts[-1], part]
+        return Relation.SAME in relations
+
+    def _end(self) -> Iterator[Offender]:
+        parts, unclear, totals = self._parts, self._unclear, self.totals
+        self._parts, self._unclear = [], []
+        outcomes = {part.outcome for part in parts if part.outcome != OPEN}
+        whole = outcomes.pop() if len(outcomes) == 1 else OPEN if not outcomes else COMMIT
+        torn = bool(outcomes)
+        size = sum(part.records for part in parts)
+        totals.transactions[_OUTCOMES[whole]] += 1
+        totals.sizes.add(size)
+        for part in parts:
+            totals.records[_OUTCOMES[part.outcome]] += part.records
+            totals.readable += part.readable if part.outcome == COMMIT else 0
+        when = max(part.marker_ts if part.marker_ts >= 0 else part.last_ts for part in parts)
+        totals.timeline.add(when, _OUTCOMES[whole], 1)
+        if torn:
+            totals.torn += 1
+            aborted = [part for part in parts if part.outcome == ABORT]
+            kept = next(part for part in parts if part.outcome == COMMIT)
+            for part in aborted:
+                yield _offender("torn-transaction", part, f"committed in {kept.topic}-{kept.partition}, aborted here")
+        elif whole == OPEN:
+            for part in parts:
+                yield _offender("open-transaction", part, "")
+        if unclear:
+            other = unclear[0]
+            yield _offender("unclear-transaction", unclear[1], f"ended otherwise in {other.topic}-{other.partition}")
+
+
+def relation(a: Segment, b: Segment, *, distrust: bool = False) -> Relation:
+    """Whether two parts of one producer epoch, in different partitions, are of one transaction."""
+    if OPEN in (a.outcome, b.outcome):
+        # What is open in one partition and marked in another is being marked right now, or began after.
+        ended = a if b.outcome == OPEN else b
+        still = b if b.outcome == OPEN else a
+        if a.outcome == b.outcome:
+            return Relation.SAME
+        return Relation.SAME if moved(ended) and not distrust and still.first_ts < ended.marker_ts else Relation.OTHER
+    if any(part.outcome == COMMIT and moved(part) for part in (a, b)) or (moved(a) and moved(b)):
+        # The epoch ended with this transaction, so that there is no other of this epoch that moved it.
+        return Relation.SAME
+    apart = abs(a.marker_ts - b.marker_ts)
+    if a.outcome == b.outcome:
+        overlap = not distrust and _overlap(a, b) > 0
+        return Relation.SAME if overlap or apart <= NEAR else Relation.OTHER
+    if distrust:
+        return Relation.UNCLEAR if apart <= AT_ONCE else Relation.OTHER
+    overlap_ms = _overlap(a, b)
+    if a.append_time and b.append_time:
+        return Relation.SAME if overlap_ms > 0 else Relation.OTHER
+    shorter = min(part.marker_ts - part.first_ts for part in (a, b))
+    return Relation.UNCLEAR if overlap_ms > 0 and overlap_ms * 2 > shorter else Relation.OTHER
+
+
+def moved(part: Segment) -> bool:
+    """Whether the coordinator moved the epoch on when it ended this transaction."""
+    return part.marker_epoch > part.epoch
+
+
+def _overlap(a: Segment, b: Segment) -> int:
+    """Milliseconds for which both were open, below 0 where one began after the other's end."""
+    return min(a.marker_ts, b.marker_ts) - max(a.first_ts, b.first_ts)
+
+
+def _offender(kind: str, part: Segment, detail: str) -> Offender:
+    return Offender(
+        kind,
+        topic=part.topic,
+        partition=part.partition,
+        offset=part.first,
+        first=part.first,
+        last=part.last,
+        records=part.records,
+        timestamp=part.marker_ts if part.marker_ts >= 0 else part.first_ts,
+        producer_id=part.producer_id,
+        epoch=part.epoch,
+        detail=detail,
+    )

@@ -1,0 +1,284 @@
+"""From what was gathered to a verdict: pure, so that it can be tried on every combination.
+
+Torn weighs more than duplicates, those more than gaps; undecided is what could still be any of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from connectctl.ops.audit import rules
+from connectctl.ops.audit.committed import Offsets
+from connectctl.ops.audit.evidence import Offender
+from connectctl.ops.audit.gathered import Gathered
+from connectctl.ops.audit.plan import Wish
+from connectctl.ops.audit.sequences import SourceTotals
+from connectctl.ops.model.finding import Finding, Severity
+
+LONG = 60.0
+"""Seconds after which an open transaction is a warning."""
+
+
+class Verdict(StrEnum):
+    """Whether exactly-once held."""
+
+    EXACTLY_ONCE = "exactly-once"
+    DUPLICATES = "duplicates"
+    GAPS = "gaps"
+    TORN = "torn"
+    UNDECIDED = "undecided"
+
+
+_MEANS = {
+    rules.TORN.id: Verdict.TORN,
+    rules.BEYOND.id: Verdict.TORN,
+    rules.DUPLICATES.id: Verdict.DUPLICATES,
+    rules.STALE_BATCH.id: Verdict.DUPLICATES,
+    rules.GAPS.id: Verdict.GAPS,
+    rules.LOST.id: Verdict.GAPS,
+    rules.MISSING_BATCHES.id: Verdict.GAPS,
+} | dict.fromkeys(
+    (
+        rules.UNCLEAR.id,
+        rules.DISAGREE.id,
+        rules.UNREAD.id,
+        rules.NO_SEQUENCE.id,
+        rules.UNNUMBERED.id,
+        rules.NOT_COMPARED.id,
+        rules.NO_SPARK.id,
+        rules.LINES.id,
+    ),
+    Verdict.UNDECIDED,
+)
+_WORST = (Verdict.TORN, Verdict.DUPLICATES, Verdict.GAPS, Verdict.UNDECIDED)
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The answer. ``now`` is in seconds since the epoch, for the age of open transactions; ``offsets`` None: not asked."""
+
+    cluster_id: str
+    wish: Wish
+    gathered: Gathered
+    now: float
+    offsets: Offsets | None = None
+    why_no_sequence: str | None = None
+    unread: str | None = None
+    """Why records were not looked at, though they were to be."""
+    position: int | None = None
+    """The position of a file source whose lines the records are."""
+    findings: tuple[Finding, ...] = field(default=())
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst that a finding means."""
+        means = {_MEANS.get(finding.id) for finding in self.findings}
+        return next((verdict for verdict in _WORST if verdict in means), Verdict.EXACTLY_ONCE)
+
+    @property
+    def passed(self) -> bool:
+        """Whether CI goes on: exactly once and in order; or headers only, as was wished, and nothing wrong with them."""
+        errors = any(finding.severity is Severity.ERROR for finding in self.findings)
+        enough = self.verdict is Verdict.EXACTLY_ONCE or (
+            self.wish.headers_only and not any(f.id == rules.UNCLEAR.id for f in self.findings)
+        )
+        return enough and not errors
+
+
+def committed(gathered: Gathered) -> int:
+    """How many records are committed by the headers."""
+    return gathered.totals.records["committed"] + sum(part.plain for part in gathered.parts)
+
+
+def torn(gathered: Gathered) -> int:
+    """How many records are torn off: of transactions that others of their partitions committed, and beyond the offset."""
+    return gathered.sums["torn"] + sum(part.records for part in gathered.torn_parts)
+
+
+def findings_of(audit: Audit) -> tuple[Finding, ...]:
+    """Everything worth telling, the worst first."""
+    found = [*_of_transactions(audit), *_of_sources(audit), *_undecided(audit), *_of_topics(audit)]
+    rank = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
+    return tuple(sorted(found, key=lambda f: (rank[f.severity], f.id, f.subject)))
+
+
+def _of_transactions(audit: Audit) -> Iterator[Finding]:
+    gathered = audit.gathered
+    for part in gathered.torn_parts:
+        yield rules.TORN.found(_place(part), f"{_count(part.records)} of {_who(part)} were {part.detail}.")
+    for part in _worst(gathered, "unclear-transaction"):
+        yield rules.UNCLEAR.found(_place(part), f"{_who(part)} {part.detail}; they overlap in time.")
+    for kind, rule, what in (
+        ("missing-batches", rules.MISSING_BATCHES, "are missing"),
+        ("stale-batch", rules.STALE_BATCH, "are there again"),
+    ):
+        for part in _worst(gathered, kind):
+            message = f"Sequence {part.first} to {part.last} of {_who(part)} {what}."
+            yield rule.found(_place(part), message)
+    for part in _worst(gathered, "open-transaction"):
+        age = max(0.0, audit.now - part.timestamp / 1000)
+        message = f"{_who(part)} has {_count(part.records)} open for {age:.0f} s."
+        severity = Severity.WARNING if age > LONG else None
+        yield rules.OPEN.found(_place(part), message, "See connectctl transactions list --open.", severity=severity)
+
+
+def _of_sources(audit: Audit) -> Iterator[Finding]:
+    gathered, topics = audit.gathered, ", ".join(audit.wish.topics)
+    sums, found = gathered.sums, gathered.found
+    for name, kind, rule, told in (
+        ("duplicates", "duplicate", rules.DUPLICATES, "more than once"),
+        ("gaps", "gap", rules.GAPS, "missing"),
+        ("reordered", "reordered", rules.REORDERED, "out of order"),
+        ("torn", "torn", rules.BEYOND, "beyond the committed offset"),
+        ("lost", "lost", rules.LOST, "missing before the committed offset"),
+    ):
+        if sums[name]:
+            worst = next(iter(_worst(gathered, kind)), None)
+            example = f"; the most: {worst.source!r} {worst.first} to {worst.last} at {_place(worst)}" if worst else ""
+            message = f"{_count(sums[name])} in {found[kind]:,} place{'' if found[kind] == 1 else 's'} {told}{example}."
+            yield rule.found(topics, message, "See the evidence, all of it with --evidence DIR.")
+    yield from _of_lines(audit)
+
+
+def _of_lines(audit: Audit) -> Iterator[Finding]:
+    reads = audit.gathered.reads
+    if audit.position is None or reads is None:
+        return
+    length = sum(read.characters for read in reads.values())
+    lines = sum(read.records for read in reads.values())
+    if length in (audit.position, audit.position - lines):
+        return
+    more = "more" if length > audit.position else "fewer"
+    message = f"{lines:,} lines of {length:,} characters are committed, {more} than the position {audit.position:,}."
+    yield rules.LINES.found(str(audit.wish.connector), message)
+
+
+def _undecided(audit: Audit) -> Iterator[Finding]:
+    gathered, wish = audit.gathered, audit.wish
+    topics = ", ".join(wish.topics)
+    if audit.unread:
+        yield rules.NO_SPARK.found(topics, f"{audit.unread}.", "Or give --headers-only, or --engine local.")
+    if gathered.reads is not None:
+        yield from _disagreements(gathered)
+        unnumbered = sum(read.unnumbered for read in gathered.reads.values())
+        if wish.sequence is not None and unnumbered:
+            message = f"{_count(unnumbered)} of {committed(gathered):,} have no number at {wish.sequence.text}."
+            yield rules.UNNUMBERED.found(topics, message, "Check --sequence against a record.")
+    behind = committed(gathered) - _readable(gathered)
+    if behind > 0 and not wish.headers_only:
+        message = f"{_count(behind)} are committed behind the last stable offset."
+        yield rules.UNREAD.found(topics, message, "Audit again when it has ended: connectctl transactions lag.")
+    if wish.sequence is None and not audit.unread and (committed(gathered) or wish.headers_only):
+        why = f": {audit.why_no_sequence}" if audit.why_no_sequence else ""
+        told = "Only headers were to be looked at" if wish.headers_only else f"No --sequence is given{why}"
+        hint = None if wish.headers_only else "Give --sequence '$.field', and --by, or --headers-only."
+        severity = Severity.INFO if wish.headers_only else None
+        yield rules.NO_SEQUENCE.found(topics, f"{told}.", hint, severity=severity)
+    if audit.offsets is not None and audit.offsets.why and wish.sequence is not None:
+        yield rules.NOT_COMPARED.found(str(wish.connector), f"{audit.offsets.why[:1].upper()}{audit.offsets.why[1:]}.")
+
+
+def _readable(gathered: Gathered) -> int:
+    return gathered.totals.readable + sum(part.readable for part in gathered.parts)
+
+
+def _disagreements(gathered: Gathered) -> Iterator[Finding]:
+    """Where the headers and the records differ; by partition as far as headers tell it there, else over all."""
+    assert gathered.reads is not None
+    read = sum(each.records for each in gathered.reads.values())
+    told = _readable(gathered)
+    if read != told and not any(part.legacy for part in gathered.parts):
+        subject = ", ".join(sorted({part.topic for part in gathered.parts}))
+        message = f"Headers tell of {told:,} readable committed records, and {read:,} were read."
+        yield rules.DISAGREE.found(subject, message, "Audit again; if it stays, look at the brokers' logs.")
+
+
+def _of_topics(audit: Audit) -> Iterator[Finding]:
+    gathered = audit.gathered
+    plain: dict[str, int] = {}
+    for part in gathered.parts:
+        plain[part.topic] = plain.get(part.topic, 0) + part.plain
+    for topic, count in plain.items():
+        if count:
+            yield rules.PLAIN.found(topic, f"{_count(count)} belong to no transaction.")
+    if audit.wish.since is None:
+        for topic in sorted({part.topic for part in gathered.parts if part.start > 0}):
+            first = min(part.start for part in gathered.parts if part.topic == topic)
+            yield rules.REMOVED.found(topic, f"It begins at offset {first:,}.")
+
+
+def _worst(gathered: Gathered, kind: str) -> list[Offender]:
+    return [entry[2] for entry in sorted(gathered.offenders.get(kind, ()), key=lambda e: (-e[0], -e[1]))]
+
+
+def _place(part: Offender) -> str:
+    return f"{part.topic}-{part.partition} offset {part.offset}"
+
+
+def _who(part: Offender) -> str:
+    return f"producer {part.producer_id} epoch {part.epoch}"
+
+
+def _count(count: int) -> str:
+    return f"{count:,} record{'' if count == 1 else 's'}"
+
+
+def unseen(gathered: Gathered, offsets: Offsets, first: int | None) -> Iterator[SourceTotals]:
+    """Source partitions that have an offset and no record at all: all of them up to the offset are lost."""
+    seen = {totals.source for totals in gathered.tracked}
+    for name, committed_ in offsets.numbers.items():
+        if name not in seen:
+            lost = max(0, committed_.before - (first or 0) + 1)
+            yield SourceTotals("", name, lost=lost, tracked=True)
+
+
+# ------------------------------------------------------------------------------------------------------ for scripts
+
+
+def as_json(audit: Audit) -> dict[str, Any]:
+    """The answer for scripts, without the envelope."""
+    gathered, sums = audit.gathered, audit.gathered.sums
+    return {
+        "clusterId": audit.cluster_id,
+        "topics": list(audit.wish.topics),
+        "verdict": audit.verdict.value,
+        "records": gathered.totals.records | {"committed": committed(gathered)},
+        "transactions": dict(gathered.totals.transactions),
+        "duplicates": sums["duplicates"],
+        "gaps": sums["gaps"] + sums["lost"],
+        "reordered": sums["reordered"],
+        "torn": torn(gathered),
+        "recordsRead": None if gathered.reads is None else sum(read.records for read in gathered.reads.values()),
+        "producers": sum(part.producers for part in gathered.parts),
+        "sourcePartitions": gathered.source_partitions,
+        "bySourcePartition": [_source(audit, totals) for totals in gathered.sources],
+        "evidence": [offender.as_json() for offender in gathered.evidence],
+        "findings": [finding.as_json() for finding in audit.findings],
+    }
+
+
+def named(audit: Audit, totals: SourceTotals) -> Mapping[str, Any]:
+    """The source partition as its connector names it, or else by what the records name it with."""
+    known = audit.offsets.shown.get(totals.source) if audit.offsets else None
+    if known is not None:
+        return dict(known[0])
+    named_ = {audit.wish.source.label: totals.source}
+    return ({"topic": totals.stream} if totals.stream and len(audit.wish.topics) > 1 else {}) | named_
+
+
+def _source(audit: Audit, totals: SourceTotals) -> dict[str, Any]:
+    known = audit.offsets.shown.get(totals.source) if audit.offsets else None
+    return {
+        "partition": named(audit, totals),
+        "records": totals.records,
+        "duplicates": totals.duplicates,
+        "gaps": totals.gaps + totals.lost,
+        "reordered": totals.reordered,
+        "torn": totals.torn,
+        "first": totals.lowest,
+        "last": totals.highest,
+        "committedOffset": known[1] if known else None,
+    }

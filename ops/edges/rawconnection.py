@@ -1,0 +1,111 @@
+"""One broker's connection: made, encrypted and logged in by kafka-python, then read by hand.
+
+kafka-python takes 4 kB from a socket at a time and keeps an answer until it is whole. Batch headers are 61 bytes in every
+16 kB, so that here the answer is walked through while it arrives, and what lies between two headers is overwritten.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from connectctl.ops.edges.wire import Wire
+
+_BUFFER = 1 << 20
+_SIZE = struct.Struct(">i")
+
+
+class Broken(OSError):
+    """The connection is gone, or what came is no answer to what was asked. A new one may do."""
+
+
+class RawConnection:
+    """A connection to ``broker`` that belongs to us alone. ``timeout`` in seconds bounds every wait for bytes."""
+
+    def __init__(self, wire: Wire, broker: int, timeout: float) -> None:
+        async def take() -> Any:
+            manager = wire.manager
+            connection = await manager.get_connection(broker)
+            # From here on nobody else may read or write it: not the loop, not a refresh of the metadata.
+            manager._conns.pop(broker, None)
+            transport = connection.transport
+            transport._read = False
+            manager._net.cancel(transport._read_task)
+            return connection
+
+        self._wire, self._connection = wire, wire.run("connect", take)
+        self._socket = self._connection.transport._sock
+        self._socket.settimeout(timeout)
+        self._buffer = bytearray(_BUFFER)
+        self._view = memoryview(self._buffer)
+        self._at = self._filled = 0
+        self._asked = 0
+        self.left = 0
+        """Bytes of the answer that were not taken yet."""
+
+    def close(self) -> None:
+        """Close the connection."""
+        connection = self._connection
+
+        async def closed() -> None:
+            connection.close()
+
+        self._wire.run("close a connection", closed)
+
+    def ask(self, request: Any) -> None:
+        """Send ``request`` and wait until its answer begins; ``take`` and ``skip`` then go through it."""
+        if self.left:
+            raise Broken("an answer was not read to its end")
+        self._asked += 1
+        request.with_header(correlation_id=self._asked, client_id="connectctl")
+        self._socket.sendall(request.encode(framed=True, header=True))
+        self.left = 4
+        (self.left,) = self.take(_SIZE)
+        (told,) = self.take(_SIZE)
+        if told != self._asked:
+            raise Broken("the answer is not to this request")
+
+    def take(self, layout: struct.Struct) -> tuple[Any, ...]:
+        """The next bytes of the answer as ``layout`` has them."""
+        at = self._need(layout.size)
+        found = layout.unpack_from(self._buffer, at)
+        self._at = at + layout.size
+        self.left -= layout.size
+        return found
+
+    def bytes(self, count: int) -> bytes:
+        """The next ``count`` bytes of the answer; only for what is small."""
+        at = self._need(count)
+        self._at = at + count
+        self.left -= count
+        return bytes(self._view[at : self._at])
+
+    def skip(self, count: int) -> None:
+        """Leave out ``count`` bytes of the answer."""
+        if count > self.left:
+            raise Broken("the answer is shorter than it says")
+        self.left -= count
+        here = min(count, self._filled - self._at)
+        self._at += here
+        count -= here
+        while count:
+            count -= self._receive(self._view[: min(count, _BUFFER)])
+
+    def _need(self, count: int) -> int:
+        """Have ``count`` bytes together, and give where they begin."""
+        if count > self.left:
+            raise Broken("the answer is shorter than it says")
+        while self._filled - self._at < count:
+            if self._at + count > _BUFFER or self._at == self._filled:
+                rest = self._filled - self._at
+                self._buffer[:rest] = self._buffer[self._at : self._filled]
+                self._at, self._filled = 0, rest
+            self._filled += self._receive(self._view[self._filled :])
+        return self._at
+
+    def _receive(self, place: memoryview) -> int:
+        got: int = self._socket.recv_into(place)
+        if not got:
+            raise Broken("the broker closed the connection")
+        return got

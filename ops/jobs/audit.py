@@ -1,0 +1,241 @@
+"""The audit's jobs: from spans of partitions to rows of what is there, from those to what is wrong. No session in here.
+
+Every function that does the work takes and gives plain rows; the same run in this process for topics that are small.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.audit.evidence import Offender
+from connectctl.ops.audit.scan import PartTotals, Scan, Segment, Span
+from connectctl.ops.audit.sequences import Committed, Read, Run, SourceTotals, Sweep
+from connectctl.ops.audit.transactions import Joining, Totals
+from connectctl.ops.edges.headers import Headers
+from connectctl.ops.edges.kafka import Kafka
+from connectctl.ops.edges.stream import stream
+from connectctl.ops.jobs.auditruns import Runs, Wanted
+from connectctl.ops.model.transactions import Place
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+BATCH = 20_000
+"""Rows in one Arrow batch."""
+SEGMENTS = (
+    "producer_id long, epoch int, marker_ts long, topic string, partition int, outcome int, marker_epoch int, first long, "
+    "last long, marker long, records long, readable long, first_ts long, last_ts long, append_time boolean"
+)
+RUNS = (
+    "stream string, source string, first long, topic string, partition int, first_offset long, last long, "
+    "last_offset long, timestamp long"
+)
+OFFENDERS = (
+    "kind string, source string, topic string, partition int, offset long, other long, first long, last long, records long, "
+    "timestamp long, producer_id long, epoch int, detail string"
+)
+RESULT = f"what string, weight long, told string, {OFFENDERS}"
+"""What is told of a part, a transaction total, a source partition (``told``, as JSON), or an offender in columns."""
+_BLANK = tuple(Offender(""))
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """How tasks reach the brokers. ``client`` are librdkafka's properties."""
+
+    client: Mapping[str, Any] = field(repr=False)
+    timeout: float
+
+
+# --------------------------------------------------------------------------------------------------------- the work
+
+
+def scanned(cluster: Cluster, spans: Sequence[Span]) -> Iterator[Segment | Offender | PartTotals]:
+    """The transactions in the partitions, what is wrong with their sequences, and at the end of each its totals."""
+    headers = Headers(cluster.client, timeout=cluster.timeout)
+    try:
+        for span in spans:
+            scan = Scan(span)
+            yield from scan.walk(headers.read(Place(span.topic, span.partition), span.start, span.horizon))
+            yield scan.totals
+    finally:
+        headers.close()
+
+
+def ran(cluster: Cluster, spans: Sequence[Span], wanted: Wanted) -> Iterator[Run]:
+    """The runs of sequence numbers in what is committed of the partitions, each below its last stable offset."""
+    ranges = {(s.topic, s.partition): (s.start, min(s.until, s.stable)) for s in spans}
+    runs = Runs(wanted)
+    for messages in stream(Kafka(cluster.client, timeout=cluster.timeout), ranges):
+        yield from runs.take(messages)
+    yield from runs.rest()
+
+
+def joined(parts: Iterable[Segment]) -> Iterator[Offender | Totals]:
+    """What is wrong with transactions whose parts come in ``transactions.order``, and their totals."""
+    joining = Joining()
+    yield from joining.join(parts)
+    yield joining.totals
+
+
+def swept(
+    runs: Iterable[Run], first: int | None, committed: Mapping[str, Committed]
+) -> Iterator[SourceTotals | Offender | Read]:
+    """What is wrong with source partitions whose runs come in order, and their totals."""
+    yield from Sweep(first, committed).sweep(runs)
+
+
+# ---------------------------------------------------------------------------------------------------------- on Spark
+
+
+def scan_frame(spark: SparkSession, cluster: Cluster, spans: Sequence[Span], tasks: int) -> DataFrame:
+    """``scanned`` by at most ``tasks`` Spark tasks: transactions in the columns of ``SEGMENTS``, the rest as ``RESULT``.
+
+    Both in one frame, so that the headers are read once.
+    """
+    shares = split(spans, tasks)
+
+    def rows(share: Sequence[Span]) -> Iterator[tuple[Any, ...]]:
+        for found in scanned(cluster, share):
+            if isinstance(found, Segment):
+                yield (*_result_of(None), *found)
+            else:
+                yield (*_result_of(found), *[None] * len(Segment._fields))
+
+    return _of_shares(spark, shares, rows, f"{RESULT}, {_prefixed(SEGMENTS)}")
+
+
+def join_frame(scanned_: DataFrame, tasks: int) -> DataFrame:
+    """``joined``, of the transactions in what ``scan_frame`` gives."""
+    columns = [f"s_{name} AS {name}" for name in Segment._fields]
+    parts = scanned_.where("s_producer_id IS NOT NULL").selectExpr(*columns)
+    end = "CASE WHEN marker_ts < 0 THEN 4611686018427387904 ELSE marker_ts END"
+    ordered = (
+        parts.repartition(tasks, "producer_id")
+        .selectExpr("*", f"{end} AS ended")
+        .sortWithinPartitions("producer_id", "epoch", "ended", "topic", "partition")
+        .drop("ended")
+    )
+    return _by_rows(ordered, lambda rows: map(_result_of, joined(Segment(*row) for row in rows)), RESULT)
+
+
+def told_frame(scanned_: DataFrame) -> DataFrame:
+    """What ``scan_frame`` gives besides transactions."""
+    return scanned_.where("s_producer_id IS NULL").select("what", "weight", "told", *Offender._fields)
+
+
+def run_frame(spark: SparkSession, cluster: Cluster, spans: Sequence[Span], wanted: Wanted, tasks: int) -> DataFrame:
+    """``ran`` by at most ``tasks`` Spark tasks; big partitions are shared out among several."""
+    shares = split(pieces(spans, tasks), tasks)
+    return _of_shares(spark, shares, lambda share: ran(cluster, share, wanted), RUNS)
+
+
+def sweep_frame(
+    runs: DataFrame, tasks: int, first: int | None = None, committed: Mapping[str, Committed] | None = None
+) -> DataFrame:
+    """``swept``, every source partition in one Spark task."""
+    ordered = runs.repartition(tasks, "stream", "source").sortWithinPartitions(*Run._fields[:7])
+    known = dict(committed or {})
+    return _by_rows(ordered, lambda rows: map(_result_of, swept((Run(*r) for r in rows), first, known)), RESULT)
+
+
+def split(spans: Sequence[Span], tasks: int) -> list[list[Span]]:
+    """The spans in shares, the biggest first, each to the share with the least to do that has none of its partition."""
+    shares: list[tuple[int, list[Span]]] = [(0, []) for _ in range(max(1, min(tasks, len(spans))))]
+    for span in sorted(spans, key=lambda s: -s.size):
+        free = [n for n, (_, share) in enumerate(shares) if all((s.topic, s.partition) != span[:2] for s in share)]
+        number = min(free or range(len(shares)), key=lambda n: shares[n][0])
+        load, share = shares[number]
+        shares[number] = (load + span.size, [*share, span])
+    return [share for _, share in shares if share]
+
+
+def pieces(spans: Sequence[Span], tasks: int) -> list[Span]:
+    """The same, with big partitions in as many pieces as it takes to give all tasks something to do."""
+    whole = sum(span.size for span in spans)
+    target = max(1, whole // max(1, tasks))
+    found = []
+    for span in spans:
+        count = min(tasks, max(1, round(span.size / target)))
+        cuts = [span.start + span.size * n // count for n in range(count + 1)]
+        found += [span._replace(start=a, until=b) for a, b in itertools.pairwise(cuts) if a < b]
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------------- rows
+
+
+def _result_of(found: Any) -> tuple[Any, ...]:
+    """Anything that the work gives as a row of ``RESULT``."""
+    if isinstance(found, Offender):
+        return ("offender", found.records, None, *found)
+    if found is None:
+        return (None, 0, None, *_BLANK)
+    if isinstance(found, SourceTotals):
+        what = "tracked" if found.tracked else "source"
+        return (what, found.offences, json.dumps(asdict(found)), *_BLANK)
+    if isinstance(found, Totals):
+        return ("transactions", 0, json.dumps(found.as_row()), *_BLANK)
+    if isinstance(found, PartTotals):
+        return ("part", 0, json.dumps(found.as_row()), *_BLANK)
+    assert isinstance(found, Read)
+    return ("read", 0, json.dumps(asdict(found)), *_BLANK)
+
+
+def _prefixed(schema: str) -> str:
+    return ", ".join(f"s_{column.strip()}" for column in schema.split(","))
+
+
+def _of_shares(
+    spark: SparkSession,
+    shares: Sequence[Sequence[Span]],
+    rows: Callable[[Sequence[Span]], Iterable[tuple[Any, ...]]],
+    schema: str,
+) -> DataFrame:
+    """A frame of what ``rows`` makes of each share, a Spark task for each."""
+
+    def work(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from _to_arrow(rows(shares[number]), schema)
+
+    return spark.range(0, len(shares), 1, max(1, len(shares))).mapInArrow(work, schema)
+
+
+def _by_rows(
+    frame: DataFrame, work: Callable[[Iterator[tuple[Any, ...]]], Iterable[tuple[Any, ...]]], schema: str
+) -> DataFrame:
+    """A frame of what ``work`` makes of the rows of each partition of ``frame``."""
+
+    def rows(batches: Iterator[Any]) -> Iterator[tuple[Any, ...]]:
+        for batch in batches:
+            yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+    return frame.mapInArrow(lambda batches: _to_arrow(work(rows(batches)), schema), schema)
+
+
+_TYPES = {"string": "string", "long": "int64", "int": "int32", "boolean": "bool_"}
+
+
+def _to_arrow(rows: Iterable[tuple[Any, ...]], schema: str) -> Iterator[Any]:
+    import pyarrow as pa
+
+    columns = [column.split() for column in schema.split(",")]
+    arrow = pa.schema([(name, getattr(pa, _TYPES[kind])()) for name, kind in columns])
+    held: list[tuple[Any, ...]] = []
+    for row in rows:
+        held.append(row)
+        if len(held) >= BATCH:
+            yield _batch(pa, held, arrow)
+            held = []
+    if held:
+        yield _batch(pa, held, arrow)
+
+
+def _batch(pa: Any, rows: Sequence[tuple[Any, ...]], schema: Any) -> Any:
+    arrays = [pa.array(values, kind) for values, kind in zip(zip(*rows, strict=True), schema.types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

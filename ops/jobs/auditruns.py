@@ -1,0 +1,233 @@
+"""From records to runs of sequence numbers: what one reader of a part of a topic finds, on Spark or not.
+
+With pyarrow its JSON parser reads the numbers of a whole batch at once; what that cannot read is read value by value.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from connectctl.ops.audit import paths
+from connectctl.ops.audit.paths import Place, Spec
+from connectctl.ops.audit.sequences import Run
+
+HELD = 100_000
+"""Runs that are held open for each Kafka partition: source partitions that alternate there."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to take from records: the sequence (None: only count them) and the source partition.
+
+    ``together``: a source partition's records lie in all topics, and not each topic for itself. ``measure``: sum up the
+    characters of the values, as lines of a file.
+    """
+
+    sequence: Spec | None
+    by: Spec = paths.BY_KEY
+    together: bool = False
+    measure: bool = False
+
+
+class Runs:
+    """Finds the runs in the messages of some Kafka partitions, each in the order of its log."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self._wanted = wanted
+        self._extract = Extraction()
+        self._open: dict[tuple[str, int], dict[Any, list[Any]]] = {}
+        self._counts: dict[tuple[str, int], list[int]] = {}
+
+    def take(self, messages: Sequence[Any]) -> Iterator[Run]:
+        """The runs that end with these messages of librdkafka's."""
+        by_place: dict[tuple[str, int], list[Any]] = {}
+        for message in messages:
+            by_place.setdefault((message.topic(), message.partition()), []).append(message)
+        for place, some in by_place.items():
+            counts = self._counts.setdefault(place, [0, 0, 0])
+            counts[0] += len(some)
+            if self._wanted.measure:
+                counts[2] += sum(map(_length, (message.value() for message in some)))
+            if self._wanted.sequence is not None:
+                yield from self._runs(place, some, counts)
+
+    def rest(self) -> Iterator[Run]:
+        """The runs that are still open, and the counts."""
+        for place, open_ in self._open.items():
+            for label, run in open_.items():
+                yield self._run(place, label, run)
+        for (topic, partition), (records, unnumbered, characters) in self._counts.items():
+            yield Run("", None, records, topic, partition, -1, unnumbered, characters, -1)
+
+    def _runs(self, place: tuple[str, int], some: Sequence[Any], counts: list[int]) -> Iterator[Run]:
+        assert self._wanted.sequence is not None
+        numbers, labels = self._extract(some, self._wanted.sequence, self._wanted.by)
+        open_ = self._open.setdefault(place, {})
+        offsets = [message.offset() for message in some]
+        for n, (number, label, offset) in enumerate(zip(numbers, labels, offsets, strict=True)):
+            run = open_.get(label)
+            if run is not None and run[1] + 1 == number:
+                run[1], run[3] = number, offset
+            elif number is None:
+                counts[1] += 1
+            else:
+                if run is not None:
+                    yield self._run(place, label, run)
+                elif len(open_) >= HELD:
+                    oldest = next(iter(open_))
+                    yield self._run(place, oldest, open_.pop(oldest))
+                open_[label] = [number, number, offset, offset, some[n].timestamp()[1]]
+
+    def _run(self, place: tuple[str, int], label: Any, run: list[Any]) -> Run:
+        topic, partition = place
+        source = str(partition) if self._wanted.by.place is Place.PARTITION else paths.text_of(label) or ""
+        stream = "" if self._wanted.together else topic
+        return Run(stream, source, run[0], topic, partition, run[2], run[1], run[3], run[4])
+
+
+class Extraction:
+    """Numbers and labels of messages. Remembers which type a label had, which the next one will have, too."""
+
+    def __init__(self) -> None:
+        self._types = {"by": "int64"}
+
+    def __call__(self, some: Sequence[Any], sequence: Spec, by: Spec) -> tuple[Sequence[int | None], Sequence[Any]]:
+        """The sequence number and the source partition's name of every message, None for none."""
+        bulk = self._bulk(some, sequence, by)
+        labels = bulk.get("by") or self._labels(some, by)
+        numbers = bulk.get("sequence")
+        if numbers is None:
+            return [_number(message, sequence) for message in some], labels
+        if None in numbers:
+            numbers = [_number(m, sequence) if n is None else n for m, n in zip(some, numbers, strict=True)]
+        return numbers, labels
+
+    def _labels(self, some: Sequence[Any], by: Spec) -> Sequence[Any]:
+        if by.place is Place.RAW_KEY:
+            return [message.key() for message in some]
+        if by.place in (Place.PARTITION, Place.ALL):
+            return [None] * len(some)
+        if by.place is Place.HEADER:
+            return [_header(message, by.name) for message in some]
+        part = _PARTS[by.place]
+        cache: dict[Any, str | None] = {}
+        found = []
+        for message in some:
+            raw = part(message)
+            if raw not in cache:
+                if len(cache) > HELD:
+                    cache.clear()
+                cache[raw] = paths.text_of(paths.found_in(raw, by.path))
+            found.append(cache[raw])
+        return found
+
+    def _bulk(self, some: Sequence[Any], sequence: Spec, by: Spec) -> dict[str, list[Any]]:
+        """What pyarrow's parser finds at once; nothing where it is not there, or where a value is not as the others."""
+        wanted = {name: spec for name, spec in (("sequence", sequence), ("by", by)) if _plain(spec)}
+        if "sequence" not in wanted:
+            return {}
+        try:
+            import pyarrow as pa
+            from pyarrow import json
+        except ImportError:
+            return {}
+        values = [message.value() or b"{}" for message in some]
+        for kind in dict.fromkeys((self._types["by"], "int64", "string")):
+            tree: dict[str, Any] = {}
+            for name, spec in wanted.items():
+                _plant(tree, spec.path, pa.int64() if name == "sequence" else getattr(pa, kind)())
+            options = json.ParseOptions(
+                explicit_schema=pa.schema(_fields(pa, tree)), unexpected_field_behavior="ignore"
+            )
+            try:
+                table = json.read_json(
+                    io.BytesIO(b"\n".join(values)), json.ReadOptions(use_threads=False, block_size=1 << 26), options
+                )
+            except pa.ArrowInvalid:
+                continue
+            if table.num_rows != len(values):
+                return {}
+            self._types["by"] = kind
+            found = {name: _reach(table, spec.path).to_pylist() for name, spec in wanted.items()}
+            if "by" in found and (None in found["by"] or kind == "int64"):
+                # Spelled as value by value they would be; one that is null may be of another type.
+                found["by"] = self._spelled(some, found["by"], by)
+            return found
+        return {}
+
+    @staticmethod
+    def _spelled(some: Sequence[Any], labels: list[Any], by: Spec) -> list[Any]:
+        names: dict[Any, str] = {label: str(label) for label in set(labels)}
+        return [
+            names[label] if label is not None else paths.text_of(paths.found_in(message.value(), by.path))
+            for message, label in zip(some, labels, strict=True)
+        ]
+
+
+def _plain(spec: Spec) -> bool:
+    return spec.place is Place.VALUE and bool(spec.path) and all(isinstance(step, str) for step in spec.path)
+
+
+def _plant(tree: dict[str, Any], path: tuple[Any, ...], leaf: Any) -> None:
+    for step in path[:-1]:
+        tree = tree.setdefault(step, {})
+        if not isinstance(tree, dict):
+            return
+    tree.setdefault(path[-1], leaf)
+
+
+def _fields(pa: Any, tree: dict[str, Any]) -> list[Any]:
+    return [
+        pa.field(name, pa.struct(_fields(pa, node)) if isinstance(node, dict) else node) for name, node in tree.items()
+    ]
+
+
+def _reach(table: Any, path: tuple[Any, ...]) -> Any:
+    import pyarrow.compute as pc
+
+    column = table.column(path[0])
+    return pc.struct_field(column, list(path[1:])) if len(path) > 1 else column
+
+
+def _value(message: Any) -> bytes | None:
+    raw: bytes | None = message.value()
+    return raw
+
+
+def _key(message: Any) -> bytes | None:
+    raw: bytes | None = message.key()
+    return raw
+
+
+_PARTS = {Place.VALUE: _value, Place.KEY: _key}
+
+
+def _number(message: Any, spec: Spec) -> int | None:
+    if spec.place is Place.HEADER:
+        return paths.number_of(_header(message, spec.name))
+    raw = _PARTS[spec.place](message)
+    if not spec.path and isinstance(raw, bytes) and raw.isdigit():
+        return paths.number_of(raw)
+    return paths.number_of(paths.found_in(raw, spec.path))
+
+
+def _header(message: Any, name: str) -> bytes | None:
+    """The last header called ``name``, as Kafka's ``Headers.lastHeader``."""
+    found = None
+    for each, value in message.headers() or ():
+        found = value if each == name else found
+    return found
+
+
+def _length(value: bytes | None) -> int:
+    """The characters of a line with its end, as ``FileStreamSourceTask`` counts them: in UTF-16."""
+    if value is None:
+        return 0
+    if value[:1] in (b'"', b"{"):
+        line = paths.found_in(value, ())
+        if isinstance(line, str):
+            return len(line.encode("utf-16-le")) // 2 + 1
+    return len(value) + 1 if value.isascii() else len(value.decode("utf-8", "replace").encode("utf-16-le")) // 2 + 1
