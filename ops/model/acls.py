@@ -181,12 +181,26 @@ class Acls:
             found.setdefault((binding.resource, binding.pattern, binding.name), []).append(binding)
         return found
 
+    @cached_property
+    def _prefix_lengths(self) -> dict[Resource, set[int]]:
+        found: dict[Resource, set[int]] = {}
+        for resource, pattern, name in self._by_pattern:
+            if pattern is Pattern.PREFIXED:
+                found.setdefault(resource, set()).add(len(name))
+        return found
+
+    @cached_property
+    def hosts(self) -> frozenset[str]:
+        """The hosts that any binding names: from all others, everything is decided alike."""
+        return frozenset(binding.host for binding in self.bindings) - {ANY}
+
     def on(self, resource: Resource, name: str) -> Iterator[Binding]:
         """The bindings whose pattern covers the resource: found by its prefixes, for clusters have many thousands."""
         for literal in dict.fromkeys((name, ANY)):
             yield from self._by_pattern.get((resource, Pattern.LITERAL, literal), ())
-        for end in range(len(name) + 1):
-            yield from self._by_pattern.get((resource, Pattern.PREFIXED, name[:end]), ())
+        for length in self._prefix_lengths.get(resource, ()):
+            if length <= len(name):
+                yield from self._by_pattern.get((resource, Pattern.PREFIXED, name[:length]), ())
 
     def decide(self, action: Action, host: str) -> Decision:
         """What the authorizer answers ``action`` from ``host``, an address as the broker sees it.
@@ -207,9 +221,3 @@ class Acls:
         if self.authorizer.open_by_default:
             return Decision(True, Because.OPEN)
         return Decision(False, Because.NO_ACL)
-
-    def any_host(self, action: Action) -> tuple[Binding, ...]:
-        """The bindings that allow ``action`` from one host only."""
-        on = self.on(action.resource, action.name)
-        allowing = (b for b in on if b.permission is Permission.ALLOW and b.host != ANY)
-        return tuple(b for b in allowing if b.concerns(action, b.host))

@@ -1,16 +1,25 @@
-"""Looks at all that the checks of ACLs need: bindings and topics of every Kafka cluster concerned, and who is who."""
+"""Puts together all that the checks of ACLs look at: the clusters' bindings, the connectors' clients, and who is who."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING
 
 from connectctl.ops.errors import ConnectctlError
-from connectctl.ops.model.acls import ANY, Acls, Authorizer
+from connectctl.ops.model.acls import ANY
 from connectctl.ops.model.connector import path_of
+from connectctl.ops.preflight.aclclusters import (
+    MOST_AT_ONCE,
+    ClusterAcls,
+    Clusters,
+    Open,
+    look_at_home,
+    look_elsewhere,
+    named,
+    unseen,
+)
 from connectctl.ops.preflight.facts import Unseen
 from connectctl.ops.preflight.principals import CLIENTS, IN_WORKERS_PROPERTIES, Principals, Role, principal_of
 
@@ -20,19 +29,7 @@ if TYPE_CHECKING:
     from connectctl.ops.model.connector import Connector
     from connectctl.ops.model.membership import ConnectGroup
 
-MOST_AT_ONCE = 16
 _DEDICATED, _CREATION = "offsets.storage.topic", "topic.creation."
-
-
-@dataclass(frozen=True)
-class ClusterAcls:
-    """A Kafka cluster: its ACLs, None where it has no authorizer, and the topics that exist."""
-
-    bootstrap: str
-    cluster_id: str
-    acls: Acls | None
-    topics: frozenset[str] = frozenset()
-    wants_idempotent_write: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,8 +54,8 @@ class SourceAccess:
 class AclFacts:
     """All that the checks look at. ``hosts`` are the workers' addresses as the brokers see them, ``*`` if none is known.
 
-    ``clusters`` are by the bootstrap servers by which they were asked for; one that could not be looked at is not there.
-    ``groups`` are the other Connect clusters on the workers' Kafka cluster.
+    ``clusters`` are by bootstrap servers; one that could not be looked at is not there. ``groups`` are the other Connect
+    clusters on the workers' Kafka cluster. ``said`` is what the person said of principals.
     """
 
     group_id: str
@@ -70,14 +67,14 @@ class AclFacts:
     hosts: tuple[str, ...] = (ANY,)
     groups: frozenset[str] = frozenset()
     enabled_now: bool = False
+    said: Principals = field(default_factory=Principals)
 
 
 @dataclass(frozen=True)
 class Sight:
     """What was seen of the Connect cluster before. ``internal`` are its topics by role: config, offsets, status.
 
-    ``enabled`` says that a worker was proven to have exactly-once support enabled; ``groups`` are all groups of Connect
-    workers that can be seen.
+    ``enabled`` says that a worker was proven to have exactly-once support enabled.
     """
 
     group: ConnectGroup
@@ -85,27 +82,19 @@ class Sight:
     internal: Mapping[str, str | None]
     state: ConfigState | None = None
     enabled: bool = False
-    groups: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
 class Asking:
-    """Whom to ask: the workers' Kafka cluster, another one (by a connector's overrides), and the workers, if any answers."""
+    """Whom to ask: the workers' Kafka cluster, another one (by a connector's overrides), the workers, if any answers.
+
+    ``groups`` gives the groups of Connect workers on the workers' Kafka cluster that can be seen.
+    """
 
     acls: Callable[[], AclReads]
-    other: Callable[[str, Mapping[str, str]], AclReads]
+    other: Open
+    groups: Callable[[], frozenset[str]]
     calls: ConnectCalls | None = None
-
-
-@dataclass
-class _Notes:
-    """What could not be looked at, while looking."""
-
-    unseen: list[Unseen] = field(default_factory=list)
-
-    def add(self, what: str, error: ConnectctlError) -> None:
-        why = f"{error.what}: {error.why}" if error.why else error.what
-        self.unseen.append(Unseen(what, why.rstrip("."), error.next_step))
 
 
 def observe(asking: Asking, sight: Sight, said: Principals) -> tuple[AclFacts | None, tuple[Unseen, ...]]:
@@ -113,87 +102,39 @@ def observe(asking: Asking, sight: Sight, said: Principals) -> tuple[AclFacts | 
 
     Without an authorizer on the brokers nothing is asked further, because everything is allowed.
     """
-    notes = _Notes()
-    home = _cluster("the ACLs of the workers' Kafka cluster", asking.acls, said, notes)
-    if home is None:
-        return None, tuple(notes.unseen)
+    home = look_at_home(asking.acls, said)
+    if isinstance(home, Unseen):
+        return None, (home,)
     sources = [c for c in sight.connectors if c.type == "source"]
-    clusters, spelled = _others(asking, sources, home, said, notes)
-    guarded = any(cluster.acls is not None for cluster in clusters.values())
-    targets = _targets(asking.calls, sources, notes) if guarded else {}
+    clusters, lost = look_elsewhere(asking.other, sources, home, said)
+    guarded = [cluster for cluster in clusters.by_bootstrap.values() if cluster.acls is not None]
+    targets = _targets(asking.calls, sources, lost) if guarded else {}
     facts = AclFacts(
         group_id=sight.group.id,
         bootstrap=home.bootstrap,
-        clusters=clusters,
+        clusters=clusters.by_bootstrap,
         worker=said.worker,
         internal=tuple(name for name in sight.internal.values() if name),
-        sources=tuple(_source(c, sight, (home.bootstrap, spelled), said, targets.get(c.name, ())) for c in sources),
+        sources=tuple(_source(c, sight, (home.bootstrap, clusters), said, targets.get(c.name, ())) for c in sources),
         hosts=tuple(sorted({m.host.rpartition("/")[2] for m in sight.group.members if m.host})) or (ANY,),
-        groups=sight.groups - {sight.group.id},
+        groups=_groups(asking, lost) - {sight.group.id} if home.acls is not None else frozenset(),
         enabled_now=sight.enabled,
+        said=said,
     )
-    return facts, (*notes.unseen, *_unknown(facts, sources, said), *_other_authorizers(clusters.values()))
+    return facts, (*lost, *_unknown(facts, sources, said), *_other_authorizers(guarded))
 
 
-def _cluster(
-    what: str, opened: Callable[[], AclReads], said: Principals, notes: _Notes, known: Sequence[ClusterAcls] = ()
-) -> ClusterAcls | None:
+def _groups(asking: Asking, lost: list[Unseen]) -> frozenset[str]:
     try:
-        edge = opened()
-        if same := [cluster for cluster in known if cluster.cluster_id == edge.cluster_id()]:
-            return same[0]
-        bindings = edge.bindings()
-        if bindings is None:
-            return ClusterAcls(edge.bootstrap, edge.cluster_id(), None)
-        topics, old = edge.topic_names(), edge.wants_idempotent_write()
+        return asking.groups()
     except ConnectctlError as e:
-        notes.add(what, e)
-        return None
-    try:
-        authorizer = edge.authorizer()
-    except ConnectctlError:
-        # Without it the ACLs are judged as if nothing but them decided; the findings say what to do about super users.
-        authorizer = Authorizer()
-    users = (authorizer.super_users or frozenset()) | said.super_users
-    complete = Authorizer(authorizer.class_name, users or authorizer.super_users, authorizer.open_by_default)
-    return ClusterAcls(edge.bootstrap, edge.cluster_id(), Acls(bindings, complete), topics, old)
+        lost.append(unseen("the other Connect clusters, whose transactional ids a pattern may cover", e))
+        return frozenset()
 
 
-def _others(
-    asking: Asking, sources: Iterable[Connector], home: ClusterAcls, said: Principals, notes: _Notes
-) -> tuple[dict[str, ClusterAcls], dict[str, str]]:
-    """The other clusters that connectors speak to, and for every spelling of bootstrap servers the one that is used here.
-
-    Each is asked with the overrides of the first connector that names it. Another listener of a cluster that is known
-    already is that cluster, whose ACLs whoever has asked before may list.
-    """
-    wanted: dict[str, Mapping[str, str]] = {}
-    for connector in sources:
-        for role in CLIENTS:
-            if bootstrap := connector.config.get(f"{role.prefix}bootstrap.servers"):
-                wanted.setdefault(bootstrap, _overrides(connector, role))
-    found, spelled = {home.bootstrap: home}, {}
-    for bootstrap, overrides in wanted.items():
-        known = next((b for b in found if _servers(b) == _servers(bootstrap)), None)
-        if known is None:
-            what = f"the ACLs of the Kafka cluster at {bootstrap}"
-            other = _cluster(what, partial(asking.other, bootstrap, overrides), said, notes, tuple(found.values()))
-            if other is not None:
-                known = other.bootstrap
-                found.setdefault(known, other)
-        spelled[bootstrap] = known or bootstrap
-    return found, spelled
-
-
-def _servers(bootstrap: str) -> frozenset[str]:
-    return frozenset(filter(None, (server.strip() for server in bootstrap.split(","))))
-
-
-def _overrides(connector: Connector, role: Role) -> dict[str, str]:
-    return {n.removeprefix(role.prefix): v for n, v in connector.config.items() if n.startswith(role.prefix)}
-
-
-def _targets(calls: ConnectCalls | None, sources: Sequence[Connector], notes: _Notes) -> dict[str, tuple[str, ...]]:
+def _targets(
+    calls: ConnectCalls | None, sources: Sequence[Connector], lost: list[Unseen]
+) -> dict[str, tuple[str, ...]]:
     """The topics that each connector is known to have written to (KIP-558)."""
     failed: dict[str, ConnectctlError] = {}
 
@@ -210,21 +151,21 @@ def _targets(calls: ConnectCalls | None, sources: Sequence[Connector], notes: _N
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
         found = dict(zip([c.name for c in sources], pool.map(ask, sources), strict=True))
     if failed:
-        notes.add(f"the topics that {_named(sorted(failed))} write to", failed[min(failed)])
+        lost.append(unseen(f"the topics that {named(sorted(failed))} write to", failed[min(failed)]))
     return found
 
 
 def _source(
     connector: Connector,
     sight: Sight,
-    where: tuple[str, Mapping[str, str]],
+    where: tuple[str, Clusters],
     said: Principals,
     targets: tuple[str, ...],
 ) -> SourceAccess:
-    config, (home, spelled) = connector.config, where
+    config, (home, known) = connector.config, where
     identities = {role: principal_of(connector.name, role, config, said).principal for role in CLIENTS}
     given = {role: config.get(f"{role.prefix}bootstrap.servers") for role in CLIENTS}
-    clusters = {role: spelled[bootstrap] if bootstrap else home for role, bootstrap in given.items()}
+    clusters = {role: known.spelled[bootstrap] if bootstrap else home for role, bootstrap in given.items()}
     worker = sight.internal.get("offsets")
     own = config.get(_DEDICATED)
     return SourceAccess(
@@ -259,7 +200,7 @@ def _unknown(facts: AclFacts, sources: Sequence[Connector], said: Principals) ->
     clients = reasons.pop(IN_WORKERS_PROPERTIES, {})
     home = facts.clusters[facts.bootstrap]
     if clients or (facts.worker is None and home.acls is not None):
-        beside = f" and of the clients of {_named(list(clients))}" if clients else ""
+        beside = f" and of the clients of {named(list(clients))}" if clients else ""
         what = f"the permissions of the workers{beside}"
         yield Unseen(what, f"who they are is not given: {IN_WORKERS_PROPERTIES}", "Give --principal User:NAME.")
     for why, names in reasons.items():
@@ -276,7 +217,3 @@ def _other_authorizers(clusters: Iterable[ClusterAcls]) -> Iterator[Unseen]:
             name = cluster.acls.authorizer.class_name
             why = f"the brokers at {cluster.bootstrap} use {name}, which may decide by more than ACLs"
             yield Unseen("permissions that are no ACLs", why, "Ask whoever administers that authorizer.")
-
-
-def _named(names: Sequence[str]) -> str:
-    return ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:3])} and {len(names) - 3} more"

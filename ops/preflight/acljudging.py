@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from connectctl.ops.model.acls import CLUSTER_NAME, Action, Because, Operation, Resource
+from connectctl.ops.model.acls import ANY, CLUSTER_NAME, Action, Because, Operation, Resource
 from connectctl.ops.model.ownership import leader_id
 from connectctl.ops.preflight.aclneeds import needs
 from connectctl.ops.preflight.principals import Role
@@ -39,11 +39,16 @@ def judge(facts: AclFacts, stage: Stage) -> tuple[Judgement, ...]:
 def _judged(facts: AclFacts, need: Need) -> Judgement:
     acls = facts.clusters[need.cluster].acls
     assert acls is not None, "needs are made for clusters with an authorizer only"
-    decisions = {host: decide(acls, need.action, host) for host in facts.hosts}
-    refused = tuple(host for host, decision in decisions.items() if not decision.allowed)
+    decisions: dict[str, Decision] = {}
+    for host in facts.hosts:
+        # Hosts that no binding names are decided alike: asked once, for there may be many thousands of needs.
+        alike = host if host in acls.hosts else ANY
+        if alike not in decisions:
+            decisions[alike] = decide(acls, need.action, host)
+    refused = tuple(h for h in facts.hosts if not decisions[h if h in acls.hosts else ANY].allowed)
     # A deny is the one to be told: another allow would not help.
-    told = sorted(refused, key=lambda host: decisions[host].because is not Because.DENIED)
-    return Judgement(need, decisions[told[0] if told else facts.hosts[0]], refused)
+    told = sorted(decisions.values(), key=lambda d: (d.allowed, d.because is not Because.DENIED))
+    return Judgement(need, told[0], refused)
 
 
 def decide(acls: Acls, action: Action, host: str) -> Decision:

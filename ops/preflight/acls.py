@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -195,7 +196,7 @@ def overreaches(facts: AclFacts, judgements: Iterable[Judgement]) -> Iterator[Fi
             f"{each.binding}, with which {_named(each.connectors)} runs, also covers transactional ids of {names}."
         )
         subject = f"{each.binding.resource.word} {each.binding.name}"
-        hint = f"Allow literal ids instead: connectctl preflight {each.connectors[0]} --for enabled --emit kafka-acls."
+        hint = f"Allow every id by its full name instead, and take it away: {removal(each.binding, each.cluster)}"
         yield OVERREACH.found(subject, message, hint)
 
 
@@ -247,10 +248,15 @@ def _may_be_allowed_otherwise(facts: AclFacts, cluster: str) -> bool:
 def _next(facts: AclFacts, needs: list[Need]) -> str:
     need = needs[0]
     latest = max((n.stage for n in needs), key=list(Stage).index)
-    names = f" {need.connector}" if need.connector else ""
-    wish = "" if latest is Stage.DISABLED else f" --for {latest}"
-    say = f"connectctl preflight{names}{wish} --principal … --emit kafka-acls prints the commands that allow it."
+    say = f"{_command(facts, need.connector, latest)} prints the commands that allow it."
     acls = facts.clusters[need.cluster].acls
     if acls is not None and acls.authorizer.super_users is None:
         say += f" If it is a super user, which the brokers do not tell: --principal super={need.action.principal}."
     return say
+
+
+def _command(facts: AclFacts, connector: str, stage: Stage) -> str:
+    wish = [] if stage is Stage.DISABLED else ["--for", stage.value]
+    principals = [part for argument in facts.said.arguments for part in ("--principal", argument)]
+    words = ["connectctl", "preflight", *([connector] if connector else []), *wish, *principals]
+    return shlex.join([*words, "--emit", "kafka-acls"])

@@ -59,6 +59,13 @@ class Principals:
         """The workers' own principal."""
         return self.roles.get(Role.WORKER)
 
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """What ``parse_principals`` made this of: the arguments of ``--principal``."""
+        roles = (f"{role}={who}" for role, who in self.roles.items())
+        connectors = (f"{connector}:{role}={who}" for (connector, role), who in self.connectors.items())
+        return (*roles, *connectors, *(f"{_SUPER}={who}" for who in sorted(self.super_users)))
+
 
 @dataclass(frozen=True)
 class Identity:

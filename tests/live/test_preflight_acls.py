@@ -259,7 +259,8 @@ def look(session: Session, *said: str) -> tuple[AclFacts | None, tuple[Unseen, .
     group = session.group()
     calls = session.connect_to(group)
     sight = Sight(group, from_workers(calls), session.named_topics, enabled=True)
-    return observe(Asking(lambda: session.acls, session.other_acls, calls), sight, parse_principals(said))
+    groups = session.transactions.connect_groups
+    return observe(Asking(lambda: session.acls, session.other_acls, groups, calls), sight, parse_principals(said))
 
 
 def found(session: Session) -> tuple[AclFacts, dict[str, str]]:
@@ -345,7 +346,8 @@ def test_whoever_may_not_list_acls_learns_that_none_were_checked(guarded: Sandbo
     )
     group = session.group()
     sight = Sight(group, [], session.named_topics)
-    facts, (unseen,) = observe(Asking(lambda: nobody.acls, nobody.other_acls), sight, parse_principals(["User:w"]))
+    asking = Asking(lambda: nobody.acls, nobody.other_acls, nobody.transactions.connect_groups)
+    facts, (unseen,) = observe(asking, sight, parse_principals(["User:w"]))
     nobody.close()
     assert facts is None
     assert unseen.what == "the ACLs of the workers' Kafka cluster"

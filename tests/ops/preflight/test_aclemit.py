@@ -10,8 +10,9 @@ import pytest
 import yaml
 from connectctl.ops.errors import BadInput
 from connectctl.ops.model.acls import Acls, Authorizer, Binding, Operation, Pattern, Resource
+from connectctl.ops.preflight.aclclusters import ClusterAcls
 from connectctl.ops.preflight.aclemit import additions, emit, removal
-from connectctl.ops.preflight.aclfacts import AclFacts, ClusterAcls, SourceAccess
+from connectctl.ops.preflight.aclfacts import AclFacts, SourceAccess
 from connectctl.ops.preflight.aclfile import read
 from connectctl.ops.preflight.aclneeds import Stage
 from connectctl.ops.preflight.acls import check

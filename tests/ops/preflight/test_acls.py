@@ -76,10 +76,14 @@ class World:
             INTERNAL,
             self.state,
             enabled=self.enabled,
-            groups=self.groups,
         )
-        asking = Asking(lambda: self.acls, lambda bootstrap, overrides: self.other, Topics(topics))
+        asking = Asking(lambda: self.acls, lambda bootstrap, overrides: self.other, self.groups_seen, Topics(topics))
         return observe(asking, sight, parse_principals(self.said))
+
+    def groups_seen(self) -> frozenset[str]:
+        if not self.groups:
+            raise NotAuthorized("no rights")
+        return self.groups
 
     def found(self, wish: Wish = Wish.ENABLED) -> list[Finding]:
         facts, unseen = self.look()
@@ -393,11 +397,24 @@ def test_topics_that_workers_do_not_tell_are_told() -> None:
     world = World()
     sight = Sight(ConnectGroup("g", "Empty", "", ()), world.connectors, INTERNAL)
     facts, (unseen,) = observe(
-        Asking(lambda: world.acls, lambda b, o: world.other), sight, parse_principals(world.said)
+        Asking(lambda: world.acls, lambda b, o: world.other, world.groups_seen), sight, parse_principals(world.said)
     )
     assert (unseen.what, unseen.why) == ("the topics that src write to", "no worker answers")
     assert facts is not None
     assert facts.hosts == ("*",)
+
+
+def test_groups_that_cannot_be_listed_are_told() -> None:
+    _, (unseen,) = World(groups=frozenset()).look()
+    assert "other Connect clusters" in unseen.what
+
+
+def test_the_next_step_is_a_command_with_the_same_principals() -> None:
+    (finding,) = World().without(CLIENTS[0]).found()
+    assert finding.next_step == (
+        "connectctl preflight src --for enabled --principal worker=User:w --principal producer=User:p "
+        "--principal consumer=User:c --principal admin=User:a --emit kafka-acls prints the commands that allow it."
+    )
 
 
 def test_rules_have_stories_and_ids_of_their_own() -> None:

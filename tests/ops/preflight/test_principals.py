@@ -18,6 +18,12 @@ def test_principals_are_the_workers_a_roles_or_one_connectors() -> None:
     assert said.super_users == {"User:root", "User:ops"}
 
 
+def test_principals_can_be_given_again_as_they_were() -> None:
+    said = parse_principals(["User:w", "producer=User:p", "orders:v2:admin=User:a", "super=User:root"])
+    assert said.arguments == ("worker=User:w", "producer=User:p", "orders:v2:admin=User:a", "super=User:root")
+    assert parse_principals(said.arguments) == said
+
+
 def test_a_principal_may_have_equals_signs_and_colons_in_it() -> None:
     assert parse_principals(["User:CN=w,O=x:y"]).worker == "User:CN=w,O=x:y"
     assert parse_principals(["admin=User:CN=a"]).roles == {Role.ADMIN: "User:CN=a"}
