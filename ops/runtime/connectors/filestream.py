@@ -1,0 +1,129 @@
+"""Lines of a file as records: goes on where Kafka's FileStreamSource stopped, and the other way round.
+
+The source partition is ``{"filename": FILE}``, the source offset ``{"position": N}``, as ``FileStreamSourceTask`` writes
+them. A line ends with a line feed, a carriage return or both; one without an end waits for it. Positions are bytes. The
+Java connector counts characters and skips as many bytes, so that it loses its place in a file that is not ASCII: where it
+stopped in such a file nobody can go on, and a task here goes on at the byte it names.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import IO
+
+from connectctl.ops.errors import ConnectctlError
+from connectctl.ops.runtime.api import (
+    ExactlyOnceSupport,
+    Partition,
+    Setting,
+    SourceConnector,
+    SourceRecord,
+    SourceTask,
+)
+
+CHUNK = 1 << 20
+DEFAULT_BATCH = 2000
+_LINE = re.compile(rb"([^\r\n]*)(\r\n|\n|\r(?!\Z))")
+"""A line and its end; a carriage return at the very end of what was read may be half of an end."""
+
+
+class FileStreamTask(SourceTask):
+    """Reads one file, and waits for more at its end unless ``until.end`` is true."""
+
+    def start(self, configs: Mapping[str, str]) -> None:
+        self._path = configs["file"]
+        self._topic = configs["topic"]
+        self._batch = int(configs.get("batch.size", DEFAULT_BATCH))
+        self._bounded = configs.get("until.end", "false").lower() == "true"
+        self._partition: Partition = {"filename": self._path}
+        stored = self.context.offsets.offset(self._partition) or {}
+        self._position = int(stored.get("position", 0))
+        self._unread = b""
+        self._file: IO[bytes] | None = None
+        self._at_end = False
+
+    def poll(self) -> Sequence[SourceRecord] | None:
+        records: list[SourceRecord] = []
+        while len(records) < self._batch:
+            found = self._lines(self._batch - len(records))
+            records += found
+            if not found and not self._fill():
+                break
+        return records or None
+
+    def _lines(self, most: int) -> list[SourceRecord]:
+        found: list[SourceRecord] = []
+        end = 0
+        for line in _LINE.finditer(self._unread):
+            if len(found) == most:
+                break
+            end = line.end()
+            offset = {"position": self._position + end}
+            found.append(SourceRecord(self._partition, offset, self._topic, line.group(1)))
+        self._position += end
+        self._unread = self._unread[end:]
+        return found
+
+    def _fill(self) -> bool:
+        """Read on; False at the end of the file, or while there is none."""
+        if self._file is None:
+            try:
+                self._file = open(self._path, "rb")  # noqa: PTH123, SIM115  # kept open from poll to poll
+            except FileNotFoundError:
+                return False
+            self._check(self._file)
+            self._file.seek(self._position)
+        more = self._file.read(CHUNK)
+        self._unread += more
+        self._at_end = not more
+        return bool(more)
+
+    def _check(self, file: IO[bytes]) -> None:
+        size = os.fstat(file.fileno()).st_size
+        if size < self._position:
+            raise ConnectctlError(
+                f"{self._path} has {size} bytes, and its offset is {self._position}",
+                why="it is another file by now, or was cut",
+                next_step="Set the offset: connectctl offsets set, or connectctl offsets reset.",
+            )
+
+    @property
+    def finished(self) -> bool:
+        return self._bounded and self._at_end and not _LINE.search(self._unread)
+
+    def stop(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+class FileStreamSource(SourceConnector):
+    """One file, one task."""
+
+    task = FileStreamTask
+    settings = (
+        Setting("file", "The file to read.", required=True),
+        Setting("topic", "The topic to write its lines to.", required=True),
+        Setting("batch.size", "The most lines that one poll gives.", default=str(DEFAULT_BATCH)),
+        Setting("until.end", "Whether the task is finished at the end of the file.", default="false"),
+    )
+
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        return [dict(self.configs)]
+
+    def exactly_once_support(self, configs: Mapping[str, str]) -> ExactlyOnceSupport | None:
+        return ExactlyOnceSupport.SUPPORTED if configs.get("file") else ExactlyOnceSupport.UNSUPPORTED
+
+    def alter_offsets(
+        self, configs: Mapping[str, str], offsets: Sequence[tuple[Mapping[str, object], Mapping[str, object] | None]]
+    ) -> bool:
+        for partition, offset in offsets:
+            position = 0 if offset is None else offset.get("position")
+            if set(partition) != {"filename"}:
+                raise ConnectctlError('A source partition of a file stream is {"filename": FILE}', code="bad-offset")
+            if isinstance(position, bool) or not isinstance(position, int) or position < 0:
+                raise ConnectctlError(
+                    'A source offset of a file stream is {"position": N} with N from 0 on', code="bad-offset"
+                )
+        return True

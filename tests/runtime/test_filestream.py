@@ -1,0 +1,123 @@
+"""The file stream: what is a line, where it goes on, and that it is Kafka's own in partition, offset and value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from connectctl.ops.errors import ConnectctlError
+from connectctl.ops.runtime.api import ExactlyOnceSupport, TaskContext
+from connectctl.ops.runtime.connectors.filestream import FileStreamSource, FileStreamTask
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+class Stored:
+    def __init__(self, position: int | None):
+        self._position = position
+
+    def offset(self, partition: Any) -> Any:
+        return None if self._position is None else {"position": self._position}
+
+    def offsets(self) -> Any:
+        return []
+
+
+def task(path: Path, position: int | None = None, configs: Mapping[str, str] = MappingProxyType({})) -> FileStreamTask:
+    made = FileStreamTask()
+    whole = {"file": str(path), "topic": "t", **configs}
+    made.context = TaskContext(Stored(position), whole)
+    made.start(whole)
+    return made
+
+
+def read(
+    path: Path, position: int | None = None, configs: Mapping[str, str] = MappingProxyType({})
+) -> list[tuple[bytes, int]]:
+    made = task(path, position, configs)
+    found = []
+    while records := made.poll():
+        found += [(r.value, r.source_offset["position"]) for r in records if r.source_offset]
+    made.stop()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        (b"", []),
+        (b"one\ntwo\n", [(b"one", 4), (b"two", 8)]),
+        (b"one\r\ntwo\r\n", [(b"one", 5), (b"two", 10)]),
+        (b"one\rtwo\rx", [(b"one", 4), (b"two", 8)]),
+        (b"one\n\n\ntwo", [(b"one", 4), (b"", 5), (b"", 6)]),
+        (b"half", []),
+        (b"wait\r", []),
+        ("größe\n".encode(), [("größe".encode(), 8)]),
+    ],
+)
+def test_what_is_a_line(tmp_path: Path, content: bytes, lines: list[tuple[bytes, int]]) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(content)
+    assert read(path) == lines
+
+
+@given(st.lists(st.text("ab\u00e9", max_size=5), max_size=20), st.integers(1, 5))
+def test_it_goes_on_at_any_position_that_it_gave(tmp_path_factory: Any, lines: list[str], batch: int) -> None:
+    path = tmp_path_factory.mktemp("f") / "f"
+    path.write_text("".join(line + "\n" for line in lines))
+    whole = read(path, configs={"batch.size": str(batch)})
+    assert [value.decode() for value, _ in whole] == lines
+    for n, (_, position) in enumerate(whole):
+        assert read(path, position) == whole[n + 1 :]
+
+
+def test_a_file_that_grows_goes_on_and_one_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    made = task(path)
+    assert made.poll() is None
+    path.write_text("one\ntw")
+    assert [r.value for r in made.poll() or ()] == [b"one"]
+    with path.open("a") as file:
+        file.write("o\n")
+    assert [r.value for r in made.poll() or ()] == [b"two"]
+    assert not made.finished
+    made.stop()
+
+
+def test_a_bounded_one_is_finished_at_the_end(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.write_text("one\ntwo\n")
+    made = task(path, configs={"until.end": "true", "batch.size": "1"})
+    seen = []
+    while not made.finished:
+        seen += [r.value for r in made.poll() or ()]
+    assert seen == [b"one", b"two"]
+    made.stop()
+
+
+def test_a_file_that_is_shorter_than_its_offset_is_another_file(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.write_text("one\n")
+    made = task(path, 400)
+    with pytest.raises(ConnectctlError, match="has 4 bytes, and its offset is 400"):
+        made.poll()
+    made.stop()
+
+
+def test_what_the_connector_says_of_itself() -> None:
+    connector = FileStreamSource()
+    configs = {"file": "f", "topic": "t"}
+    connector.start(configs)
+    assert connector.task_configs(5) == [configs]
+    assert connector.validate({"file": "f"}) == {
+        "topic": ['Missing required configuration "topic" which has no default value.']
+    }
+    assert connector.exactly_once_support(configs) is ExactlyOnceSupport.SUPPORTED
+    assert connector.exactly_once_support({}) is ExactlyOnceSupport.UNSUPPORTED
+    assert connector.alter_offsets(configs, [({"filename": "f"}, {"position": 3}), ({"filename": "g"}, None)])
+    for bad in [({"file": "f"}, {"position": 1}), ({"filename": "f"}, {"position": -1}), ({"filename": "f"}, {})]:
+        with pytest.raises(ConnectctlError):
+            connector.alter_offsets(configs, [bad])
