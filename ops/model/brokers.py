@@ -45,8 +45,8 @@ class Member:
 class ReaderGroup:
     """A group that is not of Connect workers. ``type`` is classic, consumer (KIP-848), share (KIP-932) or streams.
 
-    ``committed`` are the offsets that it committed; share groups commit none. ``isolation`` is what the broker tells of
-    its isolation level, which it does for share groups alone. ``problem`` is why it could not be looked at.
+    ``committed`` are the offsets that it committed. Of a share group the broker tells the topics, ``subscribed``, and its
+    ``isolation`` level, of no other. ``problem`` is why it could not be looked at.
     """
 
     id: str
@@ -55,13 +55,15 @@ class ReaderGroup:
     coordinator: int = -1
     members: tuple[Member, ...] = ()
     committed: Mapping[Place, int] = field(default_factory=dict)
+    subscribed: frozenset[str] = frozenset()
     isolation: str | None = None
     problem: ConnectctlError | None = None
 
     @property
     def topics(self) -> frozenset[str]:
         """The topics that it reads or has read."""
-        return frozenset(place.topic for place in self.committed).union(*(member.topics for member in self.members))
+        committed = frozenset(place.topic for place in self.committed)
+        return committed.union(self.subscribed, *(member.topics for member in self.members))
 
     @property
     def active(self) -> bool:
