@@ -108,11 +108,20 @@ def _print(seen: TasksSeen, release: Release | None, findings: tuple[Finding, ..
     more = ["STATE", "LAST-RUN", "GENERATES", "COUNTED-IN", "CLASS"] if wide else []
     rows = [_row(tasks, seen, release) + (_more(tasks) if wide else []) for tasks in seen.sets]
     render.table(columns + more, rows, empty="There are no connectors.")
-    versions = ", ".join(sorted({worker.version for worker in seen.workers if worker.version}))
-    render.note(f"NOW is what the workers do: {versions or 'of unknown version'}.", style="dim")
+    render.note(f"NOW is what the workers do: {_versions(seen)}.", style="dim")
     if release is None:
         render.note("LATER is a release that has tasks.max.enforce no more.", style="dim")
     render.findings(findings)
+
+
+def _versions(seen: TasksSeen) -> str:
+    """The workers' version; in a mixed group who has which, because a task fails on some of them only."""
+    by_version: dict[str, list[str]] = {}
+    for worker in seen.workers:
+        by_version.setdefault(worker.version or "of unknown version", []).append(worker.address)
+    if len(by_version) == 1:
+        return next(iter(by_version))
+    return "; ".join(f"{version} on {', '.join(found)}" for version, found in sorted(by_version.items())) or "unknown"
 
 
 def _row(tasks: TaskSet, seen: TasksSeen, release: Release | None) -> list[str]:

@@ -34,6 +34,15 @@ def session() -> FakeSession:
     return FakeSession(told=dict(TOPICS), reads=kafka, calls=FakeWorkers(fakes, version="3.7.2"))
 
 
+class Mixed(FakeWorkers):
+    """The worker ``two`` is newer than the others."""
+
+    def get(self, path: str, *, url: str | None = None, timeout: float | None = None) -> Any:
+        if path == "/":
+            return {"version": "4.3.1" if url == "http://two:8083" else "3.7.2", "kafka_cluster_id": "fake-cluster"}
+        return super().get(path, url=url, timeout=timeout)
+
+
 def run(session: FakeSession, *args: str) -> Result:
     return CliRunner().invoke(app, ["tasks", "check", *args], obj=session)
 
@@ -55,6 +64,16 @@ def test_the_table_says_now_and_then_in_a_hundred_columns(session: FakeSession) 
     assert "NOW is what the workers do: 3.7.2." in result.stderr
     assert "warning: TASK004 many" in result.stderr
     assert result.exit_code == 0
+
+
+def test_in_a_mixed_group_it_is_told_who_runs_which_version(session: FakeSession) -> None:
+    session.reads.groups["connect"] = connect_group("connect", one=[("many", -1), ("many", 0), ("many", 1)], two=[])
+
+    session.calls = Mixed(session.calls.connectors)
+    result = run(session, "many")
+    assert "3.7.2 on one:8083; 4.3.1 on two:8083" in result.stderr
+    assert "each that starts again on two:8083 FAILS" in result.stderr
+    assert (result.exit_code, "fails at next start" in result.stdout) == (1, True)
 
 
 def test_a_planned_release_fails_the_build(session: FakeSession) -> None:
