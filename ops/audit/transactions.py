@@ -18,10 +18,13 @@ from connectctl.ops.audit.evidence import Offender
 from connectctl.ops.audit.scan import OPEN, Segment
 from connectctl.ops.audit.timeline import Sizes, Timeline
 
-NEAR = 10
-"""Milliseconds within which a coordinator marks all partitions of one transaction, if they end alike."""
+NEAR = 2
+"""Milliseconds within which a coordinator marks all partitions of a transaction, where time cannot tell any better.
+
+It is a guess, and moves nothing but the number of transactions: parts that end alike are never evidence.
+"""
 AT_ONCE = 10
-"""The same, where nothing else can tell two transactions apart that end differently."""
+"""The same, for parts that end differently."""
 _OUTCOMES = {ABORT: "aborted", COMMIT: "committed", OPEN: "open"}
 
 
@@ -154,16 +157,18 @@ def relation(a: Segment, b: Segment, *, distrust: bool = False) -> Relation:
         # The epoch ended with this transaction, so that there is no other of this epoch that moved it.
         return Relation.SAME
     apart = abs(a.marker_ts - b.marker_ts)
-    if a.outcome == b.outcome:
-        overlap = not distrust and _overlap(a, b) > 0
-        return Relation.SAME if overlap or apart <= NEAR else Relation.OTHER
+    alike = a.outcome == b.outcome
     if distrust:
-        return Relation.UNCLEAR if apart <= AT_ONCE else Relation.OTHER
-    overlap_ms = _overlap(a, b)
-    if a.append_time and b.append_time:
-        return Relation.SAME if overlap_ms > 0 else Relation.OTHER
+        near = apart <= (NEAR if alike else AT_ONCE)
+        return Relation.OTHER if not near else Relation.SAME if alike else Relation.UNCLEAR
+    overlap = _overlap(a, b)
     shorter = min(part.marker_ts - part.first_ts for part in (a, b))
-    return Relation.UNCLEAR if overlap_ms > 0 and overlap_ms * 2 > shorter else Relation.OTHER
+    together = overlap * 2 > shorter if overlap > 0 else overlap == 0 and apart <= NEAR
+    if alike:
+        return Relation.SAME if together else Relation.OTHER
+    if a.append_time and b.append_time:
+        return Relation.SAME if overlap > 0 else Relation.OTHER
+    return Relation.UNCLEAR if together and overlap > 0 else Relation.OTHER
 
 
 def moved(part: Segment) -> bool:
