@@ -46,7 +46,8 @@ class Paced:
     """A source connector's transactions. Times are in milliseconds.
 
     ``interval_told`` and ``timeout_told`` are False where nobody says and Kafka's default stands in. ``tasks`` have their
-    transactions by number; ``failed`` are those that may have failed by their producers, with what the coordinator says.
+    transactions by number, and ``running`` are those that say so; ``failed`` may have failed by their producers, and come
+    with what the coordinator says.
     ``store`` is the offsets topic, with the Kafka cluster's bootstrap servers, that their transactions write to.
     """
 
@@ -57,6 +58,7 @@ class Paced:
     timeout_ms: int
     timeout_told: bool
     tasks: Mapping[int, Transaction] = field(default_factory=dict)
+    running: frozenset[int] = frozenset()
     failed: tuple[tuple[FailedTask, Transaction | Code], ...] = ()
     store: tuple[str, str] = ("", "")
 
@@ -133,6 +135,7 @@ def paced(
         timeout_ms=DEFAULT_TIMEOUT_MS if timeout is None else timeout,
         timeout_told=timeout is not None,
         tasks=tasks,
+        running=frozenset(n for n, status in each.connector.tasks.items() if status and status.state == "RUNNING"),
         failed=failed,
         store=(each.config.get(TOPIC) or sources.offsets_topic, _home(sources, each)),
     )

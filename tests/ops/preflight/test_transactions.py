@@ -154,6 +154,27 @@ def test_a_task_whose_transaction_really_expired_is_told_from_one_that_was_fence
     assert "its producer was fenced" in fenced.message
 
 
+@pytest.mark.parametrize(
+    ("config", "state", "status", "told"),
+    [
+        ({}, "CompleteAbort", "RUNNING", True),
+        (BY_INTERVAL | {INTERVAL: "1000"}, "CompleteAbort", "RUNNING", True),
+        ({"transaction.boundary": "connector"}, "CompleteAbort", "RUNNING", False),
+        ({}, "CompleteCommit", "RUNNING", False),
+        ({}, "Empty", "RUNNING", False),
+        ({}, "CompleteAbort", "PAUSED", False),
+    ],
+)
+def test_a_running_task_whose_transaction_was_aborted_writes_nothing(
+    config: dict[str, str], state: str, status: str, told: bool
+) -> None:
+    finding = one(look(config, open_for(5, state=state), status=Status(status)))
+    assert (finding.id if finding else None) == ("TXN009" if told else None)
+    if finding:
+        assert (finding.severity, finding.subject) == ("error", "c task 0")
+        assert (finding.next_step or "").endswith("then connectctl connectors restart c")
+
+
 def test_what_has_failed_is_told_for_every_wish() -> None:
     found = look({}, open_for(0, state="CompleteAbort"), status=Status("FAILED", "w", EXPIRED), enabled=False)
     assert all(one(found, wish) for wish in Wish)
