@@ -13,7 +13,7 @@ TOO_OLD = Rule(
     Severity.ERROR,
     "A broker is too old for exactly-once source support",
     "Workers that are preparing or enabled cannot write to the config topic, and their source tasks fail",
-    "KIP-618, Admin API to fence out transactional producers; TopicAdmin.endOffsets",
+    "KIP-618, Admin API to Fence out Transactional Producers; TopicAdmin.endOffsets",
     """
     Exactly-once source support takes two things of the brokers: transactions, that is InitProducerId and its fellows, and
     the end offsets of a topic by the admin client. Both came with 0.11.
@@ -218,7 +218,7 @@ LEADER_REFUSED = Rule(
     Severity.ERROR,
     "The leader's transaction.timeout.ms is above what the brokers allow",
     "The leader cannot claim its write privileges: connectors can be neither created nor changed",
-    f"KIP-618, Fencing of the leader; {_TIMEOUT}",
+    f"KIP-618, Leader access to config topic; {_TIMEOUT}",
     """
     From preparing on, the leader writes to the config topic with a transactional producer, whose timeout is 60000 unless
     transaction.timeout.ms stands in the worker's properties.
@@ -234,7 +234,7 @@ FENCING_REFUSED = Rule(
     Severity.ERROR,
     "Workers cannot fence: they do it with a timeout of 90000 ms, which the brokers do not allow",
     "Every round of fencing fails, and with it each task that has been reconfigured",
-    f"KIP-618, Zombie fencing; Worker.fenceZombies; {_TIMEOUT}",
+    f"KIP-618, Zombie fencing by the leader; Worker.fenceZombies; {_TIMEOUT}",
     """
     Before tasks with new configurations start, the leader fences the ids of the old ones with Admin.fenceProducers. Since
     3.7.1 that sends the time it is given for the round, 90 seconds, as the transaction timeout of each id.

@@ -65,7 +65,7 @@ ACKNOWLEDGED_ALONE = Rule(
     Severity.WARNING,
     "An internal topic acknowledges what one replica alone has",
     "Configurations or offsets that were acknowledged can be lost with one broker",
-    "KIP-618, Restrictions; Kafka's broker default min.insync.replicas=1",
+    "TopicAdmin.NewTopicBuilder; Kafka's documentation, min.insync.replicas",
     """
     Workers create their topics with the brokers' min.insync.replicas, which is 1 unless somebody set it. A leader whose
     followers have fallen behind then goes on alone, and if it is lost, so are the last configurations or offsets.
@@ -108,7 +108,7 @@ ONE_PARTITION = Rule(
     Severity.INFO,
     "An offsets topic has one partition",
     "One transaction that stays open there holds up the start of every source task",
-    "KIP-618, Source task offset reads",
+    "KIP-618, Offset reads",
     """
     Source tasks read their offsets to the end of every partition before they start, and wait there for open transactions.
     On a topic with many partitions a transaction holds the partitions that it wrote to, on a topic with one that is all of

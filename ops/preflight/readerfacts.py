@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from connectctl.ops.errors import ConnectctlError
@@ -60,11 +60,12 @@ class Reading:
 
 @dataclass(frozen=True)
 class Beyond:
-    """A committed offset above the last stable offset, which was asked for later."""
+    """A committed offset above the last stable offset, which was asked for later; ``end`` is the high watermark."""
 
     place: Place
     committed: int
     stable: int
+    end: int
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class ReaderFacts:
     sources: tuple[Written, ...] = ()
     connectors: tuple[Reading, ...] = ()
     groups: tuple[ReaderGroup, ...] = ()
-    beyond: Mapping[str, tuple[Beyond, ...]] | None = None
+    beyond: Mapping[str, tuple[Beyond, ...]] = field(default_factory=dict)
     sinks: tuple[str, ...] = ()
     enabled: bool | None = None
     unseen: tuple[Unseen, ...] = ()
@@ -273,7 +274,7 @@ def _beyond(
         return {}
     found = {
         group.id: tuple(
-            Beyond(place, committed, known.stable)
+            Beyond(place, committed, known.stable, known.end)
             for place, committed in sorted(group.committed.items())
             if isinstance(known := bounds.get(place), Bounds) and known.stable < committed <= known.end
         )
