@@ -56,10 +56,18 @@ def look(session: Session) -> Scene:
         group_id=group.id,
         transactions=session.transactions,
         driver=driver,
-        extra=tuple(session.settings.get("rest") or ()),
+        extra=(*(session.settings.get("rest") or ()), *_known(journal, kafka.cluster_id(), group.id)),
     )
     known = ledger.beliefs(journal, kafka.cluster_id(), group.id, members_of(group))
     return Scene(session, journal, eyes, driver, observe(eyes, group, known))
+
+
+def _known(journal: Journal, cluster_id: str, group_id: str) -> tuple[str, ...]:
+    """The addresses of the workers of a run that has not ended: the one that was being restarted may be away now."""
+    from connectctl.ops.rolling import ledger, runs
+
+    open_ = ledger.unfinished(journal, cluster_id, group_id)[:1]
+    return tuple(f"http://{worker}" for run in open_ for worker in runs.restored(journal, run).ground.workers)
 
 
 def tell(line: str) -> None:

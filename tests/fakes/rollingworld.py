@@ -1,0 +1,335 @@
+"""A Connect cluster whose workers can be changed and restarted, in memory, with a clock that only sleeping moves."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+from connectctl.cli import upgradeplan, upgraderun
+from connectctl.cli.main import app
+from connectctl.ops.edges.contract import Manner, Told
+from connectctl.ops.errors import ConnectctlError, Unreachable
+from connectctl.ops.journal import Journal
+from connectctl.ops.model.membership import Assignment, ConnectGroup, Member
+from connectctl.ops.model.transactions import Transaction
+from connectctl.ops.model.verdicts import Code
+from connectctl.ops.model.worker import NOT_ENABLED
+from connectctl.ops.rolling.mode import PROPERTY
+from fakes.session import FakeSession
+from typer.testing import CliRunner, Result
+
+START = 2.0
+"""Seconds that a worker needs to come back."""
+FENCED = "org.apache.kafka.connect.errors.ConnectException: Failed to perform round of zombie fencing\n\tat X\n"
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+@dataclass
+class Faults:
+    """Strikes at call number ``at`` of any edge: killed, or broken for this one call; ``after`` its effect or before it."""
+
+    at: int = 0
+    kills: bool = True
+    after: bool = False
+    calls: list[str] = field(default_factory=list)
+
+    def around(self, name: str, call: Any, args: Any, kwargs: Any) -> Any:
+        """Make a call, or not."""
+        self.calls.append(name)
+        if len(self.calls) != self.at:
+            return call(*args, **kwargs)
+        if self.after:
+            call(*args, **kwargs)
+        raise Killed if self.kills else Unreachable(f"broken at call {self.at}, {name}")
+
+
+class Breaking:
+    """An edge, every call of which goes through the world's faults."""
+
+    def __init__(self, inner: Any, world: World):
+        self._inner, self._world = inner, world
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._inner, name)
+        if not callable(found):
+            return found
+        return lambda *args, **kwargs: self._world.faults.around(name, found, args, kwargs)
+
+
+@dataclass
+class FakeWorker:
+    """A worker. ``file`` is its property, ``mode`` what it runs with, None while it is down.
+
+    ``joins_as``: the mode in which it comes back whatever its file says. ``stays_away``, ``ignores_restarts``,
+    ``mute``: how it misbehaves.
+    """
+
+    file: str | None = "disabled"
+    mode: str | None = "disabled"
+    version: str = "4.3.1"
+    member: str | None = None
+    back_at: float | None = None
+    joins_as: str | None = None
+    stays_away: bool = False
+    ignores_restarts: bool = False
+    mute: bool = False
+    obstacle: str | None = None
+
+
+@dataclass
+class RollingWorld:
+    """``workers`` by name (``a`` is at ``a:8083``); ``tasks`` are states by connector and task.
+
+    ``history`` tells what happened to the workers; ``violations`` which promise was broken.
+    """
+
+    journal: Path
+    workers: dict[str, FakeWorker] = field(default_factory=dict)
+    tasks: dict[tuple[str, int], str] = field(
+        default_factory=lambda: {("orders", 0): "RUNNING", ("orders", 1): "RUNNING"}
+    )
+    traces: dict[tuple[str, int], str] = field(default_factory=dict)
+    leads: str = ""
+    who: tuple[int, int] | None = None
+    delay_ms: int = 0
+    faults: Faults = field(default_factory=Faults)
+    clock: float = 0.0
+    tells: bool = True
+    by_hand: bool = False
+    together: str | None = None
+    fences_badly: int = 0
+    on_restart: Any = None
+    history: list[tuple[str, str | None]] = field(default_factory=list)
+    violations: list[str] = field(default_factory=list)
+    restarted_tasks: list[str] = field(default_factory=list)
+    told_person: list[str] = field(default_factory=list)
+    _ids: Any = field(default_factory=lambda: itertools.count(1))
+
+    @classmethod
+    def of(cls, journal: Path, *modes: str, leads: str = "b", **more: Any) -> RollingWorld:
+        """Workers a, b, c … in these modes."""
+        world = cls(journal, {chr(97 + n): FakeWorker(mode, mode) for n, mode in enumerate(modes)}, **more)
+        for worker in world.workers.values():
+            worker.member = f"m{next(world._ids)}"
+        world.leads = leads
+        world.who = (1, 0) if world.workers[leads].mode != "disabled" else None
+        return world
+
+    # ------------------------------------------------------------------------------------------------- what happens
+
+    def sleep(self, seconds: float) -> None:
+        self.clock += seconds
+        for name, worker in self.workers.items():
+            if worker.back_at is not None and self.clock >= worker.back_at:
+                worker.back_at, worker.member = None, f"m{next(self._ids)}"
+                worker.mode = worker.joins_as or worker.file or "disabled"
+                self._check(name, worker.mode)
+
+    def _check(self, name: str, mode: str) -> None:
+        modes = {other.mode for other in self.workers.values() if other.mode}
+        self.history.append((name, mode))
+        if mode == "enabled" and "disabled" in modes and "3.2" not in {w.version[:3] for w in self.workers.values()}:
+            self.violations.append(f"{name} was enabled while others were disabled")
+
+    def up(self) -> list[str]:
+        return [name for name, worker in sorted(self.workers.items()) if worker.member]
+
+    def restart(self, name: str) -> None:
+        worker = self.workers[name]
+        if worker.ignores_restarts:
+            return
+        others = [other for other in self.workers if other != name and not self.workers[other].member]
+        if others and not self.together:
+            self.violations.append(f"{name} was restarted while {others} was away")
+        worker.member, worker.mode = None, None
+        worker.back_at = None if worker.stays_away else self.clock + START
+        if self.leads == name and self.up():
+            self.leads = self.up()[0]
+            if self.workers[self.leads].mode in ("preparing", "enabled"):
+                self.who = (1, 0) if self.who is None else (self.who[0], self.who[1] + 1)
+        for part in list(self.tasks)[: self.fences_badly]:
+            self.tasks[part], self.traces[part] = "FAILED", FENCED
+        self.fences_badly = 0
+        if self.on_restart:
+            self.on_restart(self, name)
+
+    def modes(self) -> dict[str, str | None]:
+        return {name: worker.mode for name, worker in self.workers.items()}
+
+    # ------------------------------------------------------------------------------------------------------ the edges
+
+    def cluster_id(self) -> str:
+        return "fake-cluster"
+
+    def group(self, group_id: str) -> ConnectGroup:
+        up = self.up()
+        if self.leads not in up and up:
+            self.leads = up[0]
+        owners = {part: up[n % len(up)] for n, part in enumerate([("orders", -1), *self.tasks])} if up else {}
+        members = tuple(self._member(name, [p for p, owner in owners.items() if owner == name]) for name in up)
+        return ConnectGroup(group_id, "Stable" if up else "Empty", "sessioned", members)
+
+    def _member(self, name: str, parts: list[tuple[str, int]]) -> Member:
+        leader = self.workers[self.leads].member or ""
+        assignment = Assignment(
+            leader,
+            f"http://{self.leads}:8083/",
+            1,
+            False,
+            tuple(c for c, task in parts if task == -1),
+            tuple(p for p in parts if p[1] != -1),
+            self.delay_ms,
+        )
+        member = self.workers[name].member or ""
+        return Member(member, name, f"/{name}", f"http://{name}:8083/", 1, assignment)
+
+    def describe(self, ids: Sequence[str]) -> dict[str, Any]:
+        if self.who is None:
+            return dict.fromkeys(ids, Code.TRANSACTIONAL_ID_NOT_FOUND)
+        return {id_: Transaction(id_, "Empty", *self.who) for id_ in ids}
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        return tuple(f"http://{name}:8083" for name in self.up())
+
+    def _answering(self, url: str | None) -> FakeWorker:
+        names = [_name(url)] if url else self.up()
+        worker = self.workers.get(names[0]) if names else None
+        if worker is None or worker.member is None or worker.mute:
+            raise Unreachable(f"The worker at {url} cannot be reached", why="Connection refused")
+        return worker
+
+    def get(self, path: str, *, url: str | None = None, timeout: float | None = None) -> Any:
+        worker = self._answering(url)
+        if path == "/":
+            return {"version": worker.version, "kafka_cluster_id": "fake-cluster"}
+        if path == "/connector-plugins":
+            return [{"class": "x.Source", "type": "source"}]
+        return {"orders": {"status": self._status(), "info": self._info()}}
+
+    def _status(self) -> dict[str, Any]:
+        owners = {part: m.url for m in self.group("g").members if m.assignment for part in _parts(m.assignment)}
+
+        def of(part: tuple[str, int], state: str) -> dict[str, Any]:
+            status = {"state": state, "worker_id": owners.get(part, "")[7:-1]}
+            return status | (
+                {"trace": self.traces.get(part, "java.io.IOException: boom\n")} if state == "FAILED" else {}
+            )
+
+        tasks = [{"id": task} | of((name, task), state) for (name, task), state in self.tasks.items()]
+        return {"connector": of(("orders", -1), "RUNNING"), "tasks": tasks, "type": "source"}
+
+    def _info(self) -> dict[str, Any]:
+        tasks = [{"connector": name, "task": task} for name, task in self.tasks]
+        return {"name": "orders", "type": "source", "config": {"connector.class": "x.Source"}, "tasks": tasks}
+
+    def send(
+        self, method: str, path: str, body: Any = None, *, url: str | None = None, timeout: float | None = None
+    ) -> Any:
+        worker = self._answering(url)
+        if path.endswith("/validate"):
+            if worker.version.startswith("3.2"):
+                return {"configs": []}
+            errors = [] if worker.mode == "enabled" else [NOT_ENABLED]
+            return {"configs": [{"value": {"name": "exactly.once.support", "errors": errors}}]}
+        self.restarted_tasks.append(unquote(path))
+        task = int(path.split("/")[-2])
+        self.tasks["orders", task] = "RUNNING"
+        return None
+
+    @property
+    def driver(self) -> FakeDriver:
+        return FakeDriver(self)
+
+    # ------------------------------------------------------------------------------------------------------- commands
+
+    def run(self, *args: str) -> Result:
+        """Run connectctl in this world."""
+        session = RollingSession(world=self, told={"timeout": 10})
+        original = upgraderun.hands_of
+
+        def hands_of(*given: Any) -> Any:
+            hands = original(*given)
+            hands.now, hands.sleep = lambda: self.clock, self.sleep
+            return hands
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("CONNECTCTL_JOURNAL", str(self.journal))
+            patch.setattr(upgraderun, "hands_of", hands_of)
+            patch.setattr(upgradeplan, "findings_of", lambda scene, leads_to: ())
+            return CliRunner().invoke(app, list(args), obj=session)
+
+    def notes(self) -> Journal:
+        return Journal(self.journal)
+
+
+def _parts(assignment: Assignment) -> list[tuple[str, int]]:
+    return [(name, -1) for name in assignment.connectors] + list(assignment.tasks)
+
+
+def _name(worker: str) -> str:
+    return worker.removeprefix("http://").partition(":")[0]
+
+
+@dataclass
+class FakeDriver:
+    """Keeps ``WorkerDriver``."""
+
+    world: RollingWorld
+    name: str = "fake"
+
+    def manner(self, worker: str) -> Manner:
+        return Manner(self.world.together, self.world.by_hand)
+
+    def says(self, worker: str, name: str, value: str) -> str:
+        return f"set {name}={value} on {worker} and restart it"
+
+    def check(self, worker: str) -> str | None:
+        return self.world.workers[_name(worker)].obstacle
+
+    def told(self, worker: str, name: str) -> Told | None:
+        if not self.world.tells or name != PROPERTY:
+            return None
+        return Told(self.world.workers[_name(worker)].file, f"file {worker}.properties")
+
+    def change(self, worker: str, name: str, value: str) -> str | None:
+        if obstacle := self.world.workers[_name(worker)].obstacle:
+            raise ConnectctlError(obstacle)
+        self.world.workers[_name(worker)].file = value
+        return None
+
+    def restart(self, worker: str) -> str | None:
+        if self.world.by_hand:
+            self.world.told_person.append(f"restart {worker}")
+        else:
+            self.world.restart(_name(worker))
+        return None
+
+
+@dataclass
+class RollingSession(FakeSession):
+    """A session in a rolling world."""
+
+    world: RollingWorld = field(default=None)  # type: ignore[assignment]
+
+    @property
+    def kafka(self) -> Any:
+        return Breaking(self.world, self.world)
+
+    @property
+    def transactions(self) -> Any:
+        return Breaking(self.world, self.world)
+
+    def connect(self, urls: tuple[str, ...]) -> Any:
+        return Breaking(self.world, self.world)
+
+    def driver(self, tell: Any = None) -> Any:
+        return Breaking(self.world.driver, self.world)
