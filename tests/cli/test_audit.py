@@ -1,0 +1,145 @@
+"""The audit's page and tables, and input that is refused before anything is opened."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
+
+import pytest
+from connectctl.cli import auditview
+from connectctl.cli.auditpage import page
+from connectctl.cli.main import app
+from connectctl.ops.audit import paths
+from connectctl.ops.audit.evidence import KINDS, Offender
+from connectctl.ops.audit.gathered import Gathered
+from connectctl.ops.audit.plan import Wish
+from connectctl.ops.audit.scan import PartTotals
+from connectctl.ops.audit.sequences import SourceTotals
+from connectctl.ops.audit.verdict import Audit, findings_of
+from typer.testing import CliRunner
+
+if TYPE_CHECKING:
+    from connectctl.cli.context import Session
+
+
+def audited(*, bad: bool = True) -> Audit:
+    gathered = Gathered()
+    gathered.reads = {}
+    gathered.add(PartTotals("<t>", 0, 0, 10, 10))
+    for n in range(20):
+        gathered.totals.sizes.add(1 << n, n + 1)
+        gathered.totals.timeline.add(1_700_000_000_000 + n * 60_000, "aborted" if bad else "committed", n)
+    if bad:
+        for n, kind in enumerate(KINDS):
+            gathered.add(Offender(kind, "<s>", "<t>", 0, n, 0, 1, 2, 2, 1_700_000_000_000 + n * 99_000, 5, 0, "<d>"))
+        gathered.add(SourceTotals("<t>", "<s>", 10, 1, 2, 3, 4, 5, 0, 9))
+    found = Audit("<c>", Wish(("<t>",), paths.sequence_spec("$.seq")), gathered, 1_700_000_000.0)
+    return replace(found, findings=findings_of(found))
+
+
+class Balanced(HTMLParser):
+    """Notes tags that are not closed, and everything that would be fetched."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.fetched: list[Any] = []
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.fetched += [a for a in attrs if a[0] in ("src", "href", "data")]
+        if tag in ("link", "script", "img", "iframe"):
+            self.fetched.append(tag)
+        if tag not in ("meta", "line", "rect"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in ("line", "rect"):
+            assert self.open.pop() == tag
+
+
+@pytest.mark.parametrize("bad", [True, False])
+def test_the_page_is_whole_fetches_nothing_and_lets_nothing_through(bad: bool) -> None:
+    text = page(audited(bad=bad))
+    parser = Balanced()
+    parser.feed(text)
+    assert (parser.open, parser.fetched) == ([], [])
+    assert not re.search(r"url\(|@import|<t>|<s>|<d>|<c>", text)
+    assert "prefers-color-scheme:dark" in text
+    plots = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
+    assert len(plots) == (2 if bad else 1)
+    for plot in plots:
+        tree = ElementTree.fromstring(plot)
+        for bar in tree.iter("{http://www.w3.org/2000/svg}rect"):
+            x, y, width, height = (float(bar.attrib[name]) for name in ("x", "y", "width", "height"))
+            assert x >= 0
+            assert y >= 0
+            assert x + width <= 761
+            assert y + height <= 187
+
+
+def test_the_table_begins_with_the_verdict(capsys: pytest.CaptureFixture[str]) -> None:
+    for wide in (False, True):
+        auditview.show(audited(), wide)
+        out = capsys.readouterr().out
+        assert out.startswith("<t>: torn\n")
+        assert "3 !" in out
+        assert ("BATCHES" in out) is wide
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--sequence", "$.a["], "is no JSON path"),
+        (["--by", "header:"], "names no header"),
+        (["--offset-field", "x"], "Give --connector"),
+        (["--headers-only", "--first", "0"], "--headers-only reads no records"),
+        (["--evidence", "full"], "is not empty"),
+        (["--evidence", "full/x"], "is no directory"),
+        (["--html", "no/where.html"], "there is no such directory"),
+        (["--until", "offset:-1"], "no time and no offset"),
+    ],
+)
+def test_input_is_refused_in_one_line(
+    args: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("full").mkdir()
+    Path("full/x").write_text("")
+    ran = CliRunner().invoke(app, ["--bootstrap-servers", "nowhere:1", "audit", "t", *args])
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert said in ran.stderr
+    assert ran.stderr.count("\n") == 1
+
+
+def test_without_spark_a_big_topic_is_judged_by_its_headers_and_says_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from connectctl.cli import audit as command
+    from connectctl.ops.audit.scan import Span
+    from connectctl.ops.offsets.choice import Choice
+    from fakes.session import FakeSession
+
+    monkeypatch.setattr("connectctl.ops.edges.spark.installed", lambda: False)
+    session: Session = FakeSession()
+    big = [Span("t", 0, 0, 5_000_000, 5_000_000, 5_000_000)]
+    wish = Wish(("t",), paths.sequence_spec("$.seq"))
+    work, unread = command._work(session, wish, big, None, None, Choice.AUTO, None)
+    assert work.wanted is None
+    assert "pip install 'connectctl[spark]'" in str(unread)
+    work, unread = command._work(session, wish, big, None, None, Choice.LOCAL, None)
+    assert (work.wanted is None, unread) == (False, None)
+
+
+def test_the_records_are_read_without_pyarrow_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    from connectctl.ops.jobs.auditruns import Runs, Wanted
+    from jobs.test_audit import values
+
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    runs = Runs(Wanted(paths.sequence_spec("$.seq")))
+    list(runs.take(values(*({"seq": n} for n in range(9)))))
+    assert [(run.first, run.last) for run in runs.rest()] == [(0, 8), (9, 0)]

@@ -1,0 +1,148 @@
+"""From what was gathered to a verdict, findings and an exit code."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from connectctl.ops.audit import paths
+from connectctl.ops.audit.committed import Offsets
+from connectctl.ops.audit.evidence import KINDS, Offender
+from connectctl.ops.audit.gathered import Gathered
+from connectctl.ops.audit.plan import Wish
+from connectctl.ops.audit.rules import RULES
+from connectctl.ops.audit.scan import PartTotals
+from connectctl.ops.audit.sequences import Committed, Read, SourceTotals
+from connectctl.ops.audit.verdict import Audit, Verdict, as_json, findings_of, unseen
+
+WISH = Wish(("t",), paths.sequence_spec("$.seq"))
+
+
+def audit(*found: Any, wish: Wish = WISH, records: int = 10, read: int | None = 10, **more: Any) -> Audit:
+    gathered = Gathered()
+    gathered.totals.records["committed"] = gathered.totals.readable = records
+    gathered.add(PartTotals("t", 0, 0, 12, 12))
+    if read is not None:
+        gathered.add(Read("t", 0, read))
+    for each in found:
+        gathered.add(each)
+    known = Audit("c", wish, gathered, 1000.0, **more)
+    return replace(known, findings=findings_of(known))
+
+
+def source(**offences: int) -> SourceTotals:
+    return SourceTotals("t", "s", 10, lowest=0, highest=9, **offences)
+
+
+def offender(kind: str, **more: Any) -> Offender:
+    return Offender(
+        kind, topic="t", partition=0, offset=3, records=2, timestamp=999_000, producer_id=1, epoch=0, **more
+    )
+
+
+def test_nothing_wrong_is_exactly_once() -> None:
+    found = audit(source())
+    assert (found.verdict, found.passed, found.findings) == (Verdict.EXACTLY_ONCE, True, ())
+
+
+@pytest.mark.parametrize(
+    ("found", "verdict", "rule"),
+    [
+        (source(duplicates=1), "duplicates", "AUDIT001"),
+        (source(gaps=1), "gaps", "AUDIT002"),
+        (source(torn=1), "torn", "AUDIT004"),
+        (source(lost=1), "gaps", "AUDIT005"),
+        (offender("torn-transaction"), "torn", "AUDIT006"),
+        (offender("unclear-transaction"), "undecided", "AUDIT007"),
+        (offender("missing-batches"), "gaps", "AUDIT009"),
+        (offender("stale-batch"), "duplicates", "AUDIT010"),
+        (Read("t", 0, 0, unnumbered=3), "undecided", "AUDIT014"),
+    ],
+)
+def test_every_offence_has_a_verdict_and_fails(found: Any, verdict: str, rule: str) -> None:
+    judged = audit(found)
+    assert (judged.verdict, [f.id for f in judged.findings], judged.passed) == (verdict, [rule], False)
+
+
+def test_the_worst_names_the_verdict() -> None:
+    assert audit(source(gaps=1, duplicates=1)).verdict == "duplicates"
+    assert audit(source(gaps=1, duplicates=1, torn=1)).verdict == "torn"
+    assert audit(source(gaps=1), offender("unclear-transaction")).verdict == "gaps"
+
+
+def test_disorder_is_exactly_once_and_yet_fails() -> None:
+    judged = audit(source(reordered=1))
+    assert (judged.verdict, judged.passed) == (Verdict.EXACTLY_ONCE, False)
+
+
+def test_layers_that_disagree_decide_nothing() -> None:
+    judged = audit(source(), read=9)
+    assert (judged.verdict, [f.id for f in judged.findings]) == (Verdict.UNDECIDED, ["AUDIT008"])
+
+
+def test_an_open_transaction_is_told_and_harms_nothing_until_others_commit_behind_it() -> None:
+    young, old = offender("open-transaction"), offender("open-transaction")._replace(timestamp=0)
+    assert [(f.severity, audit(young).passed) for f in audit(young).findings] == [("info", True)]
+    assert [f.severity for f in audit(old).findings] == ["warning"]
+    behind = audit(young, records=10)
+    behind.gathered.totals.readable = 7
+    assert "AUDIT012" in {f.id for f in findings_of(behind)}
+
+
+def test_without_a_sequence_nothing_is_decided_unless_headers_are_enough() -> None:
+    nothing = audit(wish=Wish(("t",)))
+    assert (nothing.verdict, nothing.passed) == (Verdict.UNDECIDED, False)
+    headers = audit(wish=Wish(("t",), headers_only=True), read=None)
+    assert (headers.verdict, headers.passed) == (Verdict.UNDECIDED, True)
+    assert not audit(offender("stale-batch"), wish=Wish(("t",), headers_only=True), read=None).passed
+    assert audit(wish=Wish(("t",)), records=0, read=0).passed
+
+
+def test_what_was_not_read_or_not_compared_is_undecided() -> None:
+    assert audit(read=None, unread="because").verdict is Verdict.UNDECIDED
+    wish = replace(WISH, connector="c")
+    assert audit(source(), wish=wish, offsets=Offsets(why="because")).verdict is Verdict.UNDECIDED
+
+
+@pytest.mark.parametrize(("position", "ids"), [(55, []), (65, []), (54, ["AUDIT019"]), (None, [])])
+def test_lines_add_up_to_the_position_with_either_end(position: int | None, ids: list[str]) -> None:
+    """Ten lines that are 55 characters with LF; with CR LF they are 65."""
+    judged = audit(Read("t", 0, 0, characters=55), wish=replace(WISH, connector="c"), position=position)
+    assert [f.id for f in judged.findings] == ids
+
+
+def test_a_source_partition_without_a_record_is_lost_up_to_its_offset() -> None:
+    offsets = Offsets({"s": Committed(9, 9), "u": Committed(4, 4)}, {"u": ({"id": "u"}, {"n": 4})})
+    gathered = Gathered()
+    gathered.add(SourceTotals("t", "s", 10, tracked=True))
+    (lost,) = unseen(gathered, offsets, None)
+    assert (lost.source, lost.lost) == ("u", 5)
+
+
+def test_only_the_worst_are_kept_and_all_are_counted() -> None:
+    gathered = Gathered(shown=3)
+    for n in range(100):
+        gathered.add(offender("gap")._replace(records=n, offset=n))
+        gathered.add(SourceTotals("t", str(n), 1, gaps=n))
+    assert [o.records for o in gathered.evidence] == [99, 98, 97]
+    assert [t.gaps for t in gathered.sources] == [99, 98, 97]
+    assert (gathered.found["gap"], gathered.sums["gaps"], gathered.source_partitions) == (100, 4950, 100)
+
+
+def test_ids_are_distinct_and_the_answer_has_every_field_of_the_contract() -> None:
+    assert len({rule.id for rule in RULES}) == len(RULES)
+    data = as_json(audit(source(torn=2), *(offender(kind) for kind in KINDS)))
+    assert {
+        "clusterId",
+        "topics",
+        "verdict",
+        "records",
+        "transactions",
+        "duplicates",
+        "gaps",
+        "reordered",
+        "torn",
+    } <= set(data)
+    assert data["torn"] == 4
+    assert data["bySourcePartition"][0]["partition"] == {"key": "s"}
