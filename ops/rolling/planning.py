@@ -203,13 +203,14 @@ def _steps(snapshot: RollingSnapshot, wish: Wish, phases: Sequence[Phase], befor
     order: Sequence[str] = wish.order
     busy = [(number, workers, value) for number, (workers, value) in enumerate(phases) if workers]
     standing = {worker.address: str(worker.value) for worker in snapshot.workers}
+    restarted: set[str] = set()
     for number, workers, value in busy:
-        # Only for the first roll is it known who leads: after it, it is one of those that were taken early.
-        first = number == busy[0][0]
-        groups = in_turn(workers if first else [replace(w, leader=False) for w in workers], order)
+        # A leader that has been restarted leads no more: by then it is one of those that were taken early.
+        groups = in_turn([replace(w, leader=w.leader and w.address not in restarted) for w in workers], order)
         for slot, group in enumerate(groups):
             yield from _turn(snapshot, wish, number, slot, group, value, standing)
         order = [worker for group in reversed(groups) for worker in group]
+        restarted |= {worker.address for worker in workers}
         standing |= {worker.address: str(value) for worker in workers}
         last = number == busy[-1][0]
         why = "this is the end of the roll" if last else "the next roll begins only when every worker is there"

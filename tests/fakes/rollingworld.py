@@ -54,7 +54,7 @@ class Faults:
 class Breaking:
     """An edge, every call of which goes through the world's faults."""
 
-    def __init__(self, inner: Any, world: World):
+    def __init__(self, inner: Any, world: RollingWorld):
         self._inner, self._world = inner, world
 
     def __getattr__(self, name: str) -> Any:
