@@ -133,12 +133,16 @@ def edges_of(session: Session, group: ConnectGroup) -> Edges:
             return told.value if told else None
         return None
 
+    def groups() -> frozenset[str]:
+        # Not the bound method: opening the edge may fail, and only where groups are asked for.
+        return session.transactions.connect_groups()
+
     return Edges(
         session.kafka,
         calls,
         lambda: session.transactions,
         lambda: session.brokers,
-        Asking(lambda: session.acls, session.other_acls, calls),
+        Asking(lambda: session.acls, session.other_acls, groups, calls),
         session.other_kafka,
         str(session.settings.get("bootstrap_servers")),
         told,

@@ -22,6 +22,9 @@ from connectctl.ops.preflight import (
     configrules,
     fencing,
     fencingfacts,
+    internaltopics,
+    readerfacts,
+    readers,
     storefacts,
     stores,
     taskfacts,
@@ -32,7 +35,8 @@ from connectctl.ops.preflight import (
     workerfacts,
     workers,
 )
-from connectctl.ops.preflight.facts import Unseen, Wish
+from connectctl.ops.preflight.activetopics import active_topics
+from connectctl.ops.preflight.facts import Checked, Unseen, Wish
 from connectctl.ops.preflight.principals import Principals
 from connectctl.ops.preflight.scene import PATIENCE, Scene, unseen_by
 from connectctl.ops.preflight.unseen import finding_of
@@ -72,11 +76,13 @@ class Judge:
         areas: dict[str, Callable[[], Said]] = {
             "the brokers": self._brokers,
             "the workers": self._workers,
+            "internal topics": self._topics,
             "configurations": self._configurations,
             "offset stores": self._stores,
             "rounds of fencing": self._fencing,
             "transactions": self._transactions,
             "tasks": self._tasks,
+            "readers": self._readers,
         }
         if self.principals is not None:
             areas["ACLs"] = self._acls
@@ -98,6 +104,38 @@ class Judge:
         facts = brokerfacts.observe(sources, self.wish)
         yield from facts.unseen
         yield from brokers.check(facts, self.wish)
+
+    def _topics(self) -> Iterator[Finding | Unseen]:
+        scene, edges = self.scene, self.scene.edges
+        sources = internaltopics.TopicSources(
+            edges.kafka, edges.transactions(), scene.internal, scene.sources, edges.bootstrap, scene.directory
+        )
+        seen = internaltopics.observe(sources, self.now)
+        yield from seen.unseen
+        yield from internaltopics.check(seen)
+
+    def _readers(self) -> Iterator[Finding | Unseen]:
+        scene, edges = self.scene, self.scene.edges
+        sources = readerfacts.ReaderSources(
+            edges.brokers(),
+            edges.transactions(),
+            edges.kafka,
+            edges.calls,
+            self._everybody,
+            [each.name for each in scene.sources],
+            edges.bootstrap,
+            scene.enabled,
+            scene.internal.get("status"),
+            scene.told,
+        )
+        facts = readerfacts.observe(sources, self.wish)
+        yield from facts.unseen
+        yield from readers.check(facts, self.wish)
+
+    @property
+    def _everybody(self) -> list[Checked]:
+        """All connectors, picked or not: any sink may read what a picked one writes."""
+        return [Checked(judged.connector) for judged in self.scene.view.connectors]
 
     def _configurations(self) -> Iterator[Finding | Unseen]:
         scene = self.scene
@@ -159,6 +197,7 @@ class Judge:
                 scene.versions,
                 max(1, len(scene.view.workers)),
                 scene.written,
+                active=lambda name: active_topics(edges.calls, [name])[0].get(name),
                 offsets_topic=scene.internal.get("offsets"),
             ),
             self.now,
@@ -207,7 +246,6 @@ class Judge:
             scene.internal,
             scene.state,
             any(w.support is Support.ENABLED for w in scene.view.workers),
-            edges.transactions().connect_groups(),
         )
         return aclfacts.observe(edges.acls, sight, self.principals or Principals())
 
