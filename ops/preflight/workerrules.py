@@ -78,7 +78,7 @@ LEADER_BEHIND = Rule(
 )
 UNPREPARED = Rule(
     "WORKER005",
-    Severity.WARNING,
+    Severity.INFO,
     "Nothing shows that the leader is preparing",
     "Workers that are enabled before all are preparing cannot count on the fencing endpoint, nor on a single leader",
     UPGRADE,
