@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.audit.answer import as_json
 from connectctl.ops.audit.evidence import KINDS
-from connectctl.ops.audit.verdict import as_json
 
 if TYPE_CHECKING:
     from connectctl.ops.audit.verdict import Audit

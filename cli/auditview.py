@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.cli import render
 from connectctl.cli.render import Block
-from connectctl.ops.audit.verdict import as_json, named
+from connectctl.ops.audit.answer import as_json, named
 
 if TYPE_CHECKING:
     from connectctl.ops.audit.verdict import Audit

@@ -5,10 +5,9 @@ Torn weighs more than duplicates, those more than gaps; undecided is what could 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
 
 from connectctl.ops.audit import rules
 from connectctl.ops.audit.committed import Offsets
@@ -233,52 +232,3 @@ def unseen(gathered: Gathered, offsets: Offsets, first: int | None) -> Iterator[
         if name not in seen:
             lost = max(0, committed_.before - (first or 0) + 1)
             yield SourceTotals("", name, lost=lost, tracked=True)
-
-
-# ------------------------------------------------------------------------------------------------------ for scripts
-
-
-def as_json(audit: Audit) -> dict[str, Any]:
-    """The answer for scripts, without the envelope."""
-    gathered, sums = audit.gathered, audit.gathered.sums
-    return {
-        "clusterId": audit.cluster_id,
-        "topics": list(audit.wish.topics),
-        "verdict": audit.verdict.value,
-        "records": gathered.totals.records | {"committed": committed(gathered)},
-        "transactions": dict(gathered.totals.transactions),
-        "duplicates": sums["duplicates"],
-        "gaps": sums["gaps"] + sums["lost"],
-        "reordered": sums["reordered"],
-        "torn": torn(gathered),
-        "recordsRead": None if gathered.reads is None else sum(read.records for read in gathered.reads.values()),
-        "producers": sum(part.producers for part in gathered.parts),
-        "sourcePartitions": gathered.source_partitions,
-        "bySourcePartition": [_source(audit, totals) for totals in gathered.sources],
-        "evidence": [offender.as_json() for offender in gathered.evidence],
-        "findings": [finding.as_json() for finding in audit.findings],
-    }
-
-
-def named(audit: Audit, totals: SourceTotals) -> Mapping[str, Any]:
-    """The source partition as its connector names it, or else by what the records name it with."""
-    known = audit.offsets.shown.get(totals.source) if audit.offsets else None
-    if known is not None:
-        return dict(known[0])
-    named_ = {audit.wish.source.label: totals.source}
-    return ({"topic": totals.stream} if totals.stream and len(audit.wish.topics) > 1 else {}) | named_
-
-
-def _source(audit: Audit, totals: SourceTotals) -> dict[str, Any]:
-    known = audit.offsets.shown.get(totals.source) if audit.offsets else None
-    return {
-        "partition": named(audit, totals),
-        "records": totals.records,
-        "duplicates": totals.duplicates,
-        "gaps": totals.gaps + totals.lost,
-        "reordered": totals.reordered,
-        "torn": totals.torn,
-        "first": totals.lowest,
-        "last": totals.highest,
-        "committedOffset": known[1] if known else None,
-    }

@@ -119,7 +119,7 @@ def test_input_is_refused_in_one_line(
 def test_without_spark_a_big_topic_is_judged_by_its_headers_and_says_what_is_missing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from connectctl.cli import audit as command
+    from connectctl.cli import auditrun as command
     from connectctl.ops.audit.scan import Span
     from connectctl.ops.offsets.choice import Choice
     from fakes.session import FakeSession

@@ -89,6 +89,10 @@ def test_what_is_right_is_exactly_once_and_aborted_records_do_not_count(cluster:
     ]
     by_value = judged(cluster, name, "--sequence", "$.seq", "--by", "$.task", "--first", "0")
     assert [s["partition"] for s in by_value["bySourcePartition"]] == [{"task": "0"}, {"task": "1"}]
+    part = judged(cluster, name, "--sequence", "$.seq", "--since", "offset:5", "--until", "offset:33")
+    assert part["verdict"] == "exactly-once"
+    assert part["recordsRead"] == part["records"]["committed"] > 20
+    assert judged(cluster, name, "--sequence", "$.seq", "--since", "2100-01-01")["records"]["committed"] == 0
     assert judged(cluster, name)["verdict"] == "undecided"
     assert audit(cluster, name, "--headers-only").code == 0
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 def part(
     partition: int, outcome: int, begin: int, end: int, *, epoch: int = 0, moved: bool = False, **more: Any
 ) -> Segment:
-    known = {"producer_id": 1, "records": 1, "readable": 1, "append_time": False, "topic": "t"} | more
+    known: dict[str, Any] = {"producer_id": 1, "records": 1, "readable": 1, "append_time": False, "topic": "t"} | more
     return Segment(
         epoch=epoch,
         marker_ts=end,

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from connectctl.ops.audit import paths
+from connectctl.ops.audit.answer import as_json
 from connectctl.ops.audit.committed import Offsets
 from connectctl.ops.audit.evidence import KINDS, Offender
 from connectctl.ops.audit.gathered import Gathered
@@ -14,7 +15,7 @@ from connectctl.ops.audit.plan import Wish
 from connectctl.ops.audit.rules import RULES
 from connectctl.ops.audit.scan import PartTotals
 from connectctl.ops.audit.sequences import Committed, Read, SourceTotals
-from connectctl.ops.audit.verdict import Audit, Verdict, as_json, findings_of, unseen
+from connectctl.ops.audit.verdict import Audit, Verdict, findings_of, unseen
 
 WISH = Wish(("t",), paths.sequence_spec("$.seq"))
 
@@ -32,7 +33,7 @@ def audit(*found: Any, wish: Wish = WISH, records: int = 10, read: int | None = 
 
 
 def source(**offences: int) -> SourceTotals:
-    return SourceTotals("t", "s", 10, lowest=0, highest=9, **offences)
+    return replace(SourceTotals("t", "s", 10, lowest=0, highest=9), **offences)  # type: ignore[arg-type]
 
 
 def offender(kind: str, **more: Any) -> Offender:
