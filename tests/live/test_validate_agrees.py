@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -299,7 +300,7 @@ def _compare(group: Group, cases: list[Case], directory: Path) -> None:
         became = {}
         for name, (case, _) in configs.items():
             if answers[name] == 201:
-                became[name] = eventually(lambda name=name, case=case: _becomes(workers, name, case), 120)
+                became[name] = eventually(partial(_becomes, workers, name, case), 120)
             else:
                 assert answers[name] in (400, 500), case.label
                 became[name] = REFUSED
@@ -409,6 +410,10 @@ def test_a_timeout_of_nothing_keeps_tasks_from_starting_without_a_failure(cluste
         assert group.workers.state(name)[1:] in ([], ["UNASSIGNED"])
 
 
+def _listed(workers: Workers, name: str) -> bool:
+    return name in workers.call("GET", "/connectors").json()
+
+
 def _logged(logs: Path, sign: str, words: str) -> bool:
     texts = [path.read_text(errors="replace") for path in logs.glob("worker-*.log")]
     return any(words in text.partition(sign)[2] for text in texts)
@@ -427,6 +432,6 @@ def test_names_that_no_request_can_use_are_created_and_then_out_of_reach(
         assert [f["id"] for f in ran.json["findings"]] == ["CONFIG003"]
         body = {"name": name, "config": config, "initial_state": "STOPPED"}
         assert group.workers.call("POST", "/connectors", body).status_code == 201
-        eventually(lambda name=name: name in group.workers.call("GET", "/connectors").json())
+        eventually(partial(_listed, group.workers, name))
         assert group.workers.call("DELETE", path_of("connectors", name)).status_code in (400, 404, 405)
-        assert name in group.workers.call("GET", "/connectors").json()
+        assert _listed(group.workers, name)
