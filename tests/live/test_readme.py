@@ -94,8 +94,8 @@ def test_every_command_of_the_readme_does_what_it_shows(tmp_path: Path) -> None:
         subprocess.run([sys.executable, "-m", "connectctl.cli", "sandbox", "down"], env=environment, check=True)
 
 
-def test_the_readmes_context_file_is_one(tmp_path: Path) -> None:
-    (text,) = blocks("yaml")
+@pytest.mark.parametrize("text", blocks("yaml"))
+def test_the_readmes_context_file_is_one(tmp_path: Path, text: str) -> None:
     (tmp_path / "config.yaml").write_text(text)
     assert contextfile.read(tmp_path / "config.yaml").content.current == "prod"
 
