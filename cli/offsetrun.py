@@ -244,9 +244,10 @@ def carry_out(hands: OffsetHands, steps: Sequence[Any], run: Run, journal: Journ
 def tell_of_interrupted(journal: Journal, cluster_id: str, group_id: str) -> None:
     """Say on standard error that earlier runs did not end well."""
     for run in journal.interrupted(cluster_id, group_id):
+        back = "connectctl upgrade abort" if run.operation == "upgrade" else "connectctl offsets undo"
         render.note(
             f"warning: the run {run.id} ({run.operation} {', '.join(run.subjects)}) did not end. "
-            f"Go on: connectctl runs resume {run.id}, or connectctl offsets undo {run.id}",
+            f"Go on: connectctl runs resume {run.id}, or {back} {run.id}",
             style="yellow",
         )
 

@@ -55,11 +55,10 @@ def show(run: RunArgument, output: OutputOption = Output.TABLE) -> None:
       connectctl runs show 20260101-120000-ab12
     """
     from connectctl.ops.journal import Journal
-    from connectctl.ops.offsets.planning import steps_from_data
 
     journal = Journal(places.journal_directory())
     found = journal.get(run)
-    steps = steps_from_data(journal.plan(run)["steps"])
+    steps = _steps(found, journal.plan(run)["steps"])
 
     def table(wide: bool) -> None:
         render.say(f"{found.id}  {found.operation} {', '.join(found.subjects)}  {found.state}")
@@ -71,6 +70,13 @@ def show(run: RunArgument, output: OutputOption = Output.TABLE) -> None:
 
     data = as_json(found) | {"steps": [step.says() for step in steps], "marks": [vars(m) for m in found.marks]}
     render.emit("Run", data, output, table)
+
+
+def _steps(run: Run, data: list[dict[str, Any]]) -> tuple[Any, ...]:
+    from connectctl.ops.offsets import planning
+    from connectctl.ops.rolling import ledger, steps
+
+    return steps.steps_from_data(data) if run.operation == ledger.OPERATION else planning.steps_from_data(data)
 
 
 @app.command()
@@ -89,6 +95,11 @@ def resume(ctx: typer.Context, run: RunArgument, yes: YesOption = False, output:
     session: Session = ctx.obj
     journal = Journal(places.journal_directory())
     found = journal.get(run)
+    if found.operation == "upgrade":
+        from connectctl.cli.upgraderun import take_up
+
+        take_up(session, run, (None, None, None), pause_after=None, yes=yes, output=output)
+        return
     if found.state in (State.DONE, State.UNDONE, State.REFUSED):
         raise Refused(f"The run {run} is {found.state}; there is nothing to resume")
     looked, _ = look_at(session, [])

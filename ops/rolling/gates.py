@@ -44,9 +44,13 @@ class Trouble:
         """How bad it is: FAILED stays so, the others pass."""
         return rank(self.state)
 
+    @property
+    def name(self) -> str:
+        """The connector, or connector and task: ``orders/0``."""
+        return self.connector if self.task == CONNECTOR_INSTANCE else f"{self.connector}/{self.task}"
+
     def __str__(self) -> str:
-        name = self.connector if self.task == CONNECTOR_INSTANCE else f"{self.connector}/{self.task}"
-        return f"{name} is {self.state}" + (f" ({self.cause})" if self.cause else "")
+        return f"{self.name} is {self.state}" + (f" ({self.cause})" if self.cause else "")
 
 
 def rank(state: str) -> int:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.errors import ConnectctlError, TimedOut
 from connectctl.ops.model.worker import Support
-from connectctl.ops.rolling.ledger import JOINED, Entry
+from connectctl.ops.rolling.ledger import CHANGED, JOINED, Entry
 from connectctl.ops.rolling.mode import Value, too_old
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ def wait_for(hands: RollingHands, worker: str, value: str, *, by_hand: bool) -> 
                 hands.remember_leader()
                 return f"back after {hands.now() - began:.1f} s"
             if not by_hand:
+                # Taken up again, it is changed and restarted again: something else may have undone the change.
+                hands.write(worker, Entry(value, CHANGED, members[worker]))
                 raise _wrong(worker, wrong)
             missing = wrong
         if hands.now() - began >= patience:

@@ -13,7 +13,7 @@ from connectctl.ops.rolling.hands import Patience
 from connectctl.ops.rolling.mode import Value
 from connectctl.ops.rolling.planning import Wish
 from connectctl.ops.rolling.snapshot import Ground
-from connectctl.ops.rolling.steps import Borrowed, Turn, steps_from_data, steps_to_data
+from connectctl.ops.rolling.steps import Borrowed, Gate, Turn, steps_from_data, steps_to_data
 
 if TYPE_CHECKING:
     from connectctl.ops.journal import Journal, Run
@@ -38,14 +38,20 @@ class Restored:
 
     @property
     def first_undone(self) -> int:
-        """Where it goes on: at the first step that is not done. Steps of changed offsets have their own rule."""
+        """Where it goes on: at the first step that is not done, and with a worker that is not back where its turn began.
+
+        The steps before are not done again where they hold; a worker that did not come back is restarted once more.
+        """
         from connectctl.ops.offsets.planning import first_to_do
 
-        undone = [number for number in range(len(self.steps)) if not self.run.done(number)]
-        if undone and isinstance(self.steps[undone[0]], Borrowed):
-            plain = [step.step if isinstance(step, Borrowed) else step for step in self.steps]
-            return first_to_do(self.run, plain)
-        return undone[0] if undone else len(self.steps)
+        undone = next((n for n in range(len(self.steps)) if not self.run.done(n)), len(self.steps))
+        step = self.steps[undone] if undone < len(self.steps) else None
+        if isinstance(step, Borrowed):
+            return first_to_do(self.run, [s.step if isinstance(s, Borrowed) else s for s in self.steps])
+        if isinstance(step, Turn) and not isinstance(step, Gate):
+            turn = (step.phase, step.slot)
+            return next(n for n, s in enumerate(self.steps) if isinstance(s, Turn) and (s.phase, s.slot) == turn)
+        return undone
 
 
 def subjects(wish: Wish) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ def wait(hands: RollingHands, gate: str, *, forgives_fencing: bool = False, rest
         if seen.passed:
             hands.remember_leader()
             return _told(hands, gate, watch, demand.looks)
-        if restarts and (again := [t for t in seen.fenced if f"{gate}:{t.part}" not in hands.notes.recovered]):
+        if restarts and (again := [t for t in seen.fenced if f"{gate}:{t.name}" not in hands.notes.recovered]):
             for trouble in again:
                 restart_once(hands, gate, trouble)
             watch = Watch(watch.began, delay=watch.delay)
@@ -54,14 +54,14 @@ def _stop(hands: RollingHands, seen: Seen) -> ConnectctlError:
 
 def restart_once(hands: RollingHands, gate: str, trouble: Trouble) -> None:
     """Restart a task whose round of fencing failed, and note that: Connect does not try again by itself."""
-    hands.notes.recovered.append(f"{gate}:{trouble.part}")
+    hands.notes.recovered.append(f"{gate}:{trouble.name}")
     hands.save()
-    hands.progress(f"restarting {trouble.connector}/{trouble.task}: its round of fencing met a leader being restarted")
+    hands.progress(f"restarting {trouble.name}: its round of fencing met a leader being restarted")
     tail = () if trouble.task == CONNECTOR_INSTANCE else ("tasks", str(trouble.task))
     try:
         hands.calls.send("POST", path_of("connectors", trouble.connector, *tail, "restart"))
     except ConnectctlError as e:
-        hands.progress(f"{trouble.connector}/{trouble.task} could not be restarted: {e}")
+        hands.progress(f"{trouble.name} could not be restarted: {e}")
 
 
 def _told(hands: RollingHands, gate: str, watch: Watch, looks: int) -> str:

@@ -132,6 +132,13 @@ class RollingWorld:
                 worker.back_at, worker.member = None, f"m{next(self._ids)}"
                 worker.mode = worker.joins_as or worker.file or "disabled"
                 self._check(name, worker.mode)
+                if self.leads == name:
+                    self._take_over()
+
+    def _take_over(self) -> None:
+        """What a new leader does that is at least preparing."""
+        if self.workers[self.leads].mode in ("preparing", "enabled"):
+            self.who = (1, 0) if self.who is None else (self.who[0], self.who[1] + 1)
 
     def _check(self, name: str, mode: str) -> None:
         modes = {other.mode for other in self.workers.values() if other.mode}
@@ -153,8 +160,7 @@ class RollingWorld:
         worker.back_at = None if worker.stays_away else self.clock + START
         if self.leads == name and self.up():
             self.leads = self.up()[0]
-            if self.workers[self.leads].mode in ("preparing", "enabled"):
-                self.who = (1, 0) if self.who is None else (self.who[0], self.who[1] + 1)
+            self._take_over()
         for part in list(self.tasks)[: self.fences_badly]:
             self.tasks[part], self.traces[part] = "FAILED", FENCED
         self.fences_badly = 0

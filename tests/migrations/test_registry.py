@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+from connectctl.migrations import registry
+from connectctl.migrations.registry import Ask, Migration, Standing, migrations, named
+from connectctl.ops.errors import BadInput, Refused
+from connectctl.ops.rolling.mode import How, Mode, Value
+from connectctl.ops.rolling.snapshot import RollingSnapshot, RollingWorker
+
+FOLDER = Path(registry.__file__).parent
+
+
+def cluster(*values: Value, dedicated: tuple[str, ...] = ()) -> RollingSnapshot:
+    workers = tuple(
+        RollingWorker(chr(97 + n), f"http://{n}/", Mode(value, How.TOLD, "file"), leader=n == 0, member="m")
+        for n, value in enumerate(values)
+    )
+    return RollingSnapshot("cluster", "connect", "Stable", workers, dedicated=dedicated)
+
+
+def test_every_module_is_named_and_numbers_follow_each_other() -> None:
+    assert sorted(path.stem for path in FOLDER.glob("m0*.py")) == sorted(registry.MODULES)
+    assert [migration.number for migration in migrations()] == list(range(1, len(migrations()) + 1))
+    for migration, module in zip(migrations(), registry.MODULES, strict=True):
+        assert module == f"m{migration.number:04}_{migration.name.replace('-', '_')}"
+
+
+@pytest.mark.parametrize("module", registry.MODULES)
+def test_a_docstring_gives_the_reason_and_what_is_guaranteed(module: str) -> None:
+    story = ast.get_docstring(ast.parse((FOLDER / f"{module}.py").read_text())) or ""
+    assert "KIP-" in story
+    assert "Guaranteed" in story
+    assert len(story.splitlines()[0]) < 120
+
+
+@pytest.mark.parametrize("name", ["enable-exactly-once", "0002-enable-exactly-once", "0002"])
+def test_a_migration_is_found_by_name_and_number(name: str) -> None:
+    assert named(name).number == 2
+
+
+def test_an_unknown_migration_is_bad_input() -> None:
+    with pytest.raises(BadInput, match="There is no migration"):
+        named("nothing-like-it")
+
+
+D, P, E, OLD = Value.DISABLED, Value.PREPARING, Value.ENABLED, Value.NOT_SUPPORTED
+
+
+@pytest.mark.parametrize(
+    ("values", "standings"),
+    [
+        ((D, D), ("pending", "pending", "converged", "possible", "possible")),
+        ((P, D), ("pending", "pending", "possible", "possible", "possible")),
+        ((P, E), ("converged", "pending", "possible", "possible", "possible")),
+        ((E, E), ("converged", "converged", "possible", "possible", "possible")),
+        ((OLD, D), ("not applicable", "not applicable", "converged", "possible", "possible")),
+        ((OLD, OLD), ("not applicable", "not applicable", "converged", "converged", "converged")),
+        ((), ("not applicable",) * 5),
+    ],
+)
+def test_how_a_cluster_stands_to_each(values: tuple[Value, ...], standings: tuple[str, ...]) -> None:
+    assert tuple(m.standing(cluster(*values)).standing.value for m in migrations()[:5]) == standings
+
+
+@pytest.mark.parametrize("migration", migrations()[:5], ids=lambda m: m.name)
+def test_a_converged_cluster_has_an_empty_plan(migration: Migration) -> None:
+    for values in ((D, D), (P, P), (E, E), (OLD, OLD)):
+        snapshot = cluster(*values)
+        if migration.standing(snapshot).standing is Standing.CONVERGED:
+            assert migration.plan(Ask(snapshot)).steps == ()
+
+
+def test_preparing_leaves_enabled_workers_alone() -> None:
+    steps = named("prepare-exactly-once").plan(Ask(cluster(E, D))).steps
+    assert {step.worker for step in steps if step.kind == "restart"} == {"b"}
+
+
+@pytest.mark.parametrize("name", ["hard-downgrade-two-steps", "hard-downgrade-one-step"])
+def test_a_hard_downgrade_wants_offsets_in_the_global_topic_first(name: str) -> None:
+    snapshot = cluster(E, E, dedicated=("orders",))
+    with pytest.raises(Refused, match="connectctl offsets merge orders --into global --unset-topic --stop"):
+        named(name).plan(Ask(snapshot))
