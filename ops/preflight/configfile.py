@@ -189,6 +189,9 @@ def _given(whole: Any, text: str, file: str, form: str) -> Given:
     own = outer.last.get("name") if outer is not inner else None
     # Workers take the blanks around the name that a request has, and not around that of the configuration.
     name = own.strip() if isinstance(own, str) else config.get("name") or ""
+    if outer is inner and "name" not in config:
+        # What PUT …/config takes has its name in the address; the file's own name stands for it.
+        name = PurePath(file).stem.removeprefix("-") or "stdin"
     return Given(name, config, file, dict(_repeated(inner, text, form)))
 
 

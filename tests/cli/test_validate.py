@@ -131,12 +131,19 @@ def test_what_is_no_configuration_is_one_line_on_standard_error(files: Path, tex
 
 
 def test_two_configurations_with_one_name_and_one_without_are_told(files: Path) -> None:
-    (files / "again.yaml").write_text(f"name: good\nconnector.class: {FILE}\ntopic: t\n---\nconnector.class: {FILE}\n")
+    (files / "again.yaml").write_text(
+        f"name: good\nconnector.class: {FILE}\ntopic: t\n---\nname: ''\nconnector.class: {FILE}\n"
+    )
     data = report("-f", "good.json", "-f", "again.yaml")
     assert [f for f in told(data) if f[0].startswith("CONFIG0")] == [
         ("CONFIG002", "error", "again.yaml"),
         ("CONFIG032", "warning", "good"),
     ]
+
+
+def test_properties_alone_are_called_as_their_file(files: Path) -> None:
+    (files / "orders.json").write_text(f'{{"connector.class": "{FILE}", "topic": "t", "tasks.max": "0"}}')
+    assert [f for f in told(report("-f", "orders.json")) if f[0] == "CONFIG004"] == [("CONFIG004", "error", "orders")]
 
 
 def test_github_and_sarif_name_the_file_and_junit_fails_the_case(files: Path) -> None:
