@@ -46,7 +46,7 @@ def look(session: Session, wish: Wish, engine: Choice, patience: float, evidence
     if compared is not None and not compared.why and all(span.start == 0 for span in spans) and work.wanted:
         for totals in unseen(gathered, compared, wish.first):
             gathered.add(totals)
-    from connectctl.ops.audit.committed import position
+    from connectctl.ops.audit.committed import positions
 
     found = Audit(
         cluster_id=kafka.cluster_id(),
@@ -56,7 +56,7 @@ def look(session: Session, wish: Wish, engine: Choice, patience: float, evidence
         offsets=compared,
         why_no_sequence=guess.why if guess else None,
         unread=unread,
-        position=position(after) if guess and guess.lines and wish.since is None and wish.until is None else None,
+        positions=positions(before, after) if guess and guess.lines and _whole(wish) else None,
     )
     return replace(found, findings=findings_of(found))
 
@@ -104,9 +104,13 @@ def _compared(wish: Wish, guess: Inferred | None, before: list[Pair], after: lis
         return None
     if guess.lines and wish.offset_field is None:
         return Offsets()  # compared by their length
-    if wish.since is not None or wish.until is not None:
+    if not _whole(wish):
         return Offsets(why="only a part of the topics is looked at")
     return compared(before, after, wish.offset_field or guess.member)
+
+
+def _whole(wish: Wish) -> bool:
+    return wish.since is None and wish.until is None
 
 
 def _spans(kafka: Kafka, wish: Wish, patience: float) -> list[Span]:

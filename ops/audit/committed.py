@@ -17,7 +17,6 @@ from connectctl.ops.audit.sequences import Committed
 
 Pair = tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]
 """A source partition and its source offset, None for one that was deleted."""
-_SCHEMA_FREE = "$"
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,12 @@ def compared(before: Sequence[Pair], after: Sequence[Pair], member: str | None) 
     return Offsets(numbers, shown)
 
 
-def position(pairs: Sequence[Pair]) -> int | None:
-    """The position of a file source that reads one file; None where there is none, or several."""
-    offsets = [offset for _, offset in pairs if offset is not None]
-    return paths.number_of(offsets[0].get("position")) if len(offsets) == 1 else None
+def positions(before: Sequence[Pair], after: Sequence[Pair]) -> tuple[int, int] | None:
+    """The position of a file source that reads one file, before and after; None where there is none, or several files."""
+    later = [offset for _, offset in after if offset is not None]
+    if len(later) != 1:
+        return None
+    high = paths.number_of(later[0].get("position"))
+    earlier = [paths.number_of(offset.get("position")) for _, offset in before if offset is not None]
+    low = 0 if not earlier else earlier[0]
+    return None if high is None or low is None else (min(low, high), high)

@@ -67,8 +67,8 @@ class Audit:
     why_no_sequence: str | None = None
     unread: str | None = None
     """Why records were not looked at, though they were to be."""
-    position: int | None = None
-    """The position of a file source whose lines the records are."""
+    positions: tuple[int, int] | None = None
+    """The position of a file source whose lines the records are, before they were looked at and after."""
     findings: tuple[Finding, ...] = field(default=())
 
     @property
@@ -144,14 +144,15 @@ def _of_sources(audit: Audit) -> Iterator[Finding]:
 
 def _of_lines(audit: Audit) -> Iterator[Finding]:
     reads = audit.gathered.reads
-    if audit.position is None or reads is None:
+    if audit.positions is None or reads is None:
         return
+    low, high = audit.positions
     length = sum(read.characters for read in reads.values())
     lines = sum(read.records for read in reads.values())
-    if length in (audit.position, audit.position - lines):
+    if low <= length <= high or low <= length + lines <= high:
         return
-    more = "more" if length > audit.position else "fewer"
-    message = f"{lines:,} lines of {length:,} characters are committed, {more} than the position {audit.position:,}."
+    more = "more" if length > high else "fewer"
+    message = f"{lines:,} lines of {length:,} characters are committed, {more} than the position {high:,}."
     yield rules.LINES.found(str(audit.wish.connector), message)
 
 

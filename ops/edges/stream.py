@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.errors import Unreachable
@@ -18,9 +19,10 @@ _IGNORED = {"GROUP_AUTHORIZATION_FAILED", "_ALL_BROKERS_DOWN", "_TRANSPORT"}
 Place = tuple[str, int]
 
 
-def stream(kafka: Kafka, ranges: Mapping[Place, tuple[int, int]]) -> Iterator[list[Any]]:
+def stream(kafka: Kafka, ranges: Mapping[Place, tuple[int, int]]) -> Iterator[tuple[Place, list[Any]]]:
     """librdkafka's messages of each place from the first offset of its range to below the second, with read_committed.
 
+    They come in stretches of one place, in which they are in order.
     The ends are offsets that such a reader can get to. Raises what ``KafkaReads`` raises.
     """
     from confluent_kafka import TopicPartition
@@ -37,8 +39,10 @@ def stream(kafka: Kafka, ranges: Mapping[Place, tuple[int, int]]) -> Iterator[li
         consumer.close()
 
 
-def _until(kafka: Kafka, consumer: Any, pending: dict[Place, int]) -> Iterator[list[Any]]:
+def _until(kafka: Kafka, consumer: Any, pending: dict[Place, int]) -> Iterator[tuple[Place, list[Any]]]:
     ends = dict(pending)
+    topics = {topic for topic, _ in ends}
+    topic = topics.pop() if len(topics) == 1 else None
     heard = time.monotonic()
     while pending:
         batch = consumer.consume(BATCH, WAIT)
@@ -55,24 +59,34 @@ def _until(kafka: Kafka, consumer: Any, pending: dict[Place, int]) -> Iterator[l
         for message in batch if len(good) < len(batch) else ():
             if message.error() is not None:
                 _event(kafka, message, pending)
-        # The last record of each place in a batch tells how far it is; most batches have nothing to cut.
-        last = {(message.topic(), message.partition()): message.offset() for message in good}
-        over = {place for place, offset in last.items() if offset >= ends[place] - 1}
-        if over:
-            good = [m for m in good if m.offset() < ends[m.topic(), m.partition()]]
-            _pause(consumer, over & pending.keys())
-            for place in over:
-                pending.pop(place, None)
-        if good:
-            yield good
+        for place, some in _stretches(good, topic):
+            end = ends[place]
+            if some[-1].offset() >= end - 1:
+                # Other tasks read on from there; librdkafka need not fetch it here.
+                if pending.pop(place, None) is not None:
+                    _pause(consumer, place)
+                some = [message for message in some if message.offset() < end]  # noqa: PLW2901  # cut to its range
+            if some:
+                yield place, some
 
 
-def _pause(consumer: Any, places: set[Place]) -> None:
-    """Let librdkafka fetch no more of what is read to its end: other tasks read on from there."""
+def _stretches(batch: list[Any], topic: str | None) -> Iterator[tuple[Place, list[Any]]]:
+    """The batch cut where the place changes; ``topic`` where there is only one, because to ask for it takes time."""
+    if not batch:
+        return
+    keys: list[Any] = [message.partition() for message in batch]
+    if topic is None:
+        keys = [(message.topic(), partition) for message, partition in zip(batch, keys, strict=True)]
+    cuts = [0, *(n for n, (a, b) in enumerate(pairwise(keys), start=1) if a != b), len(batch)]
+    for a, b in pairwise(cuts):
+        place = keys[a] if topic is None else (topic, keys[a])
+        yield place, batch if len(cuts) == 2 else batch[a:b]
+
+
+def _pause(consumer: Any, place: Place) -> None:
     from confluent_kafka import TopicPartition
 
-    if places:
-        consumer.pause([TopicPartition(*place) for place in places])
+    consumer.pause([TopicPartition(*place)])
 
 
 def _event(kafka: Kafka, message: Any, pending: dict[Place, int]) -> None:

@@ -70,8 +70,8 @@ def ran(cluster: Cluster, spans: Sequence[Span], wanted: Wanted) -> Iterator[Run
     """The runs of sequence numbers in what is committed of the partitions, each below its last stable offset."""
     ranges = {(s.topic, s.partition): (s.start, min(s.until, s.stable)) for s in spans}
     runs = Runs(wanted)
-    for messages in stream(Kafka(cluster.client, timeout=cluster.timeout), ranges):
-        yield from runs.take(messages)
+    for place, messages in stream(Kafka(cluster.client, timeout=cluster.timeout), ranges):
+        yield from runs.take(place, messages)
     yield from runs.rest()
 
 

@@ -87,7 +87,7 @@ def bare_count(spark: Any, bootstrap: str, topic: str) -> int:
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 ranges = {(s.topic, s.partition): (s.start, s.until) for s in shares[number]}
-                for some in stream(Kafka({"bootstrap.servers": bootstrap}, timeout=60), ranges):
+                for _, some in stream(Kafka({"bootstrap.servers": bootstrap}, timeout=60), ranges):
                     columns = (
                         pa.array([m.key() for m in some], pa.binary()),
                         pa.array([m.value() for m in some], pa.binary()),
@@ -204,17 +204,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--records", type=int, nargs="+", default=[1_000_000, 2_000_000, 4_000_000])
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument(
+        "--only", choices=["headers", "records", "memory"], nargs="+", default=["headers", "records", "memory"]
+    )
     parser.add_argument("--master", default="local[2]")
     wish = parser.parse_args()
     with tempfile.TemporaryDirectory() as state:
         os.environ["XDG_STATE_HOME"] = state
         sandbox = cluster.up(cluster.SandboxSpec(name="bench", workers=0))
         try:
-            headers(sandbox.bootstrap_servers, wish.runs)
+            if "headers" in wish.only:
+                headers(sandbox.bootstrap_servers, wish.runs)
             for count in wish.records:
                 fill(sandbox.bootstrap_servers, f"records-{count}", count, 256)
-            records(sandbox.bootstrap_servers, wish.records, wish.runs, wish.master, Path(state) / "spark.log")
-            memory(sandbox.bootstrap_servers, wish.records, wish.master, Path(state))
+            if "records" in wish.only:
+                log = Path(state) / "spark.log"
+                records(sandbox.bootstrap_servers, wish.records, wish.runs, wish.master, log)
+            if "memory" in wish.only:
+                memory(sandbox.bootstrap_servers, wish.records, wish.master, Path(state))
         finally:
             cluster.down("bench")
 

@@ -141,5 +141,5 @@ def test_the_records_are_read_without_pyarrow_too(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     runs = Runs(Wanted(paths.sequence_spec("$.seq")))
-    list(runs.take(values(*({"seq": n} for n in range(9)))))
+    list(runs.take(("t", 0), values(*({"seq": n} for n in range(9)))))
     assert [(run.first, run.last) for run in runs.rest()] == [(0, 8), (9, 0)]

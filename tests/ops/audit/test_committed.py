@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from connectctl.ops.audit.committed import compared, inferred, position
+from connectctl.ops.audit.committed import compared, inferred, positions
 from connectctl.ops.audit.paths import Place
 from connectctl.ops.audit.sequences import Committed
 
@@ -55,6 +55,9 @@ def test_what_cannot_be_compared_is_not(pairs: Any, member: str | None, why: str
 
 
 def test_the_position_of_a_file_is_that_of_one_file() -> None:
-    assert position([({"filename": "a"}, {"position": 30})]) == 30
-    assert position([({"filename": "a"}, {"position": 30}), ({"filename": "b"}, {"position": 3})]) is None
-    assert position([]) is None
+    one, two = ({"filename": "a"}, {"position": 30}), ({"filename": "b"}, {"position": 3})
+    later = ({"filename": "a"}, {"position": 50})
+    assert positions([one], [later]) == (30, 50)
+    assert positions([], [later]) == (0, 50)
+    assert positions([one], [one, two]) is None
+    assert positions([], []) is None

@@ -106,10 +106,13 @@ def test_what_was_not_read_or_not_compared_is_undecided() -> None:
     assert audit(source(), wish=wish, offsets=Offsets(why="because")).verdict is Verdict.UNDECIDED
 
 
-@pytest.mark.parametrize(("position", "ids"), [(55, []), (65, []), (54, ["AUDIT019"]), (None, [])])
-def test_lines_add_up_to_the_position_with_either_end(position: int | None, ids: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("positions", "ids"),
+    [((55, 55), []), ((65, 65), []), ((50, 58), []), ((54, 54), ["AUDIT019"]), ((56, 59), ["AUDIT019"]), (None, [])],
+)
+def test_lines_add_up_to_the_position_with_either_end(positions: tuple[int, int] | None, ids: list[str]) -> None:
     """Ten lines that are 55 characters with LF; with CR LF they are 65."""
-    judged = audit(Read("t", 0, 0, characters=55), wish=replace(WISH, connector="c"), position=position)
+    judged = audit(Read("t", 0, 0, characters=55), wish=replace(WISH, connector="c"), positions=positions)
     assert [f.id for f in judged.findings] == ids
 
 
