@@ -96,13 +96,18 @@ def make_plan(scene: Scene, what: Migration | str) -> RollingPlan:
     return what.plan(Ask(scene.snapshot, findings_of(scene, what.leads_to), before))
 
 
+OWN = ("WORKER005", "WORKER006")
+"""That workers are not seen to be preparing: a plan makes them so, and says itself of each worker what is known."""
+
+
 def findings_of(scene: Scene, leads_to: str | None) -> tuple[Finding, ...]:
     """What preflight finds for a wish; its errors refuse the plan. Nothing is looked for without a wish."""
     from connectctl.cli.preflight import For, judge_of
 
     if leads_to is None or not scene.snapshot.workers:
         return ()
-    return tuple(judge_of(scene.session, [], For(leads_to), []).findings())
+    found = judge_of(scene.session, [], For(leads_to), []).findings()
+    return tuple(finding for finding in found if finding.id not in OWN)
 
 
 def merging(scene: Scene) -> tuple[Any, ...]:
