@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Item = TypeVar("Item")
+_LOADING = threading.Lock()
 WINDOW = 300
 """Requests in flight on a connection. Measured on one broker: no faster above, and each costs kafka-python a timer."""
 BATCH = 2_000
@@ -87,11 +88,18 @@ class Wire:
         self.bootstrap = str(properties.get("bootstrap.servers", ""))
         self.timeout = timeout
         self._properties = properties
+        self._opening = threading.RLock()
         self.last_words = LastWords()
+        _load()
 
-    @cached_property
+    @property
     def manager(self) -> Any:
         """kafka-python's connections, with the cluster's brokers known. Raises ``Unreachable``, ``NotAuthorized``."""
+        with self._opening:
+            return self._opened
+
+    @cached_property
+    def _opened(self) -> Any:
         from connectctl.ops.edges.pyclient import arguments
         from kafka.net.manager import KafkaConnectionManager
         from kafka.net.selector import NetworkSelector
@@ -168,9 +176,16 @@ class Wire:
 
     def close(self) -> None:
         """Close the connections and end the thread."""
-        if "manager" in self.__dict__:
-            _close(self.manager, self.last_words)
-            del self.manager
+        with self._opening:
+            manager = self.__dict__.pop("_opened", None)
+        if manager is not None:
+            _close(manager, self.last_words)
+
+
+def _load() -> None:
+    """Load kafka-python in one thread: its modules import each other in circles, on which two threads get stuck."""
+    with _LOADING:
+        import kafka  # noqa: F401
 
 
 def _close(manager: Any, last_words: LastWords) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,14 @@ class BrokerVersion:
     apis: Mapping[int, int] = field(default_factory=dict)
     supported: Mapping[str, int] = field(default_factory=dict)
     finalized: Mapping[str, int] = field(default_factory=dict)
+
+
+def bounds_min_in_sync(brokers: Iterable[BrokerVersion]) -> bool:
+    """Whether the brokers take ``min.insync.replicas`` for no more than there are replicas (KAFKA-15583, since 3.7).
+
+    Older ones refuse every write with ``acks=all`` to a topic that wants more in sync than it has.
+    """
+    return all(broker.release >= (3, 7) for broker in brokers)
 
 
 @dataclass(frozen=True)

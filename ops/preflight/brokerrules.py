@@ -86,7 +86,8 @@ CANNOT_BE_CREATED = Rule(
     min.insync.replicas, 2 by default.
 
     On a cluster with fewer brokers than replicas the creation fails again and again, and producers wait for a coordinator
-    that never comes. With more min.isr than replicas it is created, and no write to it is ever acknowledged.
+    that never comes. With more min.isr than replicas it is created, and brokers before 3.7 never acknowledge a write to
+    it; newer ones want no more in sync than there are (KAFKA-15583).
 
     Set both in the brokers' properties, and restart the brokers. On a single broker both are 1.
     """,
@@ -119,9 +120,9 @@ TOO_FEW_IN_SYNC = Rule(
     then the task fails.
 
     Brokers write transaction.state.log.min.isr into the topic when they create it. A change of that property does not
-    change a topic that exists.
+    change a topic that exists. Brokers before 3.7 want as many even where there are not so many replicas.
 
-    Bring the brokers back that hold its replicas. On a single broker alter min.insync.replicas of the topic to 1.
+    Bring the brokers back that hold its replicas.
     """,
 )
 BEHIND = Rule(
@@ -184,7 +185,7 @@ UNCLEAN = Rule(
 STOPS_WITH_ONE = Rule(
     "BROKER012",
     Severity.WARNING,
-    "min.insync.replicas of __transaction_state is as high as its number of replicas",
+    "min.insync.replicas of __transaction_state leaves no replica to spare",
     "Source tasks cannot commit while any one broker is away, as in every rolling restart of the brokers",
     _LOG,
     """

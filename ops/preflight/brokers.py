@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from connectctl.ops.model.brokers import ADD_PARTITIONS_TO_TXN, INIT_PRODUCER_ID, LIST_OFFSETS, TRANSACTION_VERSION
+from connectctl.ops.model.brokers import (
+    ADD_PARTITIONS_TO_TXN,
+    INIT_PRODUCER_ID,
+    LIST_OFFSETS,
+    TRANSACTION_VERSION,
+    bounds_min_in_sync,
+)
 from connectctl.ops.model.finding import Finding, Severity
 from connectctl.ops.model.release import release_of
 from connectctl.ops.preflight import brokerrules as rules
@@ -37,10 +43,6 @@ _WORKERS_USE_IT_SINCE = (4, 0, 0)
 _FENCING_TIMEOUT_MS = 90_000
 _FENCES_WITH_IT_SINCE = (3, 7, 1)
 _DAY_MS = 24 * 60 * 60 * 1000
-_LOG_RULES = {
-    replication.leaderless: (rules.NO_LEADER, "{} {} no leader.", "Bring the brokers back that hold its replicas."),
-    replication.behind: (rules.BEHIND, "{} {} replicas that are not in sync.", "Look at the brokers."),
-}
 
 
 def check(facts: BrokerFacts, wish: Wish) -> Iterator[Finding]:
@@ -49,8 +51,7 @@ def check(facts: BrokerFacts, wish: Wish) -> Iterator[Finding]:
         return
     for rule in (too_old, mixed, unverified, old_protocol, cannot_be_created):
         yield from rule(facts)
-    if facts.transaction_state is not None:
-        yield from _of_log(facts.transaction_state, facts.brokers)
+    yield from _of_log(facts)
     for judged in (timeouts_refused, leader_refused, fencing_refused, ids_expire):
         yield from judged(facts, wish)
 
@@ -122,26 +123,33 @@ def cannot_be_created(facts: BrokerFacts) -> Iterator[Finding]:
         yield rules.CANNOT_BE_CREATED.found(TRANSACTION_STATE, message, hint)
         return
     above = [broker for broker, count in wanted.items() if count > replicas.get(broker, count)]
-    if above:
+    if above and not bounds_min_in_sync(facts.versions.values()):
         message = f"{LOG_MIN_ISR} is {wanted[above[0]]}, and {LOG_REPLICAS} is {replicas[above[0]]}."
         hint = f"Set {LOG_MIN_ISR} on the brokers to no more than {LOG_REPLICAS}."
         yield rules.CANNOT_BE_CREATED.found(TRANSACTION_STATE, message, hint)
 
 
-def _of_log(log: TopicFacts, brokers: int) -> Iterator[Finding]:
+def _of_log(facts: BrokerFacts) -> Iterator[Finding]:
     """BROKER006 to BROKER012, on the topic as it is."""
-    for partitions_of, (rule, message, hint) in _LOG_RULES.items():
-        if found := partitions_of(log):
-            yield rule.found(
-                log.name, message.format(numbers(found).capitalize(), "has" if len(found) == 1 else "have"), hint
-            )
-    if found := replication.too_few_in_sync(log):
+    log = facts.transaction_state
+    if log is None:
+        return
+    if found := replication.leaderless(log):
+        message = f"No broker leads {numbers(found)}."
+        yield rules.NO_LEADER.found(log.name, message, "Bring the brokers back that hold its replicas.")
+    bounded = bounds_min_in_sync(facts.versions.values())
+    if found := replication.too_few_in_sync(log, bounded=bounded):
         wanted = replication.min_in_sync(log)
-        message = (
-            f"{numbers(found).capitalize()}: fewer replicas are in sync than min.insync.replicas, {wanted}, wants."
-        )
-        hint = replication.cure_of_too_few(log)
-        yield rules.TOO_FEW_IN_SYNC.found(log.name, message, hint)
+        message = f"On {numbers(found)} fewer replicas are in sync than min.insync.replicas, {wanted}, wants."
+        yield rules.TOO_FEW_IN_SYNC.found(log.name, message, replication.cure_of_too_few(log))
+    if found := replication.behind(log, bounded=bounded):
+        message = f"On {numbers(found)} replicas are not in sync."
+        yield rules.BEHIND.found(log.name, message, "Look at the brokers.")
+    yield from _of_settings(log, facts.brokers)
+
+
+def _of_settings(log: TopicFacts, brokers: int) -> Iterator[Finding]:
+    """BROKER009 to BROKER012."""
     if brokers > 1 and replication.fewest_replicas(log) == 1:
         hint = "Give it 3 replicas: kafka-reassign-partitions.sh"
         yield rules.ONE_COPY.found(log.name, f"It has one replica on {brokers} brokers.", hint)
@@ -155,7 +163,7 @@ def _of_log(log: TopicFacts, brokers: int) -> Iterator[Finding]:
         yield rules.UNCLEAN.found(log.name, message, replication.alter(log.name, f"{replication.UNCLEAN}=false"))
     if replication.stops_with_one_broker(log):
         count = replication.fewest_replicas(log)
-        message = f"Both are {count}."
+        message = f"It has {count} replicas, and min.insync.replicas is {replication.min_in_sync(log)}."
         yield rules.STOPS_WITH_ONE.found(
             log.name, message, replication.alter(log.name, f"{replication.MIN_IN_SYNC}={count - 1}")
         )

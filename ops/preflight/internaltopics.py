@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.model import clusterfindings as say
+from connectctl.ops.model.brokers import BrokerVersion, bounds_min_in_sync
 from connectctl.ops.model.finding import Severity
 from connectctl.ops.model.offsetstore import TOPIC, client_bootstrap, servers
 from connectctl.ops.model.rule import Rule
@@ -23,7 +25,7 @@ from connectctl.ops.preflight.replication import numbers
 from connectctl.ops.transactions.lag import measure
 
 if TYPE_CHECKING:
-    from connectctl.ops.edges.contract import KafkaReads, TopicFacts, TransactionCalls
+    from connectctl.ops.edges.contract import BrokerReads, KafkaReads, TopicFacts, TransactionCalls
     from connectctl.ops.model.finding import Finding
     from connectctl.ops.model.ownership import Directory
     from connectctl.ops.preflight.facts import Checked
@@ -57,7 +59,8 @@ REFUSES_WRITES = Rule(
     config topic no connector can be created or changed; on an offsets topic source tasks cannot commit, and with
     exactly-once enabled they fail when their transaction times out; on the status topic states are no longer true.
 
-    Bring the brokers back. Where the topic has fewer replicas than it wants in sync, lower the one or raise the other.
+    Bring the brokers back. Brokers before 3.7 refuse writes also where the topic wants more in sync than it has replicas:
+    lower the one or raise the other. Newer ones want no more than there are (KAFKA-15583).
     """,
 )
 ACKNOWLEDGED_ALONE = Rule(
@@ -93,7 +96,7 @@ UNCLEAN = Rule(
 STOPS_WITH_ONE = Rule(
     "TOPIC011",
     Severity.WARNING,
-    "min.insync.replicas of an internal topic is as high as its number of replicas",
+    "min.insync.replicas of an internal topic leaves no replica to spare",
     "Nothing can be written while any one broker is away, as in every rolling restart of the brokers",
     "ProduceRequest, NOT_ENOUGH_REPLICAS",
     """
@@ -148,12 +151,14 @@ RULES: tuple[Rule, ...] = (
 class TopicsSeen:
     """The topics that Connect keeps its state in, with their roles by name; a dedicated offsets topic is ``DEDICATED``.
 
-    ``held`` are findings about transactions that hold them back.
+    ``bounded``: the brokers want no more replicas in sync than there are. ``held`` are findings about transactions that
+    hold the topics back.
     """
 
     topics: tuple[TopicFacts, ...] = ()
     roles: Mapping[str, str] = field(default_factory=dict)
     brokers: int = 1
+    bounded: bool = True
     held: tuple[Finding, ...] = ()
     unseen: tuple[Unseen, ...] = ()
 
@@ -171,6 +176,7 @@ class TopicSources:
     connectors: Sequence[Checked]
     bootstrap: str
     directory: Directory
+    brokers: BrokerReads
 
 
 def observe(sources: TopicSources, now: float) -> TopicsSeen:
@@ -180,14 +186,19 @@ def observe(sources: TopicSources, now: float) -> TopicsSeen:
     found: dict[str, TopicFacts] = {}
     held: tuple[Finding, ...] = ()
     brokers = 1
-    with ThreadPoolExecutor(1) as pool:
+    bounded = True
+    with ThreadPoolExecutor(2) as pool:
         # ``transactions.lag`` calls every offsets topic by the one role.
         named = {name: OFFSETS if role == DEDICATED else role for name, role in roles.items()}
+        asking = pool.submit(sources.brokers.versions)
         measuring = pool.submit(measure, sources.calls, sources.directory, named, now)
         try:
             found, brokers = sources.kafka.topics(list(roles)), sources.kafka.brokers()
         except ConnectctlError as e:
             unseen.append(Unseen("the layout of internal topics", reason(e), e.next_step))
+        with suppress(ConnectctlError):  # that their versions are unseen is said with the brokers
+            known = asking.result().values()
+            bounded = bounds_min_in_sync(each for each in known if isinstance(each, BrokerVersion))
         try:
             held = measuring.result().findings
         except ConnectctlError as e:
@@ -197,7 +208,7 @@ def observe(sources: TopicSources, now: float) -> TopicsSeen:
             hint = f"Give the principal that asks DescribeConfigs on the topic {name}."
             unseen.append(Unseen(f"the settings of {name}", "this principal may not describe them", hint))
     # One that does not exist is told of elsewhere: TOPIC002, and STORE003 and STORE004 for dedicated ones.
-    return TopicsSeen(tuple(found.values()), roles, brokers, held, tuple(unseen))
+    return TopicsSeen(tuple(found.values()), roles, brokers, bounded, held, tuple(unseen))
 
 
 def _roles(sources: TopicSources) -> dict[str, str]:
@@ -215,7 +226,7 @@ def check(seen: TopicsSeen) -> Iterator[Finding]:
     """Everything about the internal topics; what they are is the same for every wish."""
     for facts in seen.topics:
         role = seen.roles.get(facts.name, DEDICATED)
-        yield from _writable(role, facts)
+        yield from _writable(role, facts, bounded=seen.bounded)
         yield from _durable(role, facts)
         yield from one_partition(role, facts)
         yield from tombstones_go_early(role, facts)
@@ -225,12 +236,12 @@ def check(seen: TopicsSeen) -> Iterator[Finding]:
     yield from seen.held
 
 
-def _writable(role: str, facts: TopicFacts) -> Iterator[Finding]:
+def _writable(role: str, facts: TopicFacts, *, bounded: bool) -> Iterator[Finding]:
     """TOPIC007 and TOPIC008."""
     if dark := replication.leaderless(facts):
         message = f"No broker leads {numbers(dark)} of the {role} topic."
         yield NO_LEADER.found(facts.name, message, "Bring the brokers back that hold its replicas.")
-    if few := replication.too_few_in_sync(facts):
+    if few := replication.too_few_in_sync(facts, bounded=bounded):
         message = (
             f"On {numbers(few)} of the {role} topic fewer replicas are in sync than min.insync.replicas, "
             f"{replication.min_in_sync(facts)}, wants."
@@ -249,7 +260,8 @@ def _durable(role: str, facts: TopicFacts) -> Iterator[Finding]:
         message = f"{replication.UNCLEAN} of the {role} topic is true."
         yield UNCLEAN.found(facts.name, message, replication.alter(facts.name, f"{replication.UNCLEAN}=false"))
     if replication.stops_with_one_broker(facts):
-        message = f"min.insync.replicas and replicas of the {role} topic are both {replicas}."
+        wanted = replication.min_in_sync(facts)
+        message = f"The {role} topic has {replicas} replicas, and its min.insync.replicas is {wanted}."
         hint = replication.alter(facts.name, f"{replication.MIN_IN_SYNC}={replicas - 1}")
         yield STOPS_WITH_ONE.found(facts.name, message, hint)
 

@@ -108,7 +108,13 @@ class Judge:
     def _topics(self) -> Iterator[Finding | Unseen]:
         scene, edges = self.scene, self.scene.edges
         sources = internaltopics.TopicSources(
-            edges.kafka, edges.transactions(), scene.internal, scene.sources, edges.bootstrap, scene.directory
+            edges.kafka,
+            edges.transactions(),
+            scene.internal,
+            scene.sources,
+            edges.bootstrap,
+            scene.directory,
+            edges.brokers(),
         )
         seen = internaltopics.observe(sources, self.now)
         yield from seen.unseen

@@ -28,17 +28,21 @@ def leaderless(facts: TopicFacts) -> list[int]:
     return sorted(partition for partition, leader in facts.leaders.items() if leader < 0)
 
 
-def too_few_in_sync(facts: TopicFacts) -> list[int]:
-    """The partitions that refuse writes with ``acks=all``: fewer replicas are in sync than the topic wants."""
+def too_few_in_sync(facts: TopicFacts, *, bounded: bool = True) -> list[int]:
+    """The partitions that refuse writes with ``acks=all``: fewer replicas are in sync than the topic wants.
+
+    ``bounded``: the brokers want no more than there are (``model.brokers.bounds_min_in_sync``).
+    """
     wanted = min_in_sync(facts)
     if wanted is None:
         return []
-    return sorted(p for p, count in facts.in_sync.items() if count < wanted and facts.leaders.get(p, 0) >= 0)
+    led = [p for p in facts.in_sync if facts.leaders.get(p, 0) >= 0]
+    return sorted(p for p in led if facts.in_sync[p] < (min(wanted, facts.replicas[p]) if bounded else wanted))
 
 
-def behind(facts: TopicFacts) -> list[int]:
+def behind(facts: TopicFacts, *, bounded: bool = True) -> list[int]:
     """The partitions that have fewer replicas in sync than replicas, and still take writes."""
-    short = {*too_few_in_sync(facts), *leaderless(facts)}
+    short = {*too_few_in_sync(facts, bounded=bounded), *leaderless(facts)}
     return sorted(p for p, count in facts.replicas.items() if facts.in_sync.get(p, 0) < count and p not in short)
 
 
@@ -49,8 +53,8 @@ def keeps_no_second_copy(facts: TopicFacts) -> bool:
 
 def stops_with_one_broker(facts: TopicFacts) -> bool:
     """Whether writes stop as soon as any one replica is away, as in every rolling restart of the brokers."""
-    wanted = min_in_sync(facts)
-    return wanted is not None and wanted > 1 and fewest_replicas(facts) == wanted
+    wanted, there = min_in_sync(facts), fewest_replicas(facts)
+    return wanted is not None and there > 1 and wanted >= there
 
 
 def elects_uncleanly(facts: TopicFacts) -> bool:

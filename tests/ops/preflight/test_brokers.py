@@ -117,7 +117,7 @@ def test_every_rule_tells_a_story_and_where_it_is_written(rule: Any) -> None:
     ("own", "count", "expected"),
     [
         ({LOG_REPLICAS: "3", LOG_MIN_ISR: "2"}, 1, ["BROKER005"]),
-        ({LOG_REPLICAS: "1", LOG_MIN_ISR: "2"}, 1, ["BROKER005"]),
+        ({LOG_REPLICAS: "1", LOG_MIN_ISR: "2"}, 1, []),
         ({LOG_REPLICAS: "3", LOG_MIN_ISR: "2"}, 3, []),
         ({}, 0, []),
     ],
@@ -128,6 +128,14 @@ def test_the_log_that_cannot_be_created_is_told_before_anybody_tries(
     seen = facts(brokers=count, versions={1: broker()}, settings={1: DEFAULTS | own}, transaction_state=None)
     assert [id_ for id_, _ in ids(seen)] == expected
     assert ids(replace(seen, log_hidden=True)) == []
+
+
+def test_brokers_before_3_7_want_as_many_in_sync_as_they_are_told_however_few_there_are() -> None:
+    own = {1: DEFAULTS | {LOG_REPLICAS: "1", LOG_MIN_ISR: "2"}}
+    old = facts(brokers=1, versions={1: broker(release=(3, 6))}, settings=own, transaction_state=None)
+    assert [id_ for id_, _ in ids(old)] == ["BROKER005"]
+    assert [id_ for id_, _ in ids(replace(old, transaction_state=log(1, 1)))] == ["BROKER007"]
+    assert ids(replace(old, transaction_state=log(1, 1), versions={1: broker()})) == []
 
 
 def test_the_log_is_judged_as_it_is_and_not_by_how_the_brokers_would_create_it() -> None:

@@ -13,6 +13,7 @@ from connectctl.ops.model.transactions import PartitionProducer, Place, Transact
 from connectctl.ops.preflight import internaltopics
 from connectctl.ops.preflight.facts import Checked
 from connectctl.ops.preflight.internaltopics import DEDICATED, TopicSources, TopicsSeen, observe
+from fakes.brokers import FakeBrokers, broker
 from fakes.coordinators import FakeCoordinators
 from fakes.kafkareads import FakeKafka
 
@@ -37,9 +38,9 @@ def topic(name: str = "off", partitions: int = 2, replicas: int = 3, in_sync: in
     )
 
 
-def ids(*topics: TopicFacts, roles: dict[str, str] | None = None, brokers: int = 3) -> list[str]:
+def ids(*topics: TopicFacts, roles: dict[str, str] | None = None, brokers: int = 3, bounded: bool = True) -> list[str]:
     named = {name: role for role, name in INTERNAL.items()} if roles is None else roles
-    return [finding.id for finding in internaltopics.check(TopicsSeen(topics, named, brokers))]
+    return [finding.id for finding in internaltopics.check(TopicsSeen(topics, named, brokers, bounded))]
 
 
 def test_topics_as_they_should_be_give_no_finding() -> None:
@@ -53,10 +54,11 @@ def test_topics_as_they_should_be_give_no_finding() -> None:
     [
         pytest.param(topic(in_sync=0, leader=-1), ["TOPIC007"], id="a partition without leader"),
         pytest.param(topic(in_sync=1), ["TOPIC008"], id="too few in sync"),
-        pytest.param(topic(replicas=1, in_sync=1), ["TOPIC008"], id="wants more in sync than it has replicas"),
         pytest.param(topic(min_insync_replicas="1"), ["TOPIC009"], id="acknowledged alone"),
         pytest.param(topic(unclean_leader_election_enable="true"), ["TOPIC010"], id="unclean"),
         pytest.param(topic(replicas=2, in_sync=2), ["TOPIC011"], id="none may be away"),
+        pytest.param(topic(min_insync_replicas="5"), ["TOPIC011"], id="wants more than there are"),
+        pytest.param(topic(min_insync_replicas="5", in_sync=2), ["TOPIC008", "TOPIC011"], id="and one is away"),
         pytest.param(topic(partitions=1), ["TOPIC012"], id="one partition"),
         pytest.param(topic(delete_retention_ms="1000"), ["TOPIC013"], id="tombstones go early"),
         pytest.param(topic("cfg", 1), [], id="the config topic has one partition"),
@@ -68,9 +70,17 @@ def test_each_thing_that_is_wrong_is_found(broken: TopicFacts, found: list[str])
     assert ids(broken) == found
 
 
+def test_brokers_before_3_7_refuse_writes_to_a_topic_that_wants_more_in_sync_than_it_has() -> None:
+    alone = topic(replicas=1, in_sync=1)
+    assert (ids(alone), ids(alone, bounded=False)) == ([], ["TOPIC008"])
+    for release, bounded in (((3, 6), False), ((3, 7), True)):
+        seen = observe(sources(kafka(), brokers=FakeBrokers(known={1: broker(), 2: broker(2, release)})), 0.0)
+        assert seen.bounded is bounded
+
+
 def test_what_says_how_to_cure_too_few_in_sync_depends_on_whether_brokers_can() -> None:
     def hint(facts: TopicFacts) -> str | None:
-        (finding,) = internaltopics.check(TopicsSeen((facts,), {"off": "offsets"}, 3))
+        (finding,) = internaltopics.check(TopicsSeen((facts,), {"off": "offsets"}, 3, bounded=False))
         return finding.next_step
 
     assert hint(topic(in_sync=1)) == "Bring the brokers back that hold its replicas."
@@ -111,9 +121,16 @@ class DownKafka(FakeKafka):
         raise self.error
 
 
-def sources(kafka: FakeKafka, calls: FakeCoordinators | None = None, **configs: dict[str, str]) -> TopicSources:
+def sources(
+    kafka: FakeKafka,
+    calls: FakeCoordinators | None = None,
+    brokers: FakeBrokers | None = None,
+    **configs: dict[str, str],
+) -> TopicSources:
     checked = [Checked(Connector(name, None, config=config, type="source")) for name, config in configs.items()]
-    return TopicSources(kafka, calls or FakeCoordinators(), INTERNAL, checked, "here:9092", NOBODY)
+    return TopicSources(
+        kafka, calls or FakeCoordinators(), INTERNAL, checked, "here:9092", NOBODY, brokers or FakeBrokers()
+    )
 
 
 def kafka(**configs: dict[str, str]) -> FakeKafka:

@@ -1,0 +1,453 @@
+"""Brokers, internal topics and readers on a real cluster: what preflight says, and what then happens."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, Producer
+from connectctl.ops.connectors import from_workers
+from connectctl.ops.edges.brokers import Brokers
+from connectctl.ops.edges.connect import Connect
+from connectctl.ops.edges.kafka import Kafka
+from connectctl.ops.edges.transactions import Transactions
+from connectctl.ops.edges.wire import Wire
+from connectctl.ops.model.acls import CLUSTER_NAME, Operation, Resource
+from connectctl.ops.model.connector import Connector
+from connectctl.ops.model.finding import Finding
+from connectctl.ops.model.ownership import Directory
+from connectctl.ops.model.transactions import Place
+from connectctl.ops.model.verdicts import Code
+from connectctl.ops.preflight import brokerfacts, brokers, internaltopics, readerfacts, readers
+from connectctl.ops.preflight.facts import Checked, Unseen, Wish
+from fakes.acls import allow
+from live.consumers import Consumers
+from live.grants import Grants
+from live.real import FILE_SOURCE, connector, eventually, write, write_uncommitted
+
+if TYPE_CHECKING:
+    from connectctl.ops.edges.contract import Answer
+    from connectctl.ops.sandbox.cluster import Sandbox
+
+pytestmark = pytest.mark.live
+VERIFIABLE = "org.apache.kafka.connect.tools.VerifiableSourceConnector"
+FILE_SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
+MIRROR = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
+TIMEOUT = "producer.override.transaction.timeout.ms"
+LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+PASSWORD = "correct-horse-battery"
+
+
+@dataclass(frozen=True)
+class Edges:
+    """A cluster's edges, and the checks over them. ``connectors`` are those that a test is about."""
+
+    kafka: Kafka
+    brokers: Brokers
+    transactions: Transactions
+    bootstrap: str
+    calls: Connect | None = None
+    internal: Mapping[str, str] | None = None
+
+    def checked(self, *names: str) -> list[Checked]:
+        """The connectors with these names as their workers know them."""
+        assert self.calls is not None
+        return [Checked(each) for each in from_workers(self.calls) if each.name in names]
+
+    def of_brokers(self, *connectors: Checked, wish: Wish = Wish.ENABLED) -> tuple[dict[str, Finding], list[Unseen]]:
+        sources = brokerfacts.BrokerSources(self.brokers, self.kafka, connectors, self.bootstrap, True, ("4.3.1",))
+        facts = brokerfacts.observe(sources, wish)
+        return {finding.id: finding for finding in brokers.check(facts, wish)}, list(facts.unseen)
+
+    def of_topics(self, *connectors: Checked, now: float = 0.0) -> dict[tuple[str, str], Finding]:
+        sources = internaltopics.TopicSources(
+            self.kafka, self.transactions, self.internal or {}, connectors, self.bootstrap, Directory({}), self.brokers
+        )
+        seen = internaltopics.observe(sources, now or time.time())
+        assert seen.unseen == ()
+        return {(finding.id, finding.subject): finding for finding in internaltopics.check(seen)}
+
+    def of_readers(self, *connectors: Checked, wish: Wish = Wish.ENABLED) -> dict[tuple[str, str], Finding]:
+        sources = readerfacts.ReaderSources(
+            self.brokers,
+            self.transactions,
+            self.kafka,
+            self.calls,
+            connectors,
+            [each.name for each in connectors if each.connector.type == "source"],
+            self.bootstrap,
+            True,
+        )
+        facts = readerfacts.observe(sources, wish)
+        assert facts.unseen == ()
+        return {(finding.id, finding.subject): finding for finding in readers.check(facts, wish)}
+
+    def close(self) -> None:
+        self.brokers.close()
+        self.transactions.close()
+
+
+def opened(properties: dict[str, Any], **more: Any) -> Edges:
+    kafka, brokers_ = Kafka(properties, timeout=30), Brokers(properties, timeout=30)
+    transactions = Transactions(properties, timeout=30)
+    return Edges(kafka, brokers_, transactions, str(properties["bootstrap.servers"]), **more)
+
+
+@pytest.fixture
+def here(cluster: Sandbox) -> Iterator[Edges]:
+    """The shared cluster, seen anew by each test: metadata are kept."""
+    calls = Connect(tuple(cluster.rest_urls), auth={}, tls={}, timeout=60)
+    edges = opened({"bootstrap.servers": cluster.bootstrap_servers}, calls=calls, internal=cluster.topics)
+    yield edges
+    edges.close()
+
+
+@pytest.fixture
+def made(cluster: Sandbox) -> Iterator[Consumers]:
+    with Consumers(cluster.bootstrap_servers) as found:
+        yield found
+
+
+def source_of(topic: str, **more: str) -> Checked:
+    """A source connector that nobody runs and that writes to ``topic``."""
+    return Checked(Connector("brokers-source", None, config={"topic": topic} | more, type="source"))
+
+
+# ------------------------------------------------------------------------------------------------------------- brokers
+
+
+@pytest.mark.parametrize("wish", Wish)
+def test_a_clean_cluster_gives_no_finding(
+    here: Edges, cluster: Sandbox, made: Consumers, wish: Wish, tmp_path: Path
+) -> None:
+    file = tmp_path / "lines.txt"
+    file.write_text("one\n")
+    config = {"connector.class": FILE_SOURCE, "file": str(file), "topic": made.new_topic("brokers-clean")}
+    name = f"brokers-clean-{wish.value}"
+    with connector(cluster, name, config) as rest:
+        eventually(lambda: rest.state(name) == ["RUNNING", "RUNNING"])
+        mine = here.checked(name)
+        assert here.of_brokers(*mine, wish=wish) == ({}, [])
+        assert here.of_readers(*mine, wish=wish) == {}
+        # Other tests may hold the workers' topics back at this moment, which is for TXN001 and TXN004 to say.
+        assert [key for key in here.of_topics(*mine) if key[0].startswith("TOPIC")] == []
+
+
+def test_a_timeout_above_the_brokers_is_foretold_and_the_task_fails_by_it(here: Edges, cluster: Sandbox) -> None:
+    name = "brokers-timeout"
+    config = {"connector.class": VERIFIABLE, "topic": name, "throughput": "1", TIMEOUT: "900001"}
+    (foretold, _) = here.of_brokers(Checked(Connector(name, None, config=config, type="source")))
+    assert {id_: finding.subject for id_, finding in foretold.items()} == {"BROKER013": name}
+    with connector(cluster, name, config) as rest:
+        eventually(lambda: rest.state(name) == ["RUNNING", "FAILED"], 120)
+        trace = rest.call("GET", f"/connectors/{name}/status").json()["tasks"][0]["trace"]
+        assert "transaction timeout is larger than the maximum value allowed by the broker" in trace
+        assert set(here.of_brokers(*here.checked(name))[0]) == {"BROKER013"}
+
+
+# ----------------------------------------------------------------------------------------------------- internal topics
+
+
+def test_a_dedicated_topic_is_judged_by_its_settings_and_takes_what_it_is_not_said_to_refuse(
+    here: Edges, made: Consumers
+) -> None:
+    topic = made.new_topic(
+        "brokers-offsets",
+        1,
+        cleanup_policy="compact",
+        min_insync_replicas="2",
+        unclean_leader_election_enable="true",
+        delete_retention_ms="1000",
+    )
+    mine = source_of("brokers-any", **{"offsets.storage.topic": topic})
+    found = {id_ for id_, subject in here.of_topics(mine) if subject == topic}
+    assert found == {"TOPIC010", "TOPIC012", "TOPIC013"}
+    # Two in sync are wanted and one there is: brokers want no more than that since 3.7.
+    said: list[KafkaError | None] = []
+    producer = Producer({"bootstrap.servers": here.bootstrap, "acks": "all", "retries": 0})
+    producer.produce(topic, b"v", key=b"k", on_delivery=lambda error, _: said.append(error))
+    assert producer.flush(60) == 0
+    assert said == [None]
+
+
+def test_a_transaction_that_stays_open_on_an_offsets_topic_is_told_when_it_is_long(
+    here: Edges, made: Consumers
+) -> None:
+    topic = made.new_topic("brokers-held", 2, cleanup_policy="compact")
+    mine = source_of("brokers-any", **{"offsets.storage.topic": topic})
+    producer = write_uncommitted(here.bootstrap, topic, f"{topic}-id", ("k", "v"))
+    told = {id_ for id_, _ in here.of_topics(mine, now=time.time() + 100) if id_.startswith("TXN")}
+    producer.abort_transaction(60)
+    assert "TXN004" in told
+
+
+# ------------------------------------------------------------------------------------------------------------- readers
+
+
+def consumed(consumer: Consumer, topic: str, count: int) -> None:
+    """Read so many records, and commit what was read."""
+    consumer.subscribe([topic])
+    read = 0
+    end = time.monotonic() + 120
+    while read < count:
+        assert time.monotonic() < end, f"{read} of {count} records"
+        message = consumer.poll(0.5)
+        read += message is not None and message.error() is None
+    consumer.commit(asynchronous=False)
+
+
+def test_who_commits_beyond_an_open_transaction_is_proven_and_who_does_not_is_named(
+    here: Edges, made: Consumers
+) -> None:
+    topic = made.new_topic("brokers-read", 1)
+    write(here.bootstrap, topic, ("k", "committed"))
+    producer = write_uncommitted(here.bootstrap, topic, f"{topic}-id", ("k", "open"))
+    try:
+        careless = made.open(f"{topic}-careless", isolation_level="read_uncommitted", group_protocol="consumer")
+        consumed(careless, topic, 2)
+        consumed(made.open(f"{topic}-careful", isolation_level="read_committed"), topic, 1)
+        found = here.of_readers(source_of(topic))
+        assert found.keys() == {("READER003", f"{topic}-careless"), ("READER005", "brokers-source")}
+        assert f"{topic}-0" in found["READER003", f"{topic}-careless"].message
+        assert f"{topic}-careful;" in found["READER005", "brokers-source"].message
+        assert here.of_readers(source_of("brokers-nowhere")) == {}
+    finally:
+        producer.abort_transaction(60)
+    # The proof is gone with the transaction; nothing else shows how they read.
+    assert {id_ for id_, _ in here.of_readers(source_of(topic))} == {"READER005"}
+
+
+def test_a_sink_of_a_sources_topic_is_told_until_it_reads_committed(
+    here: Edges, cluster: Sandbox, made: Consumers, tmp_path: Path
+) -> None:
+    topic = made.new_topic("brokers-sink", 1)
+    file = tmp_path / "lines.txt"
+    file.write_text("one\ntwo\n")
+    text = "org.apache.kafka.connect.storage.StringConverter"
+    out = {"connector.class": FILE_SINK, "topics": topic, "file": str(tmp_path / "out.txt"), "value.converter": text}
+    into = {"connector.class": FILE_SOURCE, "file": str(file), "topic": topic}
+    with connector(cluster, f"{topic}-from", into), connector(cluster, f"{topic}-to", out) as rest:
+        eventually(lambda: here.checked(f"{topic}-from", f"{topic}-to")[1:])
+
+        def found(wish: Wish = Wish.ENABLED) -> set[str]:
+            about = here.checked(f"{topic}-from", f"{topic}-to")
+            return {id_ for id_, _ in here.of_readers(*about, wish=wish)}
+
+        assert found() == {"READER001", "SINK001"}
+        assert found(Wish.NOW) == {"READER001"}
+        producer = write_uncommitted(here.bootstrap, topic, f"{topic}-id", (None, "open"))
+        eventually(lambda: found(Wish.NOW) == {"READER001", "READER003"}, 120)
+        producer.abort_transaction(60)
+        rest.call(
+            "PUT", f"/connectors/{topic}-to/config", out | {"consumer.override.isolation.level": "read_committed"}
+        )
+        eventually(lambda: found(Wish.NOW) == set())
+
+
+def test_a_mirror_of_a_sources_topic_is_told_where_connect_would_refuse_it(
+    here: Edges, cluster: Sandbox, made: Consumers
+) -> None:
+    topic = made.new_topic("brokers-mirrored", 1)
+    config = {
+        "connector.class": MIRROR,
+        "source.cluster.alias": "here",
+        "target.cluster.alias": "there",
+        "source.cluster.bootstrap.servers": here.bootstrap,
+        "target.cluster.bootstrap.servers": here.bootstrap,
+        "topics": "brokers-mirrored.*",
+    }
+    name = f"{topic}-mirror"
+    committed = {"source.consumer.isolation.level": "read_committed"}
+
+    def refused(more: dict[str, str]) -> bool:
+        asked = config | more | {"name": name, "exactly.once.support": "required"}
+        answer = rest.call("PUT", f"/connector-plugins/{MIRROR}/config/validate", asked).json()
+        (told,) = [each["value"] for each in answer["configs"] if each["value"]["name"] == "exactly.once.support"]
+        return bool(told["errors"])
+
+    def found() -> set[tuple[str, str]]:
+        return set(here.of_readers(source_of(topic), *here.checked(name)))
+
+    with connector(cluster, name, config, "STOPPED") as rest:
+        assert (found(), refused({})) == ({("READER002", name)}, True)
+        rest.call("PUT", f"/connectors/{name}/config", config | committed)
+        eventually(lambda: found() == set())
+        assert not refused(committed)
+
+
+def test_a_share_groups_isolation_level_is_seen_and_can_be_set(here: Edges, made: Consumers) -> None:
+    from confluent_kafka import ShareConsumer
+
+    topic = made.new_topic("brokers-shared", 1)
+    group = f"{topic}-group"
+    quiet = {"log_level": 0, "bootstrap.servers": here.bootstrap, "group.id": group}
+    consumer = ShareConsumer(quiet)
+    try:
+        consumer.subscribe([topic])
+
+        def told() -> set[tuple[str, str]]:
+            consumer.poll(timeout=0.2)
+            return set(here.of_readers(source_of(topic)))
+
+        eventually(lambda: told() == {("READER004", group)}, 120)
+        set_isolation(here.bootstrap, group, "read_committed")
+        eventually(lambda: told() == set())
+    finally:
+        consumer.close()
+
+
+def set_isolation(bootstrap: str, group: str, level: str) -> None:
+    from kafka.protocol.admin import IncrementalAlterConfigsRequest
+
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource
+    value = resource.AlterableConfig(name="share.isolation.level", config_operation=0, value=level)
+    request = IncrementalAlterConfigsRequest(
+        resources=[resource(resource_type=32, resource_name=group, configs=[value])], validate_only=False
+    )
+    answer = asked(bootstrap, request)
+    assert [each.error_code for each in answer.responses] == [0], answer
+
+
+def asked(bootstrap: str, request: Any) -> Any:
+    wire = Wire({"bootstrap.servers": bootstrap}, timeout=30)
+    try:
+        return wire.run("ask", lambda: wire.ask(request))
+    finally:
+        wire.close()
+
+
+# ------------------------------------------------------------------------------- a broker that is set as none should be
+
+
+@pytest.fixture(scope="module")
+def strict(state_home: Path) -> Iterator[Sandbox]:
+    """A broker without workers that allows little, and has a user who may do nothing."""
+    from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
+
+    spec = SandboxSpec(
+        name="brokers",
+        workers=0,
+        extra_listeners={"SECURED": "SASL_PLAINTEXT"},
+        extra_broker_properties={
+            "transaction.max.timeout.ms": "50000",
+            "transaction.state.log.replication.factor": "3",
+            "transactional.id.expiration.ms": "3600000",
+            "transaction.partition.verification.enable": "false",
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": "User:ANONYMOUS",
+            "sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.secured.plain.sasl.jaas.config": f'{LOGIN} user_nobody="{PASSWORD}";',
+        },
+    )
+    yield up(spec)
+    down("brokers")
+
+
+def test_what_a_broker_does_not_allow_is_foretold_and_it_answers_so(strict: Sandbox) -> None:
+    def found() -> set[str]:
+        edges = opened({"bootstrap.servers": strict.bootstrap_servers})
+        findings, unseen = edges.of_brokers(source_of("any"))
+        edges.close()
+        assert unseen == []
+        return set(findings)
+
+    assert found() == {"BROKER003", "BROKER005", "BROKER013", "BROKER014", "BROKER015", "BROKER016"}
+    # What a producer has by default, what workers fence with, and what is allowed but has no coordinator.
+    assert [initialised(strict, timeout) for timeout in (60_000, 90_000, 50_000)] == [
+        Code.INVALID_TRANSACTION_TIMEOUT,
+        Code.INVALID_TRANSACTION_TIMEOUT,
+        Code.NOT_COORDINATOR,
+    ]
+    told: dict[str, Answer] = {}
+    transactions = Transactions({"bootstrap.servers": strict.bootstrap_servers}, timeout=30)
+    for number in range(3):
+        transactions.fence({f"strict-{number}": 50_000}, 20.0, told.__setitem__)
+    transactions.close()
+    assert [(answer.lookup, answer.code) for answer in told.values()] == [(True, Code.COORDINATOR_NOT_AVAILABLE)] * 3
+    assert "BROKER005" in found()
+
+
+def initialised(strict: Sandbox, timeout: int) -> int:
+    """What the broker answers to InitProducerId, whoever coordinates the id."""
+    from kafka.protocol.producer.transaction import InitProducerIdRequest
+
+    request = InitProducerIdRequest(transactional_id="strict", transaction_timeout_ms=timeout, max_version=5)
+    return int(asked(strict.bootstrap_servers, request).error_code)
+
+
+def test_an_old_transaction_version_is_told_and_is_gone_when_it_is_raised(strict: Sandbox) -> None:
+    edges = opened({"bootstrap.servers": strict.bootstrap_servers})
+    set_feature(strict.bootstrap_servers, 1, 2)
+    eventually(lambda: "BROKER004" in edges.of_brokers()[0])
+    set_feature(strict.bootstrap_servers, 2, 1)
+    eventually(lambda: "BROKER004" not in edges.of_brokers()[0])
+    edges.close()
+
+
+def set_feature(bootstrap: str, level: int, kind: int) -> None:
+    """``kind`` is 1 for an upgrade, 2 for a safe downgrade."""
+    from kafka.protocol.admin.cluster import UpdateFeaturesRequest
+
+    update = UpdateFeaturesRequest.FeatureUpdateKey(
+        feature="transaction.version", max_version_level=level, upgrade_type=kind
+    )
+    answer = asked(bootstrap, UpdateFeaturesRequest(timeout_ms=30_000, feature_updates=[update], min_version=1))
+    assert answer.error_code == 0, answer
+
+
+def test_a_principal_without_permissions_is_told_what_it_cannot_see(strict: Sandbox) -> None:
+    nobody = opened(secured(strict))
+    findings, unseen = nobody.of_brokers(source_of("any"))
+    assert [each.what for each in unseen] == ["the settings of broker 1", "__transaction_state"]
+    assert "DescribeConfigs on the cluster" in unseen[0].why
+    # What the brokers speak is told to anybody.
+    assert set(findings) <= {"BROKER004"}
+    assert who_reads(nobody, "brokers-secret") == {"all consumer groups", "who reads brokers-secret"}
+    nobody.close()
+    root = opened({"bootstrap.servers": strict.bootstrap_servers})
+    assert who_reads(root, "brokers-secret") == set()
+    root.close()
+
+
+def secured(strict: Sandbox) -> dict[str, Any]:
+    """The client properties of the user without permissions."""
+    return {
+        "bootstrap.servers": strict.listeners["SECURED"],
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "nobody",
+        "sasl.password": PASSWORD,
+    }
+
+
+def test_a_group_that_a_principal_sees_and_may_not_describe_is_told(strict: Sandbox) -> None:
+    topic, group = "brokers-guarded", "brokers-guarded-group"
+    nobody = opened(secured(strict))
+    grants = Grants(strict)
+    with Consumers(strict.bootstrap_servers) as made:
+        topic = made.new_topic(topic)
+        made.commit(group, Place(topic, 0), 0)
+        describe = [
+            allow("User:nobody", Operation.DESCRIBE, *what)
+            for what in ((Resource.TOPIC, topic), (Resource.CLUSTER, CLUSTER_NAME))
+        ]
+        with grants.given(*describe):
+            assert who_reads(nobody, topic) == {f"what {group} reads"}
+            with grants.given(allow("User:nobody", Operation.DESCRIBE, Resource.GROUP, group)):
+                assert who_reads(nobody, topic) == set()
+    grants.close()
+    nobody.close()
+
+
+def who_reads(edges: Edges, topic: str) -> set[str]:
+    """What is unseen of the readers of a topic."""
+    sources = [source_of(topic)]
+    names = [each.name for each in sources]
+    given = readerfacts.ReaderSources(
+        edges.brokers, edges.transactions, edges.kafka, None, sources, names, edges.bootstrap, True
+    )
+    return {each.what for each in readerfacts.observe(given, Wish.ENABLED).unseen}
