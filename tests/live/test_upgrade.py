@@ -1,0 +1,179 @@
+"""``connectctl upgrade`` on real workers: rolled out while a source writes, killed on the way, taken up, taken back."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from live.real import FILE_SOURCE, Ran, connectctl, eventually, workers
+
+if TYPE_CHECKING:
+    from connectctl.ops.sandbox.cluster import Sandbox
+
+pytestmark = pytest.mark.live
+NAME = "rolling"
+TOPIC = "rolling-lines"
+PATIENCE = ("--gate-timeout", "180")
+
+
+@pytest.fixture(scope="module")
+def sandbox(state_home: Path) -> Iterator[Sandbox]:
+    """Two workers, disabled: the modes of the shared cluster's workers must stay as they are."""
+    from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
+
+    yield up(SandboxSpec(name=NAME, workers=2))
+    down(NAME)
+
+
+class Writer:
+    """Appends a numbered line to a file again and again, until it is told to stop."""
+
+    def __init__(self, path: Path):
+        self.count = 0
+        self._path = path
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def _run(self) -> None:
+        with self._path.open("a") as file:
+            while not self._stop.wait(0.02):
+                file.write(f"line {self.count:08}\n")
+                file.flush()
+                self.count += 1
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join()
+
+
+@contextmanager
+def source(sandbox: Sandbox, path: Path) -> Iterator[Writer]:
+    """A FileStreamSource whose file grows all the while."""
+    path.touch()
+    rest = workers(sandbox)
+    rest.create(TOPIC, {"connector.class": FILE_SOURCE, "topic": TOPIC, "file": str(path), "tasks.max": "1"})
+    writer = Writer(path)
+    writer.start()
+    try:
+        yield writer
+    finally:
+        writer.stop()
+        workers(sandbox).delete(TOPIC)
+
+
+def lines(sandbox: Sandbox) -> Counter[str]:
+    """The committed lines of the topic, and how often each is there."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": sandbox.bootstrap_servers,
+            "group.id": "rolling-test",
+            "isolation.level": "read_committed",
+        }
+    )
+    try:
+        place = TopicPartition(TOPIC, 0)
+        _, end = consumer.get_watermark_offsets(place, timeout=30)
+        consumer.assign([TopicPartition(TOPIC, 0, 0)])
+        found: Counter[str] = Counter()
+        quiet = time.monotonic() + 10
+        while time.monotonic() < quiet:
+            for message in consumer.consume(500, timeout=0.5):
+                if message.error() is None:
+                    found[json.loads(message.value())] += 1
+                    quiet = time.monotonic() + 10
+            (position,) = consumer.position([place])
+            if position.offset >= end:
+                break
+        return found
+    finally:
+        consumer.close()
+
+
+def all_there(sandbox: Sandbox, count: int) -> Counter[str]:
+    """The lines, once ``count`` different ones are there."""
+    wanted = {f"line {n:08}" for n in range(count)}
+
+    def look() -> Counter[str] | None:
+        found = lines(sandbox)
+        return found if found.keys() >= wanted else None
+
+    found: Counter[str] = eventually(look, 120)
+    return found
+
+
+def run(*args: str, code: int = 0) -> Ran:
+    ran = connectctl("--context", f"sandbox-{NAME}", "upgrade", *args)
+    assert ran.code == code, ran.out + ran.err
+    return ran
+
+
+def modes() -> dict[str, tuple[str, str]]:
+    return {w["address"]: (w["mode"], w["known"]) for w in run("status", "-o", "json").json["workers"]}
+
+
+def test_a_source_writes_on_while_workers_are_rolled_out_killed_taken_up_and_taken_back(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    plan = tmp_path / "plan.json"
+    with source(sandbox, tmp_path / "in.txt") as writer:
+        assert run("plan", "--out", str(plan), "--exit-code", "-o", "json", code=3).json["to"] == "enabled"
+        ran = run("apply", str(plan), "--yes", *PATIENCE)
+        assert "Done, run" in ran.out
+        assert set(modes().values()) == {("enabled", "proven")}
+        assert run("plan", "--exit-code", "-o", "json").json["steps"] == []
+
+        # Enabled on every worker: each line that is written from here on is there once, whatever is restarted.
+        before = writer.count
+        for number in (1, 2):
+            sandbox.stop_worker(number)
+            sandbox.start_worker(number)
+        found = all_there(sandbox, writer.count)
+        assert [line for line, times in found.items() if times > 1 and int(line.split()[1]) >= before] == []
+
+        killed_and_resumed("--to", "preparing")
+        leader, follower = sorted(modes().values())
+        assert {leader[0], follower[0]} == {"preparing"}
+        assert "proven" in (leader[1], follower[1])
+
+        ran = run("apply", "--to", "disabled", "--yes", "--pause-after", "5", *PATIENCE)
+        assert "connectctl upgrade resume" in ran.out
+        run("abort", "--yes", *PATIENCE)
+        assert {mode for mode, _ in modes().values()} == {"preparing"}
+        run("apply", "--to", "disabled", "--yes", *PATIENCE)
+        assert {mode for mode, _ in modes().values()} == {"disabled"}
+        writer.stop()
+        assert all_there(sandbox, writer.count)
+
+
+def killed_and_resumed(*wish: str) -> None:
+    """A real connectctl, killed after the first restart and taken up by another."""
+    command = [sys.executable, "-m", "connectctl.cli", "--context", f"sandbox-{NAME}", "upgrade"]
+    process: Any = subprocess.Popen(
+        [*command, "apply", *wish, "--yes", *PATIENCE], stdout=subprocess.PIPE, text=True, env=dict(os.environ)
+    )
+    assert process.stdout is not None
+    with process.stdout as told:
+        for line in told:
+            if line.startswith("done       restart"):
+                process.send_signal(signal.SIGKILL)
+                break
+    assert process.wait(60) == -signal.SIGKILL
+    status = run("status", "-o", "json").json
+    assert (status["unfinished"], status["run"]["state"]) == (True, "open")
+    assert "has not ended" in run("apply", *wish, "--yes", code=4).err
+    assert "Done, run" in run("resume", "--yes", *PATIENCE).out
