@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from connectctl.ops.rolling.hands import RollingHands
 
 
+def in_words(value: str) -> str:
+    """A mode as steps name it."""
+    return "on a release before 3.3" if value == Value.NOT_SUPPORTED else value
+
+
 @dataclass(frozen=True)
 class Turn:
     """One step of a worker's turn. ``workers`` are the planned ones, more than one only if restarted together."""
@@ -139,7 +144,7 @@ class Rejoin(Turn):
     only_looks: ClassVar[bool] = True
 
     def says(self) -> str:
-        return f"wait until {self.whom} is back in the group, {self.value}"
+        return f"wait until {self.whom} is back in the group, {in_words(self.value)}"
 
     def holds(self, hands: RollingHands) -> str | None:
         return None
@@ -214,7 +219,7 @@ class CheckModes:
     only_looks: ClassVar[bool] = True
 
     def says(self) -> str:
-        values = sorted(set(self.expected.values()))
+        values = sorted({in_words(value) for value in self.expected.values()})
         return f"see that every worker is {' or '.join(values)}, as far as that can be known"
 
     def holds(self, hands: RollingHands) -> str | None:
