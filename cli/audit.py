@@ -25,7 +25,10 @@ def audit(
     topics: Annotated[list[str], typer.Argument(metavar="TOPIC", help="What to audit.")],
     sequence: Annotated[
         str | None,
-        typer.Option(metavar="WHERE", help="What counts the source's records: '$.seq', 'key:$.seq' or header:NAME."),
+        typer.Option(
+            metavar="WHERE",
+            help="What counts the source's records: '$.seq', 'key:$.seq', header:NAME, or text:REGEX with a group.",
+        ),
     ] = None,
     by: Annotated[
         str | None,

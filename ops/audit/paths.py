@@ -13,7 +13,7 @@ from connectctl.ops.errors import BadInput
 _STEP = re.compile(r"\.([A-Za-z_][\w-]*)|\[(\d+)\]|\[(?:'([^']*)'|\"([^\"]*)\")\]")
 _DIGITS = re.compile(r"-?\d{1,19}")
 _LARGEST = 1 << 63
-FORMS = "Give '$.field' (in the value), 'key:$.field', 'header:NAME'"
+FORMS = "Give '$.field' (in the value), 'key:$.field', 'header:NAME' or 'text:REGEX'"
 
 
 class Place(StrEnum):
@@ -22,6 +22,7 @@ class Place(StrEnum):
     VALUE = "value"
     KEY = "key"
     HEADER = "header"
+    TEXT = "text"
     PARTITION = "partition"
     RAW_KEY = "raw key"
     ALL = "all"
@@ -29,7 +30,8 @@ class Place(StrEnum):
 
 @dataclass(frozen=True)
 class Spec:
-    """A part of a record, and the way to what is meant within its JSON; ``name`` is a header's.
+    """A part of a record, and the way to what is meant within its JSON; ``name`` is a header's, or a regular expression
+    whose first group is meant, in a value that is text.
 
     A value that ``JsonConverter`` wrapped (``{"schema":…,"payload":…}``) is looked at without the wrapping.
     """
@@ -43,7 +45,7 @@ class Spec:
     def label(self) -> str:
         """How the thing is called in results: the last name on the way, else the part."""
         names = [step for step in self.path if isinstance(step, str)]
-        return self.name or (
+        return (self.name if self.place is not Place.TEXT else "text") or (
             names[-1] if names else {"raw key": "key", "partition": "kafkaPartition"}.get(self.place, self.place)
         )
 
@@ -72,12 +74,37 @@ def _spec(text: str, option: str) -> Spec:
         if not rest:
             raise BadInput(f"{option} {text} names no header", next_step=f"{FORMS}.")
         return Spec(Place.HEADER, name=rest, text=text)
+    if colon and head == "text":
+        return Spec(Place.TEXT, name=_pattern(rest, f"{option} {text}"), text=text)
     place = Place.VALUE
     if colon and head in ("key", "value"):
         place, text_of_path = Place(head), rest
     else:
         text_of_path = text
     return Spec(place, parse_path(text_of_path, option), text=text)
+
+
+def _pattern(text: str, told: str) -> str:
+    try:
+        groups = re.compile(text).groups
+    except re.error as e:
+        raise BadInput(f"{told} is no regular expression", why=str(e)) from e
+    if groups != 1:
+        raise BadInput(f"{told} has {groups} groups and not one", next_step="Put what is meant in (…).")
+    return text
+
+
+def matched(raw: bytes | None, pattern: str) -> str | None:
+    """What the group of ``pattern`` is in the first match in a value that is text, or text as JSON; None for none."""
+    if raw is None:
+        return None
+    text = raw.decode("utf-8", "replace")
+    if text[:1] in ('"', "{"):
+        data = found_in(raw, ())
+        text = data if isinstance(data, str) else text
+    found = re.search(pattern, text)
+    group: str | None = found[1] if found else None
+    return group
 
 
 def parse_path(text: str, option: str = "--sequence") -> tuple[str | int, ...]:

@@ -187,8 +187,8 @@ NO_SEQUENCE = Rule(
     "connectctl",
     """
     Batch headers prove that transactions are whole. Whether each record of the source is there once needs something in the
-    records that counts them: --sequence '$.seq' in the value, key:$.id in the key, header:NAME in a header, and --by for
-    what they are counted within, the record key if nothing is said.
+    records that counts them: --sequence '$.seq' in the value, key:$.id in the key, header:NAME in a header, or
+    'text:line (\\d+)' in a value that is text; and --by for what they are counted within, the record key if nothing is said.
 
     --connector NAME infers both for connectors whose records are known to tell them, VerifiableSourceConnector's. Where the
     source has no such number, add one: a line number, an id of the table, an upstream offset in a header.

@@ -49,7 +49,8 @@ class Headers:
 
     def close(self) -> None:
         """Close all connections."""
-        self._connections.clear()
+        while self._connections:
+            self._connections.popitem()[1].close()
         self._wire.close()
 
     def read(self, place: Place, start: int, end: int) -> Iterator[Batch | Marker]:
@@ -67,6 +68,8 @@ class Headers:
                     start = max(start, found.next_offset)
                     yield found
                     deadline = time.monotonic() + self._timeout
+                if time.monotonic() > deadline:
+                    raise Unreachable(f"{place} cannot be read", why=f"nothing comes at offset {start} of {end}")
             except _Start as e:
                 start = e.offset
             except (Broken, OSError, _Moved) as e:

@@ -114,6 +114,8 @@ class Extraction:
             return [None] * len(some)
         if by.place is Place.HEADER:
             return [_header(message, by.name) for message in some]
+        if by.place is Place.TEXT:
+            return [paths.matched(message.value(), by.name) for message in some]
         part = _PARTS[by.place]
         cache: dict[Any, str | None] = {}
         found = []
@@ -227,6 +229,8 @@ _PARTS = {Place.VALUE: _value, Place.KEY: _key}
 def _number(message: Any, spec: Spec) -> int | None:
     if spec.place is Place.HEADER:
         return paths.number_of(_header(message, spec.name))
+    if spec.place is Place.TEXT:
+        return paths.number_of(paths.matched(message.value(), spec.name))
     raw = _PARTS[spec.place](message)
     if not spec.path and isinstance(raw, bytes) and raw.isdigit():
         return paths.number_of(raw)

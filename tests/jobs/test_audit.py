@@ -107,6 +107,8 @@ def test_source_partitions_come_from_wherever_they_are_asked() -> None:
     assert found(keyed, "$.seq", "key:$.t") == expected
     headed = [Message(n, b"x", None, 0, [("s", b"9"), ("s", str(n).encode()), ("t", b"a")]) for n in range(4)]
     assert found(headed, "header:s", "header:t") == [("a", 0, 3), (None, 4, 0)]
+    told = found([Message(n, b"line %d of b" % n) for n in range(4)], r"text:line (\d+)", "text:of (.)")
+    assert told == [("b", 0, 3), (None, 4, 0)]
     assert found([Message(n, b"%d" % n, None, n % 2) for n in range(4)], "$", "partition") == [
         ("0", 0, 0),
         ("0", 2, 2),

@@ -96,3 +96,12 @@ def test_an_untrusted_certificate_is_exit_5_in_one_line(guarded: Sandbox, tmp_pa
     ran = run(guarded, certificates(tmp_path).authority, tmp_path)
     assert (ran.code, ran.err.count("\n")) == (5, 1)
     assert "certificate" in ran.err
+
+
+def test_an_audit_reads_headers_and_records_over_tls(
+    guarded: Sandbox, certificate: Certificates, tmp_path: Path
+) -> None:
+    run(guarded, certificate.authority, tmp_path)  # writes the context
+    ran = connectctl("--config", str(tmp_path / "config.yaml"), "audit", "offsets", "--sequence", "$.o", "-o", "json")
+    assert ran.code == 0, ran.err
+    assert ran.json["recordsRead"] == ran.json["records"]["committed"] == 1

@@ -27,7 +27,7 @@ def test_paths_are_read(text: str, steps: tuple[Any, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["seq", "", ".seq", "$seq", "$.", "$..a", "$.a[", "$[x]", "$.a b", "key:seq", "header:"]
+    "text", ["seq", "", ".seq", "$seq", "$.", "$..a", "$.a[", "$[x]", "$.a b", "key:seq", "header:", "text:(", "text:a"]
 )
 def test_what_is_no_path_is_refused_in_one_line(text: str) -> None:
     with pytest.raises(BadInput) as e:
@@ -64,6 +64,20 @@ def test_forms_name_a_part_of_the_record() -> None:
 )
 def test_paths_lead_somewhere_or_nowhere(raw: bytes | None, steps: tuple[Any, ...], value: Any) -> None:
     assert found_in(raw, steps) == value
+
+
+def test_text_is_searched_for_a_group() -> None:
+    spec = sequence_spec(r"text:order (\d+)")
+    assert (spec.place, spec.label) == (Place.TEXT, "text")
+    lines = [
+        b"order 17 of 20",
+        b'"order 18"',
+        b'{"schema":null,"payload":"order 19"}',
+        b'{"x":"order 20"}',
+        b"none",
+        None,
+    ]
+    assert [paths.matched(line, spec.name) for line in lines] == ["17", "18", "19", "20", None, None]
 
 
 @pytest.mark.parametrize(
