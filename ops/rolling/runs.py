@@ -32,11 +32,6 @@ class Restored:
     patience: Patience
 
     @property
-    def over(self) -> bool:
-        """Whether all of its steps are done."""
-        return all(self.run.done(number) for number in range(len(self.steps)))
-
-    @property
     def first_undone(self) -> int:
         """Where it goes on: at the first step that is not done, and with a worker that is not back where its turn began.
 
