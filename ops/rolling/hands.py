@@ -157,8 +157,9 @@ class RollingHands(OffsetHands):
     def remember_leader(self) -> None:
         """Note who leads and how its transactional id stands; moved since the last look, it proves ``preparing``.
 
-        Moved while the same process leads, only that one can have moved it. Moved or made when another took over, it was
-        the new leader that initialised it: the old one was asked about just before its restart.
+        Moved while the same process leads, only that one can have moved it. When another took over, the old one may have
+        written once more before it went, which moves it too (KIP-890). It was the new one where there was no id before,
+        or where nothing has been written with it since it was initialised.
         """
         with suppress(ConnectctlError):
             group = self.eyes.group()
@@ -169,7 +170,8 @@ class RollingHands(OffsetHands):
             before, now = self.notes.leader, (members[where], known.who)
             entry = self.notes.workers.get(where)
             moved = before is not None and known.who is not None and before[1] != known.who
-            if moved and entry is not None and entry.member == members[where] and not entry.leads:
+            its_own = before is not None and (before[0] == members[where] or before[1] is None or known.fresh)
+            if moved and its_own and entry is not None and entry.member == members[where] and not entry.leads:
                 self.notes.workers[where] = replace(entry, leads=True)
             if now != before:
                 self.notes.leader = now

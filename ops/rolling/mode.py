@@ -54,9 +54,13 @@ class Mode:
 
 @dataclass(frozen=True)
 class LeaderId:
-    """The leader's transactional id as its coordinator has it. ``who``: producer id and epoch; None where it has none."""
+    """The leader's transactional id as its coordinator has it. ``who``: producer id and epoch; None where it has none.
+
+    ``fresh``: nothing has been written with it since it was initialised.
+    """
 
     who: tuple[int, int] | None
+    fresh: bool = False
 
 
 @dataclass(frozen=True)

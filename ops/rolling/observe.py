@@ -65,7 +65,7 @@ def leader_id(eyes: Eyes) -> LeaderId | None:
     except ConnectctlError:
         return None
     if isinstance(found, Transaction):
-        return LeaderId(found.who)
+        return LeaderId(found.who, fresh=found.state == "Empty")
     absent = isinstance(found, Code) and verdict(DESCRIBE, found).move is Move.ABSENT
     return LeaderId(None) if absent else None
 
