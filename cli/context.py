@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         AclReads,
         BrokerReads,
         ConnectCalls,
+        GroupReads,
         KafkaReads,
         TransactionCalls,
         WorkerDriver,
@@ -282,6 +283,28 @@ class Session:
             sandbox=sandbox,
         )
         return opened(workersection.from_settings(section), around)
+
+    @cached_property
+    def client_groups(self) -> GroupReads:
+        """Groups of consumers on the same Kafka cluster."""
+        from connectctl.ops.edges.clientgroups import ClientGroups
+
+        kafka: Any = self.kafka
+        return ClientGroups(kafka)
+
+    def application(self, name: str) -> tuple[WorkerDriver, list[str]]:
+        """How a stream application's instances are changed and restarted, and which they are.
+
+        Raises ``BadInput`` where the context does not know it.
+        """
+        from connectctl.cli import render
+        from connectctl.ops.edges.drivers.opening import Surroundings, opened
+        from connectctl.ops.model import applicationsection
+
+        section = applicationsection.from_settings(name, self.settings.section("applications"))
+        if section is None:
+            section = applicationsection.ApplicationSection()
+        return opened(section, Surroundings(render.note, secrets=self._secrets)), section.instances
 
     def _secrets(self) -> Iterator[str]:
         """The secrets that are known here, to be hidden. One that cannot be had is in nobody's output."""

@@ -37,6 +37,12 @@ ToOption = Annotated[
 MigrationOption = Annotated[
     str | None, typer.Option(help="A migration of upgrade list instead.", metavar="NAME", autocompletion=_names)
 ]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", help="What the migration is to know: upgrade list -o wide; may be repeated.", metavar="NAME=VALUE"
+    ),
+]
 PauseOption = Annotated[int | None, typer.Option(help="Stop cleanly after this step of the plan.", metavar="STEP")]
 FailuresOption = Annotated[
     int | None,
@@ -96,6 +102,7 @@ def plan(
     ctx: typer.Context,
     to: ToOption = None,
     migration: MigrationOption = None,
+    set_: SetOption = None,
     out: Annotated[Path | None, typer.Option(help="Write the plan here, for upgrade apply.", metavar="FILE")] = None,
     exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit with 3 where there is something to do.")] = False,
     output: OutputOption = Output.TABLE,
@@ -107,6 +114,7 @@ def plan(
       connectctl upgrade plan                            to enabled, through preparing
       connectctl upgrade plan --to disabled --out p.json a plan to be approved, and then applied
       connectctl upgrade plan --migration soft-downgrade
+      connectctl upgrade plan --migration own-offsets-topic --set connector=orders --set topic=orders-offsets
       connectctl upgrade plan -o wide                    with the reason of every step
 
     It never skips preparing, takes broken workers first and the leader last, and never two at once. What the plan does
@@ -115,9 +123,9 @@ def plan(
     from connectctl.cli import upgradeplan, upgradeview
 
     session: Session = ctx.obj
-    upgradeplan.usage_of(None, to, migration)
+    given = upgradeplan.usage_of(None, to, migration, set_)
     scene = upgradeplan.look(session)
-    made = upgradeplan.make_plan(scene, upgradeplan.wished(to or Mode.ENABLED, migration))
+    made = upgradeplan.make_plan(scene, upgradeplan.wished(to or Mode.ENABLED, migration), given)
     if out is not None:
         upgradeplan.write_plan(made, out)
     render.emit("Plan", made.as_json(), output, lambda wide: _lines(upgradeview.plan_lines(made, wide)))
@@ -139,6 +147,7 @@ def apply(
     ] = None,
     to: ToOption = None,
     migration: MigrationOption = None,
+    set_: SetOption = None,
     yes: YesOption = False,
     pause_after: PauseOption = None,
     max_failures: FailuresOption = None,
@@ -162,14 +171,15 @@ def apply(
     from connectctl.cli import upgradeplan, upgraderun
     from connectctl.ops.rolling.hands import Patience
 
-    upgradeplan.usage_of(plan_file, to, migration)
+    given = upgradeplan.usage_of(plan_file, to, migration, set_)
     scene = upgradeplan.look(ctx.obj)
     upgraderun.refuse_unfinished(scene)
     if plan_file is not None:
-        what = upgradeplan.check_file(scene, plan_file)
+        what, given, saved = upgradeplan.check_file(scene, plan_file)
+        made = upgradeplan.make_plan(scene, what, given)
+        upgradeplan.check_steps(made, saved)
     else:
-        what = upgradeplan.wished(to or Mode.ENABLED, migration)
-    made = upgradeplan.make_plan(scene, what)
+        made = upgradeplan.make_plan(scene, upgradeplan.wished(to or Mode.ENABLED, migration), given)
     if output in (Output.TABLE, Output.WIDE):
         render.findings(made.findings)
     if not made.steps:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import typer
 from connectctl.cli import apply, render
@@ -82,8 +84,9 @@ def wished(to: str, name: str | None) -> Migration | str:
     return named(name) if name else to
 
 
-def make_plan(scene: Scene, what: Migration | str) -> RollingPlan:
-    """The plan for a migration or a mode. Raises ``Refused`` with all reasons."""
+def make_plan(scene: Scene, what: Migration | str, given: Mapping[str, str] = MappingProxyType({})) -> RollingPlan:
+    """The plan for a migration or a mode; ``given`` is what the migration is told. Raises ``Refused`` with all reasons."""
+    from connectctl.cli.upgradelook import seen_for
     from connectctl.migrations.registry import Ask
     from connectctl.ops.rolling import planning
     from connectctl.ops.rolling.mode import Value
@@ -92,8 +95,9 @@ def make_plan(scene: Scene, what: Migration | str) -> RollingPlan:
     if isinstance(what, str):
         leads_to = "downgrade" if what == Value.DISABLED else what
         return planning.plan(scene.snapshot, Wish(Value(what)), findings_of(scene, leads_to))
-    before = merging(scene) if what.merges_offsets else ()
-    return what.plan(Ask(scene.snapshot, findings_of(scene, what.leads_to), before))
+    before, seen = seen_for(scene, what, given)
+    made = what.plan(Ask(scene.snapshot, findings_of(scene, what.leads_to), before, given, seen))
+    return replace(made, remarks=tuple(seen)) if what.merges_offsets and seen else made
 
 
 OWN = ("WORKER005", "WORKER006")
@@ -110,35 +114,16 @@ def findings_of(scene: Scene, leads_to: str | None) -> tuple[Finding, ...]:
     return tuple(finding for finding in found if finding.id not in OWN)
 
 
-def merging(scene: Scene) -> tuple[Any, ...]:
-    """The steps that bring the offsets of connectors with their own topic back to the global one."""
-    from connectctl.cli.offsetrun import Target, look_at
-    from connectctl.ops.offsets import wishes
-    from connectctl.ops.offsets.planning import plan_changes
+def check_file(scene: Scene, path: Path) -> tuple[Migration | str, dict[str, str], list[str]]:
+    """What a plan that was saved asks for, what it was told, and its steps in words.
 
-    def target(name: str) -> Target:
-        return Target(name, wish, purpose=wishes.Merge(name, wishes.Side.GLOBAL, wishes.Policy.EFFECTIVE))
-
-    def wish(subject: Any) -> wishes.Wish:
-        own = next((at.topic for at in subject.places if at.side is wishes.Side.DEDICATED), None)
-        return wishes.Merge(subject.name, wishes.Side.GLOBAL, wishes.Policy.EFFECTIVE, False, own)
-
-    targets = [target(name) for name in scene.snapshot.dedicated]
-    if not targets:
-        return ()
-    looked, subjects = look_at(scene.session, targets)
-    pairs = [(subject, wish(subject)) for subject in subjects]
-    backups = {each: looked.saved[each.connector] for _, each in pairs if each.connector in looked.saved}
-    changes = plan_changes("offsets merge", scene.snapshot.cluster_id, pairs, stop=True, backups=backups)
-    return changes.plan.steps
-
-
-def check_file(scene: Scene, path: Path) -> Migration | str:
-    """What a plan that was saved asks for. Raises ``Refused`` where the cluster is not as it was when it was made."""
+    Raises ``Refused`` where the cluster is not as it was when it was made.
+    """
     try:
         data = json.loads(path.read_text())
         wanted = data["kind"], data["operation"]
         what = wished(data["to"], data["migration"])
+        given, steps = dict(data["given"]), [step["says"] for step in data["steps"]]
         digest, where = data["digest"], (data["clusterId"], data["groupId"])
     except (OSError, ValueError, KeyError, TypeError) as e:
         hint = "Write one with connectctl upgrade plan --out FILE."
@@ -153,7 +138,17 @@ def check_file(scene: Scene, path: Path) -> Migration | str:
             next_step="Make a new one: connectctl upgrade plan.",
             code="stale",
         )
-    return what
+    return what, given, steps
+
+
+def check_steps(plan: RollingPlan, saved: list[str]) -> None:
+    """Raises ``Refused`` where what was saved is not what would be done now: offsets and applications change, too."""
+    if [step.says() for step in plan.steps] != saved:
+        raise Refused(
+            "The plan is stale: other steps would be done now than those that were saved",
+            next_step="Make a new one: connectctl upgrade plan.",
+            code="stale",
+        )
 
 
 def write_plan(plan: RollingPlan, path: Path) -> None:
@@ -165,11 +160,18 @@ def write_plan(plan: RollingPlan, path: Path) -> None:
         raise BadInput(f"The plan cannot be written to {path}", why=str(e)) from e
 
 
-def usage_of(plan_file: Path | None, to: str | None, migration: str | None) -> None:
-    """Raises ``BadInput`` where the wish is given twice."""
+def usage_of(
+    plan_file: Path | None, to: str | None, migration: str | None, pairs: Sequence[str] | None = None
+) -> dict[str, str]:
+    """What was given with ``--set``. Raises ``BadInput`` where the wish is given twice."""
+    from connectctl.cli.upgradelook import given_of
+
     given = [name for name, value in (("a plan", plan_file), ("--to", to), ("--migration", migration)) if value]
     if len(given) > 1:
         raise BadInput(f"Give one of {' and '.join(given)}, not both")
+    if pairs and migration is None:
+        raise BadInput("--set goes with --migration")
+    return given_of(pairs or ())
 
 
 def exit_if_pending(plan: RollingPlan, wanted: bool) -> None:

@@ -6,7 +6,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from connectctl.cli import apply, render
+from connectctl.cli import apply, render, upgradelook
 from connectctl.cli.render import Output
 from connectctl.cli.upgradeplan import Scene, confirm, look, tell
 from connectctl.ops.errors import BadInput, Refused
@@ -78,6 +78,8 @@ def hands_of(scene: Scene, restored: Restored, patience: Patience) -> RollingHan
     if any(isinstance(step, Borrowed) for step in restored.steps):
         looked = _offsets(scene.session)
         hands.sources, hands.engine = looked.sources, looked.engine
+    if restored.wish.given.get("application"):
+        hands.application = upgradelook.eyes_for(scene, restored.wish.given)[0]
     return hands
 
 
@@ -220,6 +222,8 @@ def take_back(session: Session, name: str | None, given: Given, *, leave: bool, 
             session, Plan(f"end the run {restored.run.id} where it is", scene.snapshot.cluster_id, ()), yes=yes
         )
         plan = None
+    elif upgradelook.has_own_way_back(restored):
+        plan = upgradelook.way_back(scene, restored)
     else:
         notes = ledger.load(scene.journal, restored.run.id)
         plan = planning.plan(scene.snapshot, runs.way_back(restored, notes))

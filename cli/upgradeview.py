@@ -14,16 +14,23 @@ if TYPE_CHECKING:
     from connectctl.ops.rolling.snapshot import RollingSnapshot, RollingWorker
 
 
+def nothing_to_do(plan: RollingPlan) -> str:
+    """That all is as wished, in one line."""
+    return "  Nothing to do: every worker is as wished." if plan.wish.end else "  Nothing to do: all is as wished."
+
+
 def plan_lines(plan: RollingPlan, wide: bool = False) -> list[str]:
     """A plan for people: its steps, and what is not known."""
     snapshot = plan.snapshot
     head = f"upgrade of {snapshot.group_id}, on the Kafka cluster {snapshot.cluster_id}:"
+    remarks = ["To be read before:", *(f"  - {line}" for line in plan.remarks)] if plan.remarks else []
     if not plan.steps:
-        return [head, "  Nothing to do: every worker is as wished."]
+        return [head, nothing_to_do(plan), *remarks]
     lines = [head]
     for number, step in enumerate(plan.steps, 1):
         now = f" (now {step.now})" if step.now else ""
         lines.append(f"{number:>4}. {step.says()}{now}" + (f"  [{step.reason}]" if wide and step.reason else ""))
+    lines += remarks
     if plan.unknown:
         lines += ["Not known, or not proven:", *(f"  - {line}" for line in plan.unknown)]
     return lines

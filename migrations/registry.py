@@ -27,6 +27,12 @@ MODULES = (
     "m0003_soft_downgrade",
     "m0004_hard_downgrade_two_steps",
     "m0005_hard_downgrade_one_step",
+    "m0006_own_offsets_topic",
+    "m0007_global_offsets_topic",
+    "m0008_stale_offsets_topics",
+    "m0009_enforce_tasks_max",
+    "m0010_group_aware_producers",
+    "m0011_per_partition_producers",
 )
 
 
@@ -50,13 +56,14 @@ class Stand:
 @dataclass(frozen=True)
 class Ask:
     """What a planner gets. ``before`` are steps of other operations that have to come first; ``given`` what was said
-    with ``--set NAME=VALUE``.
+    with ``--set NAME=VALUE``; ``seen`` is what the migration has to have looked at, as its ``looks_at`` says.
     """
 
     snapshot: RollingSnapshot
     findings: Sequence[Finding] = ()
     before: Sequence[Any] = ()
     given: Mapping[str, str] = field(default_factory=dict)
+    seen: Any = None
 
 
 @dataclass(frozen=True)
@@ -65,7 +72,8 @@ class Migration:
 
     ``leads_to`` is the wish of preflight that it is checked against (``preparing``, ``enabled``, ``downgrade``), None for
     nothing. ``merges_offsets``: connectors with an offsets topic of their own come back to the global one before it.
-    ``ends``: values of ``--to`` whose runs count as this migration applied.
+    ``ends``: values of ``--to`` whose runs count as this migration applied. ``takes`` are the names that ``--set`` may
+    give, with what they mean. ``looks_at``: ``offsets``, ``tasks`` or ``application``, what has to be looked at besides.
     """
 
     number: int
@@ -76,6 +84,17 @@ class Migration:
     leads_to: str | None = None
     merges_offsets: bool = False
     ends: tuple[str, ...] = ()
+    takes: Mapping[str, str] = field(default_factory=dict)
+    looks_at: str | None = None
+
+    def check(self, given: Mapping[str, str]) -> None:
+        """Raises ``BadInput`` for a name that the migration does not take."""
+        for name in given:
+            if name not in self.takes:
+                near = get_close_matches(name, self.takes, n=1)
+                known = f"It takes {', '.join(self.takes)}." if self.takes else "It takes none."
+                hint = f"Did you mean {near[0]}?" if near else known
+                raise BadInput(f"{self.name} does not take --set {name}", next_step=hint, code="unknown-name")
 
     @property
     def title(self) -> str:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from connectctl.ops.errors import BadInput
+from connectctl.ops.model.applicationsection import ApplicationSection
 from connectctl.ops.model.workersection import WorkersSection, WorkerWay
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -87,6 +89,7 @@ class ContextEntry(_Strict):
     client: dict[str, SecretRef | Scalar] = Field(default_factory=dict)
     clusters: dict[Annotated[str, Field(pattern=r"^[\w-]+$")], OtherCluster] = Field(default_factory=dict)
     workers: WorkersSection = WorkersSection()
+    applications: dict[Annotated[str, Field(pattern=r"^[\w.-]+$")], ApplicationSection] = Field(default_factory=dict)
     spark: SparkSettings = SparkSettings()
     protected: bool = False
 
@@ -130,11 +133,19 @@ def read(path: Path) -> Parsed:
     except ValidationError as e:
         raise _explain(path, e, lines) from e
     for name, entry in content.contexts.items():
-        for below, why in entry.workers.problems():
-            location = ["contexts", name, "workers", *below]
+        for location, why in _problems(name, entry):
             where = f"{path}, line {lines[known]}" if (known := _longest_known(location, lines)) else f"{path}"
             raise BadInput(f"{where}: {'.'.join(location)} does not fit", why=why)
     return Parsed(path, content, lines)
+
+
+def _problems(name: str, entry: ContextEntry) -> Iterator[tuple[list[str], str]]:
+    """What does not fit together in a context's sections of workers and applications, and where."""
+    for below, why in entry.workers.problems():
+        yield ["contexts", name, "workers", *below], why
+    for application, section in entry.applications.items():
+        for below, why in section.problems():
+            yield ["contexts", name, "applications", application, *below], why
 
 
 def _lines(node: yaml.Node | None, prefix: str = "") -> dict[str, int]:
@@ -191,6 +202,8 @@ def _siblings(location: list[str]) -> list[str]:
         return list(ContextFile.model_fields)
     if len(location) == 3:
         return list(ContextEntry.model_fields)
+    if location[2] == "applications":
+        return list(ApplicationSection.model_fields if len(location) == 5 else WorkerWay.model_fields)
     section = _SECTIONS.get(location[2], SecretRef)
     if section is WorkersSection and len(location) > 4:
         return list(WorkerWay.model_fields)

@@ -35,6 +35,8 @@ ENVIRONMENT = {
 DEFAULTS = {"timeout": 30.0, "protected": False, "spark.master": "local[*]"}
 CLIENT_ENVIRONMENT = "CONNECTCTL_CLIENT_"
 _SECRET_NAME = re.compile(r"(password|secret|token|jaas|credential|passphrase|(^|[._-])key(\.pem)?$)", re.IGNORECASE)
+COMMANDS = ("workers.", "applications.")
+"""Sections whose values are commands of the operator's: secrets in them are hidden, they themselves are not."""
 _USERINFO = re.compile(r"(?<=//)[^/@\s]+:[^/@\s]+(?=@)")
 
 
@@ -76,9 +78,7 @@ class Settings:
     def secrets(self) -> Iterator[tuple[str, Any]]:
         """``(name, value)`` of every value that is a secret by its name, or a reference to one."""
         for name, setting in self.values.items():
-            if isinstance(setting.value, SecretSource) or (
-                _SECRET_NAME.search(name) and not name.startswith("workers.")
-            ):
+            if isinstance(setting.value, SecretSource) or (_SECRET_NAME.search(name) and not name.startswith(COMMANDS)):
                 yield name, setting.value
 
     def masked(self) -> Iterator[tuple[str, str, str]]:
@@ -91,8 +91,8 @@ def mask(name: str, value: Any) -> str:
     """``value`` as it may be printed: hidden where its name or its form says that it is a secret."""
     if isinstance(value, SecretSource):
         return str(value)
-    if name.startswith("workers."):
-        return masking.masked(str(value))
+    if name.startswith(COMMANDS):
+        return masking.masked(",".join(map(str, value)) if isinstance(value, list) else str(value))
     if _SECRET_NAME.search(name):
         return MASK
     return _USERINFO.sub(MASK, ",".join(map(str, value)) if isinstance(value, list) else str(value))
@@ -166,7 +166,7 @@ def _flatten(value: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]
         if not isinstance(inner, Mapping):
             if inner is not None:
                 yield name, inner
-        elif prefix.startswith("workers."):
+        elif prefix.startswith(COMMANDS):
             # A worker's host may be called anything: ``.client.`` in it means nothing.
             yield from _flatten(inner, f"{name}.")
         elif prefix.startswith(("client.", "rest_auth.")) or ".client." in prefix:

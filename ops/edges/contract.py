@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from connectctl.ops.model.acls import Authorizer, Binding
     from connectctl.ops.model.brokers import BrokerVersion, ReaderGroups
     from connectctl.ops.model.membership import ConnectGroup
+    from connectctl.ops.model.readergroup import ClientGroup
     from connectctl.ops.model.transactions import Bounds, Listing, PartitionProducer, Place, Transaction
     from connectctl.ops.model.verdicts import Code
 
@@ -337,4 +338,20 @@ class BrokerReads(Protocol):
 
     def readers(self) -> ReaderGroups:
         """Every group of readers with its members and committed offsets. Needs Describe on groups, topics and cluster."""
+        ...
+
+
+class GroupReads(Protocol):
+    """Groups of consumers, asked for by name. Raises what ``KafkaReads`` raises."""
+
+    def group(self, group_id: str) -> ClientGroup:
+        """The group called ``group_id`` with its members; state ``Dead`` where the coordinator knows none."""
+        ...
+
+    def committed(self, group_id: str) -> dict[tuple[str, int], int]:
+        """The offsets that the group has committed, by topic and partition."""
+        ...
+
+    def ends(self, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        """Where each partition ends for read_committed; those that no longer exist are left out."""
         ...

@@ -131,11 +131,11 @@ def _against_merging(subject: Subject, wish: Merge) -> Iterator[str]:
         yield f"{subject.name} is not configured, so its {TOPIC_PROPERTY} cannot be changed"
     elif _moves(subject, wish) and not subject.workers_up:
         yield f"no worker is up to change the {TOPIC_PROPERTY} of {subject.name}"
-    if not wish.chosen and (stale := _stale(subject.places)):
-        yield f"{stale} Choose with --policy which offsets are right"
+    if not wish.chosen and (older := stale(subject.places)):
+        yield f"{older} Choose with --policy which offsets are right"
 
 
-def _stale(places: Sequence[Place]) -> str | None:
+def stale(places: Sequence[Place]) -> str | None:
     """What shows that the dedicated topic is from before a downgrade: the global one was written later, otherwise."""
     by_side = {at.side: at for at in places}
     ours, theirs = by_side.get(Side.DEDICATED), by_side.get(Side.GLOBAL)

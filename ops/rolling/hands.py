@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from connectctl.ops.rolling.ledger import Entry, Notes
     from connectctl.ops.rolling.mode import Mode
     from connectctl.ops.rolling.observe import Eyes
+    from connectctl.ops.streams.observe import ApplicationEyes
 
 POLL = 0.4
 """Seconds between two looks at the cluster."""
@@ -44,6 +45,7 @@ class RollingHands(OffsetHands):
     """What the steps of a roll work with; steps borrowed from changes of offsets find theirs in it, too.
 
     ``eyes`` and ``driver`` are always given. ``tell`` gets lines for the person who watches or has something to do.
+    ``application`` is the stream application of a run that changes one.
     """
 
     eyes: Eyes = field(default=None)  # type: ignore[assignment]
@@ -53,6 +55,7 @@ class RollingHands(OffsetHands):
     patience: Patience = field(default_factory=Patience)
     tell: Callable[[str], None] = lambda line: None
     progress: Callable[[str], None] = lambda line: None
+    application: ApplicationEyes | None = None
     _notes: tuple[str, Notes] | None = None
 
     @property

@@ -16,10 +16,11 @@ from connectctl.ops.model.membership import CONNECTOR_INSTANCE
 from connectctl.ops.model.topics import address
 from connectctl.ops.model.transactions import Transaction
 from connectctl.ops.model.verdicts import DESCRIBE, Code, Move, verdict
-from connectctl.ops.model.worker import Support, Worker
+from connectctl.ops.model.worker import Worker
 from connectctl.ops.rolling.gates import FENCING, Look, Trouble
 from connectctl.ops.rolling.mode import PROPERTY, Belief, Evidence, LeaderId, Mode, Value, mode_of
 from connectctl.ops.rolling.snapshot import RollingSnapshot, RollingWorker
+from connectctl.ops.rolling.tasklimits import crowded
 
 if TYPE_CHECKING:
     from connectctl.ops.edges.contract import ConnectCalls, KafkaReads, Told, TransactionCalls, WorkerDriver
@@ -95,6 +96,7 @@ def observe(eyes: Eyes, group: ConnectGroup, beliefs: Mapping[str, Belief]) -> R
         max_delay=_value(_told(eyes, leader.address, MAX_DELAY)[0]) if leader else None,
         baseline=troubles(found or [], owners_of(group)),
         dedicated=tuple(sorted(c.name for c in found or [] if c.type == "source" and c.config.get(DEDICATED))),
+        crowded=tuple(sorted(c.name for c in found or [] if crowded(c))),
         connectors=None if found is None else len(found),
         driver=eyes.driver.name if eyes.driver else "none",
         taken_at=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
@@ -256,8 +258,3 @@ def support_of(eyes: Eyes, worker: str) -> Worker | None:
     group = eyes.group()
     chosen = [member for member in group.members if member.url and address(member.url) == worker]
     return next(iter(ask_all(eyes.calls, group, chosen)), None) if chosen else None
-
-
-def reachable(worker: Worker | None) -> bool:
-    """Whether the worker told something that can be judged."""
-    return worker is not None and worker.problem is None and worker.support is not Support.UNKNOWN

@@ -50,6 +50,7 @@ class Wish:
     ``straight``: from enabled to disabled in one roll, as KIP-618 has its soft downgrade. ``binaries``: the release is
     replaced by an older one, after that or, with ``to`` None, at once. ``only``: all others are left as they are.
     ``order``: whom to take first where it is free. ``name`` is the migration's. ``aborts``: a run that this takes back.
+    ``given`` is what the migration was told besides.
     """
 
     to: Value | None
@@ -60,6 +61,7 @@ class Wish:
     only: tuple[str, ...] | None = None
     order: tuple[str, ...] = ()
     aborts: str | None = None
+    given: Mapping[str, str] = field(default_factory=dict)
 
     def target(self, worker: RollingWorker) -> Value:
         """What the worker is to become by its property."""
@@ -73,7 +75,7 @@ class Wish:
 
 @dataclass(frozen=True)
 class RollingPlan:
-    """A roll as data. ``unknown`` are lines about what is not known yet, or only believed."""
+    """A roll as data. ``unknown`` are lines about what is not known yet, or only believed; ``remarks`` others to read."""
 
     snapshot: RollingSnapshot
     wish: Wish
@@ -81,6 +83,7 @@ class RollingPlan:
     unknown: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
     operation: str = "upgrade"
+    remarks: tuple[str, ...] = ()
 
     def plan(self) -> Plan:
         """The plan for those who print, ask and carry out."""
@@ -94,9 +97,11 @@ class RollingPlan:
             "groupId": self.snapshot.group_id,
             "digest": self.snapshot.digest(),
             "migration": self.wish.name,
+            "given": dict(self.wish.given),
             "from": self.snapshot.values(),
             "to": self.wish.end,
             "steps": [_step(number, step, self.snapshot) for number, step in enumerate(self.steps, 1)],
+            "remarks": list(self.remarks),
             "unknown": list(self.unknown),
             "findings": [finding.as_json() for finding in self.findings],
         }

@@ -58,8 +58,8 @@ class RollingSnapshot:
     """A Connect cluster as a roll sees it. ``baseline`` is what was not well before it began.
 
     ``delay_ms`` is the rebalance delay that is pending, ``max_delay`` the leader's ``scheduled.rebalance.max.delay.ms``
-    where its driver tells it. ``dedicated`` are the source connectors with an offsets topic of their own. ``taken_at`` is
-    an ISO time.
+    where its driver tells it. ``dedicated`` are the source connectors with an offsets topic of their own, ``crowded`` the
+    connectors with more tasks than their tasks.max. ``taken_at`` is an ISO time.
     """
 
     cluster_id: str
@@ -71,6 +71,7 @@ class RollingSnapshot:
     max_delay: str | None = None
     baseline: tuple[Trouble, ...] = ()
     dedicated: tuple[str, ...] = ()
+    crowded: tuple[str, ...] = ()
     connectors: int | None = None
     driver: str = "manual"
     taken_at: str = ""

@@ -337,15 +337,18 @@ def steps_from_data(data: list[dict[str, Any]]) -> tuple[Any, ...]:
     """The steps of a plan that was written down. Raises ``BadInput`` for steps that this version does not know."""
     from connectctl.ops.errors import BadInput
     from connectctl.ops.offsets import planning
+    from connectctl.ops.rolling import tasklimits
+    from connectctl.ops.streams import steps as streams
 
+    kinds = KINDS | tasklimits.KINDS | streams.KINDS
     found: list[Any] = []
     for entry in data:
         values = {name: tuple(v) if isinstance(v, list) else v for name, v in entry.items() if name != "step"}
         if entry["step"] == "Borrowed":
             (inner,) = planning.steps_from_data([entry["inner"]])
             found.append(Borrowed(inner, entry["reason"]))
-        elif entry["step"] in KINDS:
-            found.append(KINDS[entry["step"]](**values))
+        elif entry["step"] in kinds:
+            found.append(kinds[entry["step"]](**values))
         else:
             raise BadInput(
                 f"The run has a step {entry['step']}, which this version does not know",

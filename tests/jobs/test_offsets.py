@@ -147,7 +147,7 @@ def check_merge(spark: SparkSession | None, left: History, right: History, into:
     wish, by_role = Merge("c", into, policy), both(left, right)
     found = seen(kept(spark, by_role, wish))
     assert decide(wish, places(found)) == decide(wish, places(by_role))
-    assert planning._stale(places(found)) == planning._stale(places(by_role))
+    assert planning.stale(places(found)) == planning.stale(places(by_role))
 
 
 def check_restore(

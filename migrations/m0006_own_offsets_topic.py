@@ -1,0 +1,51 @@
+"""Give a connector an offsets topic of its own: ``offsets.storage.topic``, seeded before workers read it.
+
+KIP-618, Per-connector offsets topics: so that one connector's open transaction does not keep others from reading their
+offsets, or because its principal may not write the workers' own topic. The proposal has workers fall back to the global
+topic for what the new one lacks. Releases 3.3 to 4.3 do not: a connector that is just pointed at an empty topic starts over.
+
+Therefore its offsets are copied first, as ``connectctl offsets merge --into dedicated --topic`` does: the connector is
+stopped, backed up, its topic created and filled in one transaction, then the property set, and the connector resumed.
+
+Guaranteed: no source partition starts elsewhere than it stood; that is read back before the connector runs again. What was
+there is saved, and ``connectctl upgrade abort`` or ``connectctl offsets undo`` brings it back.
+"""
+
+from __future__ import annotations
+
+from connectctl.migrations import errand
+from connectctl.migrations.registry import Ask, Migration, Stand, Standing
+from connectctl.ops.rolling.planning import RollingPlan
+from connectctl.ops.rolling.snapshot import RollingSnapshot
+
+NAME = "own-offsets-topic"
+TAKES = {
+    "connector": "the source connector",
+    "topic": "its offsets topic from now on; CONNECTOR-offsets where nothing is said",
+    "policy": "which side is right where both have offsets: effective, newest, global or dedicated",
+}
+
+
+def plan(ask: Ask) -> RollingPlan:
+    """The merge into the connector's own topic; ``ask.before`` are its steps."""
+    name = errand.needed(ask, "connector", "connector")
+    errand.refuse_without_workers(ask)
+    steps = errand.borrowing(ask, "workers do not fall back to the global topic, so its own must be filled first")
+    return errand.plan(ask, NAME, steps, remarks=ask.seen or (), unknown=_unknown(name) if steps else ())
+
+
+def _unknown(name: str) -> tuple[str, ...]:
+    return (
+        f"Where {name} stands when it is stopped shows only then: what is copied is what its topics say at that moment.",
+    )
+
+
+def standing(snapshot: RollingSnapshot) -> Stand:
+    """Possible for any source connector; nobody needs it."""
+    if not snapshot.connectors:
+        return Stand(Standing.NOT_APPLICABLE, "there are no connectors")
+    have = ", ".join(snapshot.dedicated)
+    return Stand(Standing.POSSIBLE, f"{have} has one" if have else "no connector has one: --set connector=NAME")
+
+
+MIGRATION = Migration(6, NAME, __doc__, plan, standing, takes=TAKES, looks_at="offsets")

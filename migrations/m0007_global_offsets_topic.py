@@ -1,0 +1,41 @@
+"""Take back a connector's own offsets topic: its offsets go to the workers' global topic, and it goes on there.
+
+The way back of ``own-offsets-topic``, and what a hard downgrade needs: releases before 3.3 read the global topic only
+(KIP-618, Offsets accuracy). Workers write a connector's offsets to the global topic as well, but not in the transaction,
+so that it may be behind; what it lacks is copied before the property is removed.
+
+The topic itself stays. It goes stale from then on, and is not read unless a connector names it again;
+``stale-offsets-topics`` finds such topics.
+
+Guaranteed: every source partition goes on where it stood. What was there is saved, and can be brought back.
+"""
+
+from __future__ import annotations
+
+from connectctl.migrations import errand
+from connectctl.migrations.registry import Ask, Migration, Stand, Standing
+from connectctl.ops.rolling.planning import RollingPlan
+from connectctl.ops.rolling.snapshot import RollingSnapshot
+
+NAME = "global-offsets-topic"
+TAKES = {
+    "connector": "the connectors, separated by commas; all that have a topic of their own where nothing is said",
+    "policy": "which side is right where both have offsets: effective, newest, global or dedicated",
+}
+
+
+def plan(ask: Ask) -> RollingPlan:
+    """The merge into the global topic; ``ask.before`` are its steps, ``ask.seen`` lines on how the topics differ."""
+    errand.refuse_without_workers(ask)
+    steps = errand.borrowing(ask, "the global topic is written outside of transactions, and may be behind")
+    return errand.plan(ask, NAME, steps, remarks=ask.seen or ())
+
+
+def standing(snapshot: RollingSnapshot) -> Stand:
+    """Converged where no connector has a topic of its own."""
+    if not snapshot.dedicated:
+        return Stand(Standing.CONVERGED, "no connector has an offsets topic of its own")
+    return Stand(Standing.POSSIBLE, f"it would bring back {', '.join(snapshot.dedicated)}")
+
+
+MIGRATION = Migration(7, NAME, __doc__, plan, standing, takes=TAKES, looks_at="offsets")

@@ -1,0 +1,59 @@
+"""Get stale offsets topics of connectors out of the way, before a release that reads them is put in place again.
+
+KIP-618, Hard downgrade: workers before 3.3 leave a connector's own offsets topic as it is and go on in the global one. With
+the next upgrade the old topic is read again, and its offsets win over the newer ones: what was written since is written
+again. That happens as soon as the new binaries start, before any property is changed.
+
+A topic is stale where the global one has an offset of the same source partition that was written later and is another.
+For each such connector ``--set stale=`` says what to do. ``merge``: its own topic gets the newer offsets, and it goes on
+there. ``unset``: the property is removed, so that it goes on in the global topic, and nobody reads the old one; delete it
+with your own tools when nothing else uses it. Deleting it alone would lose all offsets: workers do not fall back.
+
+Guaranteed: nothing is decided without being asked; what was there is saved, and can be brought back.
+"""
+
+from __future__ import annotations
+
+from connectctl.migrations import errand
+from connectctl.migrations.registry import Ask, Migration, Stand, Standing
+from connectctl.migrations.standings import down_from
+from connectctl.ops.errors import BadInput
+from connectctl.ops.rolling.mode import Value
+from connectctl.ops.rolling.planning import RollingPlan
+from connectctl.ops.rolling.snapshot import RollingSnapshot
+
+NAME = "stale-offsets-topics"
+MERGE, UNSET = "merge", "unset"
+TAKES = {
+    "stale": "merge: bring the newer offsets into the connector's own topic; unset: have it no longer",
+    "connector": "the connectors, separated by commas; all that have a topic of their own where nothing is said",
+}
+
+
+def plan(ask: Ask) -> RollingPlan:
+    """What ``--set stale=`` asks for, for every connector whose topic is stale. Raises ``BadInput`` where it is not said."""
+    wanted = ask.given.get("stale")
+    if wanted not in (None, MERGE, UNSET):
+        raise BadInput(f"stale={wanted} is neither {MERGE} nor {UNSET}")
+    if ask.seen and wanted is None:
+        raise BadInput(
+            "Stale offsets topics were found, and what to do about them is not said",
+            why="; ".join(ask.seen),
+            next_step=f"Give --set stale={MERGE} or --set stale={UNSET}.",
+            code="stale-topics",
+        )
+    why = "KIP-618, Hard downgrade: a topic of earlier times wins over newer offsets when it is read again"
+    return errand.plan(ask, NAME, errand.borrowing(ask, why), remarks=ask.seen or ())
+
+
+def standing(snapshot: RollingSnapshot) -> Stand:
+    """Pending where workers that know no such topics run connectors that name one: from there on they go stale."""
+    if not snapshot.dedicated:
+        return Stand(Standing.CONVERGED, "no connector names an offsets topic of its own")
+    names = ", ".join(snapshot.dedicated)
+    if down_from(snapshot, (Value.NOT_SUPPORTED,)).standing is Standing.CONVERGED:
+        return Stand(Standing.PENDING, f"the workers' release leaves the topic of {names} to go stale")
+    return Stand(Standing.POSSIBLE, f"{names} has a topic of its own; whether it is stale shows in the plan")
+
+
+MIGRATION = Migration(8, NAME, __doc__, plan, standing, takes=TAKES, looks_at="offsets")

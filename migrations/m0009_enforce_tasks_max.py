@@ -1,0 +1,58 @@
+"""Make connectors keep to tasks.max, before a release enforces it and their tasks fail.
+
+KIP-1004: workers from 3.8 on make a connector FAILED that generates more tasks than ``tasks.max``, and every task of such
+a set FAILS when it starts. On older workers nobody notices until the upgrade; on newer ones, until the next restart.
+
+For each connector that ``connectctl tasks check`` says will fail there are two ways out. ``raise``: tasks.max becomes as
+large as what it generates, which is right for good; that is what is planned where nothing is said. ``bridge``:
+``tasks.max.enforce=false`` lets it be, on releases that still have that property. ``leave`` leaves it to the person.
+
+Guaranteed: each connector is changed on its own, and seen to settle before the next one; what failed for too many tasks is
+restarted once. A connector that then generates still more, because it multiplies tasks.max, stops the run with that said.
+"""
+
+from __future__ import annotations
+
+from connectctl.migrations import errand
+from connectctl.migrations.registry import Ask, Migration, Stand, Standing
+from connectctl.ops.rolling import tasklimits
+from connectctl.ops.rolling.planning import RollingPlan
+from connectctl.ops.rolling.snapshot import RollingSnapshot
+from connectctl.ops.rolling.tasklimits import Choice
+
+NAME = "enforce-tasks-max"
+TAKES = {
+    "version": "the release that is planned, X.Y; the next one that changes anything where nothing is said",
+    "raise": "connectors that get a larger tasks.max, separated by commas",
+    "bridge": "connectors that get tasks.max.enforce=false",
+    "leave": "connectors that are left to you",
+    "others": "raise, bridge or leave: for those that are not named; raise where nothing is said",
+}
+
+
+def plan(ask: Ask) -> RollingPlan:
+    """Two steps for each connector that will fail; ``ask.seen`` is ``(TasksSeen, Release | None)``."""
+    seen, release = ask.seen
+    found = tasklimits.ways(seen, release)
+    chosen = tasklimits.choices(found, ask.given)
+    patch = bool(seen.enforcing) and len(seen.enforcing) == len(seen.workers)
+    steps = tuple(tasklimits.steps(found, chosen, patch=patch))
+    remarks = [way.told(chosen[way.connector]) for way in found]
+    unknown = [
+        f"How many tasks {way.connector} generates when it is asked for {way.needs} shows only then."
+        for way in found
+        if chosen[way.connector] is Choice.RAISE
+    ]
+    return errand.plan(ask, NAME, steps, remarks=remarks, unknown=unknown)
+
+
+def standing(snapshot: RollingSnapshot) -> Stand:
+    """Pending where a connector has more tasks than its tasks.max."""
+    if not snapshot.connectors:
+        return Stand(Standing.NOT_APPLICABLE, "there are no connectors")
+    if snapshot.crowded:
+        return Stand(Standing.PENDING, f"{', '.join(snapshot.crowded)} has more tasks than its tasks.max")
+    return Stand(Standing.CONVERGED, "no connector that runs has more tasks than its tasks.max")
+
+
+MIGRATION = Migration(9, NAME, __doc__, plan, standing, takes=TAKES, looks_at="tasks")

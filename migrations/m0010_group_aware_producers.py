@@ -1,0 +1,36 @@
+"""Upgrade a stream application from a producer per partition to group-aware ones, in two rolling bounces.
+
+KIP-447. With ``processing.guarantee=exactly_once`` Kafka Streams has a producer for every task, and zombies are fenced by
+the transactional id, which names the task. With ``exactly_once_v2`` (``exactly_once_beta`` in 2.6 to 2.8) there is one for
+each thread, and zombies are fenced by the consumer group: offsets go with member and generation, and who takes a partition
+over waits for what is still open.
+
+Brokers must be 2.5 or newer. The first roll brings every instance to a release that is group-aware, 2.6 or newer, the
+property unchanged: only when all of them commit with their generation may the first one give up its per-partition
+producers. Releases show in the subscriptions of the group; where all are new enough already there is no first roll. The
+second roll changes the property. At the end each process with partitions is proven to have a transactional id of its own,
+and every id of the old kind is fenced: nobody would initialise it any more, so that nobody else would fence a zombie.
+
+Guaranteed: one instance at a time, the next only when the group is stable with all members and its lag does not grow; the
+property is not touched before every instance is proven to be group-aware; nothing is fenced that a living instance uses.
+"""
+
+from __future__ import annotations
+
+from connectctl.migrations import applications
+from connectctl.migrations.registry import Ask, Migration
+from connectctl.ops.model.guarantee import Kind
+from connectctl.ops.rolling.planning import RollingPlan
+
+NAME = "group-aware-producers"
+TAKES = applications.TAKES | {
+    "value": "exactly_once_v2 or exactly_once_beta; what its release knows where nothing is said"
+}
+
+
+def plan(ask: Ask) -> RollingPlan:
+    """The rolls that are still to be done, and the fencing of what is left of the old kind."""
+    return applications.plan(ask, NAME, Kind.GROUP_AWARE, value=ask.given.get("value"))
+
+
+MIGRATION = Migration(10, NAME, __doc__, plan, applications.standing, takes=TAKES, looks_at="application")

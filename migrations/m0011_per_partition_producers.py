@@ -1,0 +1,34 @@
+"""Take a stream application back from group-aware producers to one per partition, in one rolling bounce.
+
+KIP-447, Compatibility: on a release that is group-aware one roll is enough, because both kinds of producers commit with
+their generation. Going on to a release before 2.6, which is not, takes a second one, in this order: the property first,
+the older binaries only when no producer is group-aware any more. ``--set binaries=older`` plans it; a person puts the
+binaries in place, and the run sees from the group's subscriptions which release came back.
+
+Kafka Streams 4.0 no longer knows ``exactly_once``.
+
+Guaranteed: as in the upgrade: one instance at a time behind a gate, and at the end transactional ids of threads that no
+process in the group has are fenced.
+"""
+
+from __future__ import annotations
+
+from connectctl.migrations import applications
+from connectctl.migrations.registry import Ask, Migration
+from connectctl.ops.errors import BadInput
+from connectctl.ops.model.guarantee import Kind
+from connectctl.ops.rolling.planning import RollingPlan
+
+NAME = "per-partition-producers"
+TAKES = applications.TAKES | {"binaries": "older: a release before 2.6 is put in place afterwards, in another roll"}
+
+
+def plan(ask: Ask) -> RollingPlan:
+    """The property back in one roll, then older binaries where they are asked for."""
+    binaries = ask.given.get("binaries")
+    if binaries not in (None, "older"):
+        raise BadInput(f"binaries={binaries} is not older", next_step="Leave it out to stay on the release.")
+    return applications.plan(ask, NAME, Kind.PER_PARTITION, older=binaries == "older")
+
+
+MIGRATION = Migration(11, NAME, __doc__, plan, applications.standing, takes=TAKES, looks_at="application")

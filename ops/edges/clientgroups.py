@@ -1,0 +1,62 @@
+"""Groups of consumers through librdkafka: members with what they subscribed to, and how far they have committed."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.model.readergroup import ClientGroup, GroupMember, partitions_in, streams_member
+
+if TYPE_CHECKING:
+    from connectctl.ops.edges.kafka import Kafka
+
+
+class ClientGroups:
+    """The groups of the cluster that ``kafka`` is connected to; see ``GroupReads``."""
+
+    def __init__(self, kafka: Kafka):
+        self._kafka = kafka
+
+    def group(self, group_id: str) -> ClientGroup:
+        """See ``GroupReads``."""
+        for found in self._kafka.ask("describe groups", lambda: self._list(group_id)):
+            if found.id == group_id:
+                if found.error is not None:
+                    raise self._kafka.failure(found.error, f"describe the group {group_id}")
+                members = tuple(map(_member, found.members))
+                return ClientGroup(group_id, str(found.state), found.protocol_type, members)
+        return ClientGroup(group_id, "Dead", "")
+
+    def _list(self, group_id: str) -> Any:
+        with warnings.catch_warnings():
+            # Deprecated, and the only call that gives subscriptions as they are.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return self._kafka.admin.list_groups(group=group_id, timeout=self._kafka.timeout)
+
+    def committed(self, group_id: str) -> dict[tuple[str, int], int]:
+        """See ``GroupReads``."""
+        from confluent_kafka import ConsumerGroupTopicPartitions
+
+        admin, timeout = self._kafka.admin, self._kafka.timeout
+        asked = [ConsumerGroupTopicPartitions(group_id)]
+        future = admin.list_consumer_group_offsets(asked, request_timeout=timeout)[group_id]
+        found = self._kafka.ask(f"tell the offsets of {group_id}", future.result)
+        return {(p.topic, p.partition): p.offset for p in found.topic_partitions if p.offset >= 0 and not p.error}
+
+    def ends(self, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        """See ``GroupReads``."""
+        wanted = set(partitions)
+        extents = self._kafka.extents(sorted({topic for topic, _ in wanted}))
+        return {
+            (topic, number): extent.stable
+            for topic, parts in extents.items()
+            for number, extent in parts.items()
+            if (topic, number) in wanted
+        }
+
+
+def _member(raw: Any) -> GroupMember:
+    host = str(raw.client_host).removeprefix("/")
+    streams = streams_member(bytes(raw.metadata or b""))
+    return GroupMember(raw.id, raw.client_id, host, streams, partitions_in(bytes(raw.assignment or b"")))

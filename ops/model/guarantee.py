@@ -1,0 +1,51 @@
+"""The two kinds of exactly-once producers of an application, by property and by transactional id (KIP-447).
+
+Kafka Streams: a producer for each task with the id ``<application.id>-<task>``, ``orders-0_1``; or one for each thread with
+``<application.id>-<process>-<thread>``, ``orders-76ed91fd-…-1`` (``StreamsProducer``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from enum import StrEnum
+
+PROPERTY = "processing.guarantee"
+PER_PARTITION = "exactly_once"
+BETA, V2 = "exactly_once_beta", "exactly_once_v2"
+"""The same thing: named so from 2.6 on, and from 3.0 on; 4.0 knows only the second."""
+_PROCESS = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_OLD, _NEW = re.compile(r"\d+_\d+"), re.compile(rf"({_PROCESS})-\d+")
+
+
+class Kind(StrEnum):
+    """How an application's producers are shared out."""
+
+    PER_PARTITION = "per-partition"
+    GROUP_AWARE = "group-aware"
+
+
+def kind_of_value(value: str | None) -> Kind | None:
+    """The kind that a value of the property asks for, None where it is not exactly-once at all, or not known."""
+    return {PER_PARTITION: Kind.PER_PARTITION, BETA: Kind.GROUP_AWARE, V2: Kind.GROUP_AWARE}.get((value or "").strip())
+
+
+def kind_of_id(application: str, id_: str) -> Kind | None:
+    """The kind of producer that a transactional id belongs to; None for ids that are not this application's."""
+    if not id_.startswith(f"{application}-"):
+        return None
+    rest = id_[len(application) + 1 :]
+    if _OLD.fullmatch(rest):
+        return Kind.PER_PARTITION
+    return Kind.GROUP_AWARE if _NEW.fullmatch(rest) else None
+
+
+def process_of(application: str, id_: str) -> str | None:
+    """The process that a group-aware producer's transactional id names."""
+    found = _NEW.fullmatch(id_[len(application) + 1 :]) if id_.startswith(f"{application}-") else None
+    return found.group(1) if found else None
+
+
+def of_kind(application: str, ids: Iterable[str], kind: Kind) -> tuple[str, ...]:
+    """Those of ``ids`` that are of ``kind``, sorted."""
+    return tuple(sorted(id_ for id_ in ids if kind_of_id(application, id_) is kind))

@@ -1,0 +1,107 @@
+"""What members of a consumer group tell each other, decoded: enough to know a Kafka Streams process and its release.
+
+Source: ``ConsumerProtocolSubscription``, ``ConsumerProtocolAssignment`` and ``SubscriptionInfoData`` of Apache Kafka.
+Streams puts its process id, its ``application.server`` and the newest version of its protocol into every subscription.
+"""
+
+from __future__ import annotations
+
+import struct
+import uuid
+from dataclasses import dataclass
+
+GROUP_AWARE = 7
+"""Streams' protocol from 2.6 on; 2.5 speaks 6. From there on offsets go with member and generation (KIP-447)."""
+KNOWS_V2 = 10
+"""Streams' protocol from 3.0 on, which knows ``exactly_once_v2``."""
+_RELEASES = {5: "2.4", 6: "2.5", 7: "2.6", 8: "2.6 or 2.7", 9: "2.8", 10: "3.0 or 3.1", 11: "3.2 or newer"}
+
+
+@dataclass(frozen=True)
+class StreamsMember:
+    """What a thread of Kafka Streams says of itself: its ``process``, the newest protocol it knows, its ``server``."""
+
+    process: str
+    protocol: int
+    server: str | None = None
+
+
+@dataclass(frozen=True)
+class GroupMember:
+    """A member of a consumer group. ``streams`` is None for other clients, and while a rebalance hides subscriptions.
+
+    ``partitions`` is how many it was assigned.
+    """
+
+    id: str
+    client_id: str
+    host: str
+    streams: StreamsMember | None = None
+    partitions: int = 0
+
+
+@dataclass(frozen=True)
+class ClientGroup:
+    """A group as its coordinator describes it. ``kind`` is the protocol type, ``consumer`` for consumers."""
+
+    id: str
+    state: str
+    kind: str = "consumer"
+    members: tuple[GroupMember, ...] = ()
+
+
+def release_of(protocol: int) -> str:
+    """The releases of Kafka Streams that speak this version of its protocol."""
+    if protocol > max(_RELEASES):
+        return "4.4 or newer"
+    return _RELEASES.get(protocol, "2.3 or older")
+
+
+def streams_member(subscription: bytes) -> StreamsMember | None:
+    """The Streams part of a subscription, None where there is none, or none that can be read."""
+    try:
+        return _streams_member(_user_data(subscription))
+    except (struct.error, ValueError, UnicodeDecodeError):
+        return None
+
+
+def _user_data(subscription: bytes) -> bytes:
+    (_, count), at = struct.unpack_from(">hi", subscription), 6
+    for _ in range(count):
+        (size,) = struct.unpack_from(">h", subscription, at)
+        at += 2 + size
+    (size,) = struct.unpack_from(">i", subscription, at)
+    if size < 0 or at + 4 + size > len(subscription):
+        raise ValueError("no user data")
+    return subscription[at + 4 : at + 4 + size]
+
+
+def _streams_member(data: bytes) -> StreamsMember | None:
+    # Others put data of their own there: the sticky assignor its partitions.
+    version, newest = struct.unpack_from(">ii", data)
+    if not 3 <= version <= newest <= 100:
+        return None
+    process, at = uuid.UUID(bytes=data[8:24]), 24
+    if version < GROUP_AWARE:
+        for _ in ("active", "standby"):
+            (count,) = struct.unpack_from(">i", data, at)
+            at += 4 + 8 * max(0, count)
+    (size,) = struct.unpack_from(">i", data, at)
+    if size < 0 or at + 4 + size > len(data):
+        return None
+    return StreamsMember(str(process), newest, data[at + 4 : at + 4 + size].decode() or None)
+
+
+def partitions_in(assignment: bytes) -> int:
+    """How many partitions an assignment of the consumer protocol holds; 0 for what is none."""
+    try:
+        (_, topics), at, found = struct.unpack_from(">hi", assignment), 6, 0
+        for _ in range(topics):
+            (size,) = struct.unpack_from(">h", assignment, at)
+            at += 2 + size
+            (count,) = struct.unpack_from(">i", assignment, at)
+            at += 4 + 4 * count
+            found += count
+    except struct.error:
+        return 0
+    return found

@@ -1,0 +1,117 @@
+"""The end of a switch: proof that the new kind of producers is in use, and the old kind's transactional ids fenced.
+
+A producer of the old kind that was given up for dead may wake up. Nobody initialises its transactional id any more, so
+that nobody would fence it; and as long as a transaction of it is open, consumers that fetch stable offsets wait (KIP-447).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from connectctl.ops.errors import ConnectctlError
+from connectctl.ops.model.guarantee import Kind, kind_of_id, process_of
+from connectctl.ops.model.transactions import Transaction, task_timeout
+from connectctl.ops.model.verdicts import Code
+from connectctl.ops.streams import hands as its
+from connectctl.ops.streams.observe import transactional_ids
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from connectctl.ops.edges.contract import Answer
+    from connectctl.ops.model.readergroup import ClientGroup
+    from connectctl.ops.rolling.hands import RollingHands
+    from connectctl.ops.streams.hands import ApplicationHands
+    from connectctl.ops.streams.snapshot import TransactionalId
+
+
+def unproven(application: str, group: ClientGroup, ids: Sequence[TransactionalId], kind: Kind) -> str | None:
+    """What keeps it from being proven that producers of ``kind`` are in use; None where it is.
+
+    Group-aware ones name their process: each that was given partitions must have one. The others name a task only.
+    """
+    if group.state != "Stable":
+        return f"the group is {group.state}"
+    own = [known for known in ids if kind_of_id(application, known.id) is kind]
+    if kind is Kind.PER_PARTITION:
+        return None if own else "no transactional id of a task is known yet"
+    busy = {member.streams.process for member in group.members if member.streams and member.partitions}
+    missing = busy - {process_of(application, known.id) for known in own}
+    if missing:
+        return f"no transactional id names the process {', '.join(sorted(missing))} yet"
+    return (
+        None if own or not any(m.partitions for m in group.members) else "no transactional id of a thread is known yet"
+    )
+
+
+def leftovers(application: str, group: ClientGroup, ids: Sequence[TransactionalId], kind: Kind) -> tuple[str, ...]:
+    """The transactional ids of the kind that was left, none of which may be a living process's."""
+    living = {member.streams.process for member in group.members if member.streams}
+    old = Kind.PER_PARTITION if kind is Kind.GROUP_AWARE else Kind.GROUP_AWARE
+    own = (known.id for known in ids if kind_of_id(application, known.id) is old)
+    # On the way back a thread's id may still be in the list, and its process be the one that goes on with tasks' ids.
+    return tuple(id_ for id_ in own if process_of(application, id_) not in living)
+
+
+@dataclass(frozen=True)
+class FenceLeftovers:
+    """See that producers of ``to`` are in use, then fence every transactional id of the other kind."""
+
+    subject: str
+    to: str
+    reason: str = "KIP-447: what is left open of the old producers keeps stable offsets from being fetched"
+    now: str = ""
+    kind: ClassVar[str] = "fence-leftovers"
+    worker: ClassVar[None] = None
+
+    def says(self) -> str:
+        old = Kind.PER_PARTITION if self.to == Kind.GROUP_AWARE else Kind.GROUP_AWARE
+        return f"see that {self.to} producers of {self.subject} are in use, then fence the {old} ones that are left"
+
+    def holds(self, hands: RollingHands) -> str | None:
+        return None
+
+    def do(self, hands: RollingHands) -> str | None:
+        own, kind = its.of(hands), Kind(self.to)
+        ids, missing = transactional_ids(own.eyes)
+
+        def look() -> str | None:
+            nonlocal ids, missing
+            ids, missing = transactional_ids(own.eyes)
+            return missing[0] if missing else unproven(self.subject, own.group(), ids, kind)
+
+        if why := own.await_(look, hands.patience.timeout):
+            raise ConnectctlError(
+                f"It is not proven that the producers of {self.subject} are {self.to}; nothing is fenced",
+                why=why,
+                next_step=f"See connectctl transactions list --prefix {self.subject}-, then go on.",
+                code="unproven",
+            )
+        used = sum(kind_of_id(self.subject, known.id) is kind for known in ids)
+        old = leftovers(self.subject, own.group(), ids, kind)
+        opened = [known.id for known in ids if known.open and known.id in old]
+        _fence(own, old)
+        said = f"{used} transactional ids are {self.to}; {len(old)} of the other kind fenced"
+        return f"{said}, {len(opened)} of them with an open transaction" if opened else said
+
+
+def _fence(own: ApplicationHands, ids: Sequence[str]) -> None:
+    """Fence each id once. Raises ``ConnectctlError`` naming those that could not be."""
+    if not ids:
+        return
+    calls = own.eyes.transactions
+    known = calls.describe(ids)
+    timeouts = {id_: task_timeout(found if isinstance(found, Transaction) else None) for id_, found in known.items()}
+    answers: dict[str, Answer] = {}
+    left = dict(timeouts)
+    began = own.whole.now()
+    while left:
+        calls.fence(left, own.whole.timeout, answers.__setitem__)
+        # An open transaction is aborted first, and the coordinator says so until that is done.
+        left = {id_: timeouts[id_] for id_ in left if answers[id_].code is not Code.NONE}
+        if left and own.whole.now() - began >= own.whole.timeout:
+            told = ", ".join(f"{id_}: {answers[id_].code.name}" for id_ in sorted(left)[:5])
+            raise ConnectctlError("Not every transactional id could be fenced", why=told, code="not-fenced")
+        if left:
+            own.whole.sleep(its.POLL)

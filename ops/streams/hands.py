@@ -1,0 +1,103 @@
+"""What the steps of a stream application's change work with besides those of a roll: its eyes, its notes, its patience."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from connectctl.ops.errors import ConnectctlError, TimedOut
+from connectctl.ops.streams import notes as written
+from connectctl.ops.streams import observe
+from connectctl.ops.streams.gates import Demand, Look, Watch, take
+
+if TYPE_CHECKING:
+    from connectctl.ops.model.readergroup import ClientGroup
+    from connectctl.ops.rolling.hands import RollingHands
+    from connectctl.ops.streams.notes import Entry, Notes
+    from connectctl.ops.streams.observe import ApplicationEyes
+
+POLL = 0.4
+"""Seconds between two looks at the application."""
+
+
+@dataclass
+class ApplicationHands:
+    """The application of a run. ``whole`` are the hands of the run: journal, clock, patience, the person's ear."""
+
+    eyes: ApplicationEyes
+    whole: RollingHands
+
+    @property
+    def notes(self) -> Notes:
+        """The notes of the run that is being carried out."""
+        assert self.whole.journal is not None
+        assert self.whole.run is not None
+        return written.load(self.whole.journal, self.whole.run.id)
+
+    def keep(self, notes: Notes) -> None:
+        """Write the notes down."""
+        assert self.whole.journal is not None
+        assert self.whole.run is not None
+        written.save(self.whole.journal, self.whole.run.id, notes)
+
+    def write(self, roll: int, instance: str, entry: Entry) -> None:
+        """Note how far an instance is."""
+        notes = self.notes
+        notes.entries[f"{roll}:{instance}"] = entry
+        self.keep(notes)
+
+    def group(self) -> ClientGroup:
+        """The application's group as it is now."""
+        return self.eyes.groups.group(self.eyes.application)
+
+    def see(self) -> Look:
+        """The application at this moment."""
+        return observe.look(self.eyes, self.whole.now())
+
+    def await_(self, what: Callable[[], str | None], patience: float) -> str | None:
+        """Look until ``what`` gives None, no more being missing; gives what is missing after ``patience`` seconds."""
+        began, shown = self.whole.now(), ""
+        while True:
+            try:
+                missing = what()
+            except TimedOut as e:
+                missing = str(e)
+            if missing is None:
+                return None
+            if self.whole.now() - began >= patience:
+                return missing
+            if missing != shown:
+                shown = missing
+                self.whole.progress(f"waiting: {missing}")
+            self.whole.sleep(POLL)
+
+    def gate(self, members: int, lag: int) -> str:
+        """Wait until the application is healthy; gives what there is to say. Raises ``TimedOut``."""
+        patience = self.whole.patience
+        demand = Demand(members, lag, patience.looks, patience.timeout)
+        watch, shown = Watch(self.whole.now()), ""
+        while True:
+            seen = take(watch, self.see(), demand)
+            watch = seen.watch
+            if seen.passed:
+                waits = watch.last.lag if watch.last else None
+                return f"healthy at {demand.looks} looks in a row, {waits or 0} records wait"
+            if seen.stopped:
+                raise TimedOut(
+                    f"{self.eyes.application} is not healthy, so the roll stops here; it goes on as it is",
+                    why=seen.stopped,
+                    next_step="See connectctl upgrade status, and the log of the instance restarted last.",
+                    code="gate",
+                )
+            if seen.unwell and seen.unwell[0] != shown:
+                shown = seen.unwell[0]
+                self.whole.progress(f"waiting: {'; '.join(seen.unwell)}")
+            self.whole.sleep(POLL)
+
+
+def of(hands: RollingHands) -> ApplicationHands:
+    """The hands for the run's application. Raises ``ConnectctlError`` where nothing says which it is."""
+    if hands.application is None:
+        raise ConnectctlError("The run changes a stream application, and nothing says how its instances are reached")
+    return ApplicationHands(hands.application, hands)

@@ -1,0 +1,210 @@
+"""The steps of a stream application's rolls. Each looks again when it is carried out: a run may be killed anywhere.
+
+An instance's turn: its property is changed, it is restarted, another process of it is waited for, and a gate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from connectctl.ops.errors import ConnectctlError, Refused, TimedOut
+from connectctl.ops.model.guarantee import PROPERTY
+from connectctl.ops.model.readergroup import release_of
+from connectctl.ops.streams import hands as its
+from connectctl.ops.streams.fencing import FenceLeftovers
+from connectctl.ops.streams.notes import BACK, CHANGED, RESTARTED, Entry
+
+if TYPE_CHECKING:
+    from connectctl.ops.model.readergroup import ClientGroup, GroupMember
+    from connectctl.ops.rolling.hands import RollingHands
+
+
+@dataclass(frozen=True)
+class InstanceStep:
+    """One step of an instance's turn in a roll, the first being 1."""
+
+    subject: str
+    roll: int
+    reason: str = ""
+    now: str = ""
+    kind: ClassVar[str] = "instance"
+
+    @property
+    def worker(self) -> str:
+        """The instance."""
+        return self.subject
+
+
+@dataclass(frozen=True)
+class SetGuarantee(InstanceStep):
+    """Give an instance's ``processing.guarantee`` its value, effective at its next start."""
+
+    value: str = ""
+    kind: ClassVar[str] = "set-guarantee"
+
+    def says(self) -> str:
+        return f"set {PROPERTY}={self.value} on {self.subject}"
+
+    def holds(self, hands: RollingHands) -> str | None:
+        entry = its.of(hands).notes.of(self.roll, self.subject)
+        return "already set by this run" if entry is not None and entry.state in (RESTARTED, BACK) else None
+
+    def do(self, hands: RollingHands) -> str | None:
+        own = its.of(hands)
+        notes = own.notes
+        if self.subject not in notes.was:
+            told = own.eyes.driver.told(self.subject, PROPERTY)
+            notes.was[self.subject] = told.value if told else None
+        notes.entries[f"{self.roll}:{self.subject}"] = Entry(CHANGED)
+        own.keep(notes)
+        return own.eyes.driver.change(self.subject, PROPERTY, self.value)
+
+
+@dataclass(frozen=True)
+class RestartInstance(InstanceStep):
+    """Restart an instance, if the group is whole: never two at once."""
+
+    members: int = 1
+    kind: ClassVar[str] = "restart-instance"
+
+    def says(self) -> str:
+        return f"restart {self.subject}"
+
+    def holds(self, hands: RollingHands) -> str | None:
+        own = its.of(hands)
+        entry = own.notes.of(self.roll, self.subject)
+        if entry is None or entry.state == CHANGED or not newcomers(own.group(), self.subject, entry):
+            return None
+        return "it has been restarted by this run"
+
+    def do(self, hands: RollingHands) -> str | None:
+        own = its.of(hands)
+        entry = own.notes.of(self.roll, self.subject)
+        if entry is None or entry.state == CHANGED:
+            missing = own.await_(lambda: self._away(own.group()), hands.patience.timeout)
+            if missing:
+                raise ConnectctlError(
+                    f"{self.subject} is not restarted: never two at once",
+                    why=missing,
+                    next_step="Bring the others back first.",
+                    code="two-at-once",
+                )
+            entry = Entry(RESTARTED, tuple(member.id for member in own.group().members))
+        own.write(self.roll, self.subject, replace(entry, state=RESTARTED))
+        return own.eyes.driver.restart(self.subject)
+
+    def _away(self, group: ClientGroup) -> str | None:
+        if group.state != "Stable":
+            return f"the group is {group.state}"
+        count = len(group.members)
+        return None if count == self.members else f"the group has {count} members and should have {self.members}"
+
+
+@dataclass(frozen=True)
+class AwaitInstance(InstanceStep):
+    """Wait until another process of the instance is in the group. ``protocol`` is the least its Streams must speak.
+
+    ``most`` is the most that it may speak, 0 for no bound.
+    """
+
+    protocol: int = 0
+    most: int = 0
+    by_hand: bool = False
+    kind: ClassVar[str] = "await-instance"
+    only_looks: ClassVar[bool] = True
+
+    def says(self) -> str:
+        release = f", with Streams {release_of(self.protocol)} or newer" if self.protocol else ""
+        release = f", with Streams {release_of(self.most)} or older" if self.most else release
+        return f"wait until {self.subject} is back in the group{release}"
+
+    def holds(self, hands: RollingHands) -> str | None:
+        return None
+
+    def do(self, hands: RollingHands) -> str | None:
+        own = its.of(hands)
+        entry = own.notes.of(self.roll, self.subject)
+        began = hands.now()
+
+        def missing() -> str | None:
+            group = own.group()
+            if not newcomers(group, self.subject, entry or Entry(RESTARTED)):
+                return f"no new member of {self.subject} is in the group"
+            # Subscriptions are hidden while the group rebalances.
+            return None if group.state == "Stable" else f"the group is {group.state}"
+
+        patience = hands.patience.by_hand if self.by_hand else hands.patience.timeout
+        if why := own.await_(missing, patience):
+            raise TimedOut(
+                f"{self.subject} is not back after {patience:g} s",
+                why=why,
+                next_step="Look at its log, and start it.",
+                code="not-back",
+            )
+        self._check(newcomers(own.group(), self.subject, entry or Entry(RESTARTED)))
+        own.write(self.roll, self.subject, Entry(BACK, entry.before if entry else ()))
+        return f"back after {hands.now() - began:.1f} s"
+
+    def _check(self, members: tuple[GroupMember, ...]) -> None:
+        told = {member.streams.protocol for member in members if member.streams}
+        wrong = [p for p in told if p < self.protocol or (self.most and p > self.most)]
+        if wrong:
+            raise ConnectctlError(
+                f"{self.subject} is back, and not with the release that it should have",
+                why=f"it is Kafka Streams {release_of(wrong[0])}",
+                next_step="Put the right release in place on it, and go on: the run restarts it again.",
+                code="wrong-release",
+            )
+
+
+def newcomers(group: ClientGroup, instance: str, entry: Entry) -> tuple[GroupMember, ...]:
+    """The members that came after the restart: the instance's, where members tell their ``application.server``."""
+    new = tuple(member for member in group.members if member.id not in entry.before)
+    servers = {member.streams.server for member in new if member.streams and member.streams.server}
+    if servers:
+        return tuple(m for m in new if m.streams and m.streams.server == instance) if instance in servers else new
+    return new
+
+
+@dataclass(frozen=True)
+class ApplicationGate:
+    """Wait until the application is healthy: a stable group of ``members``, and no more records waiting than before.
+
+    ``first``: nothing has been changed yet, so that what fails here is refused.
+    """
+
+    subject: str
+    members: int
+    lag: int = 0
+    first: bool = False
+    reason: str = ""
+    now: str = ""
+    kind: ClassVar[str] = "application-gate"
+    worker: ClassVar[None] = None
+    only_looks: ClassVar[bool] = True
+
+    def says(self) -> str:
+        before = " before anything is changed" if self.first else ""
+        return f"see that {self.subject} is healthy{before}: a stable group of {self.members}, its lag not growing"
+
+    def holds(self, hands: RollingHands) -> str | None:
+        return None
+
+    def do(self, hands: RollingHands) -> str | None:
+        try:
+            return its.of(hands).gate(self.members, self.lag)
+        except TimedOut as e:
+            if not self.first:
+                raise
+            raise Refused(
+                f"{self.subject} is not healthy; nothing was changed",
+                why=e.why,
+                next_step=e.next_step,
+                code="unhealthy",
+            ) from e
+
+
+KINDS: dict[str, type[Any]] = {
+    kind.__name__: kind for kind in (SetGuarantee, RestartInstance, AwaitInstance, ApplicationGate, FenceLeftovers)
+}
