@@ -1,0 +1,310 @@
+"""``connectctl upgrade`` where things go wrong on real workers: it stops, says why, and goes on to a good end.
+
+Each test breaks one thing by the operator's own commands for workers, sees that the run stops and that the cluster still
+serves, and takes the run up, or back, with commands that work: those of the sandbox. What is left of a run after that
+is the next test's to go on with, so that no worker is restarted for nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from live.filesource import Writer, all_there, growing, written_on
+from live.real import Ran, connectctl, eventually, workers
+
+if TYPE_CHECKING:
+    from connectctl.ops.sandbox.cluster import Sandbox
+
+pytestmark = pytest.mark.live
+NAME = "failing"
+TOPIC = "failing-lines"
+INJECTED = "failing-injected"
+SOON = ("--gate-timeout", "8")
+LONG = ("--gate-timeout", "180")
+TURN = 5
+"""The last step of the first worker's turn; the second's is the fourth after it, and then modes are checked."""
+
+TOOL = """
+import sys
+from pathlib import Path
+from connectctl.ops.edges.drivers.sandbox import SandboxWorkers
+from connectctl.ops.sandbox.cluster import find
+import httpx
+
+what, worker = sys.argv[1:3]
+sandbox, driver = find("failing"), SandboxWorkers("failing")
+workers = sandbox.group.workers
+number = sandbox.group.number_of("http://" + worker)
+other = next(n for n, w in enumerate(workers, 1) if n != number and w.pid is not None)
+match what:
+    case "change":
+        driver.change(worker, *sys.argv[3:])
+    case "change-to-enabled":
+        driver.change(worker, sys.argv[3], "enabled")
+    case "restart":
+        driver.restart(worker)
+    case "only-stop":
+        sandbox.stop_worker(number)
+    case "restart-and-kill-another":
+        driver.restart(worker)
+        sandbox.stop_worker(other, kill=True)
+    case "restart-and-add-another":
+        sandbox.add_worker(support="enabled")
+        driver.restart(worker)
+    case "restart-and-lose-the-broker":
+        driver.restart(worker)
+        sandbox.kill_broker()
+    case "restart-and-move-files":
+        driver.restart(worker)
+        file = sandbox.properties_file(other)
+        file.rename(file.with_suffix(".moved"))
+        file.mkdir()
+    case "restart-and-break-a-connector":
+        url = f"http://127.0.0.1:{workers[other - 1].port}/connectors/failing-injected/config"
+        broken = {**httpx.get(url).json(), "connector.start.inject.error": "true"}
+        httpx.put(url, json=broken).raise_for_status()
+        driver.restart(worker)
+print(what, worker)
+"""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The sandbox, and connectctl with commands for its workers that break something, or with the sandbox's own."""
+
+    sandbox: Sandbox
+    directory: Path
+    writer: Writer
+
+    def tool(self, what: str) -> str:
+        """The shell line of a command that works, or breaks something."""
+        more = " {property} {value}" if what.startswith("change") else ""
+        return f"{sys.executable} {self.directory / 'tool.py'} {what} {{worker}}{more}"
+
+    def describe(self, **section: Any) -> None:
+        """From now on the broken context's section ``workers`` says this, besides what works."""
+        entry = yaml.safe_load(self.sandbox.context_path.read_text())["contexts"][f"sandbox-{NAME}"]
+        sound = {"driver": "command", "change": self.tool("change"), "restart": self.tool("restart")}
+        entry["workers"] = section if "driver" in section else sound | section
+        (self.directory / "config.yaml").write_text(yaml.safe_dump({"contexts": {"broken": entry}}))
+
+    def broken(self, *args: str, code: int = 7) -> Ran:
+        """``connectctl upgrade`` with what ``describe`` wrote."""
+        ran = connectctl("--config", str(self.directory / "config.yaml"), "--context", "broken", "upgrade", *args)
+        assert ran.code == code, ran.out + ran.err
+        return ran
+
+    def sound(self, *args: str, code: int = 0) -> Ran:
+        """``connectctl upgrade`` with the sandbox's own way to change workers."""
+        ran = connectctl("--context", f"sandbox-{NAME}", "upgrade", *args)
+        assert ran.code == code, ran.out + ran.err
+        return ran
+
+    def status(self) -> Any:
+        """``upgrade status``, once the group tells who its workers are."""
+
+        def look() -> Any:
+            ran = connectctl("--context", f"sandbox-{NAME}", "upgrade", "status", "-o", "json")
+            return ran.json if ran.code == 0 else None
+
+        return eventually(look, 120)
+
+    def begun(self) -> tuple[str, ...]:
+        """The command that goes on with what an earlier test left, or begins a roll to a mode that is one roll away."""
+        status = self.status()
+        if status["unfinished"]:
+            return ("resume",)
+        modes = {worker["mode"] for worker in status["workers"]}
+        return ("apply", "--to", "disabled" if modes == {"preparing"} else "preparing")
+
+    def fails(self, **section: Any) -> str:
+        """A roll with these commands stops with exit code 7; gives what it says, which is what ``status`` says."""
+        self.describe(**section)
+        return self.failed(self.broken(*self.begun(), "--yes", *SOON))
+
+    def failed(self, ran: Ran) -> str:
+        """The failure of a run that stopped, told at once and by ``status``, with how to go on or back."""
+        status = self.status()
+        run = status["run"]
+        assert status["unfinished"]
+        assert f"connectctl upgrade resume {run['id']}" in ran.err
+        assert f"connectctl upgrade abort {run['id']}" in status["nextStep"]
+        assert run["failure"].split(":")[0] in ran.err
+        return f"{ran.err} | {run['failure']}"
+
+    def goes_on(self, said: str, *args: str) -> None:
+        """The run is taken up where it stopped; it pauses after the first worker's turn, and ends after the second's."""
+        step = int(re.findall(r"Step (\d+) of the run failed", said)[0])
+        pause = ("--pause-after", str(TURN)) if step <= TURN else ()
+        ran = self.sound("resume", "--yes", *LONG, *pause, *args)
+        assert ("Paused" if pause else "Done, run") in ran.out
+        self.serves()
+
+    def serves(self) -> None:
+        """What is written into the source's file now reaches the topic."""
+        written_on(self.sandbox, TOPIC, self.writer)
+
+
+@pytest.fixture(scope="module")
+def scene(state_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    """Two workers, disabled, and a source that is written to throughout."""
+    from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
+
+    directory = tmp_path_factory.mktemp(NAME)
+    (directory / "tool.py").write_text(TOOL)
+    sandbox = up(SandboxSpec(name=NAME, workers=2))
+    try:
+        with growing(sandbox, TOPIC, directory / "in.txt") as writer:
+            yield Scene(sandbox, directory, writer)
+            all_there(sandbox, TOPIC, writer.stop())
+    finally:
+        down(NAME)
+
+
+def test_a_restart_command_that_fails_or_hangs_stops_the_roll_before_anything_is_restarted(scene: Scene) -> None:
+    pids = [worker.pid for worker in scene.sandbox.group.workers]
+    said = scene.fails(restart="echo no such unit; exit 5")
+    assert "exit status 5" in said
+    assert "no such unit" in said
+    assert "took longer than 1 s" in scene.fails(restart="sleep 600", timeout=1)
+    assert [worker.pid for worker in scene.sandbox.group.workers] == pids
+    scene.serves()
+    scene.goes_on(said)
+
+
+def test_a_worker_that_does_not_come_back_stops_the_roll_and_is_started_when_it_is_taken_up(scene: Scene) -> None:
+    said = scene.fails(restart=scene.tool("only-stop"))
+    assert "is not back after 8 s" in said
+    assert "is not in the group" in said
+    (away,) = [w for w in scene.status()["workers"] if not w["inGroup"]]
+    assert away["problem"] == "it is not in the group"
+    scene.serves()
+    scene.goes_on(said)
+
+
+def test_a_worker_that_joins_with_the_wrong_mode_is_seen_and_changed_once_more(scene: Scene) -> None:
+    said = scene.fails(change=scene.tool("change-to-enabled"))
+    assert "is back, and not in the wished mode" in said
+    assert "exactly-once is enabled on it" in said
+    scene.serves()
+    scene.goes_on(said)
+
+
+def test_a_connector_that_turns_failed_stops_the_roll_unless_that_is_allowed(scene: Scene) -> None:
+    config = {
+        "connector.class": "org.apache.kafka.connect.integration.TestableSourceConnector",
+        "topic": INJECTED,
+        "throughput": "10",
+        "messages.per.poll": "1",
+        "tasks.max": "1",
+    }
+    workers(scene.sandbox).create(INJECTED, config)
+    eventually(lambda: workers(scene.sandbox).state(INJECTED) == ["RUNNING", "RUNNING"])
+    try:
+        said = scene.fails(restart=scene.tool("restart-and-break-a-connector"))
+        assert f"{INJECTED} is FAILED" in said
+        assert any(line.startswith(INJECTED) for line in scene.status()["notWell"])
+        scene.serves()
+        # As bad as it is: the person says that it may be.
+        scene.goes_on(said, "--max-failures", "2")
+    finally:
+        workers(scene.sandbox).delete(INJECTED)
+
+
+def test_a_properties_file_that_cannot_be_written_refuses_the_plan_or_stops_the_roll(scene: Scene) -> None:
+    files = {f"127.0.0.1:{w.port}": scene.sandbox.layout.properties(w.name) for w in scene.sandbox.group.workers}
+    if scene.begun() == ("resume",):
+        scene.sound("resume", "--yes", *LONG)
+    elsewhere = {"file": str(scene.directory)}
+    each = {worker: {"file": str(file)} for worker, file in files.items()}
+    section = {"driver": "properties-file", "restart": scene.tool("restart"), "each": each}
+    scene.describe(**{**section, "each": each | {next(reversed(each)): elsewhere}})
+    refused = scene.broken("apply", *scene.begun()[1:], "--yes", code=4)
+    assert "is a directory" in refused.err
+    assert not scene.status()["unfinished"]
+
+    said = scene.fails(**{**section, "restart": scene.tool("restart-and-move-files")})
+    assert "is a directory" in said
+    for file in files.values():
+        if file.is_dir():
+            file.rmdir()
+            file.with_suffix(".moved").rename(file)
+    scene.serves()
+    scene.goes_on(said)
+
+
+def test_another_worker_that_is_lost_meanwhile_stops_the_roll_until_it_is_back(scene: Scene) -> None:
+    said = scene.fails(restart=scene.tool("restart-and-kill-another"))
+    scene.serves()
+    for number, worker in enumerate(scene.sandbox.group.workers, 1):
+        if worker.pid is None:
+            assert f"127.0.0.1:{worker.port} is not in the group" in said
+            scene.sandbox.start_worker(number)
+    scene.goes_on(said)
+
+
+def test_a_lost_broker_stops_the_roll_until_it_is_back(scene: Scene) -> None:
+    scene.describe(restart=scene.tool("restart-and-lose-the-broker"))
+    ran = scene.broken(*scene.begun(), "--yes", *SOON)
+    assert "brokers" in ran.err
+    scene.sandbox.start_broker()
+    said = scene.failed(ran)
+    scene.serves()
+    scene.goes_on(said)
+
+
+def test_a_worker_that_joins_meanwhile_in_a_mode_of_its_own_is_not_overlooked(scene: Scene) -> None:
+    before = len(scene.sandbox.group.workers)
+    scene.describe(restart=scene.tool("restart-and-add-another"))
+    try:
+        ran = scene.broken(*scene.begun(), "--yes", *SOON)
+        said = scene.failed(ran)
+        (stranger,) = {w["address"] for w in scene.status()["workers"] if w["mode"] == "enabled"}
+        assert f"{stranger} is enabled" in said
+        scene.serves()
+    finally:
+        for number in range(before + 1, len(scene.sandbox.group.workers) + 1):
+            scene.sandbox.stop_worker(number)
+    eventually(lambda: len([w for w in scene.status()["workers"] if w["inGroup"]]) == before)
+    scene.goes_on(said)
+
+
+def test_a_roll_that_is_killed_at_one_step_after_the_other_comes_to_its_end(scene: Scene) -> None:
+    if scene.begun() == ("resume",):
+        scene.sound("resume", "--yes", *LONG)
+    wish = scene.begun()
+    killed_when(*wish, says="see that the cluster is healthy")  # while the property is changed
+    killed_when("resume", says="set exactly.once")  # while the worker is restarted
+    killed_when("resume", says="restart 127")  # while it is waited for
+    killed_when("resume", says="is back in the group")  # at the gate
+    killed_when("resume", says="healthy with")  # at the second worker
+    killed_when("resume", says="restart 127")
+    killed_when("resume", says="healthy with")  # while modes are checked
+    assert scene.status()["run"]["state"] == "open"
+    assert "has not ended" in scene.sound(*wish, "--yes", code=4).err
+    assert "Done, run" in scene.sound("resume", "--yes", *LONG).out
+    assert {worker["mode"] for worker in scene.status()["workers"]} == {wish[-1]}
+    scene.serves()
+
+
+def killed_when(*args: str, says: str) -> None:
+    """A connectctl of its own, killed when it has told of a step."""
+    command = [sys.executable, "-m", "connectctl.cli", "--context", f"sandbox-{NAME}", "upgrade", *args, "--yes", *LONG]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        told = []
+        for line in process.stdout:
+            told.append(line)
+            if says in line:
+                process.send_signal(signal.SIGKILL)
+                break
+        assert process.wait(180) == -signal.SIGKILL, "".join(told) + str(process.stderr and process.stderr.read())
