@@ -7,7 +7,6 @@ share group, and a committed offset beyond the last stable offset, which no read
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -20,6 +19,7 @@ from connectctl.ops.model.transactions import Bounds, Place
 from connectctl.ops.preflight.activetopics import active_topics, configured_topics, reason
 from connectctl.ops.preflight.aims import leads_to_enabled
 from connectctl.ops.preflight.facts import Checked, Unseen, Wish
+from connectctl.ops.preflight.subscriptions import is_mirror, of_mirror, of_sink
 
 if TYPE_CHECKING:
     from connectctl.ops.edges.contract import BrokerReads, ConnectCalls, KafkaReads, Record, TransactionCalls
@@ -29,9 +29,6 @@ ISOLATION = "isolation.level"
 COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
 PATIENCE = 2.0
 """Seconds that a transaction may hold up a reading of the status topic."""
-_MIRROR_CLASS = "MirrorSourceConnector"
-_EXCLUDED = "mm2.*\\.internal,.*\\.replica,__.*"
-"""What a mirror leaves out where ``topics.exclude`` says nothing (``DefaultTopicFilter``)."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +165,7 @@ def _written(sources: ReaderSources, unseen: list[Unseen]) -> tuple[Written, ...
 
 def _named(config: Mapping[str, str]) -> frozenset[str]:
     """The topics that a configuration names as targets; those of a mirror are the ones that it reads."""
-    return frozenset() if _is_mirror(config) else configured_topics(config)
+    return frozenset() if is_mirror(config) else configured_topics(config)
 
 
 def _recorded(sources: ReaderSources, names: Sequence[str]) -> dict[str, frozenset[str]]:
@@ -208,52 +205,22 @@ def _readings(sources: ReaderSources, topics: frozenset[str]) -> Iterable[Readin
         if each.connector.type == SINK:
             if not servers(client_bootstrap(each.config, "consumer", sources.bootstrap)) & here:
                 continue
-            read = _of_sink(each.config, topics)
+            read = of_sink(each.config, topics)
             own = f"consumer.override.{ISOLATION}"
             level = each.config.get(own) or sources.told(f"consumer.{ISOLATION}") if read else None
             group = each.config.get("consumer.override.group.id") or f"connect-{each.name}"
             reading = Reading(each.name, SINK, read, level, own, group)
-        elif _is_mirror(each.config):
+        elif is_mirror(each.config):
             if not servers(each.config.get("source.cluster.bootstrap.servers", "")) & here:
                 continue
             # Both prefixes count, and the longer one wins (MirrorConnectorConfig.sourceConsumerConfig).
             own = f"source.consumer.{ISOLATION}"
             level = each.config.get(own) or each.config.get(f"consumer.{ISOLATION}")
-            reading = Reading(each.name, MIRROR, _of_mirror(each.config, topics), level, own)
+            reading = Reading(each.name, MIRROR, of_mirror(each.config, topics), level, own)
         else:
             continue
         if reading.topics:
             yield reading
-
-
-def _of_sink(config: Mapping[str, str], topics: frozenset[str]) -> frozenset[str]:
-    """Those of ``topics`` that a sink subscribes to."""
-    pattern = config.get("topics.regex")
-    if pattern:
-        return frozenset(topic for topic in topics if _matches(pattern, topic))
-    return topics & {part.strip() for part in config.get("topics", "").split(",")}
-
-
-def _of_mirror(config: Mapping[str, str], topics: frozenset[str]) -> frozenset[str]:
-    """Those of ``topics`` that a mirror copies, by its filter's defaults (``DefaultTopicFilter``)."""
-    wanted, left_out = config.get("topics", ".*"), config.get("topics.exclude", _EXCLUDED)
-    return frozenset(topic for topic in topics if _any(wanted, topic) and not _any(left_out, topic))
-
-
-def _any(patterns: str, topic: str) -> bool:
-    return any(_matches(pattern.strip(), topic) for pattern in patterns.split(",") if pattern.strip())
-
-
-def _matches(pattern: str, topic: str) -> bool:
-    """Whether a Java pattern fits the whole name; one that Python does not take counts as fitting."""
-    try:
-        return re.fullmatch(pattern, topic) is not None
-    except re.error:
-        return True
-
-
-def _is_mirror(config: Mapping[str, str]) -> bool:
-    return config.get("connector.class", "").rsplit(".", 1)[-1] == _MIRROR_CLASS
 
 
 # ------------------------------------------------------------------------------------------------------- evidence

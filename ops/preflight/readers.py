@@ -143,7 +143,8 @@ def sinks_untouched(facts: ReaderFacts, wish: Wish) -> Iterator[Finding]:
     """SINK001, once."""
     if facts.sinks and wish in (Wish.PREPARING, Wish.ENABLED):
         message = f"{_some(facts.sinks)}: exactly-once source support changes nothing for sinks."
-        yield SINKS_UNTOUCHED.found("sinks", message)
+        hint = f"Set consumer.override.{ISOLATION}={COMMITTED} on those that read what source connectors write."
+        yield SINKS_UNTOUCHED.found("sinks", message, hint)
 
 
 def reads_all(reading: Reading) -> Iterator[Finding]:
