@@ -21,19 +21,19 @@ def of_sink(config: Mapping[str, str], topics: frozenset[str]) -> frozenset[str]
 def of_mirror(config: Mapping[str, str], topics: frozenset[str]) -> frozenset[str]:
     """Those of ``topics`` that a mirror copies, by its filter's defaults (``DefaultTopicFilter``)."""
     wanted, left_out = config.get("topics", ".*"), config.get("topics.exclude", _EXCLUDED)
-    return frozenset(topic for topic in topics if _any(wanted, topic) and not _any(left_out, topic))
+    return frozenset(topic for topic in topics if _any(wanted, topic) and not _any(left_out, topic, doubt=False))
 
 
-def _any(patterns: str, topic: str) -> bool:
-    return any(_matches(pattern.strip(), topic) for pattern in patterns.split(",") if pattern.strip())
+def _any(patterns: str, topic: str, *, doubt: bool = True) -> bool:
+    return any(_matches(pattern.strip(), topic, doubt) for pattern in patterns.split(",") if pattern.strip())
 
 
-def _matches(pattern: str, topic: str) -> bool:
-    """Whether a Java pattern fits the whole name; one that Python does not take counts as fitting."""
+def _matches(pattern: str, topic: str, doubt: bool = True) -> bool:
+    """Whether a Java pattern fits the whole name; ``doubt`` for one that Python does not take, so that it is read."""
     try:
         return re.fullmatch(pattern, topic) is not None
     except re.error:
-        return True
+        return doubt
 
 
 def is_mirror(config: Mapping[str, str]) -> bool:

@@ -160,6 +160,7 @@ def test_a_sinks_group_is_told_with_the_sink_and_not_once_more() -> None:
         ({"topics": "or.*, x"}, True),
         ({"topics": "x"}, False),
         ({"topics.exclude": "orders"}, False),
+        ({"topics.exclude": "\\p{L}+"}, True),
         ({"source.cluster.bootstrap.servers": "there:9092"}, False),
     ],
 )
