@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from heapq import heappush, heappushpop
 from typing import Any
 
@@ -84,6 +84,38 @@ class Gathered:
         if totals.tracked:
             self.tracked.append(totals)
         self._push(self.worst, totals.offences, totals)
+
+    def as_row(self) -> dict[str, Any]:
+        """As plain values, for ``merge``."""
+        return {
+            "parts": [asdict(part) for part in self.parts],
+            "totals": self.totals.as_row(),
+            "reads": None if self.reads is None else [asdict(read) for read in self.reads.values()],
+            "sums": self.sums,
+            "source_partitions": self.source_partitions,
+            "tracked": [asdict(totals) for totals in self.tracked],
+            "worst": [asdict(entry[2]) for entry in self.worst if not entry[2].tracked],
+            "offenders": [list(entry[2]) for heap in self.offenders.values() for entry in heap],
+            "counts": [[kind, self.found[kind], self.weights[kind]] for kind in self.found],
+            "timeline": self.timeline.as_row(),
+        }
+
+    def merge(self, row: dict[str, Any]) -> None:
+        """Add what another one gathered (``as_row``), even if it went through JSON."""
+        self.parts += [PartTotals(**part) for part in row["parts"]]
+        self.totals.merge(row["totals"])
+        for read in row["reads"] or ():
+            self.read(Read(**read))
+        for name in COUNTED:
+            self.sums[name] += row["sums"][name]
+        self.source_partitions += row["source_partitions"]
+        for totals in (*row["tracked"], *row["worst"]):
+            self.source(SourceTotals(**totals))
+        for offender in row["offenders"]:
+            self.keep(Offender(*offender))
+        for kind, times, weight in row["counts"]:
+            self.count(kind, times, weight)
+        self.timeline.merge(Timeline.of(row["timeline"]))
 
     def _push(self, heap: list[tuple[int, int, Any]], weight: int, item: Any) -> None:
         self._number += 1

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.audit.evidence import Offender
+from connectctl.ops.audit.gathered import Gathered
 from connectctl.ops.audit.scan import PartTotals, Scan, Segment, Span
 from connectctl.ops.audit.sequences import Committed, Read, Run, SourceTotals, Sweep
 from connectctl.ops.audit.transactions import Joining, Totals
@@ -143,6 +144,18 @@ def sweep_frame(
     return _by_rows(ordered, lambda rows: map(_result_of, swept((Run(*r) for r in rows), first, known)), RESULT)
 
 
+def gather_frame(found: DataFrame, shown: int) -> DataFrame:
+    """What every task gathers from the rows of ``RESULT`` that it has, as JSON in one column."""
+
+    def gathered(rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[str]]:
+        whole = Gathered(shown)
+        for row in rows:
+            whole.add(_found_in(row))
+        yield (json.dumps(whole.as_row()),)
+
+    return _by_rows(found, gathered, "told string")
+
+
 def split(spans: Sequence[Span], tasks: int) -> list[list[Span]]:
     """The spans in shares, the biggest first, each to the share with the least to do that has none of its partition."""
     shares: list[tuple[int, list[Span]]] = [(0, []) for _ in range(max(1, min(tasks, len(spans))))]
@@ -184,6 +197,20 @@ def _result_of(found: Any) -> tuple[Any, ...]:
         return ("part", 0, json.dumps(found.as_row()), *_BLANK)
     assert isinstance(found, Read)
     return ("read", 0, json.dumps(asdict(found)), *_BLANK)
+
+
+def _found_in(row: tuple[Any, ...]) -> Any:
+    """What ``_result_of`` made a row of."""
+    what, _, told, *columns = row
+    if what == "offender":
+        return Offender(*columns)
+    data = json.loads(told)
+    if what == "transactions":
+        totals = Totals()
+        totals.merge(data)
+        return totals
+    kind = {"part": PartTotals, "read": Read}.get(what, SourceTotals)
+    return kind(**data)
 
 
 def _prefixed(schema: str) -> str:

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.audit import sequences, transactions
 from connectctl.ops.audit.evidence import Offender
-from connectctl.ops.audit.gathered import COUNTED, TIMED, Gathered
+from connectctl.ops.audit.gathered import Gathered
 from connectctl.ops.audit.scan import PartTotals, Segment, Span
-from connectctl.ops.audit.sequences import Committed, Read, SourceTotals
-from connectctl.ops.audit.timeline import SLOTS
+from connectctl.ops.audit.sequences import Committed
 from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.jobs import audit
 from connectctl.ops.jobs.audit import Cluster
 from connectctl.ops.jobs.auditruns import Wanted
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 Advance = Callable[[float, float], None]
 TASK_RECORDS = 1_000_000
 """Records for each Spark task."""
+GLANCE = 0.5
+"""Seconds between two looks at how far Spark is."""
 
 
 class Work:
@@ -104,92 +107,54 @@ def _write(offenders: Sequence[Offender], directory: Path) -> None:
 
 
 def on_spark(spark: SparkSession, work: Work, advance: Advance) -> Gathered:
-    """The audit on Spark: nothing is collected but totals, and the worst offenders."""
+    """The audit on Spark, as one job: every task gathers for itself, and the driver adds up what is small."""
     from pyspark import StorageLevel
 
     tasks = max(int(spark.sparkContext.defaultParallelism), work.size // TASK_RECORDS + 1)
+    scanned = audit.scan_frame(spark, work.cluster, work.spans, tasks).persist(StorageLevel.DISK_ONLY)
+    found = audit.told_frame(scanned).unionByName(audit.join_frame(scanned, tasks))
     gathered = Gathered(work.shown)
-    steps = 4 if work.wanted else 3
-    held: list[DataFrame] = []
-
-    def hold(frame: DataFrame) -> DataFrame:
-        held.append(frame.persist(StorageLevel.DISK_ONLY))
-        return frame
-
+    if work.wanted is not None:
+        gathered.reads = {}
+        runs = audit.run_frame(spark, work.cluster, work.spans, work.wanted, tasks)
+        found = found.unionByName(audit.sweep_frame(runs, tasks, work.first, work.committed))
+    if work.evidence is not None:
+        found = found.persist(StorageLevel.DISK_ONLY)
     try:
-        advance(0, steps)
-        scanned = hold(audit.scan_frame(spark, work.cluster, work.spans, tasks))
-        frames = [audit.told_frame(scanned), hold(audit.join_frame(scanned, tasks))]
-        if work.wanted is not None:
-            gathered.reads = {}
-            runs = audit.run_frame(spark, work.cluster, work.spans, work.wanted, tasks)
-            frames.append(hold(audit.sweep_frame(runs, tasks, work.first, work.committed)))
-        for n, frame in enumerate(frames, start=1):
-            _gather(gathered, frame)
-            advance(n, steps)
-        _timeline(gathered, [frame.where("what = 'offender'") for frame in frames])
-        if work.evidence is not None:
-            _save([frame.where("what = 'offender'") for frame in frames], work.evidence)
-        advance(steps, steps)
+        with _watched(spark, advance):
+            for row in audit.gather_frame(found, work.shown).collect():
+                gathered.merge(json.loads(row.told))
+            if work.evidence is not None:
+                wrong = found.where("what = 'offender'").select(*Offender._fields)
+                wrong.coalesce(1).write.mode("overwrite").parquet(str(work.evidence.absolute()))
     finally:
-        for frame in held:
-            frame.unpersist()
+        found.unpersist()
+        scanned.unpersist()
     return gathered
 
 
-def _gather(gathered: Gathered, frame: DataFrame) -> None:
-    """Take what is small of ``frame`` as it is, and of the rest sums and the worst."""
-    from pyspark.sql import functions as f
+@contextmanager
+def _watched(spark: SparkSession, advance: Advance) -> Iterator[None]:
+    """Tell how many tasks of the stages that are known so far are done, as long as it takes."""
+    tracker = spark.sparkContext.statusTracker()
+    ended = Event()
+    stages: dict[int, tuple[int, int]] = {}
 
-    small = frame.where(f.col("what").isin("part", "transactions", "read", "tracked")).select("what", "told")
-    for row in small.toLocalIterator():
-        told = json.loads(row.told)
-        if row.what == "transactions":
-            gathered.totals.merge(told)
-        elif row.what == "part":
-            gathered.add(PartTotals(**told))
-        elif row.what == "read":
-            gathered.add(Read(**told))
-        else:
-            gathered.add(SourceTotals(**told))
-    sources = frame.where("what = 'source'")
-    sums = [f.sum(f.get_json_object("told", f"$.{name}").cast("long")).alias(name) for name in COUNTED]
-    (row,) = sources.agg(f.count("*").alias("n"), *sums).collect()
-    gathered.source_partitions += row.n
-    for name in COUNTED:
-        gathered.sums[name] += row[name] or 0
-    for each in sources.orderBy(f.desc("weight"), "told").select("told").limit(gathered.shown).collect():
-        gathered.source(SourceTotals(**json.loads(each.told)))
-    offenders = frame.where("what = 'offender'")
-    for kind in offenders.groupBy("kind").agg(f.count("*").alias("n"), f.sum("records").alias("w")).collect():
-        gathered.count(kind["kind"], kind["n"], kind["w"])
-        some = offenders.where(f.col("kind") == kind["kind"]).orderBy(f.desc("records"), "topic", "partition", "offset")
-        for each in some.select(*Offender._fields).limit(gathered.shown).collect():
-            gathered.keep(Offender(*each))
+    def watch() -> None:
+        while not ended.wait(GLANCE):
+            for number in tracker.getActiveStageIds():
+                info = tracker.getStageInfo(number)
+                if info is not None:
+                    stages[number] = (info.numCompletedTasks, info.numTasks)
+            # A stage that is no longer active has done all of its tasks.
+            active = set(tracker.getActiveStageIds())
+            done = sum(told[0] if number in active else told[1] for number, told in stages.items())
+            advance(done, max(1, sum(total for _, total in stages.values())))
 
-
-def _timeline(gathered: Gathered, frames: Sequence[DataFrame]) -> None:
-    """Offenders over time, added up on Spark."""
-    from pyspark.sql import functions as f
-
-    every = _all(frames).where(f.col("kind").isin(*TIMED) & (f.col("timestamp") >= 0))
-    (bounds,) = every.agg(f.min("timestamp").alias("low"), f.max("timestamp").alias("high")).collect()
-    if bounds.low is None:
-        return
-    while (bounds.high - bounds.low) // gathered.timeline.width >= SLOTS - 1:
-        gathered.timeline.width *= 2
-    width = gathered.timeline.width
-    slot = f.floor(f.col("timestamp") / width).alias("slot")
-    for row in every.groupBy(slot, "kind").agg(f.sum("records").alias("w")).collect():
-        gathered.timeline.add(row.slot * width, TIMED[row.kind], row.w)
-
-
-def _all(frames: Sequence[DataFrame]) -> DataFrame:
-    whole = frames[0].select(*Offender._fields)
-    for frame in frames[1:]:
-        whole = whole.unionByName(frame.select(*Offender._fields))
-    return whole
-
-
-def _save(frames: Sequence[DataFrame], directory: Path) -> None:
-    _all(frames).coalesce(1).write.mode("overwrite").parquet(str(directory.absolute()))
+    watcher = Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()

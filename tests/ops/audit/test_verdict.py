@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -132,6 +133,28 @@ def test_only_the_worst_are_kept_and_all_are_counted() -> None:
     assert [o.records for o in gathered.evidence] == [99, 98, 97]
     assert [t.gaps for t in gathered.sources] == [99, 98, 97]
     assert (gathered.found["gap"], gathered.sums["gaps"], gathered.source_partitions) == (100, 4950, 100)
+
+
+def test_what_tasks_gather_adds_up_to_what_one_gathers() -> None:
+    things = [
+        *(offender(kind)._replace(records=n, timestamp=n * 99_000) for n, kind in enumerate([*KINDS, *KINDS])),
+        *(SourceTotals("t", str(n), 2, gaps=n, tracked=n % 3 == 0) for n in range(9)),
+        *(PartTotals("t", n, 0, 9, 9, plain=n) for n in range(3)),
+        *(Read("t", n % 2, n) for n in range(4)),
+    ]
+    one, whole = Gathered(shown=4), Gathered(shown=4)
+    for each in things:
+        one.add(each)
+    for part in (things[:7], things[7:25], things[25:]):
+        task = Gathered(shown=4)
+        for each in part:
+            task.add(each)
+        whole.merge(json.loads(json.dumps(task.as_row())))
+    assert whole.evidence == one.evidence
+    assert whole.sources == one.sources
+    assert (whole.sums, whole.found, whole.weights, whole.parts) == (one.sums, one.found, one.weights, one.parts)
+    assert (whole.reads, whole.timeline.slots) == (one.reads, one.timeline.slots)
+    assert whole.source_partitions == one.source_partitions
 
 
 def test_ids_are_distinct_and_the_answer_has_every_field_of_the_contract() -> None:
