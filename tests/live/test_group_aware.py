@@ -1,0 +1,104 @@
+"""KIP-447 on a real Kafka Streams application of two instances: to group-aware producers while it copies, and back."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+import pytest
+from confluent_kafka import Producer
+from live.offsetchanges import SCHEMAS
+from live.real import Ran, connectctl, eventually
+from live.streamsapplication import Pipe, pipe
+
+if TYPE_CHECKING:
+    from connectctl.ops.sandbox.cluster import Sandbox
+
+pytestmark = pytest.mark.live
+QUICK = ("--gate-timeout", "180", "--gate-looks", "2")
+
+
+def upgrade(cluster: Sandbox, application: Pipe, *args: str, code: int = 0) -> Ran:
+    config = application.directory / "config.yaml"
+    own = {
+        "instances": application.instances,
+        "driver": "properties-file",
+        "file": f"{application.directory}/{{port}}.properties",
+        "restart": application.restart,
+    }
+    entry = {
+        "bootstrap_servers": cluster.bootstrap_servers,
+        "group_id": cluster.group_id,
+        "rest": list(cluster.rest_urls),
+        "applications": {application.name: own},
+    }
+    config.write_text(json.dumps({"current": "test", "contexts": {"test": entry}}))
+    ran = connectctl("--config", str(config), *args)
+    assert ran.code == code, ran.out + ran.err
+    return ran
+
+
+def ids(cluster: Sandbox, application: Pipe) -> dict[str, str]:
+    """The application's transactional ids with their states."""
+    where = ("--context", f"sandbox-{cluster.spec.name}")
+    listed = connectctl(*where, "transactions", "list", "--prefix", f"{application.name}-", "-o", "json").json
+    return {each["transactionalId"]: each["state"] for each in listed["transactions"]}
+
+
+def planned(cluster: Sandbox, application: Pipe, migration: str, *more: str) -> Any:
+    which = ("--migration", migration, "--set", f"application={application.name}", *more)
+    made = upgrade(cluster, application, "upgrade", "plan", *which, "-o", "json").json
+    jsonschema.validate(made, SCHEMAS["Plan"] if "Plan" in SCHEMAS else made)
+    return made
+
+
+def test_an_application_is_switched_while_it_copies_and_taken_back(cluster: Sandbox, tmp_path: Path) -> None:
+    name = f"switched-{uuid.uuid4().hex[:6]}"
+    with pipe(name, tmp_path, cluster.bootstrap_servers) as application:
+        which = ("--set", f"application={name}", "--yes", *QUICK)
+        eventually(lambda: f"{name}-0_3" in ids(cluster, application), 120)
+        eventually(lambda: len(planned_or_none(cluster, application)) > 0, 120)
+        made = planned(cluster, application, "group-aware-producers")
+        kinds = [step["kind"] for step in made["steps"]]
+        turn = ["set-guarantee", "restart-instance", "await-instance", "application-gate"]
+        assert kinds == ["application-gate", *turn, *turn, "fence-leftovers"]  # 3.9 is group-aware already
+        assert any("4 transactional ids are per-partition" in line for line in made["remarks"])
+
+        zombie = producer_of(cluster, f"{name}-0_9")  # a task of old whose transaction nobody would end
+        upgrade(cluster, application, "upgrade", "apply", "--migration", "group-aware-producers", *which)
+        assert [application.guarantee(port) for port in application.ports] == ["exactly_once_v2"] * 2
+        states = ids(cluster, application)
+        assert len([id_ for id_ in states if not id_.removeprefix(f"{name}-")[:2].startswith("0_")]) >= 2
+        assert states[f"{name}-0_9"] in ("CompleteAbort", "Empty")
+        with pytest.raises(Exception, match=r"[Ff]enced|epoch"):
+            zombie.commit_transaction(10)
+        assert planned(cluster, application, "group-aware-producers")["steps"] == []
+
+        upgrade(cluster, application, "upgrade", "apply", "--migration", "per-partition-producers", *which)
+        assert [application.guarantee(port) for port in application.ports] == ["exactly_once"] * 2
+        assert application.file(7001).read_text().startswith("# instance 7001\n")
+    found = application.committed()
+    assert sorted(found) == list(range(application.written))
+
+
+def planned_or_none(cluster: Sandbox, application: Pipe) -> list[Any]:
+    """The steps of the plan, none while the group is still being formed."""
+    which = ("--migration", "group-aware-producers", "--set", f"application={application.name}")
+    config = application.directory / "config.yaml"
+    if not config.exists():
+        upgrade(cluster, application, "context", "list")
+    ran = connectctl("--config", str(config), "upgrade", "plan", *which, "-o", "json")
+    return list(ran.json["steps"]) if ran.code == 0 else []
+
+
+def producer_of(cluster: Sandbox, id_: str) -> Producer:
+    """A producer with an open transaction."""
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": id_})
+    producer.init_transactions(60)
+    producer.begin_transaction()
+    producer.produce(f"{id_.rpartition('-')[0]}-out", key="zombie", value="-7")
+    producer.flush(30)
+    return producer
