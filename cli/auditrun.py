@@ -30,7 +30,7 @@ def look(session: Session, wish: Wish, engine: Choice, patience: float, evidence
     """The whole audit: look at the topics and the offsets, run the jobs, judge."""
     from dataclasses import replace
 
-    from connectctl.ops.audit.verdict import Audit, findings_of, unseen
+    from connectctl.ops.audit.verdict import Audit, findings_of, matching, unseen
 
     kafka: Any = session.kafka
     _known(kafka, wish)
@@ -39,13 +39,15 @@ def look(session: Session, wish: Wish, engine: Choice, patience: float, evidence
     spans = _spans(kafka, wish, patience)
     _, after = _offsets(session, wish) if wish.connector else (None, before)
     compared = _compared(wish, guess, before, after)
-    if guess is not None and wish.sequence is None and not wish.headers_only:
-        wish = replace(wish, sequence=guess.sequence, by=wish.by or guess.by)
+    if guess is not None and not wish.headers_only:
+        wish = replace(wish, sequence=wish.sequence or guess.sequence, by=wish.by or guess.by)
     work, unread = _work(session, wish, spans, compared, guess, engine, evidence)
     gathered = _run(session, work, engine)
-    if compared is not None and not compared.why and all(span.start == 0 for span in spans) and work.wanted:
-        for totals in unseen(gathered, compared, wish.first):
-            gathered.add(totals)
+    if compared is not None and work.wanted and wish.sequence is not None:
+        compared = matching(gathered, compared)
+        if all(span.start == 0 for span in spans):
+            for totals in unseen(gathered, compared, wish.first):
+                gathered.add(totals)
     from connectctl.ops.audit.committed import positions
 
     found = Audit(

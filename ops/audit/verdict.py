@@ -226,6 +226,15 @@ def _count(count: int) -> str:
     return f"{count:,} record{'' if count == 1 else 's'}"
 
 
+def matching(gathered: Gathered, offsets: Offsets) -> Offsets:
+    """``offsets``, unless none of them is of a source partition that was found: then the two are named differently."""
+    read = any(each.records for each in (gathered.reads or {}).values())
+    if offsets.numbers and (gathered.source_partitions or read) and not gathered.tracked:
+        some = next(iter(offsets.numbers))
+        return Offsets(why=f"no record is of a source partition called {some!r}, as the offsets are; give --by")
+    return offsets
+
+
 def unseen(gathered: Gathered, offsets: Offsets, first: int | None) -> Iterator[SourceTotals]:
     """Source partitions that have an offset and no record at all: all of them up to the offset are lost."""
     seen = {totals.source for totals in gathered.tracked}

@@ -16,7 +16,7 @@ from connectctl.ops.audit.plan import Wish
 from connectctl.ops.audit.rules import RULES
 from connectctl.ops.audit.scan import PartTotals
 from connectctl.ops.audit.sequences import Committed, Read, SourceTotals
-from connectctl.ops.audit.verdict import Audit, Verdict, findings_of, unseen
+from connectctl.ops.audit.verdict import Audit, Verdict, findings_of, matching, unseen
 
 WISH = Wish(("t",), paths.sequence_spec("$.seq"))
 
@@ -123,6 +123,15 @@ def test_a_source_partition_without_a_record_is_lost_up_to_its_offset() -> None:
     gathered.add(SourceTotals("t", "s", 10, tracked=True))
     (lost,) = unseen(gathered, offsets, None)
     assert (lost.source, lost.lost) == ("u", 5)
+
+
+def test_offsets_that_are_named_otherwise_than_records_are_not_compared() -> None:
+    offsets, gathered = Offsets({"0": Committed(9, 9)}), Gathered()
+    assert matching(gathered, offsets) == offsets
+    gathered.add(SourceTotals("t", "task-0", 10))
+    assert "give --by" in str(matching(gathered, offsets).why)
+    gathered.add(SourceTotals("t", "0", 10, tracked=True))
+    assert matching(gathered, offsets) == offsets
 
 
 def test_only_the_worst_are_kept_and_all_are_counted() -> None:
