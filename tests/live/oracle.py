@@ -1,0 +1,120 @@
+"""What must hold on the topics after all that was done to tasks: a source of numbers tells its own losses.
+
+Every source partition gives 0, 1, 2 …; its record key names it, its offset is ``{"next": N}``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.audit.batches import ABORT, COMMIT, Marker
+from connectctl.ops.edges.headers import Headers
+from connectctl.ops.model.sourcekey import SourceKey, decode_json, parse_key
+from connectctl.ops.model.transactions import Place
+from live.real import eventually
+
+if TYPE_CHECKING:
+    from connectctl.ops.edges.contract import Record
+    from connectctl.ops.edges.kafka import Kafka
+
+Whose = Callable[[dict[str, Any]], bytes | None]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """``findings`` are what is wrong, in words; ``records`` are the committed ones of each source partition."""
+
+    findings: tuple[str, ...]
+    records: dict[bytes | None, int]
+
+    @property
+    def kinds(self) -> set[str]:
+        """The findings without their numbers."""
+        return {finding.partition(":")[0] for finding in self.findings}
+
+
+def judge(kafka: Kafka, topic: str, offsets: str, connector: str, whose: Whose = lambda partition: None) -> Verdict:
+    """Read both topics with read_committed, once no transaction is open on them.
+
+    ``whose`` gives the record key of a source partition.
+    """
+    eventually(lambda: not open_partitions(kafka, topic, offsets), 90)
+    images = kafka.image([topic, offsets], patience=60, superseded=True)
+    assert not any(image.held_back for image in images.values())
+    numbers: dict[bytes | None, list[Record]] = defaultdict(list)
+    for record in in_order(images[topic]):
+        numbers[record.key].append(record)
+    committed, findings = _history(in_order(images[offsets]), connector, whose)
+    for key in sorted({*numbers, *committed}, key=str):
+        findings += _sequence(_name(key), numbers[key], committed.get(key, 0))
+    return Verdict(tuple(findings), {key: len(records) for key, records in numbers.items()})
+
+
+def in_order(image: Any) -> list[Record]:
+    """Every record of a topic, by partition and offset."""
+    return sorted((*image.latest, *image.superseded), key=lambda r: (r.partition, r.offset))
+
+
+def open_partitions(kafka: Kafka, *topics: str) -> list[Place]:
+    """Where a transaction is open."""
+    extents = kafka.extents(list(topics))
+    return [Place(t, p) for t, parts in extents.items() for p, e in parts.items() if e.stable < e.end]
+
+
+def markers(kafka: Kafka, topic: str) -> tuple[int, int]:
+    """How many transactions were committed and aborted, counted by partition."""
+    headers = Headers(kafka.properties(), timeout=30)
+    counts: Counter[int] = Counter()
+    try:
+        for partition, extent in kafka.extents([topic])[topic].items():
+            found = headers.read(Place(topic, partition), extent.first, extent.end)
+            counts.update(each.outcome for each in found if isinstance(each, Marker))
+    finally:
+        headers.close()
+    return counts[COMMIT], counts[ABORT]
+
+
+def _history(records: Iterable[Record], connector: str, whose: Whose) -> tuple[dict[bytes | None, int], list[str]]:
+    newest: dict[bytes | None, int] = {}
+    places: dict[bytes | None, set[int]] = defaultdict(set)
+    findings = []
+    for record in records:
+        key = parse_key(record.key)
+        if not isinstance(key, SourceKey) or key.connector != connector or record.value is None:
+            continue
+        who = whose(key.partition or {})
+        places[who].add(record.partition)
+        offset = decode_json(record.value.decode())[0]["next"]
+        if offset < newest.get(who, 0):
+            findings.append(f"offset went back: {_name(who)} from {newest[who]} to {offset}")
+        newest[who] = offset
+    findings += [
+        f"offset in two places: {_name(who)} in partitions {sorted(where)}"
+        for who, where in places.items()
+        if len(where) > 1
+    ]
+    return newest, findings
+
+
+def _sequence(name: str, records: list[Record], committed: int) -> list[str]:
+    counted = Counter(int(record.value or b"") for record in records)
+    twice = sum(n - 1 for n in counted.values())
+    missing = [n for n in range(committed) if n not in counted]
+    beyond = [n for n in counted if n >= committed]
+    by_partition: dict[int, list[int]] = defaultdict(list)
+    for record in records:
+        by_partition[record.partition].append(int(record.value or b""))
+    found = [
+        (twice, "twice"),
+        (len(missing), "missing"),
+        (len(beyond), "beyond the offset"),
+        (sum(values != sorted(values) for values in by_partition.values()), "out of order"),
+    ]
+    return [f"{what}: {count} of {name}, offset {committed}" for count, what in found if count]
+
+
+def _name(key: bytes | None) -> str:
+    return "the source" if key is None else f"source {key.decode()}"

@@ -1,0 +1,223 @@
+"""Kernels that leave out one part of the protocol: each meets the moment that the part is for, and the topics tell.
+
+The whole kernel goes through the same moments beside them, and nothing is found. Without these the campaign would prove
+nothing. The one that uses its producer on after a time-out is in ``test_runtime_doubt``.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import confluent_kafka
+import pytest
+from connectctl.ops.model.partitioning import java_partition
+from connectctl.ops.runtime.handle import Handle
+from connectctl.ops.runtime.kernel import Kernel
+from connectctl.ops.runtime.step import Ended, How, Outgoing, Step
+from live.oracle import judge
+from live.test_runtime_kernel import Numbers, Place
+
+if TYPE_CHECKING:
+    from connectctl.ops.runtime.step import Offsets, Supply
+    from connectctl.ops.sandbox.cluster import Sandbox
+
+pytestmark = pytest.mark.live
+
+
+class Died(BaseException):
+    """The end of a task without a last word."""
+
+
+class ReadsFirst(Kernel):
+    """Reads the offsets, and initialises its producer then."""
+
+    def _instance(self, supply: Supply) -> Ended | None:
+        handle = self.open_handle()
+        try:
+            self.store.refresh(self.patience)
+            supply.resume(self.store)
+            handle.initialise(self.patience)
+            self.counts.instances += 1
+            return self._work(handle, supply)
+        finally:
+            handle.drop()
+
+
+class RemembersInstead(Kernel):
+    """Reads the offsets when it starts; with a new producer it goes on from what it remembers."""
+
+    def _instance(self, supply: Supply) -> Ended | None:
+        if not self.counts.instances:
+            return super()._instance(supply)
+        handle = self.open_handle()
+        try:
+            handle.initialise(self.patience)
+            return self._work(handle, supply)
+        finally:
+            handle.drop()
+
+
+class Moment(Handle):
+    """A producer to which something happens at one moment of its life."""
+
+    before_initialise: Callable[[], None] = staticmethod(lambda: None)
+    instead_of_commit: Callable[[], None] | None = None
+    after_commit: Callable[[], str | None] = staticmethod(lambda: None)
+
+    def initialise(self, patience: float) -> None:
+        self.before_initialise()
+        super().initialise(patience)
+
+    def commit(self, patience: float) -> None:
+        if self.instead_of_commit is not None:
+            self.instead_of_commit()
+        super().commit(patience)
+
+    def doubt(self) -> str | None:
+        return self.after_commit() or super().doubt()
+
+
+class OffsetsBefore(Moment):
+    """Writes the offsets with another producer, before the transaction of their records ends."""
+
+    def send_offsets(self, topic: str, offsets: Offsets) -> None:
+        _write(self._kafka.properties(partitioner="murmur2_random"), topic, offsets)
+
+
+class OffsetsAfter(Moment):
+    """Writes the offsets with another producer, when the transaction of their records has ended."""
+
+    _due: tuple[str, Offsets]
+
+    def send_offsets(self, topic: str, offsets: Offsets) -> None:
+        self._due = topic, offsets
+
+    def commit(self, patience: float) -> None:
+        Handle.commit(self, patience)
+        if self.instead_of_commit is not None:
+            self.instead_of_commit()
+        _write(self._kafka.properties(partitioner="murmur2_random"), *self._due)
+
+
+def _write(properties: dict[str, Any], topic: str, offsets: Offsets) -> None:
+    producer = confluent_kafka.Producer(properties)
+    for key, value in offsets.items():
+        producer.produce(topic, value, key)
+    assert producer.flush(30) == 0
+
+
+@dataclass
+class Course:
+    """A connector's place, and what a kernel of ``kind`` with producers of ``handles`` leaves there."""
+
+    place: Place
+    kind: type[Kernel] = Kernel
+    handles: type[Moment] = Moment
+    made: list[Moment] = field(default_factory=list)
+
+    def run(self, supply: Supply, **moments: Any) -> Ended:
+        return self.kind(lambda: self.handle(**moments), self.place.offsets, self.place.store()).run(supply)
+
+    def handle(self, **moments: Any) -> Moment:
+        handle = self.handles(self.place.kafka, f"g-{self.place.connector}-0", timeout_ms=15_000)
+        vars(handle).update(moments)
+        return handle
+
+    def agrees(self, found: set[str]) -> bool:
+        """Whether the topics show that, and nothing where nothing is to be found."""
+        place = self.place
+        verdict = judge(place.kafka, place.topic, place.offsets, place.connector)
+        print(verdict.findings)
+        return found <= verdict.kinds if found else not verdict.findings
+
+
+def numbers(place: Place, *which: int) -> Step:
+    offsets = {place.key: b'{"next":%d}' % (which[-1] + 1)}
+    return Step([Outgoing(place.topic, None, b"%d" % n) for n in which], offsets=offsets)
+
+
+@pytest.mark.parametrize(("kind", "found"), [(Kernel, set()), (ReadsFirst, {"twice", "offset went back"})])
+def test_offsets_that_are_read_before_initialising_miss_the_last_commit_of_the_older_one(
+    cluster: Sandbox, kind: type[Kernel], found: set[str]
+) -> None:
+    place = Place(cluster)
+    older = place.handle()
+    older.initialise(30)
+
+    def last_words() -> None:
+        step = numbers(place, *range(25))
+        older.begin()
+        older.send(step)
+        older.send_offsets(place.offsets, step.offsets)
+        older.commit(30)
+
+    course = Course(place, kind)
+    moments = [last_words]
+    ended = course.run(Numbers(place, 60), before_initialise=lambda: moments.pop()() if moments else None)
+    assert ended.how is How.ENDED
+    assert course.agrees(found)
+
+
+@pytest.mark.parametrize(("kind", "found"), [(Kernel, set()), (RemembersInstead, {"twice", "offset went back"})])
+def test_a_new_producer_without_a_new_reading_repeats_what_another_one_did_meanwhile(
+    cluster: Sandbox, kind: type[Kernel], found: set[str]
+) -> None:
+    place = Place(cluster)
+    course = Course(place, kind)
+    commits: list[int] = []
+
+    def another() -> str | None:
+        commits.append(1)
+        if len(commits) != 2:
+            return None
+        assert Course(place).run(Numbers(place, 40)).counts.records == 20
+        return "a connection broke"
+
+    assert course.run(Numbers(place, 60), after_commit=another).how is How.ENDED
+    assert course.agrees(found)
+
+
+@pytest.mark.parametrize(
+    ("handles", "found"), [(Moment, set()), (OffsetsBefore, {"missing"}), (OffsetsAfter, {"twice"})]
+)
+def test_offsets_outside_the_transaction_and_their_records_do_not_die_together(
+    cluster: Sandbox, handles: type[Moment], found: set[str]
+) -> None:
+    place = Place(cluster)
+    commits: list[int] = []
+
+    def die() -> None:
+        commits.append(1)
+        if len(commits) == 2:
+            raise Died
+
+    with pytest.raises(Died):
+        Course(place, handles=handles).run(Numbers(place, 60), instead_of_commit=die)
+    course = Course(place, handles=handles)
+    assert course.run(Numbers(place, 60)).how is How.ENDED
+    assert course.agrees(found)
+
+
+@pytest.mark.parametrize(
+    ("partitioner", "found"),
+    [("murmur2_random", set()), ("consistent_random", {"offset in two places", "offset went back", "twice"})],
+)
+def test_offsets_where_java_does_not_put_them_are_not_found_again(
+    cluster: Sandbox, monkeypatch: pytest.MonkeyPatch, partitioner: str, found: set[str]
+) -> None:
+    place = Place(cluster)
+    while java_partition(place.key, 5) <= zlib.crc32(place.key) % 5:
+        # The record in the wrong place is to be the lower one, so that the history is read in the order of writing.
+        place.connector += "x"
+        place.key = f'["{place.connector}",{{"file":1}}]'.encode()
+    course = Course(place)
+    course.run(Numbers(place, 20))
+    real = confluent_kafka.Producer
+    with monkeypatch.context() as patch:
+        patch.setattr(confluent_kafka, "Producer", lambda c: real(c | {"partitioner": partitioner}))
+        course.run(Numbers(place, 40))
+    course.run(Numbers(place, 60))
+    assert course.agrees(found)
