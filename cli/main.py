@@ -34,6 +34,7 @@ COMMANDS = {
     "preflight": "Check a cluster before anything is changed: brokers, workers, topics, connectors, ACLs.",
     "validate": "Tell what workers will make of a connector's configuration.",
     "transactions": "See transactions, find those that hang, end them.",
+    "run": "Run a connector's tasks on Spark, exactly once, from a job file.",
     "audit": "Prove on the topics that exactly-once held: transactions, duplicates, gaps.",
     "upgrade": "Roll exactly-once source support out over the workers, and back.",
     "runs": "See what was changed, and take up what was interrupted.",

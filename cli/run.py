@@ -1,0 +1,175 @@
+"""``connectctl run``: a connector's tasks on Spark, exactly once, from a job file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from connectctl.cli import apply, render
+from connectctl.cli.apply import DryRunOption, OutputOption, YesOption
+from connectctl.cli.render import Output
+from connectctl.ops.errors import BadInput, ConnectctlError
+from typer.core import TyperGroup
+
+if TYPE_CHECKING:
+    from connectctl.cli.context import Session
+    from connectctl.ops.plan import Plan
+    from connectctl.ops.runtime.job import Job
+    from connectctl.ops.runtime.launch import Result
+    from connectctl.ops.runtime.starting import Ready, Scene
+
+
+class JobOrCommand(TyperGroup):
+    """``run FILE`` is ``run job FILE``: what is no command's name is a job file, or an option of that."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] != "--help":
+            args = ["job", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(cls=JobOrCommand, rich_markup_mode=None, add_completion=False, no_args_is_help=True)
+
+
+@app.callback()
+def run() -> None:
+    """Run a connector's tasks on Spark with Connect's own ids, offsets and guarantees.
+
+    \b
+    Examples:
+      connectctl run numbers.yaml --group-id spark-jobs   a job file; no worker is needed
+      connectctl run numbers.yaml --take-over             the workers' connector, stopped there for as long
+      connectctl run status                               what runs, and what became of it
+
+    \b
+    A job file:
+      name: numbers
+      config: {connector.class: FileStreamSource, file: /data/in.txt, topic: numbers}
+      spark: {master: "local[2]"}
+      until: {idle: 5s}                     or records: N, duration: 60s, forever: true
+    """
+
+
+@app.command()
+def job(
+    ctx: typer.Context,
+    path: Annotated[Path, typer.Argument(metavar="JOB", help="The job file.")],
+    master: Annotated[
+        str | None, typer.Option(metavar="URL", help="The Spark master, whatever job and context say.")
+    ] = None,
+    take_over: Annotated[
+        bool, typer.Option("--take-over", help="Stop the connector on its live workers, and hand it back afterwards.")
+    ] = False,
+    lease: Annotated[
+        float, typer.Option(metavar="SECONDS", min=1, help="How long a Spark task works before it reports.")
+    ] = 30.0,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Run a job file. SIGTERM and ^C end it between two transactions, with a last commit; a second one ends it at once.
+
+    It goes on where its connector's source offsets are, whoever wrote them: it can be killed and run again. Exit code 0: it
+    ended, or was stopped. 1: the connector or a task FAILED, or another run or worker has its tasks by now.
+    """
+    from connectctl.ops.runtime import job as jobs
+    from connectctl.ops.runtime import starting
+    from connectctl.ops.runtime.plugins import importable
+
+    session: Session = ctx.obj
+    wish = jobs.read(path)
+    where = master or wish.master or str(session.settings.get("spark.master"))
+    starting.check_master(where, session.timeout)
+    importable(wish.plugins)
+    scene = scene_of(session, wish)
+    ready = starting.look(scene, wish, take_over=take_over)
+    plan = starting.plan(ready, scene.kafka.cluster_id(), where)
+    for note in ready.notes:
+        render.note(f"warning: {note}")
+    if dry_run:
+        render.emit("Plan", plan.as_json(), output, lambda wide: _print_plan(plan))
+        return
+    apply.confirm(session, plan, output in (Output.TABLE, Output.WIDE), yes=yes)
+    result = _perform(session, scene, ready, where, lease)
+    from connectctl.cli import runview
+
+    render.emit("TaskRun", runview.as_json(ready, result), output, lambda wide: runview.show(ready, result, wide))
+    for line in runview.failures(ready, result):
+        render.note(line, style="red")
+    if code := runview.exit_code(result):
+        raise typer.Exit(code)
+
+
+def _print_plan(plan: Plan) -> None:
+    for line in apply.summary(plan):
+        render.say(line)
+
+
+def scene_of(session: Session, wish: Job | None = None) -> Scene:
+    """The edges of a run. Topics that the context names are of the context's group, and of no other's."""
+    from connectctl.ops.runtime.overrides import PRODUCER
+    from connectctl.ops.runtime.starting import Scene
+
+    kafka: Any = session.kafka
+    target, calls = kafka, session.transactions
+    overrides = {
+        k.removeprefix(PRODUCER): v for k, v in (wish.config if wish else {}).items() if k.startswith(PRODUCER)
+    }
+    bootstrap = overrides.get("bootstrap.servers")
+    if bootstrap and set(bootstrap.split(",")) != set(kafka.bootstrap.split(",")):
+        target = session.other_kafka(bootstrap, overrides)
+        calls = session.other_transactions(bootstrap, overrides)
+    group = session.group()
+    workers = session.connect_to(group) if group.members else None
+    return Scene(kafka, target, calls, session.brokers, group, named_topics(session), workers)
+
+
+def named_topics(session: Session) -> dict[str, str | None]:
+    """The internal topics that were named for this group; a context's are not those of a group given by a flag."""
+    values = session.settings.values
+    told = ("--", "environment ")
+    group = values.get("group_id")
+    another = group is not None and group.origin.startswith(told)
+    found = {role: values.get(f"topics.{role}") for role in ("config", "offsets", "status")}
+    return {
+        role: None if setting is None or (another and not setting.origin.startswith(told)) else str(setting.value)
+        for role, setting in found.items()
+    }
+
+
+def _perform(session: Session, scene: Scene, ready: Ready, master: str, lease: float) -> Result:
+    from connectctl.cli import runview
+    from connectctl.ops.edges.spark import open_session
+    from connectctl.ops.runtime.launch import Launch
+    from connectctl.ops.runtime.shipping import ship
+
+    conf: dict[str, Any] = {**session.settings.section("spark.conf"), **ready.job.conf}
+    if ready.job.packages:
+        conf["spark.jars.packages"] = ",".join(ready.job.packages)
+    try:
+        spark = open_session(master, conf, session.spark_log)
+    except ConnectctlError as e:
+        if e.code == "no-pyspark":
+            raise BadInput("connectctl run needs PySpark, which is not installed", next_step=e.next_step) from e
+        raise
+    try:
+        ship(spark, ready.job.plugins)
+        with runview.progress(ready) as tell:
+            return Launch(scene, ready, spark, session.timeout, tell, render.note, lease).go()
+    finally:
+        spark.stop()
+
+
+@app.command()
+def status(
+    ctx: typer.Context,
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Connectors; all for none.")] = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """What the status topic says of connectors and tasks, whoever runs them, and when it was said."""
+    from connectctl.cli import runview
+
+    session: Session = ctx.obj
+    found = runview.statuses(scene_of(session), session.group_id, tuple(names or ()))
+    render.emit("RunStatus", found, output, lambda wide: runview.show_statuses(found, wide))

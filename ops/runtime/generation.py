@@ -1,0 +1,140 @@
+"""A new generation of tasks where no worker lives: the leader's part of KIP-618, done by the driver.
+
+The order is the whole point. The leader's transactional id comes first, so that an older driver can write no more; then
+the task configs, by which older tasks that are not yet initialised know that they are stale; then the round of fencing,
+which ends those that are; then the count record, without which no new task starts.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from connectctl.ops.errors import ConnectctlError, Refused, TimedOut
+from connectctl.ops.fence.campaign import Campaign
+from connectctl.ops.fence.snapshot import Action, Fate, Row
+from connectctl.ops.model.ownership import leader_id, task_id
+from connectctl.ops.runtime.configs import Generation, KeyValue, Standing, count_record, standing, task_set
+from connectctl.ops.runtime.handle import Doubt, Fenced, Handle
+from connectctl.ops.runtime.step import Outgoing, Step
+
+if TYPE_CHECKING:
+    from connectctl.ops.edges.contract import TransactionCalls
+    from connectctl.ops.edges.kafka import Kafka
+
+LEADER_TIMEOUT_MS = 15_000
+READ_PATIENCE = 30.0
+PAUSE = 0.2
+MOST_FENCED = 5
+
+
+@dataclass(frozen=True)
+class Leader:
+    """Who starts generations of the connectors of ``group``. ``patience`` is in seconds, for the whole of a start."""
+
+    kafka: Kafka
+    calls: TransactionCalls
+    group: str
+    topic: str
+    patience: float = 60.0
+
+    def start(
+        self,
+        name: str,
+        config: Mapping[str, str],
+        choose: Callable[[Standing], Sequence[Mapping[str, str]]],
+    ) -> Generation:
+        """Write the task configs that ``choose`` gives for what stands there, fence, and say so. Begins anew after a doubt.
+
+        Raises ``Refused`` where others keep taking the lead, ``TimedOut`` where doubts did not end in time, and
+        ``ConnectctlError`` where ids could not be fenced. Nothing that runs is harmed by a start that did not come through.
+        """
+        deadline = time.monotonic() + self.patience
+        fenced = 0
+        while True:
+            handle = Handle(self.kafka, leader_id(self.group), timeout_ms=LEADER_TIMEOUT_MS)
+            try:
+                return self._start(handle, name, config, choose)
+            except Doubt as e:
+                if time.monotonic() > deadline:
+                    raise TimedOut(f"{name} could not be started in {self.patience:g} s", why=str(e)) from e
+                time.sleep(PAUSE)
+            except Fenced as e:
+                # Another connector of the group may be starting, which takes the same id for a moment.
+                fenced += 1
+                if fenced >= MOST_FENCED:
+                    raise Refused(
+                        f"Another run or worker leads the group {self.group}",
+                        why=str(e),
+                        next_step="Give each a group.id of its own, or let one begin after the other.",
+                        code="fenced",
+                    ) from e
+                time.sleep(PAUSE)
+            finally:
+                handle.drop()
+
+    def _start(
+        self,
+        handle: Handle,
+        name: str,
+        config: Mapping[str, str],
+        choose: Callable[[Standing], Sequence[Mapping[str, str]]],
+    ) -> Generation:
+        handle.initialise(self.patience)
+        before = self.look(name)
+        tasks = choose(before)
+        self._write(handle, task_set(name, config, tasks))
+        written = self.look(name)
+        if (written.committed_tasks, written.tasks) != (len(tasks), tuple(map(dict, tasks))):
+            raise Doubt("another set of task configs stands in the config topic")
+        fence(self.calls, self.group, name, ids_of(before, len(tasks)), self.patience)
+        self._write(handle, count_record(name, len(tasks)))
+        after = self.look(name)
+        if after.commit != written.commit or after.fenced < after.commit:
+            raise Doubt("new task configurations were generated for the connector meanwhile")
+        return Generation(self.topic, name, after.commit)
+
+    def look(self, name: str) -> Standing:
+        """What stands in the config topic about the connector. Raises ``TimedOut`` where its end is out of reach."""
+        image = self.kafka.image([self.topic], patience=READ_PATIENCE)[self.topic]
+        if image.held_back:
+            raise TimedOut(
+                f"The end of {self.topic} is out of reach",
+                why="a transaction is open on it",
+                next_step="See whose: connectctl transactions lag",
+            )
+        return standing(image.latest, name)
+
+    def _write(self, handle: Handle, records: Sequence[KeyValue]) -> None:
+        handle.begin()
+        handle.send(Step([Outgoing(self.topic, key, value, 0) for key, value in records]))
+        handle.commit(self.patience)
+        if why := handle.doubt():
+            raise Doubt(why)
+
+
+def ids_of(before: Standing, tasks: int) -> int:
+    """For how many ids a round is due: those of the old count and of the new one; none for a connector that is new."""
+    return max(before.ids, tasks) if before.commit >= 0 or before.record is not None else 0
+
+
+def fence(calls: TransactionCalls, group: str, name: str, count: int, patience: float) -> None:
+    """Fence the ids of the tasks below ``count``, all at once. Raises ``ConnectctlError`` unless all are.
+
+    An id that no coordinator knows has no producer to fence.
+    """
+    rows = [Row(task_id(group, name, n), Action.FENCE) for n in range(count)]
+    if not rows:
+        return
+    campaign = Campaign(calls, rows, patience)
+    campaign.run()
+    bad = [r for r in campaign.results.values() if r.fate is Fate.FAILED]
+    if bad:
+        why = str(bad[0].problem.message) if bad[0].problem else None
+        raise ConnectctlError(
+            f"{len(bad)} of the {len(rows)} ids of tasks of {name} could not be fenced, and nothing was started",
+            why=why,
+            next_step=f"See connectctl fence {name}.",
+        )

@@ -1,0 +1,277 @@
+"""A run from its start to its end: generation or take-over, rounds of leases, statuses, and the hand-back."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.connectorsteps import Await, Hands, SetTargetState
+from connectctl.ops.errors import ConnectctlError, Refused, TimedOut
+from connectctl.ops.model.connector import State
+from connectctl.ops.runtime import statuses as words
+from connectctl.ops.runtime import tasksmax
+from connectctl.ops.runtime.configs import STOPPED, Generation, Standing
+from connectctl.ops.runtime.generation import Leader, fence
+from connectctl.ops.runtime.leasedtask import Work
+from connectctl.ops.runtime.leases import Round
+from connectctl.ops.runtime.line import Switchboard
+from connectctl.ops.runtime.rounds import LEASE, Outcome, Run
+from connectctl.ops.runtime.starting import create_topics, offsets_topic
+from connectctl.ops.runtime.statuses import Statuses
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from connectctl.ops.runtime.starting import Ready, Scene
+    from pyspark.sql import SparkSession
+
+LEAST_PATIENCE = 60.0
+"""Seconds that a task has to get through; more where transactions may be open for longer."""
+PAUSE = 0.3
+_HAND_BACK = {"resume": State.RUNNING, "pause": State.PAUSED}
+
+
+class TooMany(ConnectctlError):
+    """A connector has generated too many tasks, and none of them runs (KIP-1004)."""
+
+    code = "too-many-tasks"
+
+
+@dataclass
+class Result:
+    """What came of a run. ``connector_failure`` is the connector's own, besides those of its tasks."""
+
+    outcome: Outcome
+    run: Run
+    seconds: float
+    connector_failure: str | None = None
+
+
+@dataclass
+class Signals:
+    """SIGTERM and SIGINT as wishes: the first for an end between transactions, the second for an end on the spot."""
+
+    count: int = 0
+
+    def stop(self) -> None:
+        """Wish for an end."""
+        self.count += 1
+
+    @contextmanager
+    def heard(self) -> Iterator[None]:
+        """While it lasts, signals count and do nothing else. Only the main thread can hear them."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, lambda *_: self.stop()) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+@dataclass(frozen=True)
+class _Started:
+    """The tasks that run; ``failure`` is the connector's, where they are those of before."""
+
+    generation: Generation
+    tasks: list[dict[str, str]]
+    failure: str | None
+
+
+@dataclass
+class Launch:
+    """One run of ``ready``. ``tell`` hears of the run while it goes on, ``note`` gets lines for people."""
+
+    scene: Scene
+    ready: Ready
+    spark: SparkSession
+    timeout: float
+    tell: Callable[[Run, Switchboard], None] = lambda run, board: None
+    note: Callable[[str], None] = lambda line: None
+    lease: float = LEASE
+    signals: Signals = field(default_factory=Signals)
+
+    @property
+    def patience(self) -> float:
+        """Seconds that a task may take to get through: the longest transaction that may be in its way, and some."""
+        return max(LEAST_PATIENCE, self.ready.manner.timeout_ms / 1000 + 30)
+
+    def go(self) -> Result:
+        """Run to the end. Raises what a start raises; what becomes of tasks is in the result."""
+        began = time.monotonic()
+        with self.signals.heard():
+            create_topics(self.ready, self.scene)
+            host, bind = _driver_address(self.spark)
+            board = Switchboard(host, bind)
+            try:
+                return self._go(board, began)
+            finally:
+                board.close()
+
+    def _go(self, board: Switchboard, began: float) -> Result:
+        ready = self.ready
+        told = Statuses(self.scene.kafka, ready.topics["status"], ready.name, str(board.address))
+        try:
+            with self._taken_over() as taken:
+                started = self._start(taken, told)
+                run = self._run(started, board, told)
+                try:
+                    outcome = run.go()
+                except ConnectctlError as e:
+                    _say_end(told, run, str(e), stopped=ready.take_over)
+                    raise
+                if outcome is not Outcome.TAKEN:  # else it is the other's to tell
+                    _say_end(told, run, started.failure, stopped=ready.take_over)
+                told.flush()
+                if taken is not None:
+                    self._fence_own(len(run.tasks))
+        except TooMany as e:
+            told.connector(words.FAILED, str(e))
+            raise
+        finally:
+            told.flush()
+        failed = Outcome.FAILED if started.failure else outcome
+        return Result(failed, run, time.monotonic() - began, started.failure)
+
+    # ---------------------------------------------------------------------------------------------------- the start
+
+    def _start(self, taken: Standing | None, told: Statuses) -> _Started:
+        ready = self.ready
+        verdicts: list[tasksmax.Verdict] = []
+
+        def choose(before: Standing) -> list[dict[str, str]]:
+            verdict = tasksmax.judge(ready.name, ready.config, ready.task_configs(), before.tasks)
+            if verdict.failed and not verdict.tasks:
+                if verdict.tasks_failed:
+                    for n in range(len(before.tasks)):
+                        told.task(n, words.FAILED, verdict.tasks_failed)
+                raise TooMany(verdict.failed)
+            if verdict.warning and not verdicts:
+                self.note(f"warning: {verdict.warning}")
+            verdicts.append(verdict)
+            return [dict(task) for task in verdict.tasks]
+
+        if taken is None:
+            leader = Leader(self.scene.kafka, self.scene.calls, ready.group, ready.topics["config"], self.patience)
+            generation = leader.start(ready.name, ready.config, choose)
+            tasks = [dict(task) for task in verdicts[-1].tasks]
+        else:
+            tasks = choose(taken)
+            topic = ready.topics["config"]
+            generation = Generation(topic, ready.name, taken.commit, taken.target_at)
+            fence(self.scene.calls, ready.group, ready.name, max(ready.before.ids, len(tasks)), self.patience)
+        return _Started(generation, tasks, verdicts[-1].failed)
+
+    def _run(self, started: _Started, board: Switchboard, told: Statuses) -> Run:
+        ready, scene = self.ready, self.scene
+        offsets = offsets_topic(ready)
+        work = Work(
+            group=ready.group,
+            connector=ready.name,
+            path=ready.path,
+            config=dict(ready.config),
+            generation=started.generation,
+            home=scene.kafka.client,
+            target=scene.target.client,
+            offsets=offsets,
+            behind=ready.topics["offsets"] if ready.own else None,
+            manner=ready.manner,
+            timeout=self.timeout,
+            patience=self.patience,
+        )
+
+        def say(run: Run) -> None:
+            told.connector(words.FAILED if started.failure else words.RUNNING, started.failure)
+            for number, total in run.totals.items():
+                told.task(number, total.state, total.trace)
+            told.flush()
+            board.heard.clear()
+
+        run = Run(
+            dict(enumerate(started.tasks)),
+            ready.job.until,
+            lambda tasks, terms: Round(self.spark, work, tasks, terms, board.address),
+            wanted=lambda: self.signals.count > 0,
+            stop=board.stop,
+            hurry=lambda: self.signals.count > 1,
+            tell=lambda run: self.tell(run, board),
+            after=say,
+            seconds=self.lease,
+        )
+        told.only(len(started.tasks))
+        say(run)
+        return run
+
+    # ------------------------------------------------------------------------------------------------- the take-over
+
+    @contextmanager
+    def _taken_over(self) -> Iterator[Standing | None]:
+        """What the workers' config topic says of the stopped connector, for as long as it is ours; None without workers.
+
+        Afterwards the connector is as it was before, whatever happened here.
+        """
+        if not self.ready.take_over:
+            yield None
+            return
+        assert self.scene.workers is not None
+        hands = Hands(self.scene.workers, max(self.timeout, LEAST_PATIENCE))
+        name, verb = self.ready.name, self.ready.hands_back
+        if verb is not None:
+            self.note(f"{name} is stopped on its workers. If this run is killed: connectctl connectors {verb} {name}")
+        try:
+            if verb is not None:
+                SetTargetState(name, "stop", "").do(hands)
+                Await(name, State.STOPPED).do(hands)
+            yield self._stopped(hands.timeout)
+        finally:
+            if verb is not None:
+                SetTargetState(name, verb, "").do(hands)
+                hands.waits.pop(name, None)
+                Await(name, _HAND_BACK[verb]).do(hands)
+
+    def _stopped(self, patience: float) -> Standing:
+        """The connector as the config topic has it once it is stopped and has no task. Raises ``TimedOut``."""
+        leader = Leader(self.scene.kafka, self.scene.calls, self.ready.group, self.ready.topics["config"])
+        deadline = time.monotonic() + patience
+        while True:
+            seen = leader.look(self.ready.name)
+            if seen.target == STOPPED and not seen.committed_tasks:
+                return seen
+            if seen.target != STOPPED and self.ready.hands_back is None:
+                raise Refused(f"{self.ready.name} was started on its workers meanwhile: it is {seen.target}")
+            if time.monotonic() > deadline:
+                raise TimedOut(f"{self.ready.name} still has {seen.committed_tasks} tasks on its workers")
+            time.sleep(PAUSE)
+
+    def _fence_own(self, tasks: int) -> None:
+        """Fence what may be left of our own tasks, before the workers' begin: Spark may have lost sight of one."""
+        fence(self.scene.calls, self.ready.group, self.ready.name, tasks, self.patience)
+
+
+def _driver_address(spark: Any) -> tuple[str, str | None]:
+    """Where executors reach the driver, and where it listens for them."""
+    conf: Mapping[str, str] = spark.conf
+    host = conf.get("spark.driver.host", None)
+    if host is None:
+        import socket
+
+        return socket.gethostname(), ""
+    return host, conf.get("spark.driver.bindAddress", None) or host
+
+
+def _say_end(told: Statuses, run: Run, failure: str | None, *, stopped: bool) -> None:
+    """The last statuses of a run; on workers a connector that is ``stopped`` has no tasks."""
+    told.connector(words.FAILED if failure else words.STOPPED, failure)
+    if stopped:
+        told.only(0)
+        return
+    for number, total in run.totals.items():
+        state = words.FAILED if total.failure else words.UNASSIGNED
+        told.task(number, state, total.trace)

@@ -1,0 +1,238 @@
+"""A task for the time of a lease: everything it needs as plain values, put together where it runs."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.edges.kafka import Kafka
+from connectctl.ops.edges.reading import end_offsets, read_extents
+from connectctl.ops.edges.stream import stream
+from connectctl.ops.errors import ConnectctlError, TimedOut
+from connectctl.ops.model.ownership import task_id
+from connectctl.ops.runtime.boundaries import Boundaries
+from connectctl.ops.runtime.committed import Committed, Store
+from connectctl.ops.runtime.converters import converters
+from connectctl.ops.runtime.handle import Handle
+from connectctl.ops.runtime.kernel import Kernel
+from connectctl.ops.runtime.line import BEAT, Line
+from connectctl.ops.runtime.plugins import connector_class
+from connectctl.ops.runtime.polling import Polling
+from connectctl.ops.runtime.secondary import Secondary
+from connectctl.ops.runtime.step import Counts, Ended
+
+if TYPE_CHECKING:
+    from connectctl.ops.edges.contract import Record
+    from connectctl.ops.runtime.configs import Generation
+    from connectctl.ops.runtime.line import Address
+    from connectctl.ops.runtime.overrides import Manner
+    from connectctl.ops.runtime.step import Step, Stored, Supply
+
+FAILED = "failed"
+PAUSE = 0.1
+LONGEST_TRACE = 20_000
+
+
+@dataclass(frozen=True)
+class Work:
+    """A connector's tasks. ``home`` are the client properties of the workers' cluster, ``target`` those of the records'.
+
+    ``offsets`` is the topic that is written in the transaction, ``behind`` the global one where that is another. ``path``
+    is the connector's ``module:Class``. ``patience`` is in seconds.
+    """
+
+    group: str
+    connector: str
+    path: str
+    config: Mapping[str, str]
+    generation: Generation
+    home: Mapping[str, Any] = field(repr=False)
+    target: Mapping[str, Any] = field(repr=False)
+    offsets: str
+    behind: str | None
+    manner: Manner
+    timeout: float
+    patience: float
+
+
+@dataclass(frozen=True)
+class Terms:
+    """When a lease ends: after ``seconds``, ``idle`` seconds without a record, or so many ``records``."""
+
+    seconds: float
+    idle: float | None = None
+    records: int | None = None
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a task did in a lease. ``how`` is a kernel's ``How`` or failed; ``idle``: it had nothing to do at the end."""
+
+    task: int
+    how: str
+    why: str | None = None
+    trace: str | None = None
+    records: int = 0
+    transactions: int = 0
+    aborted: int = 0
+    instances: int = 0
+    smallest: int | None = None
+    largest: int = 0
+    doubts: int = 0
+    idle: bool = False
+
+    @classmethod
+    def of(cls, task: int, how: str, counts: Counts, **more: Any) -> Report:
+        """The report of what ``counts`` counted."""
+        return cls(
+            task,
+            how,
+            records=counts.records,
+            transactions=counts.transactions,
+            aborted=counts.aborted,
+            instances=counts.instances,
+            smallest=counts.smallest,
+            largest=counts.largest,
+            doubts=len(counts.doubts),
+            **more,
+        )
+
+
+class Watch:
+    """Whether a generation is the newest: what a task asks before and after it initialises its producer."""
+
+    def __init__(self, kafka: Kafka, generation: Generation, patience: float):
+        self._kafka, self._generation, self._patience = kafka, generation, patience
+        self._read_to = -1
+        self._answer: str | None = None
+
+    def stale(self) -> str | None:
+        """Why not; None where it is. Raises ``TimedOut`` where the end of the config topic is out of reach."""
+        topic, deadline = self._generation.topic, time.monotonic() + self._patience
+        if end_offsets(self._kafka, [topic])[topic][0] == self._read_to:
+            return self._answer
+        extent = read_extents(self._kafka, [topic])[topic][0]
+        end = extent.end
+        while extent.stable < end:
+            if time.monotonic() > deadline:
+                raise TimedOut(f"The end of {topic} is out of reach", why="a transaction is open on it")
+            time.sleep(PAUSE)
+            extent = read_extents(self._kafka, [topic])[topic][0]
+        start = max(extent.first, self._generation.since)
+        found = stream(self._kafka, {(topic, 0): (start, end)})
+        self._answer = self._generation.stale([_record(message) for _, messages in found for message in messages])
+        self._read_to = end
+        return self._answer
+
+
+def _record(message: Any) -> Record:
+    from connectctl.ops.edges.contract import Record
+
+    return Record(message.key(), message.value(), message.partition(), message.offset())
+
+
+class Leased:
+    """A supply with an end: it hears when the lease is over, and keeps the driver informed."""
+
+    def __init__(self, supply: Supply, task: int, counts: Counts, terms: Terms, line: Line):
+        self._supply, self._task, self._counts, self._terms, self._line = supply, task, counts, terms, line
+        self._began: float | None = None
+        self._active = self._said = time.monotonic()
+
+    def resume(self, stored: Stored) -> None:
+        self._supply.resume(stored)
+        # A lease begins with the first resumption: to get there may take as long as a dead predecessor's transaction.
+        self._active = time.monotonic()
+        self._began = self._began or self._active
+
+    def step(self) -> Step | None:
+        step = self._supply.step()
+        if step is not None and step.size:
+            self._active = time.monotonic()
+        return step
+
+    def last(self) -> Step | None:
+        return self._supply.last()
+
+    def committed(self, step: Step) -> None:
+        self._supply.committed(step)
+
+    @property
+    def ended(self) -> bool:
+        return self._supply.ended
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing has come for as long as the terms allow."""
+        if self._terms.idle is None or self._began is None:
+            return False
+        return time.monotonic() - self._active >= self._terms.idle
+
+    def over(self) -> bool:
+        """Whether the task is to stop."""
+        now = time.monotonic()
+        if now - self._said >= BEAT:
+            self._said = now
+            self.say()
+        late = self._began is not None and now - self._began >= self._terms.seconds
+        enough = self._terms.records is not None and self._counts.records >= self._terms.records
+        return late or enough or self.idle or self._line.stopped
+
+    def say(self) -> None:
+        """Tell the driver how far it is."""
+        self._line.say({"task": self._task, "records": self._counts.records, "transactions": self._counts.transactions})
+
+
+def run(work: Work, task: int, config: Mapping[str, str], terms: Terms, address: Address) -> Report:
+    """One task for one lease. Raises nothing that the task, the source or Kafka did: that is in the report."""
+    counts = Counts()
+    line = Line(address)
+    try:
+        ended, idle = _run(work, task, config, terms, line, counts)
+        return Report.of(task, ended.how.value, counts, why=ended.why, idle=idle)
+    except ConnectctlError as e:
+        return Report.of(task, FAILED, counts, why=str(e), trace=str(e))
+    except Exception as e:  # noqa: BLE001  # a plugin may raise anything, and Spark would run it again for it
+        trace = traceback.format_exc()[-LONGEST_TRACE:]
+        return Report.of(task, FAILED, counts, why=f"{type(e).__name__}: {e}", trace=trace)
+    finally:
+        line.close()
+
+
+def _run(
+    work: Work, task: int, config: Mapping[str, str], terms: Terms, line: Line, counts: Counts
+) -> tuple[Ended, bool]:
+    home, target = (Kafka(properties, timeout=work.timeout) for properties in (work.home, work.target))
+    id_, manner = task_id(work.group, work.connector, task), work.manner
+    polling = Polling(
+        connector_class(work.path).task,
+        work.connector,
+        config,
+        lambda: Boundaries(manner.boundary, manner.interval),
+        converters(work.config),
+        work.offsets,
+    )
+    leased = Leased(polling, task, counts, terms, line)
+    behind = Secondary(home, work.behind, work.patience) if work.behind else None
+    global_ = Committed(home, work.behind, work.connector) if work.behind else None
+    kernel = Kernel(
+        lambda: Handle(target, id_, timeout_ms=manner.timeout_ms, properties=manner.properties),
+        work.offsets,
+        Store(Committed(target, work.offsets, work.connector), global_),
+        behind,
+        Watch(home, work.generation, work.patience).stale,
+        leased.over,
+        work.patience,
+        manner.strict,
+        counts,
+    )
+    try:
+        return kernel.run(leased), leased.idle
+    finally:
+        leased.say()
+        polling.close()
+        if behind is not None:
+            behind.close()

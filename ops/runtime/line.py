@@ -1,0 +1,129 @@
+"""A line between a run's driver and its tasks: they tell how far they are, it tells them to stop.
+
+One TCP connection for each attempt of a task. Nothing of the guarantees rests on it: a task that cannot connect works on
+until its lease ends. One whose driver is gone hears so at once, and ends.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import select
+import socket
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+CONNECT_TIMEOUT = 3.0
+LONGEST_LINE = 4096
+BEAT = 1.0
+"""Seconds between two words of a task."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where the driver listens, and the word by which it knows its own tasks."""
+
+    host: str
+    port: int
+    word: str = field(repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+class Switchboard:
+    """The driver's end. ``heard`` is what each task last said, by its number; ``stop`` is told to all, now and later."""
+
+    def __init__(self, host: str, bind: str | None = None):
+        self._server = socket.create_server((bind or host, 0))
+        self.address = Address(host, self._server.getsockname()[1], secrets.token_hex(16))
+        self.heard: dict[int, Mapping[str, Any]] = {}
+        self._stopping = False
+        self._lines: set[socket.socket] = set()
+        self._lock = threading.Lock()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def stop(self) -> None:
+        """Tell every task to end between two transactions."""
+        with self._lock:
+            self._stopping = True
+            for line in self._lines:
+                _say(line, "stop")
+
+    def close(self) -> None:
+        """Hang up; tasks that are still there end."""
+        with suppress(OSError):
+            self._server.shutdown(socket.SHUT_RDWR)
+        self._server.close()
+        with self._lock:
+            for line in self._lines:
+                with suppress(OSError):
+                    line.shutdown(socket.SHUT_RDWR)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                line, _ = self._server.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._listen, args=(line,), daemon=True).start()
+
+    def _listen(self, line: socket.socket) -> None:
+        with line, line.makefile("rb") as words:
+            try:
+                if words.readline(LONGEST_LINE).strip() != self.address.word.encode():
+                    return
+                with self._lock:
+                    self._lines.add(line)
+                    if self._stopping:
+                        _say(line, "stop")
+                while word := words.readline(LONGEST_LINE):
+                    said = json.loads(word)
+                    self.heard[int(said["task"])] = said
+            except (OSError, ValueError, KeyError):
+                return
+            finally:
+                with self._lock:
+                    self._lines.discard(line)
+
+
+def _say(line: socket.socket, word: str) -> None:
+    with suppress(OSError):
+        line.sendall(word.encode() + b"\n")
+
+
+class Line:
+    """A task's end; made in a task, used by its one thread."""
+
+    def __init__(self, address: Address):
+        self._stopped = False
+        self._line: socket.socket | None = None
+        with suppress(OSError):
+            self._line = socket.create_connection((address.host, address.port), CONNECT_TIMEOUT)
+            self._line.setblocking(True)
+            _say(self._line, address.word)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the driver wants an end, or is gone."""
+        if not self._stopped and self._line is not None:
+            try:
+                readable, _, _ = select.select([self._line], [], [], 0)
+                # Whatever comes means the end: the word, or nothing because the other side is closed.
+                self._stopped = bool(readable)
+            except (OSError, ValueError):
+                self._stopped = True
+        return self._stopped
+
+    def say(self, said: Mapping[str, Any]) -> None:
+        """Tell the driver."""
+        if self._line is not None:
+            _say(self._line, json.dumps(said))
+
+    def close(self) -> None:
+        """Hang up."""
+        if self._line is not None:
+            self._line.close()

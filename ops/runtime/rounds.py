@@ -1,0 +1,205 @@
+"""A run of leases until a job's end: round after round, whatever becomes of single attempts, executors or tasks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Protocol
+
+from connectctl.ops.errors import ConnectctlError
+from connectctl.ops.runtime.leasedtask import FAILED, Report, Terms
+from connectctl.ops.runtime.step import How
+
+if TYPE_CHECKING:
+    from connectctl.ops.runtime.job import Until
+
+LEASE = 30.0
+"""Seconds of a lease, where nothing ends it before."""
+MOST_LOST = 5
+"""Rounds without any progress that Spark may lose one after the other."""
+MOST_FENCED = 5
+"""Rounds in which a task may be fenced one after the other without a record of its own: then somebody else has it."""
+PAUSE = 1.0
+LOOK = 0.2
+"""Seconds between two looks at a round."""
+
+
+class Outcome(StrEnum):
+    """How a run came to its end. TAKEN: its tasks are another's by now."""
+
+    ENDED = "ended"
+    STOPPED = "stopped"
+    TAKEN = "taken"
+    FAILED = "failed"
+
+
+class Lease(Protocol):
+    """A round that is under way."""
+
+    reports: Any
+    lost: str | None
+
+    def start(self) -> None: ...
+    def wait(self, seconds: float) -> bool: ...
+    def cancel(self) -> None: ...
+
+
+@dataclass
+class Total:
+    """What a task did in all rounds so far. ``failure`` and ``trace`` are why it is not run any more."""
+
+    records: int = 0
+    transactions: int = 0
+    aborted: int = 0
+    instances: int = 0
+    smallest: int | None = None
+    largest: int = 0
+    doubts: int = 0
+    fenced: int = 0
+    state: str = "RUNNING"
+    failure: str | None = None
+    trace: str | None = None
+    idle: bool = False
+    fruitless: int = 0
+    last: str | None = None
+
+    @property
+    def end(self) -> str:
+        """How its last lease ended, in capitals as states are; UNASSIGNED where it had none."""
+        return self.last.upper() if self.last else "UNASSIGNED"
+
+    def add(self, report: Report) -> None:
+        """Add a lease."""
+        self.records += report.records
+        self.transactions += report.transactions
+        self.aborted += report.aborted
+        self.instances += report.instances
+        self.doubts += report.doubts
+        self.largest = max(self.largest, report.largest)
+        if report.smallest is not None:
+            self.smallest = min(report.smallest, self.smallest or report.smallest)
+        self.idle = report.idle
+        self.last = report.how
+        fenced = report.how == How.FENCED
+        self.fenced += fenced
+        self.fruitless = self.fruitless + 1 if fenced and not report.records else 0
+        if report.how == FAILED:
+            self.state, self.failure, self.trace = "FAILED", report.why, report.trace
+
+
+@dataclass
+class Run:
+    """A run of ``tasks`` (configurations by number). ``lease`` makes a round of them; ``wanted`` says that all is to end.
+
+    ``tell`` hears, while a round is under way, and ``after`` when one is over. ``lost`` counts rounds that Spark lost.
+    """
+
+    tasks: Mapping[int, Mapping[str, str]]
+    until: Until
+    lease: Callable[[Mapping[int, Mapping[str, str]], Terms], Lease]
+    wanted: Callable[[], bool] = lambda: False
+    stop: Callable[[], None] = lambda: None
+    hurry: Callable[[], bool] = lambda: False
+    tell: Callable[[Run], None] = lambda run: None
+    after: Callable[[Run], None] = lambda run: None
+    seconds: float = LEASE
+    now: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    totals: dict[int, Total] = field(default_factory=dict)
+    lost: int = 0
+    why: str | None = None
+
+    def __post_init__(self) -> None:
+        self.totals = {n: Total() for n in self.tasks}
+        self._began = self.now()
+
+    @property
+    def records(self) -> int:
+        """How many records were committed in rounds that are over."""
+        return sum(total.records for total in self.totals.values())
+
+    def go(self) -> Outcome:
+        """Run to the end. Raises ``ConnectctlError`` where Spark gives no round any more."""
+        active = dict(self.tasks)
+        lost = 0
+        while active:
+            terms = self._terms()
+            if terms is None:
+                return self._outcome(Outcome.ENDED)
+            if self.wanted():
+                return self._outcome(Outcome.STOPPED)
+            before = self.records
+            round_ = self._round(active, terms)
+            if round_.lost is not None:
+                lost += 1
+                self.lost += 1
+                if self.wanted():
+                    return self._outcome(Outcome.STOPPED)
+                if lost >= MOST_LOST:
+                    raise _no_spark(lost, round_.lost)
+                self.sleep(PAUSE)
+                continue
+            if ended := self._take(round_.reports, active):
+                return self._outcome(ended)
+            lost = 0 if self.records > before else lost
+        return self._outcome(Outcome.ENDED)
+
+    def _round(self, active: Mapping[int, Mapping[str, str]], terms: Terms) -> Lease:
+        round_ = self.lease(active, terms)
+        round_.start()
+        told = cancelled = False
+        while not round_.wait(LOOK):
+            if self.wanted() and not told:
+                told = True
+                self.stop()
+            if self.hurry() and not cancelled:
+                cancelled = True
+                round_.cancel()
+            self.tell(self)
+        return round_
+
+    def _take(self, reports: list[Report], active: dict[int, Mapping[str, str]]) -> Outcome | None:
+        for report in reports:
+            total = self.totals[report.task]
+            total.add(report)
+            if report.how in (FAILED, How.ENDED):
+                del active[report.task]
+            if report.how == How.STALE:
+                self.why = report.why
+        self.after(self)
+        if self.why is not None:
+            return Outcome.TAKEN
+        for number, total in self.totals.items():
+            if total.fruitless >= MOST_FENCED:
+                self.why = f"task {number} is fenced again and again: another task has its transactional id"
+                return Outcome.TAKEN
+        if active and any(r.how == How.FENCED for r in reports):
+            self.sleep(PAUSE)
+        if active and self.until.idle is not None and all(self.totals[n].idle for n in active):
+            return Outcome.ENDED
+        return None
+
+    def _terms(self) -> Terms | None:
+        """What the next leases are to keep to; None where the job is done."""
+        seconds, records = self.seconds, None
+        if self.until.duration is not None:
+            seconds = min(seconds, self.until.duration - (self.now() - self._began))
+        if self.until.records is not None:
+            records = self.until.records - self.records
+        if seconds <= 0 or (records is not None and records <= 0):
+            return None
+        return Terms(seconds, self.until.idle, records)
+
+    def _outcome(self, ended: Outcome) -> Outcome:
+        return Outcome.FAILED if any(total.failure for total in self.totals.values()) else ended
+
+
+def _no_spark(lost: int, why: str) -> ConnectctlError:
+    return ConnectctlError(
+        f"Spark lost {lost} rounds of tasks one after the other",
+        why=why,
+        next_step="See Spark's log, and run it again: it goes on from what is committed.",
+        code="spark",
+    )

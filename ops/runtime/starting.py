@@ -1,0 +1,274 @@
+"""Whether and how a job can be started: looks at brokers, workers, topics and configuration, and changes nothing."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from connectctl.ops.discovery import InternalTopics, find_internal_topics
+from connectctl.ops.errors import BadInput, Refused, Unreachable
+from connectctl.ops.model.brokers import BrokerVersion
+from connectctl.ops.model.ownership import leader_id, task_id
+from connectctl.ops.model.transactions import Transaction
+from connectctl.ops.plan import Plan
+from connectctl.ops.runtime.configs import STOPPED, Standing, standing
+from connectctl.ops.runtime.overrides import manner
+from connectctl.ops.runtime.plugins import task_class
+from connectctl.ops.runtime.validation import validated
+
+if TYPE_CHECKING:
+    from connectctl.ops.edges.contract import BrokerReads, ConnectCalls, TransactionCalls
+    from connectctl.ops.edges.kafka import Kafka
+    from connectctl.ops.model.membership import ConnectGroup
+    from connectctl.ops.runtime.api import SourceConnector
+    from connectctl.ops.runtime.job import Job
+    from connectctl.ops.runtime.overrides import Manner
+
+VERIFYING = (3, 6)
+"""The first release whose partition leaders ask the coordinator before they append to a transaction (KIP-890, part 1)."""
+ROLES = ("config", "offsets", "status")
+PARTITIONS = {"config": 1, "offsets": 25, "status": 5}
+"""As workers create them."""
+REPLICAS = 3
+PATIENCE = 10.0
+_MASTERS = re.compile(r"(local(\[[^]]*\])?|local-cluster\[[^]]*\]|yarn|(spark|k8s)://.+)")
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What a start works with. ``target`` is where the connector writes to, most often the workers' own Kafka.
+
+    ``calls`` are the coordinators there; ``workers`` is None where none lives. ``named`` are topics that were named.
+    """
+
+    kafka: Kafka
+    target: Kafka
+    calls: TransactionCalls
+    brokers: BrokerReads
+    group: ConnectGroup
+    named: Mapping[str, str | None]
+    workers: ConnectCalls | None = None
+
+
+@dataclass(frozen=True)
+class Does:
+    """A step of the plan, for people to read and agree to."""
+
+    subject: str
+    text: str
+    now: str = ""
+
+    def says(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A job that can be started. ``create`` are topics to create, by name with partitions, at home; ``own`` is the
+    connector's dedicated offsets topic. ``take_over`` where live workers have the connector.
+    """
+
+    job: Job
+    config: Mapping[str, str]
+    path: str
+    connector: SourceConnector = field(repr=False)
+    group: str
+    topics: Mapping[str, str]
+    create: Mapping[str, int]
+    own: str | None
+    own_is_there: bool
+    manner: Manner
+    before: Standing
+    take_over: bool
+    notes: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The connector's name."""
+        return self.job.name
+
+    @property
+    def hands_back(self) -> str | None:
+        """What to do with the connector on its workers afterwards: resume, pause or nothing."""
+        if not self.take_over or self.before.target == STOPPED:
+            return None
+        return "pause" if self.before.target == "PAUSED" else "resume"
+
+    def task_configs(self) -> list[dict[str, str]]:
+        """What the connector splits into, as Connect keeps it: each with the task's class."""
+        self.connector.start(dict(self.config))
+        try:
+            made = self.connector.task_configs(int(self.config.get("tasks.max", "1")))
+        finally:
+            self.connector.stop()
+        return [{**task, "task.class": task_class(self.path)} for task in made]
+
+
+def look(scene: Scene, job: Job, *, take_over: bool) -> Ready:
+    """Everything that a start needs to know. Raises ``Refused`` and ``BadInput``; nothing was done then."""
+    brokers_verify(scene.brokers)
+    live = bool(scene.group.members)
+    if live and not take_over:
+        raise Refused(
+            f"Workers of the group {scene.group.id} live, and their tasks would be fenced one by one",
+            why=f"{len(scene.group.members)} of them are in it",
+            next_step="Give a --group-id of its own, or --take-over to stop the connector there meanwhile.",
+            code="live-workers",
+        )
+    topics, create = internal_topics(scene, job.name, live=live)
+    before = Standing()
+    if topics["config"] not in create:
+        before = _standing(scene.kafka, topics["config"], job.name)
+    if live and before.config is None:
+        raise BadInput(
+            f"The workers of {scene.group.id} have no connector {job.name} to take over",
+            next_step="See connectctl connectors list; or give a --group-id of its own.",
+            code="unknown-connector",
+        )
+    config, notes = _config(job, before, live=live)
+    path, connector = validated(job.name, config, scene.group.id, topics["offsets"])
+    how = manner(config)
+    own = config.get("offsets.storage.topic")
+    elsewhere = how.bootstrap is not None and scene.target is not scene.kafka
+    if own == topics["offsets"] and not elsewhere:
+        own = None
+    if elsewhere and own is None:
+        own = topics["offsets"]  # on the other cluster, with the workers' own behind it (Worker.offsetStoreFor…)
+    there = own is None or own in scene.target.topic_names()
+    _check_layout(scene, topics, create, own if there else None)
+    notes = (*notes, *how.ignored)
+    return Ready(job, config, path, connector, scene.group.id, topics, create, own, there, how, before, live, notes)
+
+
+def brokers_verify(brokers: BrokerReads) -> None:
+    """Raises ``Refused`` where a broker does not verify transactions: a late write of a fenced task could be committed."""
+    old = [v for v in brokers.versions().values() if isinstance(v, BrokerVersion) and v.release < VERIFYING]
+    if old:
+        told = ", ".join(f"{v.id} ({'.'.join(map(str, v.release))})" for v in old)
+        raise Refused(
+            f"Brokers older than 3.6 cannot keep what is promised here: {told}",
+            why="they take a late write of a fenced task into a transaction of its successor (KIP-890, part 1)",
+            next_step="Upgrade the brokers.",
+            code="old-brokers",
+        )
+
+
+def internal_topics(scene: Scene, name: str, *, live: bool) -> tuple[dict[str, str], dict[str, int]]:
+    """The group's topics by role, and those that are to be created with their partitions.
+
+    Live workers' are found. Where none lives, nobody can tell whose a topic is: what is not named is called after the
+    group. Raises ``Refused`` where a group that was at work before has no topics by those names.
+    """
+    if live:
+        found: InternalTopics = find_internal_topics(scene.kafka, scene.group, scene.named)
+        return {role: str(getattr(found, role)) for role in ROLES}, {}
+    topics = default_topics(scene.group.id, scene.named)
+    there = scene.kafka.topic_names()
+    create = {topic: PARTITIONS[role] for role, topic in topics.items() if topic not in there}
+    unnamed = [topics[role] for role in ("config", "offsets") if not scene.named.get(role) and topics[role] in create]
+    if unnamed:
+        ids = [leader_id(scene.group.id), task_id(scene.group.id, name, 0)]
+        known = [id_ for id_, seen in scene.calls.describe(ids).items() if isinstance(seen, Transaction)]
+        if known:
+            raise Refused(
+                f"The group {scene.group.id} was at work before, and has no topic {unnamed[0]}",
+                why=f"the transactional id {known[0]} is known",
+                next_step="Name its topics: --config-topic, --offsets-topic and --status-topic, or topics in the context.",
+                code="topics-unknown",
+            )
+    return topics, create
+
+
+def default_topics(group: str, named: Mapping[str, str | None]) -> dict[str, str]:
+    """The internal topics of a group without workers, by role."""
+    return {role: named.get(role) or f"{group}-{'configs' if role == 'config' else role}" for role in ROLES}
+
+
+def _standing(kafka: Kafka, topic: str, name: str) -> Standing:
+    return standing(kafka.image([topic], patience=PATIENCE)[topic].latest, name)
+
+
+def _config(job: Job, before: Standing, *, live: bool) -> tuple[Mapping[str, str], tuple[str, ...]]:
+    """The configuration to run with: the job's, or the workers' where the job only names the connector."""
+    theirs = {**(before.config or {}), "name": job.name}
+    if not live:
+        return job.config, ()
+    if job.config.keys() <= {"name"}:
+        return theirs, ()
+    differs = sorted(k for k in theirs.keys() | job.config.keys() if theirs.get(k) != job.config.get(k))
+    if not differs:
+        return job.config, ()
+    return job.config, (
+        f"The job's configuration differs from the workers' in {', '.join(differs)}; the job's is used.",
+    )
+
+
+def _check_layout(scene: Scene, topics: Mapping[str, str], create: Mapping[str, int], own: str | None) -> None:
+    facts = scene.kafka.topics([topic for topic in topics.values() if topic not in create])
+    config = facts.get(topics["config"])
+    if config is not None and config.partitions != 1:
+        raise Refused(f"{config.name} has {config.partitions} partitions, and a config topic has one")
+    theirs = scene.target.topics([own]) if own else {}
+    for topic in (*facts.values(), *theirs.values()):
+        policy = topic.config.get("cleanup.policy")
+        if policy not in (None, "compact"):
+            raise Refused(
+                f"{topic.name} has cleanup.policy={policy}, and would lose what is kept in it",
+                next_step="Set cleanup.policy=compact.",
+                code="bad-topic",
+            )
+
+
+def plan(ready: Ready, cluster_id: str, master: str) -> Plan:
+    """What a run will do, in order."""
+    name, steps = ready.name, []
+    for topic, partitions in ready.create.items():
+        steps.append(Does(topic, f"create the topic {topic} with {partitions} partition{'s' * (partitions > 1)}"))
+    if ready.own and not ready.own_is_there:
+        steps.append(Does(ready.own, f"create the topic {ready.own} with {PARTITIONS['offsets']} partitions"))
+    if ready.take_over and ready.before.target != STOPPED:
+        steps.append(Does(name, f"stop {name} on its workers", ready.before.target))
+    if not ready.take_over:
+        steps.append(
+            Does(name, f"write the configurations of its tasks to {ready.topics['config']}, fence older tasks")
+        )
+    steps.append(Does(name, f"run {name} on Spark ({master}) {ready.job.until}, its offsets in {offsets_topic(ready)}"))
+    if verb := ready.hands_back:
+        steps.append(Does(name, f"{verb} {name} on its workers"))
+    return Plan("run", cluster_id, tuple(steps))
+
+
+def offsets_topic(ready: Ready) -> str:
+    """The topic that is written in the tasks' transactions."""
+    return ready.own or ready.topics["offsets"]
+
+
+def create_topics(ready: Ready, scene: Scene) -> None:
+    """Create what is missing, as workers do."""
+    replicas = min(REPLICAS, scene.kafka.brokers())
+    for topic, partitions in ready.create.items():
+        scene.kafka.create_topic(topic, partitions, replicas, {"cleanup.policy": "compact"})
+    if ready.own and not ready.own_is_there:
+        there = min(REPLICAS, scene.target.brokers())
+        scene.target.create_topic(ready.own, PARTITIONS["offsets"], there, {"cleanup.policy": "compact"})
+
+
+def check_master(master: str, timeout: float) -> None:
+    """Raises ``BadInput`` for what is no Spark master, ``Unreachable`` where a standalone one does not answer."""
+    if not _MASTERS.fullmatch(master):
+        hint = "Give local[N], spark://HOST:PORT, k8s://URL or yarn."
+        raise BadInput(f"{master} is no Spark master", next_step=hint, code="bad-master")
+    if not master.startswith("spark://"):
+        return
+    failures: list[str] = []
+    for address in master.removeprefix("spark://").split(","):
+        host, _, port = address.rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), timeout).close()
+            return
+        except (OSError, ValueError) as e:
+            failures.append(str(e))
+    raise Unreachable(f"The Spark master {master} does not answer", why=failures[0], next_step="Check spark.master.")

@@ -1,0 +1,111 @@
+"""What a run says of its connector and tasks in the status topic, in Connect's format.
+
+Source: ``KafkaStatusBackingStore``. As the workers', these records are no part of any transaction, and can be out of date.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.model.sourcekey import connect_json
+
+if TYPE_CHECKING:
+    from connectctl.ops.edges.contract import Record
+    from connectctl.ops.edges.kafka import Kafka
+
+RUNNING, FAILED, STOPPED, UNASSIGNED = "RUNNING", "FAILED", "STOPPED", "UNASSIGNED"
+FLUSH = 10.0
+READ_PATIENCE = 10.0
+
+
+def connector_key(name: str) -> bytes:
+    """The key of a connector's status."""
+    return f"status-connector-{name}".encode()
+
+
+def task_key(name: str, task: int) -> bytes:
+    """The key of a task's status."""
+    return f"status-task-{name}-{task}".encode()
+
+
+def value(state: str, worker: str, generation: int, trace: str | None = None) -> bytes:
+    """A status; ``worker`` is an address, ``generation`` the workers' count of their rebalances."""
+    found = {"state": state, "trace": trace, "worker_id": worker, "generation": generation, "version": None}
+    return connect_json(found).encode()
+
+
+@dataclass(frozen=True)
+class Said:
+    """A status as the topic has it. ``at`` is when it was written, in seconds since the epoch."""
+
+    state: str
+    worker: str | None = None
+    trace: str | None = None
+    generation: int = 0
+    at: float | None = None
+
+
+def said(records: Iterable[Record], name: str) -> dict[int | None, Said]:
+    """The newest statuses of the tasks of ``name`` by number; None stands for the connector itself."""
+    found: dict[int | None, Said] = {}
+    stem = f"status-task-{name}-"
+    for record in sorted(records, key=lambda r: r.timestamp or 0):
+        key = (record.key or b"").decode("utf-8", "replace")
+        number = key.removeprefix(stem)
+        if record.key != connector_key(name) and not (key.startswith(stem) and number.isdigit()):
+            continue
+        part = None if record.key == connector_key(name) else int(number)
+        found.pop(part, None)
+        try:
+            data = json.loads(record.value or b"null")
+        except ValueError:
+            continue
+        if isinstance(data, dict) and data.get("state"):
+            at = None if record.timestamp is None else record.timestamp / 1000
+            worker, trace = data.get("worker_id"), data.get("trace")
+            found[part] = Said(data["state"], worker, trace, int(data.get("generation") or 0), at)
+    return found
+
+
+class Statuses:
+    """The statuses of one connector, written as ``worker``. What a broker does not take is no reason to end a run."""
+
+    def __init__(self, kafka: Kafka, topic: str, name: str, worker: str):
+        from confluent_kafka import Producer
+
+        properties = kafka.properties(partitioner="murmur2_random", linger__ms=5)
+        self._producer: Any = kafka.ask("open a producer", lambda: Producer(properties))
+        self._topic, self._name, self._worker = topic, name, worker
+        image = kafka.image([topic], patience=READ_PATIENCE).get(topic)
+        before = said(image.latest, name) if image else {}
+        # No worker takes back what one of a later rebalance has said.
+        self._generation = max((status.generation for status in before.values()), default=0)
+        self._tasks = {part for part in before if part is not None}
+
+    def connector(self, state: str, trace: str | None = None) -> None:
+        """Say it of the connector."""
+        self._say(connector_key(self._name), value(state, self._worker, self._generation, trace))
+
+    def task(self, task: int, state: str, trace: str | None = None) -> None:
+        """Say it of a task."""
+        self._tasks.add(task)
+        self._say(task_key(self._name, task), value(state, self._worker, self._generation, trace))
+
+    def only(self, tasks: int) -> None:
+        """Forget the tasks from ``tasks`` on: there are no such any more."""
+        for task in [task for task in self._tasks if task >= tasks]:
+            self._tasks.discard(task)
+            self._say(task_key(self._name, task), None)
+
+    def _say(self, key: bytes, said_: bytes | None) -> None:
+        try:
+            self._producer.produce(self._topic, said_, key)
+        except BufferError:
+            self._producer.poll(0)
+
+    def flush(self) -> None:
+        """Wait a moment until all is written; what is not by then comes later, or never."""
+        self._producer.flush(FLUSH)

@@ -1,0 +1,84 @@
+"""Whether a configuration can be run here, in the words that workers have for it where they have any."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from connectctl.ops.errors import BadInput, ConnectctlError
+from connectctl.ops.model.finding import Severity
+from connectctl.ops.preflight import configrules
+from connectctl.ops.preflight.configfacts import Subject
+from connectctl.ops.preflight.eoschecks import BOUNDARY, FAILED, NO_BOUNDARIES, SAYS_NO, SAYS_NOTHING, SUPPORT, TIMEOUT
+from connectctl.ops.preflight.eosrules import LONG_INTERVAL
+from connectctl.ops.preflight.facts import Wish
+from connectctl.ops.runtime.api import ExactlyOnceSupport, SourceConnector, TransactionBoundaries
+from connectctl.ops.runtime.converters import converters
+from connectctl.ops.runtime.plugins import connector_class, path_of
+
+NOT_HERE = {
+    "transforms": "Single message transformations are not run here",
+    "predicates": "Predicates are not run here",
+}
+_REFERENCE = re.compile(r"\$\{\w[^}:]*:[^}]*\}")
+_NO_BOUNDARIES = (
+    f"{NO_BOUNDARIES[0]} with the given configuration. Please reconfigure it to use a different transaction boundary "
+    "definition."
+)
+_NULL_BOUNDARIES = (
+    f"{NO_BOUNDARIES[1]}, which is not permitted. The connector will be treated as if it cannot define its own transaction "
+    "boundaries, and cannot be configured with 'transaction.boundary' set to 'connector'."
+)
+
+
+def validated(name: str, config: Mapping[str, str], group: str, offsets_topic: str) -> tuple[str, SourceConnector]:
+    """``module:Class`` and a new connector for ``config``. Raises ``BadInput`` with everything that is wrong."""
+    if not config.get("connector.class", "").strip():
+        raise BadInput(f"{name}: The configuration contains no connector type", next_step="Set connector.class.")
+    path = path_of(config["connector.class"])
+    connector = connector_class(path)()
+    problems = list(dict.fromkeys(_problems(name, config, group, offsets_topic, connector)))
+    if problems:
+        more = f" (and {len(problems) - 1} more: {'; '.join(problems[1:])})" if len(problems) > 1 else ""
+        raise BadInput(f"{name} cannot be run with this configuration", why=problems[0] + more, code="bad-config")
+    converters(config)
+    return path, connector
+
+
+def _problems(
+    name: str, config: Mapping[str, str], group: str, offsets_topic: str, connector: SourceConnector
+) -> Iterator[str]:
+    for each, why in NOT_HERE.items():
+        if config.get(each, "").strip():
+            yield f"{why} ({each})"
+    for each, value in config.items():
+        if _REFERENCE.search(value):
+            yield f"{each} refers to a config provider, and there is none here"
+    subject = Subject(name, config, Wish.ENABLED, (), group, offsets_topic)
+    for finding in configrules.judge(subject).findings:
+        # Where no time-out is given, a task here takes one that is long enough.
+        fits = finding.id == LONG_INTERVAL.id and TIMEOUT not in config
+        if finding.severity is Severity.ERROR and not fits:
+            yield finding.message
+    try:
+        for messages in connector.validate(config).values():
+            yield from messages
+    except ConnectctlError as e:
+        yield str(e)
+    except Exception as e:  # noqa: BLE001  # a connector may raise anything, which workers report like this
+        yield f"{FAILED}: {e}"
+    yield from _exactly_once(config, connector)
+
+
+def _exactly_once(config: Mapping[str, str], connector: SourceConnector) -> Iterator[str]:
+    try:
+        if config.get(SUPPORT, "requested").lower() == "required":
+            says = connector.exactly_once_support(config)
+            if says is not ExactlyOnceSupport.SUPPORTED:
+                yield SAYS_NOTHING if says is None else SAYS_NO
+        if config.get(BOUNDARY, "poll").lower() == "connector":
+            can = connector.can_define_transaction_boundaries(config)
+            if can is not TransactionBoundaries.SUPPORTED:
+                yield _NULL_BOUNDARIES if can is None else _NO_BOUNDARIES
+    except Exception as e:  # noqa: BLE001  # as above
+        yield f"{FAILED}: {e}"
