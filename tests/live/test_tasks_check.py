@@ -165,7 +165,9 @@ def generate(sandbox: Sandbox, name: str, config: dict[str, str], number: int) -
 
 def test_what_an_upgrade_breaks_is_foretold(old: Sandbox) -> None:
     rest = workers(old)
-    bad, fine, allowed = (configuration(f"old-{what}", 1, count) for what, count in (("bad", 2), ("ok", 1), ("free", 2)))
+    bad, fine, allowed = (
+        configuration(f"old-{what}", 1, count) for what, count in (("bad", 2), ("ok", 1), ("free", 2))
+    )
     allowed["tasks.max.enforce"] = "false"
     for config in (bad, fine, allowed):
         rest.create(config["name"], config)
