@@ -11,6 +11,7 @@ from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.offsets.changesteps import OffsetHands
 from connectctl.ops.rolling import ledger, observe
 from connectctl.ops.rolling.gates import Demand, Look
+from connectctl.ops.rolling.mode import How, Value
 from connectctl.ops.rolling.order import whose_turn
 from connectctl.ops.rolling.snapshot import Ground
 from connectctl.ops.rolling.steps import Turn
@@ -152,7 +153,10 @@ class RollingHands(OffsetHands):
             group = self.eyes.group()
             known = ledger.beliefs(journal, run.cluster_id, run.group_id, observe.members_of(group))
             found = observe.modes(self.eyes, group, known)
-            settled = group.state == "Stable" and all(fits(w, mode.value) for w, mode in found.items())
+            misfits = [mode for worker, mode in found.items() if not fits(worker, mode.value)]
+            # No waiting makes another process of a worker that is proven to be enabled, or too old.
+            for_good = [m for m in misfits if m.how is How.PROVEN and m.value in (Value.ENABLED, Value.NOT_SUPPORTED)]
+            settled = group.state == "Stable" and (not misfits or bool(for_good))
             if settled or self.now() - began >= min(self.patience.timeout, SETTLING):
                 return found
             self.sleep(POLL)
