@@ -13,6 +13,7 @@ from connectctl.cli.render import Output
 
 if TYPE_CHECKING:
     from connectctl.cli.context import Session
+    from connectctl.migrations.ledger import Listed
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
 
@@ -76,7 +77,7 @@ def list_(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
     \b
     Examples:
       connectctl upgrade list
-      connectctl upgrade list -o wide     with the reason, and the runs that applied it
+      connectctl upgrade list -o wide     with the reason, what --set tells each, and the runs that applied it
 
     Applied is what the journal on this machine knows of.
     """
@@ -87,14 +88,19 @@ def list_(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
     found = listed(scene.journal, scene.snapshot)
 
     def table(wide: bool) -> None:
-        columns = ["MIGRATION", "STANDING", "APPLIED", "WHAT", *(["WHY", "RUN"] if wide else [])]
+        columns = ["MIGRATION", "STANDING", "APPLIED", "WHAT", *(["SET", "WHY", "RUN"] if wide else [])]
         rows = [
-            [m.id, m.standing, m.applied_at or "-", m.title, *([m.why, m.run or "-"] if wide else [])] for m in found
+            [m.id, m.standing, m.applied_at or "-", m.title, *([_takes(m), m.why, m.run or "-"] if wide else [])]
+            for m in found
         ]
         render.table(columns, rows)
 
     data = {"clusterId": scene.snapshot.cluster_id, "groupId": scene.snapshot.group_id}
     render.emit("MigrationList", data | {"migrations": [m.as_json() for m in found]}, output, table)
+
+
+def _takes(migration: Listed) -> str:
+    return "; ".join(f"{name}: {meaning}" for name, meaning in migration.takes.items()) or "-"
 
 
 @app.command()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from connectctl.migrations.registry import migrations
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Listed:
-    """A migration and a cluster. ``applied_at`` and ``run`` are of the last run that performed it to its end."""
+    """A migration and a cluster. ``applied_at`` and ``run`` are of the last run that performed it to its end; ``takes`` is what
+    ``--set`` may tell it, by name.
+    """
 
     id: str
     name: str
@@ -27,6 +30,7 @@ class Listed:
     why: str
     applied_at: str | None
     run: str | None
+    takes: Mapping[str, str] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """The migration as scripts get it."""
@@ -38,6 +42,7 @@ class Listed:
             "why": self.why,
             "appliedAt": self.applied_at,
             "run": self.run,
+            "takes": dict(self.takes),
         }
 
 
@@ -63,6 +68,7 @@ def _listed(migration: Migration, done: list[tuple[Run, Any]], snapshot: Rolling
         why=stand.why,
         applied_at=run.ended_at if run else None,
         run=run.id if run else None,
+        takes=migration.takes,
     )
 
 

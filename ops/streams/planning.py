@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from connectctl.ops.errors import Refused
-from connectctl.ops.model.guarantee import BETA, PER_PARTITION, PROPERTY, V2, Kind, kind_of_value
+from connectctl.ops.errors import BadInput, Refused
+from connectctl.ops.model.guarantee import BETA, PER_PARTITION, PROPERTY, V2, Kind, kind_of_value, process_of
 from connectctl.ops.model.readergroup import GROUP_AWARE, KNOWS_V2, release_of
 from connectctl.ops.streams.fencing import FenceLeftovers
 from connectctl.ops.streams.snapshot import ApplicationSnapshot, Instance
@@ -49,10 +49,18 @@ class ApplicationPlan:
 def plan(snapshot: ApplicationSnapshot, wish: Wish) -> ApplicationPlan:
     """The plan that makes ``wish`` true. Raises ``Refused`` with all reasons."""
     value = wish.value or best_value(snapshot, wish.to)
+    if not snapshot.instances:
+        raise Refused(
+            f"No instance of {snapshot.application} is named",
+            next_step="Give --set instances=HOST:PORT,…, or describe it under applications in the context.",
+            code="no-instances",
+        )
+    if kind_of_value(value) is not wish.to:
+        raise BadInput(f"{value} is no {wish.to} guarantee")
     first, second = rolls(snapshot, wish, value)
     loose = [known for known in snapshot.ids_of(_other(wish.to)) if known.open]
     pending = bool(first or second or loose or (wish.older and not _is_older(snapshot)))
-    if pending and (reasons := list(_reasons(snapshot, wish, value))):
+    if pending and (reasons := list(_reasons(snapshot, wish))):
         raise Refused(f"The roll of {snapshot.application} is not planned", why="; ".join(reasons), code="refused")
     steps = tuple(_steps(snapshot, wish, value, first, second)) if pending else ()
     return ApplicationPlan(steps, tuple(_remarks(snapshot)), tuple(_unknown(snapshot, wish, first, value, pending)))
@@ -76,20 +84,26 @@ def best_value(snapshot: ApplicationSnapshot, to: Kind) -> str:
 def rolls(snapshot: ApplicationSnapshot, wish: Wish, value: str) -> tuple[list[Instance], list[Instance]]:
     """The instances of the first roll, which brings a group-aware release, and those whose property is to change."""
     chosen = [i for i in snapshot.instances if wish.only is None or i.address in wish.only]
-    second = [i for i in chosen if i.told != value]
+    second = [i for i in chosen if i.told != value or (wish.to is Kind.GROUP_AWARE and _not_restarted(snapshot, i))]
     needed = KNOWS_V2 if value == V2 else GROUP_AWARE
     able = snapshot.all_tell and min(snapshot.protocols) >= needed
     first = chosen if wish.to is Kind.GROUP_AWARE and not able else []
     return first, second
 
 
+def _not_restarted(snapshot: ApplicationSnapshot, instance: Instance) -> bool:
+    """Whether a process runs with another property than its file says: it has work, and no producer of its own."""
+    here = {m.streams.process for m in snapshot.group.members if m.streams and m.streams.server == instance.address}
+    busy = {m.streams.process for m in snapshot.group.members if m.streams and m.partitions}
+    known = {process_of(snapshot.application, each.id) for each in snapshot.ids}
+    return bool(here & busy - known)
+
+
 # ------------------------------------------------------------------------------------------------ what stands against it
 
 
-def _reasons(snapshot: ApplicationSnapshot, wish: Wish, value: str) -> Iterator[str]:
+def _reasons(snapshot: ApplicationSnapshot, wish: Wish) -> Iterator[str]:
     group, name = snapshot.group, snapshot.application
-    if not snapshot.instances:
-        yield f"no instance of {name} is named"
     if not group.members:
         yield f"nobody is in the group {name}: start the application first"
         return
@@ -101,7 +115,7 @@ def _reasons(snapshot: ApplicationSnapshot, wish: Wish, value: str) -> Iterator[
         return
     if not snapshot.all_tell:
         yield f"not every member of the group {name} says that it is Kafka Streams"
-    elif snapshot.instances and len(snapshot.processes) != len(snapshot.instances):
+    elif len(snapshot.processes) != len(snapshot.instances):
         yield (
             f"{len(snapshot.processes)} processes are in the group and {len(snapshot.instances)} instances are named: "
             "start or name what is missing"
@@ -109,18 +123,16 @@ def _reasons(snapshot: ApplicationSnapshot, wish: Wish, value: str) -> Iterator[
     if snapshot.old_brokers:
         yield f"brokers must be 2.5 or newer first: {'; '.join(snapshot.old_brokers)}"
     yield from (f"it could not be seen {unseen}" for unseen in snapshot.unseen)
-    yield from _against_instances(snapshot, wish, value)
+    yield from _against_instances(snapshot, wish)
 
 
-def _against_instances(snapshot: ApplicationSnapshot, wish: Wish, value: str) -> Iterator[str]:
+def _against_instances(snapshot: ApplicationSnapshot, wish: Wish) -> Iterator[str]:
     for instance in snapshot.instances:
         if instance.obstacle:
             yield f"{instance.address} cannot be changed: {instance.obstacle}"
         elif instance.source and instance.kind is None:
             told = f"{PROPERTY}={instance.told}" if instance.told else f"no {PROPERTY}"
             yield f"{instance.address} has {told}, which is no exactly-once: this changes only how it is done"
-    if kind_of_value(value) is not wish.to:
-        yield f"{value} is no {wish.to} guarantee"
     ahead = [i.address for i in snapshot.instances if i.kind is Kind.GROUP_AWARE]
     if wish.to is Kind.GROUP_AWARE and ahead and snapshot.all_tell and not snapshot.group_aware:
         yield f"{', '.join(ahead)} is group-aware already while Kafka Streams 2.5 or older runs: take it back first"

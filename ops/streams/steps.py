@@ -153,7 +153,7 @@ class AwaitInstance(InstanceStep):
             raise ConnectctlError(
                 f"{self.subject} is back, and not with the release that it should have",
                 why=f"it is Kafka Streams {release_of(wrong[0])}",
-                next_step="Put the right release in place on it, and go on: the run restarts it again.",
+                next_step="Put the right release in place on it, restart it, and go on.",
                 code="wrong-release",
             )
 

@@ -257,9 +257,13 @@ class RollingWorld:
 
     # ------------------------------------------------------------------------------------------------------- commands
 
+    def session(self) -> RollingSession:
+        """A session in this world."""
+        return RollingSession(world=self, told={"timeout": 10})
+
     def run(self, *args: str) -> Result:
         """Run connectctl in this world."""
-        session = RollingSession(world=self, told={"timeout": 10})
+        session = self.session()
         original = upgraderun.hands_of
 
         def hands_of(*given: Any) -> Any:

@@ -129,8 +129,7 @@ def test_too_many_tasks_are_allowed_for_good_or_for_now(cluster: Sandbox, name: 
         for n in names
     ]
     with connector(cluster, names[0], configs[0]) as rest, connector(cluster, names[1], configs[1]):
-        for each in names:
-            eventually(lambda each=each: rest.state(each) == ["FAILED"])
+        eventually(lambda: [rest.state(each) for each in names] == [["FAILED"]] * 2)
         choice = (f"raise={names[0]}", f"bridge={names[1]}", "others=leave")
         made = plan(cluster, "enforce-tasks-max", *choice)
         assert {f"set tasks.max=2 on {names[0]}", f"set tasks.max.enforce=false on {names[1]}"} <= {

@@ -1,0 +1,136 @@
+"""Migrations that change no worker: what they refuse, and how a cluster stands to them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from connectctl.migrations.registry import Ask, named
+from connectctl.ops.connectorsteps import SetTargetState
+from connectctl.ops.errors import BadInput, Refused
+from connectctl.ops.preflight.taskfacts import TasksSeen
+from connectctl.ops.rolling.mode import How, Mode, Value
+from connectctl.ops.rolling.snapshot import RollingSnapshot, RollingWorker
+from fakes.applicationworld import NAME, ApplicationWorld
+
+UP = RollingWorker("a", "http://a/", Mode(Value.DISABLED, How.TOLD, "file"), leader=True, member="m")
+DOWN = RollingWorker("a", "http://a/", Mode(Value.DISABLED, How.TOLD, "file"), problem="it is away")
+OLD = RollingWorker("a", "http://a/", Mode(Value.NOT_SUPPORTED, How.PROVEN, "3.2"), leader=True, member="m")
+MERGE = (SetTargetState("orders", "stop", "RUNNING"),)
+
+
+def cluster(worker: RollingWorker = UP, **more: Any) -> RollingSnapshot:
+    return RollingSnapshot("cluster", "connect", "Stable", (worker,), **({"connectors": 2} | more))
+
+
+@pytest.mark.parametrize(
+    ("migration", "snapshot", "expected"),
+    [
+        ("own-offsets-topic", cluster(connectors=0), "not applicable"),
+        ("own-offsets-topic", cluster(), "possible"),
+        ("global-offsets-topic", cluster(), "converged"),
+        ("global-offsets-topic", cluster(dedicated=("a",)), "possible"),
+        ("stale-offsets-topics", cluster(), "converged"),
+        ("stale-offsets-topics", cluster(dedicated=("a",)), "possible"),
+        ("stale-offsets-topics", cluster(OLD, dedicated=("a",)), "pending"),
+        ("enforce-tasks-max", cluster(), "converged"),
+        ("enforce-tasks-max", cluster(crowded=("a",)), "pending"),
+        ("enforce-tasks-max", cluster(connectors=None), "not applicable"),
+        ("group-aware-producers", cluster(), "possible"),
+        ("per-partition-producers", cluster(), "possible"),
+    ],
+)
+def test_how_a_cluster_stands(migration: str, snapshot: RollingSnapshot, expected: str) -> None:
+    assert named(migration).standing(snapshot).standing.value == expected
+
+
+@pytest.mark.parametrize("name", ["own-offsets-topic", "global-offsets-topic", "stale-offsets-topics"])
+def test_offsets_are_moved_behind_a_look_at_the_clusters_health(name: str) -> None:
+    ask = Ask(cluster(), before=MERGE, given={"connector": "orders", "stale": "merge"}, seen=("orders: so it stands",))
+    made = named(name).plan(ask)
+    assert [step.kind for step in made.steps] == ["gate", "set-target-state"]
+    assert made.remarks == ("orders: so it stands",)
+    assert made.as_json()["given"] == {"connector": "orders", "stale": "merge"}
+    assert made.as_json()["to"] is None
+    assert named(name).plan(Ask(cluster(), given={"connector": "orders"})).steps == ()
+
+
+def test_without_a_worker_no_topic_is_changed() -> None:
+    with pytest.raises(Refused, match="No worker of connect answers"):
+        named("own-offsets-topic").plan(Ask(cluster(DOWN), before=MERGE, given={"connector": "a"}))
+
+
+def test_what_is_stale_is_not_decided_without_being_asked() -> None:
+    migration = named("stale-offsets-topics")
+    with pytest.raises(BadInput) as raised:
+        migration.plan(Ask(cluster(), seen=("a: looks stale",)))
+    assert "--set stale=merge or --set stale=unset" in (raised.value.next_step or "")
+    with pytest.raises(BadInput, match="stale=burn is neither"):
+        migration.plan(Ask(cluster(), seen=("a: looks stale",), given={"stale": "burn"}))
+
+
+def test_names_that_a_migration_does_not_take_are_bad_input() -> None:
+    with pytest.raises(BadInput, match="does not take --set conector") as raised:
+        named("own-offsets-topic").check({"conector": "x"})
+    assert raised.value.next_step == "Did you mean connector?"
+    with pytest.raises(BadInput, match="does not take") as raised:
+        named("soft-downgrade").check({"x": "y"})
+    assert raised.value.next_step == "It takes none."
+
+
+@pytest.mark.parametrize("name", ["own-offsets-topic", "group-aware-producers", "per-partition-producers"])
+def test_what_is_needed_and_not_given_is_asked_for(name: str) -> None:
+    with pytest.raises(BadInput, match="is not said"):
+        named(name).plan(Ask(cluster()))
+
+
+def test_nothing_is_planned_for_connectors_that_keep_to_their_tasks_max() -> None:
+    made = named("enforce-tasks-max").plan(Ask(cluster(), seen=(TasksSeen("cluster", (), ()), None)))
+    assert (made.steps, made.remarks) == ((), ())
+
+
+# --------------------------------------------------------------------------------------------------- on the command line
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (("--set", "application=x"), "--set goes with --migration"),
+        (("--migration", "group-aware-producers", "--set", "x"), "is not NAME=VALUE"),
+        (("--migration", "soft-downgrade", "--set", "x=y"), "does not take --set x"),
+        (("--migration", "group-aware-producers", "--set", "members=2", "--set", "members=3"), "given twice"),
+        (("--migration", "group-aware-producers", "--set", f"application={NAME}", "--set", "members=no"), "members=no"),
+    ],
+)
+def test_what_cannot_be_meant_is_exit_code_2(tmp_path: Path, args: tuple[str, ...], told: str) -> None:
+    result = ApplicationWorld.running(tmp_path, "exactly_once").run("upgrade", "plan", *args)
+    assert result.exit_code == 2, result.stdout
+    assert told in result.stderr
+
+
+def test_brokers_that_are_too_old_refuse_it(tmp_path: Path) -> None:
+    world = ApplicationWorld.running(tmp_path, "exactly_once", apis={28: 2, 9: 6})
+    which = ("--migration", "group-aware-producers", "--set", f"application={NAME}")
+    result = world.run("upgrade", "plan", *which)
+    assert result.exit_code == 4, result.stderr
+    assert "brokers must be 2.5 or newer first" in result.stderr
+
+
+def test_a_saved_plan_is_stale_when_other_steps_would_be_done(tmp_path: Path) -> None:
+    world = ApplicationWorld.running(tmp_path / "journal", "exactly_once", "exactly_once")
+    which = ("--migration", "group-aware-producers", "--set", f"application={NAME}")
+    saved = tmp_path / "plan.json"
+    assert world.run("upgrade", "plan", *which, "--out", str(saved)).exit_code == 0
+    world.instances["x:2"].file = "exactly_once_v2"
+    world.restart_instance("x:2")
+    world.sleep(10)
+    result = world.run("upgrade", "apply", str(saved), "--yes")
+    assert result.exit_code == 4
+    assert "other steps would be done now" in result.stderr
+    assert world.run("upgrade", "plan", *which, "--out", str(saved)).exit_code == 0
+    assert world.run("upgrade", "apply", str(saved), "--yes").exit_code == 0
+    assert set(world.values().values()) == {"exactly_once_v2"}
+    assert world.run("upgrade", "plan", *which, "--exit-code").exit_code == 0
+    listed = world.run("upgrade", "list", "-o", "wide").stdout
+    assert "application: its application.id" in listed
