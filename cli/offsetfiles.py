@@ -209,15 +209,17 @@ def undo(
       connectctl offsets history
       connectctl offsets undo 20260101-120000-ab12 --stop
     """
-    from connectctl.cli.runs import check_same_cluster
+    from connectctl.cli.runs import check_same_cluster, steps_of
     from connectctl.ops.journal import Journal, State
-    from connectctl.ops.offsets.planning import steps_from_data
     from connectctl.ops.offsets.undoing import taken_back
+    from connectctl.ops.rolling.steps import Borrowed
 
     session: Session = ctx.obj
     journal = Journal(places.journal_directory())
     found = journal.get(run)
-    wishes = taken_back(journal, found, steps_from_data(journal.plan(run)["steps"]))
+    # An upgrade borrows the steps of a change of offsets.
+    steps = [s.step if isinstance(s, Borrowed) else s for s in steps_of(found, journal.plan(run)["steps"])]
+    wishes = taken_back(journal, found, steps)
     if not wishes:
         raise Refused(f"The run {run} saved no offsets, so it changed none", next_step="There is nothing to undo.")
 

@@ -58,7 +58,7 @@ def show(run: RunArgument, output: OutputOption = Output.TABLE) -> None:
 
     journal = Journal(places.journal_directory())
     found = journal.get(run)
-    steps = _steps(found, journal.plan(run)["steps"])
+    steps = steps_of(found, journal.plan(run)["steps"])
 
     def table(wide: bool) -> None:
         render.say(f"{found.id}  {found.operation} {', '.join(found.subjects)}  {found.state}")
@@ -72,7 +72,8 @@ def show(run: RunArgument, output: OutputOption = Output.TABLE) -> None:
     render.emit("Run", data, output, table)
 
 
-def _steps(run: Run, data: list[dict[str, Any]]) -> tuple[Any, ...]:
+def steps_of(run: Run, data: list[dict[str, Any]]) -> tuple[Any, ...]:
+    """The steps of a run of any operation."""
     from connectctl.ops.offsets import planning
     from connectctl.ops.rolling import ledger, steps
 
