@@ -9,9 +9,10 @@ import secrets
 import shutil
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable
-from contextlib import ExitStack, redirect_stderr, redirect_stdout
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,8 @@ MORE = 10
 CONNECTOR = "demo-orders"
 DEDICATED = "demo-orders-offsets"
 PATIENCE = 60.0
+PAUSE = 0.05
+"""Seconds from one line to the next, while the file grows."""
 
 
 @app.command()
@@ -42,7 +45,7 @@ def demo() -> None:
     Examples:
       connectctl demo
 
-    Takes about half a minute, and downloads Kafka's jars the first time. What follows a $ is a command as you would
+    Takes about a minute, and downloads Kafka's jars the first time. What follows a $ is a command as you would
     type it; what follows a check mark was asked of the cluster and is true.
     """
     name = f"demo-{secrets.token_hex(3)}"
@@ -54,6 +57,7 @@ def demo() -> None:
         os.environ["CONNECTCTL_JOURNAL"] = str(files / "journal")
         story = Story(_up(name), files)
         story.a_source_runs()
+        story.how_exactly_once_is_rolled_out()
         story.where_it_stands()
         story.what_a_dedicated_topic_would_do()
         story.how_it_is_repaired()
@@ -67,7 +71,7 @@ def _up(name: str) -> Sandbox:
     _title("A real cluster")
     began = time.monotonic()
     with ExitStack() as stack:
-        sandbox = cluster.up(cluster.SandboxSpec(name=name, workers=2, support="enabled"), shown(stack))
+        sandbox = cluster.up(cluster.SandboxSpec(name=name, workers=2, support="disabled"), shown(stack))
     _proved(f"a broker answers and two workers are one stable group, after {time.monotonic() - began:.0f} s")
     return sandbox
 
@@ -82,33 +86,86 @@ def _down(name: str) -> None:
     _proved("no process and no file of the cluster is left")
 
 
-@dataclass(frozen=True)
+@contextmanager
+def _growing(source: Path) -> Iterator[None]:
+    """Lines are written into the file all the while, each with its number."""
+    over = threading.Event()
+
+    def write() -> None:
+        number = len(source.read_text().splitlines())
+        with source.open("a") as file:
+            while not over.wait(PAUSE):
+                file.write(f"order {number}\n")
+                file.flush()
+                number += 1
+
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
+    try:
+        yield
+    finally:
+        over.set()
+        writer.join()
+
+
+@dataclass
 class Story:
-    """What happens between up and down. ``files`` is a directory for the file that the source reads."""
+    """What happens between up and down. ``files`` is a directory for the file that the source reads.
+
+    ``held`` is how many records the topic must hold by now.
+    """
 
     sandbox: Sandbox
     files: Path
+    held: int = 0
 
     @property
     def workers(self) -> ConnectCalls:
         return Session().connect(self.sandbox.rest_urls)
 
+    @property
+    def source(self) -> Path:
+        """The file that the source reads."""
+        return self.files / "orders.txt"
+
     def a_source_runs(self) -> None:
-        """A FileStreamSource with exactly-once support reads a file to its end."""
-        _title("A source connector, exactly-once")
-        source = self.files / "orders.txt"
-        source.write_text("".join(f"order {n}\n" for n in range(LINES)))
+        """A FileStreamSource without exactly-once support reads a file to its end."""
+        _title("A source connector")
+        self.source.write_text("".join(f"order {n}\n" for n in range(LINES)))
         config = {
             "connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector",
-            "file": str(source),
+            "file": str(self.source),
             "topic": "orders",
-            "exactly.once.support": "required",
         }
         self.workers.send("POST", "/connectors", {"name": CONNECTOR, "config": config})
-        size = source.stat().st_size
-        _until(lambda: [o["offset"] for o in self._offsets()] == [{"position": size}], "the source has read its file")
+        size = self.source.stat().st_size
+        self._reads_to_the_end()
         _proved(f"{LINES:,} lines are in the topic, and a worker says that the source stands at byte {size:,}")
         self._run("cluster", "show")
+
+    def how_exactly_once_is_rolled_out(self) -> None:
+        """KIP-618's two rolls, worker by worker, while lines are written into the source's file."""
+        from connectctl.ops.sandbox.topic import values
+
+        _title("Exactly-once, rolled out while the source's file grows")
+        with _growing(self.source):
+            self._run("upgrade", "plan")
+            self._run("upgrade", "apply", "--yes")
+        self._reads_to_the_end()
+        lines = self.source.read_text().splitlines()
+        records = [json.loads(value) for value in values(self.sandbox.bootstrap_servers, "orders")]
+        self.held = len(records)
+        if lost := set(lines) - set(records):
+            raise ConnectctlError(f"{len(lost)} lines are not in the topic")
+        twice = len(records) - len(lines)
+        _proved(
+            f"{len(lines) - LINES:,} lines were written meanwhile and none is lost; {twice or 'none'} came twice, "
+            "which can happen until every worker is enabled, and from then on no more"
+        )
+        config = self.workers.get(f"/connectors/{CONNECTOR}/config") | {"exactly.once.support": "required"}
+        self.workers.send("PUT", f"/connectors/{CONNECTOR}/config", config)
+        self._run("upgrade", "status")
+        _proved("the workers take a connector that requires exactly-once")
 
     def where_it_stands(self) -> None:
         """``offsets show``, which reads the topics, beside what a worker says."""
@@ -134,12 +191,15 @@ class Story:
         self._run("offsets", "merge", CONNECTOR, "--into", "dedicated", "--yes")
         self._agrees("effective")
         self._run("connectors", "resume", CONNECTOR, "--yes", "--wait")
-        with (self.files / "orders.txt").open("a") as source:
-            source.writelines(f"order {n}\n" for n in range(LINES, LINES + MORE))
-        _until(lambda: self._records() >= LINES + MORE, "the source has read the new lines")
-        if self._records() != LINES + MORE:
-            raise ConnectctlError(f"The topic holds {self._records()} records and not {LINES + MORE}")
-        _proved(f"{MORE} more lines were written, and the topic holds each of the {LINES + MORE:,} once")
+        with self.source.open("a") as source:
+            source.writelines(f"one more order {n}\n" for n in range(MORE))
+        self.held += MORE
+        _until(lambda: self._records() >= self.held, "the source has read the new lines")
+        if self._records() != self.held:
+            raise ConnectctlError(f"The topic holds {self._records()} records and not {self.held}")
+        _proved(
+            f"{MORE} more lines were written, and each of them is in the topic once: it holds {self.held:,} records"
+        )
 
     def how_a_zombie_ends(self) -> None:
         """A producer with the task's transactional id is fenced in the middle of its transaction."""
@@ -150,9 +210,13 @@ class Story:
         zombie = Zombie(self.sandbox.bootstrap_servers, f"{self.sandbox.group_id}-{CONNECTOR}-0", "orders")
         self._run("fence", CONNECTOR, "--yes")
         why = zombie.refused()
-        if why is None or self._records() != LINES + MORE:
+        if why is None or self._records() != self.held:
             raise ConnectctlError("The zombie committed although it was fenced")
         _proved(f"the zombie cannot commit ({why.lower()}), and no reader sees what it wrote")
+
+    def _reads_to_the_end(self) -> None:
+        size = self.source.stat().st_size
+        _until(lambda: [o["offset"] for o in self._offsets()] == [{"position": size}], "the source has read its file")
 
     def _records(self) -> int:
         """How many committed records the source's topic holds."""
