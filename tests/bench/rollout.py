@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -53,7 +53,7 @@ class Rollout:
 
     began: float
     ended: float
-    steps: Counter[str]
+    steps: dict[str, float]
     away: tuple[Away, ...]
     records: tuple[float, ...]
 
@@ -91,10 +91,10 @@ def restarts(log: Path) -> Iterator[Away]:
             stopped = 0.0
 
 
-def told(command: Sequence[str]) -> tuple[float, float, Counter[str]]:
+def told(command: Sequence[str]) -> tuple[float, float, dict[str, float]]:
     """Run the roll: begun, ended, and the seconds from one word of it to the next, by kind of step."""
     began = last = time.time()
-    steps: Counter[str] = Counter()
+    steps: dict[str, float] = defaultdict(float)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         for line in process.stdout:
@@ -121,7 +121,7 @@ def kind(line: str) -> str:
 def records(bootstrap: str) -> tuple[float, ...]:
     """When each committed record was written, in seconds since the epoch; up to those that are there now."""
     client = {"bootstrap.servers": bootstrap, "group.id": "bench", "isolation.level": "read_committed"}
-    consumer = Consumer(client | {"enable.partition.eof": True})
+    consumer = Consumer(client | {"enable.partition.eof": True, "enable.auto.commit": False})
     times, place = [], TopicPartition(TOPIC, 0, 0)
     end = consumer.get_watermark_offsets(place, timeout=30)[1]
     consumer.assign([place])
@@ -213,7 +213,12 @@ def report(workers: int, roll: Rollout) -> None:
         f"{workers} workers: {took:.1f} s, floor {roll.floor:.1f} s ({len(roll.away)} restarts, on average "
         f"{stops:.1f} s to stop and {starts:.1f} s to start), {roll.ratio:.2f} ×"
     )
-    print("  " + ", ".join(f"{name} {seconds:.1f} s" for name, seconds in roll.steps.most_common()))
+    print(
+        "  "
+        + ", ".join(
+            f"{name} {seconds:.1f} s" for name, seconds in sorted(roll.steps.items(), key=lambda step: -step[1])
+        )
+    )
     rates = roll.rates()
     print(f"  records per second, median {sorted(rates)[len(rates) // 2]:.0f}, at most {max(rates):.0f}:")
     print(f"  |{drawn(rates)}|\n  |{marked(roll)}| x: a worker is away", flush=True)

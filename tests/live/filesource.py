@@ -68,6 +68,7 @@ def found(sandbox: Sandbox, topic: str) -> Counter[int]:
         "isolation.level": "read_committed",
         "auto.offset.reset": "earliest",
         "enable.partition.eof": True,
+        "enable.auto.commit": False,
     }
     consumer, numbers = Consumer(client), Counter[int]()
     consumer.assign([TopicPartition(topic, 0, 0)])
