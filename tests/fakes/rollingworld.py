@@ -88,6 +88,7 @@ class FakeWorker:
 class RollingWorld:
     """``workers`` by name (``a`` is at ``a:8083``); ``tasks`` are states by connector and task.
 
+    ``who`` is the leader's transactional id, ``written`` whether something was written with it since it was initialised.
     ``history`` tells what happened to the workers; ``violations`` which promise was broken.
     """
 
@@ -99,6 +100,7 @@ class RollingWorld:
     traces: dict[tuple[str, int], str] = field(default_factory=dict)
     leads: str = ""
     who: tuple[int, int] | None = None
+    written: bool = False
     delay_ms: int = 0
     faults: Faults = field(default_factory=Faults)
     clock: float = 0.0
@@ -200,7 +202,8 @@ class RollingWorld:
     def describe(self, ids: Sequence[str]) -> dict[str, Any]:
         if self.who is None:
             return dict.fromkeys(ids, Code.TRANSACTIONAL_ID_NOT_FOUND)
-        return {id_: Transaction(id_, "Empty", *self.who) for id_ in ids}
+        state = "CompleteCommit" if self.written else "Empty"
+        return {id_: Transaction(id_, state, *self.who) for id_ in ids}
 
     @property
     def urls(self) -> tuple[str, ...]:
