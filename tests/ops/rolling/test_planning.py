@@ -100,9 +100,9 @@ def test_every_reason_to_refuse_is_told_at_once() -> None:
     assert "Fine" not in str(caught.value)
 
 
-def test_a_leader_that_does_not_answer_is_no_reason_to_refuse_what_may_mend_it() -> None:
-    silent = Finding("CLUSTER004", Severity.ERROR, "a", "It does not answer.")
-    assert plan(cluster(D, D), Wish(P), [silent]).steps
+@pytest.mark.parametrize("mended", ["CLUSTER004", "WORKER004"])
+def test_what_a_roll_mends_is_no_reason_to_refuse_it(mended: str) -> None:
+    assert plan(cluster(D, D), Wish(P), [Finding(mended, Severity.ERROR, "a", "It does not answer.")]).steps
 
 
 @pytest.mark.parametrize(("state", "words"), [("PreparingRebalance", "rebalance is over"), ("Empty", "no worker")])
