@@ -7,6 +7,7 @@ new application: rows at or before the committed offset are skipped.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -16,12 +17,14 @@ from connectctl.ops.model.ownership import task_id
 from connectctl.ops.runtime.rows import OFFSET_TYPES, Columns, rows_of
 
 if TYPE_CHECKING:
+    from connectctl.ops.edges.contract import TransactionCalls
     from pyspark.sql import DataFrame
 
 RESULT = "task int, how string, sent long, skipped long, transactions long, error string"
 ROWS_PER_TRANSACTION = 20_000
 TRANSACTION_TIMEOUT_MS = 20_000
 FENCING_PATIENCE = 30.0
+LISTING_PAUSE = 0.5
 
 
 @dataclass(frozen=True)
@@ -111,28 +114,38 @@ def _check(df: DataFrame, target: Target) -> None:
 def _fence(target: Target) -> None:
     """End every older producer, so that no task of an earlier writing still sends a source partition that has moved."""
     from connectctl.ops.edges.transactions import Transactions
-    from connectctl.ops.model.verdicts import Code
+    from connectctl.ops.fence.campaign import Campaign
+    from connectctl.ops.fence.snapshot import Action, Fate, Row
 
     calls = Transactions(dict(target.client), timeout=target.patience)
     try:
         prefix = task_id(target.group_id, target.connector, 0).removesuffix("0")
-        listed = {
-            each.id for each in calls.listed(prefixes=[prefix]).listings if each.id.removeprefix(prefix).isdigit()
+        listed = _listed(calls, prefix, target.patience)
+        ids = {id_ for id_ in listed if id_.removeprefix(prefix).isdigit()} | {
+            f"{prefix}{n}" for n in range(target.known_tasks)
         }
-        ids = listed | {f"{prefix}{n}" for n in range(target.known_tasks)}
-        failed: dict[str, Code] = {}
-
-        def told(id_: str, answer: Any) -> None:
-            if answer.code not in (Code.NONE, Code.CONCURRENT_TRANSACTIONS):
-                failed[id_] = answer.code
-
-        # One that is just being ended answers CONCURRENT_TRANSACTIONS: its epoch is bumped by then.
-        calls.fence(dict.fromkeys(ids, TRANSACTION_TIMEOUT_MS), FENCING_PATIENCE, told)
+        # One that is just committing is not fenced by the first request: the campaign asks until its epoch has moved.
+        campaign = Campaign(calls, [Row(id_, Action.FENCE) for id_ in sorted(ids)], FENCING_PATIENCE)
+        campaign.run()
     finally:
         calls.close()
+    failed = {r.id: r.problem for r in campaign.results.values() if r.fate is Fate.FAILED}
     if failed:
-        why = ", ".join(f"{id_}: {code.name}" for id_, code in sorted(failed.items()))
+        why = ", ".join(f"{id_}: {problem.code if problem else 'FAILED'}" for id_, problem in sorted(failed.items()))
         raise ConnectctlError("Older tasks of the connector cannot be fenced", why=why)
+
+
+def _listed(calls: TransactionCalls, prefix: str, patience: float) -> set[str]:
+    """The ids with ``prefix`` of all coordinators; one that is still loading has not told its own."""
+    deadline = time.monotonic() + patience
+    while True:
+        listed = calls.listed(prefixes=[prefix])
+        if not listed.problems:
+            return {each.id for each in listed.listings}
+        if time.monotonic() > deadline:
+            why = ", ".join(f"broker {broker}: {code.name}" for broker, code in sorted(listed.problems.items()))
+            raise ConnectctlError("Nobody can tell which older tasks of the connector there are", why=why)
+        time.sleep(LISTING_PAUSE)
 
 
 def _task_of(target: Target) -> Callable[[Iterator[Any]], Iterator[Any]]:
