@@ -170,9 +170,11 @@ def how_they_stand(pairs: Sequence[tuple[Subject, Wish]], changes: Changes) -> l
             if write.topic == into.topic and write.key in other.records
         }
         lacks = sum(before is None for before in own.values())
+        number = sum(other.value(key) is not None for key in other.records)
+        count = f"{number} source partition{'' if number == 1 else 's'}"
         lines.append(
-            f"{subject.name}: {other.topic} has {len(other.records)} source partitions; {into.topic} lacks {lacks} of them "
-            f"and says something else of {len(own) - lacks}, as things are now."
+            f"{subject.name}: {other.topic} has {count}; of these {into.topic} lacks {lacks}, and has another offset for "
+            f"{len(own) - lacks}, as things are now."
         )
     return lines
 

@@ -57,6 +57,11 @@ def release_of(protocol: int) -> str:
     return _RELEASES.get(protocol, "2.3 or older")
 
 
+def first_release_of(protocol: int) -> str:
+    """The first release of Kafka Streams that speaks this version of its protocol."""
+    return release_of(protocol).split(" ")[0]
+
+
 def streams_member(subscription: bytes) -> StreamsMember | None:
     """The Streams part of a subscription, None where there is none, or none that can be read."""
     try:

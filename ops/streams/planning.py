@@ -8,7 +8,7 @@ from typing import Any
 
 from connectctl.ops.errors import BadInput, Refused
 from connectctl.ops.model.guarantee import BETA, PER_PARTITION, PROPERTY, V2, Kind, kind_of_value, process_of
-from connectctl.ops.model.readergroup import GROUP_AWARE, KNOWS_V2, release_of
+from connectctl.ops.model.readergroup import GROUP_AWARE, KNOWS_V2, first_release_of, release_of
 from connectctl.ops.streams.fencing import FenceLeftovers
 from connectctl.ops.streams.snapshot import ApplicationSnapshot, Instance
 from connectctl.ops.streams.steps import ApplicationGate, AwaitInstance, RestartInstance, SetGuarantee
@@ -209,7 +209,7 @@ def _unknown(
     if silent:
         yield f"What {PROPERTY} is on {', '.join(silent)}: its driver has no way to tell."
     if first:
-        needed = release_of(KNOWS_V2 if value == V2 else GROUP_AWARE)
+        needed = first_release_of(KNOWS_V2 if value == V2 else GROUP_AWARE)
         yield (
             f"The first roll starts what is in place on each instance: put Kafka Streams {needed} or newer there before, "
             f"and leave {PROPERTY} as it is. The run sees which release came back, and stops at an older one."

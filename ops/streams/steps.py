@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from connectctl.ops.errors import ConnectctlError, Refused, TimedOut
 from connectctl.ops.model.guarantee import PROPERTY
-from connectctl.ops.model.readergroup import release_of
+from connectctl.ops.model.readergroup import first_release_of, release_of
 from connectctl.ops.streams import hands as its
 from connectctl.ops.streams.fencing import FenceLeftovers
 from connectctl.ops.streams.notes import BACK, CHANGED, RESTARTED, Entry
@@ -115,7 +115,7 @@ class AwaitInstance(InstanceStep):
     only_looks: ClassVar[bool] = True
 
     def says(self) -> str:
-        release = f", with Streams {release_of(self.protocol)} or newer" if self.protocol else ""
+        release = f", with Streams {first_release_of(self.protocol)} or newer" if self.protocol else ""
         release = f", with Streams {release_of(self.most)} or older" if self.most else release
         return f"wait until {self.subject} is back in the group{release}"
 

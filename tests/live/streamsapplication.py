@@ -22,19 +22,21 @@ from live.real import create_topic, eventually
 
 VERSION = "3.9.1"
 """The last series that knows exactly_once besides exactly_once_v2."""
-MODULES = {"kafka-streams": ("org.apache.kafka", VERSION), "kafka-clients": ("org.apache.kafka", VERSION)}
-MODULES |= {"slf4j-api": ("org.slf4j", "1.7.36")}
+BEFORE = "2.5.1"
+"""The last series whose producers and consumers know nothing of generations."""
 SOURCE = Path(__file__).with_name("Pipe.java")
 PARTITIONS = 4
 RESTART = Path(__file__).with_name("restartpipe.py")
 
 
-def class_path() -> str:
+def class_path(version: str = VERSION) -> str:
     """The jars of Kafka Streams, without RocksDB, which a stateless application does without."""
-    root = places.cache_directory() / "tests" / f"streams-{VERSION}"
+    root = places.cache_directory() / "tests" / f"streams-{version}"
     jars = sorted(root.glob("streams/*.jar"))
-    if len(jars) < len(MODULES):
-        wanted = [Dependency(org, name, rev, "streams", transitive=False) for name, (org, rev) in MODULES.items()]
+    modules = dict.fromkeys(("kafka-streams", "kafka-clients"), ("org.apache.kafka", version))
+    modules["slf4j-api"] = ("org.slf4j", "1.7.36")
+    if len(jars) < len(modules):
+        wanted = [Dependency(org, name, rev, "streams", transitive=False) for name, (org, rev) in modules.items()]
         ivy.retrieve(wanted, root, cache=places.cache_directory() / "ivy", java=find_java().path)
         jars = sorted(root.glob("streams/*.jar"))
     return os.pathsep.join(map(str, jars))
@@ -131,14 +133,19 @@ class Pipe:
 
 
 @contextmanager
-def pipe(name: str, directory: Path, bootstrap: str) -> Iterator[Pipe]:
-    """The application, running with per-partition producers, while somebody writes to its input."""
-    found = Pipe(name, directory, bootstrap, compiled(class_path(), directory))
+def pipe(name: str, directory: Path, bootstrap: str, version: str = VERSION) -> Iterator[Pipe]:
+    """The application, running with per-partition producers, while somebody writes to its input.
+
+    It began with ``version``; what a restart brings is ``VERSION``.
+    """
+    new = compiled(class_path(), directory)
+    found = Pipe(name, directory, bootstrap, new.replace(class_path(), class_path(version)))
     for topic in (f"{name}-in", f"{name}-out"):
         create_topic(bootstrap, topic, PARTITIONS, "delete")
     feeding = threading.Thread(target=found.feed, daemon=True)
     try:
         found.begin()
+        found.class_path = new
         feeding.start()
         yield found
         found._stop.set()

@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Producer
 from live.offsetchanges import SCHEMAS
 from live.real import Ran, connectctl, eventually
-from live.streamsapplication import Pipe, pipe
+from live.streamsapplication import BEFORE, Pipe, pipe
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
@@ -82,6 +82,18 @@ def test_an_application_is_switched_while_it_copies_and_taken_back(cluster: Sand
         assert application.file(7001).read_text().startswith("# instance 7001\n")
     found = application.committed()
     assert sorted(found) == list(range(application.written))
+
+
+def test_a_release_that_is_not_group_aware_is_replaced_in_a_first_roll(cluster: Sandbox, tmp_path: Path) -> None:
+    name = f"upgraded-{uuid.uuid4().hex[:6]}"
+    with pipe(name, tmp_path, cluster.bootstrap_servers, BEFORE) as application:
+        steps = eventually(lambda: planned_or_none(cluster, application), 120)
+        assert [step["kind"] for step in steps].count("restart-instance") == 4
+        assert any("with Streams 3.0 or newer" in step["says"] for step in steps)
+        which = ("--migration", "group-aware-producers", "--set", f"application={name}", "--yes", *QUICK)
+        upgrade(cluster, application, "upgrade", "apply", *which)
+        assert [application.guarantee(port) for port in application.ports] == ["exactly_once_v2"] * 2
+    assert sorted(application.committed()) == list(range(application.written))
 
 
 def planned_or_none(cluster: Sandbox, application: Pipe) -> list[Any]:

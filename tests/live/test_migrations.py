@@ -78,7 +78,7 @@ def test_a_connector_gets_its_own_topic_and_gives_it_back_and_loses_no_line(
         assert plan(cluster, "own-offsets-topic", f"connector={name}")["steps"] == []
 
         back = plan(cluster, "global-offsets-topic", f"connector={name}")
-        assert any(line.startswith(f"{name}: {name}-offsets has 1 source partitions") for line in back["remarks"])
+        assert any(line.startswith(f"{name}: {name}-offsets has 1 source partition;") for line in back["remarks"])
         apply(cluster, "global-offsets-topic", f"connector={name}")
         assert "offsets.storage.topic" not in rest.call("GET", f"/connectors/{name}/config").json()
         written = file.stop()

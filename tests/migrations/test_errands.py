@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from connectctl.cli import upgradelook
 from connectctl.migrations.registry import Ask, named
 from connectctl.ops.connectorsteps import SetTargetState
+from connectctl.ops.edges.contract import Record
 from connectctl.ops.errors import BadInput, Refused
+from connectctl.ops.journal import Mark, Run, State
+from connectctl.ops.offsets.decide import Place, Write
+from connectctl.ops.offsets.planning import Changes, Subject
+from connectctl.ops.offsets.wishes import Merge, Side
+from connectctl.ops.plan import Plan
 from connectctl.ops.preflight.taskfacts import TasksSeen
+from connectctl.ops.rolling.hands import Patience
 from connectctl.ops.rolling.mode import How, Mode, Value
-from connectctl.ops.rolling.snapshot import RollingSnapshot, RollingWorker
+from connectctl.ops.rolling.planning import Wish
+from connectctl.ops.rolling.runs import Restored
+from connectctl.ops.rolling.snapshot import Ground, RollingSnapshot, RollingWorker
+from connectctl.ops.rolling.tasklimits import Reconfigure, SettleTasks
 from fakes.applicationworld import NAME, ApplicationWorld
 
 UP = RollingWorker("a", "http://a/", Mode(Value.DISABLED, How.TOLD, "file"), leader=True, member="m")
@@ -134,3 +146,37 @@ def test_a_saved_plan_is_stale_when_other_steps_would_be_done(tmp_path: Path) ->
     assert world.run("upgrade", "plan", *which, "--exit-code").exit_code == 0
     listed = world.run("upgrade", "list", "-o", "wide").stdout
     assert "application: its application.id" in listed
+
+
+# ------------------------------------------------------------------------------------------------------- the way back
+
+
+def test_connectors_that_were_reconfigured_get_back_what_they_had_the_last_one_first() -> None:
+    made = (
+        Reconfigure("a", {"tasks.max": "2"}, {"tasks.max": "1"}, True),
+        SettleTasks("a", 2),
+        Reconfigure("b", {"tasks.max.enforce": "false"}, {"tasks.max.enforce": None}, True),
+        Reconfigure("c", {"tasks.max": "9"}, {"tasks.max": "1"}, True),
+    )
+    marks = (Mark(0, "done", None, ""), Mark(1, "done", None, ""), Mark(2, "begun", None, ""))
+    run = Run("r", "upgrade", "cluster", "connect", ("enforce-tasks-max",), State.FAILED, "", None, marks)
+    restored = Restored(run, made, Ground(), Wish(None, "enforce-tasks-max"), Patience())
+    assert upgradelook.has_own_way_back(restored)
+    back = upgradelook.way_back(SimpleNamespace(snapshot=cluster()), restored)  # type: ignore[arg-type]
+    assert [step.says() for step in back.steps] == ["remove tasks.max.enforce on b", "set tasks.max=1 on a"]
+    assert back.wish.aborts == "r"
+
+
+def test_what_is_stale_is_told_by_where_the_offsets_stand() -> None:
+    def place(topic: str, side: Side, **lsn: int) -> Place:
+        records = {k.encode(): (Record(k.encode(), str(v).encode(), 0, 0, 0),) for k, v in lsn.items()}
+        return Place(topic, side, 1, records)
+
+    subject = Subject(
+        "a", (place("off", Side.GLOBAL, x=1, y=1), place("own", Side.DEDICATED, x=1, y=2, z=3)), None, True, {}
+    )
+    writes = (Write("off", 0, b"y", b"2", b"1", None), Write("off", 0, b"z", b"3", None, None))
+    changes = Changes(Plan("offsets merge", "cluster", ()), writes, ())
+    assert upgradelook.how_they_stand([(subject, Merge("a", "global"))], changes) == [
+        "a: own has 3 source partitions; of these off lacks 1, and has another offset for 1, as things are now."
+    ]
