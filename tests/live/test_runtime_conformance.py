@@ -7,8 +7,11 @@ Its ``testPollBoundary``, ``testIntervalBoundary``, ``testConnectorBoundary``, `
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,7 +22,7 @@ from connectctl.ops.runtime.api import SourceRecord, SourceTask
 from connectctl.ops.runtime.boundaries import Boundaries, Boundary
 from connectctl.ops.runtime.converters import converters
 from connectctl.ops.runtime.dataframes import Target, _fence
-from connectctl.ops.runtime.handle import Fenced, Handle
+from connectctl.ops.runtime.handle import Doubt, Fenced, Handle
 from connectctl.ops.runtime.kernel import Kernel
 from connectctl.ops.runtime.polling import Polling
 from connectctl.ops.runtime.secondary import Secondary
@@ -175,19 +178,62 @@ def test_each_change_of_the_number_of_tasks_fences_all_that_ran_before(place: Pl
     client = {"bootstrap.servers": place.kafka.properties()["bootstrap.servers"]}
     target = Target(client, "g", place.connector, place.topic, place.offsets, (), "", known_tasks=5)
     before = 0
-    for round_, count in enumerate((3, 5, 1, 5, 3), 1):
-        zombies = [_half_way(connector, task) for task in range(max(before, count))]
-        _fence(target)
-        for zombie in zombies:
-            with pytest.raises(Fenced):
-                zombie.commit(30)
-            zombie.drop()
-        for task in range(count):
-            mine = ",".join(name for n, name in enumerate(sources) if n % count == task)
-            assert connector.run(round_ * 10, task, mine).how is How.ENDED
-        before = count
+
+    def run(last: int, count: int, task: int) -> How:
+        mine = ",".join(name for n, name in enumerate(sources) if n % count == task)
+        return connector.run(last, task, mine).how
+
+    with ThreadPoolExecutor(5) as pool:
+        for round_, count in enumerate((3, 5, 1, 5, 3), 1):
+            zombies = list(pool.map(partial(_half_way, connector), range(max(before, count))))
+            _fence(target)
+            for zombie in zombies:
+                with pytest.raises(Fenced):
+                    zombie.commit(30)
+                zombie.drop()
+            assert set(pool.map(partial(run, round_ * 10, count), range(count))) == {How.ENDED}
+            before = count
     assert not connector.findings()
     assert sorted(connector.numbers()) == sorted(list(range(50)) * len(sources))
+
+
+def test_tasks_that_commit_without_a_pause_are_fenced_in_the_middle_of_a_commit_too(place: Place) -> None:
+    client = {"bootstrap.servers": place.kafka.properties()["bootstrap.servers"]}
+    target = Target(client, "g", place.connector, place.topic, place.offsets, (), "")
+    for _ in range(5):
+        busy = [Busy(Connector(place), task) for task in range(4)]
+        for each in busy:
+            assert each.commits.wait(60)
+        _fence(target)
+        for each in busy:
+            each.thread.join(30)
+            assert not each.thread.is_alive(), "it goes on, as if nobody had fenced it"
+            assert isinstance(each.end, Fenced)
+
+
+class Busy:
+    """A producer of a task's id that commits one transaction after the other, until something ends it."""
+
+    def __init__(self, connector: Connector, task: int):
+        self.handle = connector.handle(task)
+        self.topic = connector.place.topic
+        self.commits = threading.Event()
+        self.end: Exception | None = None
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        try:
+            self.handle.initialise(60)
+            while True:
+                self.handle.begin()
+                self.handle.send(Step([Outgoing(self.topic, b"a", b"0")]))
+                self.handle.commit(30)
+                self.commits.set()
+        except (Fenced, Doubt) as e:
+            self.end = e
+        finally:
+            self.handle.drop()
 
 
 def _half_way(connector: Connector, task: int) -> Handle:
