@@ -75,13 +75,15 @@ def job(
     """
     from connectctl.ops.runtime import job as jobs
     from connectctl.ops.runtime import starting
-    from connectctl.ops.runtime.plugins import importable
+    from connectctl.ops.runtime.plugins import connector_class, importable, path_of
 
     session: Session = ctx.obj
     wish = jobs.read(path)
     where = master or wish.master or str(session.settings.get("spark.master"))
     starting.check_master(where, session.timeout)
     importable(wish.plugins)
+    if named := wish.config.get("connector.class"):
+        connector_class(path_of(named))  # before anything is opened
     scene = scene_of(session, wish)
     ready = starting.look(scene, wish, take_over=take_over)
     plan = starting.plan(ready, scene.kafka.cluster_id(), where)

@@ -36,7 +36,6 @@ class Standing:
     committed_tasks: int = 0
     target: str = STARTED
     target_at: int = -1
-    end: int = -1
 
     @property
     def ids(self) -> int:
@@ -47,9 +46,7 @@ class Standing:
 def standing(records: Iterable[Record], name: str) -> Standing:
     """What ``records`` of a config topic, in any order, add up to for the connector ``name``."""
     newest: dict[str, tuple[int, Any]] = {}
-    end = -1
     for record in sorted(records, key=lambda r: r.offset):
-        end = record.offset
         key = (record.key or b"").decode("utf-8", "replace")
         if _of(key, name):
             newest[key] = record.offset, _value(record.value)
@@ -68,7 +65,6 @@ def standing(records: Iterable[Record], name: str) -> Standing:
         committed_tasks=count,
         target=target.get("state.v2") or target.get("state", STARTED),
         target_at=target_at,
-        end=end,
     )
 
 

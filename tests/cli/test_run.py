@@ -1,0 +1,145 @@
+"""``connectctl run`` before it opens anything: job files, plugins, masters, and how it looks."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import jsonschema
+import pytest
+from connectctl.cli import runview
+from connectctl.cli.main import app
+from connectctl.cli.run import named_topics
+from connectctl.ops.runtime.job import Until
+from connectctl.ops.runtime.launch import Result
+from connectctl.ops.runtime.leasedtask import Report
+from connectctl.ops.runtime.rounds import Outcome, Run
+from connectctl.ops.settings import Setting, Settings
+from typer.testing import CliRunner
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schema/run-result.json").read_text())
+CONFIG = "config: {connector.class: FileStreamSource, file: /in, topic: t}"
+
+
+def run(*args: str) -> Any:
+    return CliRunner().invoke(app, ["--bootstrap-servers", "127.0.0.1:1", "--group-id", "g", "run", *args])
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Any:
+    def write(text: str) -> str:
+        path = tmp_path / "job.yaml"
+        path.write_text(text)
+        return str(path)
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("text", "args", "code", "says"),
+    [
+        ("confg: {a: b}", (), 2, "nobody knows the key confg. Did you mean config?"),
+        ("config: {connector.class: FileStreamSink}", (), 2, "Failed to find any class that implements Connector"),
+        ("config: {connector.class: 'no.such:Thing'}", (), 2, "no.such:Thing cannot be imported"),
+        (CONFIG, ("--master", "mesos://x"), 2, "mesos://x is no Spark master"),
+        (f"{CONFIG}\nspark: {{master: nonsense}}", (), 2, "nonsense is no Spark master"),
+    ],
+)
+def test_what_cannot_be_run_is_one_line(job: Any, text: str, args: tuple[str, ...], code: int, says: str) -> None:
+    ran = run(job(text), *args)
+    assert (ran.exit_code, ran.stdout, ran.stderr.count("\n")) == (code, "", 1)
+    assert says in ran.stderr
+
+
+def test_a_spark_master_that_does_not_answer_is_unreachable(job: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    ran = run("--master", f"spark://127.0.0.1:{port}", job(CONFIG))
+    assert (ran.exit_code, ran.stderr.count("\n")) == (5, 1)
+    assert f"spark://127.0.0.1:{port} does not answer" in ran.stderr
+
+
+def test_a_job_file_that_is_not_there_is_bad_input() -> None:
+    ran = run("nowhere.yaml")
+    assert (ran.exit_code, "nowhere.yaml cannot be read" in ran.stderr) == (2, True)
+
+
+def test_a_job_file_may_be_called_like_a_command(job: Any, tmp_path: Path) -> None:
+    (tmp_path / "status").write_text("[]")
+    ran = run(str(tmp_path / "status"))
+    assert "is no job" in ran.stderr
+
+
+def test_run_tells_of_its_options_and_of_status() -> None:
+    assert "status" in CliRunner().invoke(app, ["run", "--help"]).stdout
+    assert "--take-over" in CliRunner().invoke(app, ["run", "job", "--help"]).stdout
+
+
+@pytest.mark.parametrize(
+    ("group", "topic", "expected"),
+    [
+        ("config.yaml line 3", "config.yaml line 5", "configs"),
+        ("--group-id", "config.yaml line 5", None),
+        ("environment CONNECTCTL_GROUP_ID", "config.yaml line 5", None),
+        ("--group-id", "--config-topic", "configs"),
+        ("--group-id", "environment CONNECTCTL_CONFIG_TOPIC", "configs"),
+    ],
+)
+def test_topics_of_a_context_are_not_those_of_another_group(group: str, topic: str, expected: str | None) -> None:
+    settings = Settings({"group_id": Setting("g", group), "topics.config": Setting("configs", topic)})
+    session: Any = SimpleNamespace(settings=settings)
+    assert named_topics(session) == {"config": expected, "offsets": None, "status": None}
+
+
+def finished(*reports: Report, outcome: Outcome = Outcome.ENDED, failure: str | None = None) -> Result:
+    done: Any = None
+    made = Run({r.task: {} for r in reports}, Until(), done)
+    for report in reports:
+        made.totals[report.task].add(report)
+    return Result(outcome, made, 2.0, failure)
+
+
+READY: Any = SimpleNamespace(name="c", group="g", topics={"config": "a", "offsets": "b", "status": "c"}, own=None)
+
+
+@pytest.mark.parametrize(
+    ("result", "code"),
+    [
+        (finished(Report(0, "ended", records=10, transactions=2, smallest=5, largest=5)), 0),
+        (finished(Report(0, "stopped"), outcome=Outcome.STOPPED), 0),
+        (finished(Report(0, "failed", "boom\nbang", "trace"), outcome=Outcome.FAILED), 1),
+        (finished(Report(0, "stale", "newer"), outcome=Outcome.TAKEN), 1),
+        (finished(Report(0, "ended"), outcome=Outcome.FAILED, failure="too many"), 1),
+        (finished(outcome=Outcome.ENDED), 0),
+    ],
+)
+def test_what_came_of_a_run_has_its_code_its_schema_and_a_line_for_each_failure(result: Result, code: int) -> None:
+    assert runview.exit_code(result) == code
+    jsonschema.validate({"apiVersion": "connectctl/v1", "kind": "TaskRun", **runview.as_json(READY, result)}, SCHEMA)
+    lines = list(runview.failures(READY, result))
+    assert len(lines) == code
+    assert not any("\n" in line for line in lines)
+
+
+def test_progress_counts_rounds_that_are_over_and_the_one_under_way() -> None:
+    result = finished(Report(0, "stopped", records=1000, transactions=10), Report(1, "stopped"))
+    heard = {
+        0: {"task": 0, "records": 500, "transactions": 5, "lag": 7},
+        1: {"task": 1, "records": 0, "transactions": 0},
+    }
+    line, records = runview.progress_line("c", result.run, heard, 2.0, 1100)
+    assert (line, records) == ("c: 1,500 records, 200/s, 15 transactions, 2 tasks, lag 7", 1500)
+
+
+def test_results_and_statuses_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+    runview.show(READY, finished(Report(0, "ended", records=10, transactions=2, smallest=5, largest=5)), True)
+    part = {"state": "RUNNING", "workerId": "h:1", "trace": None, "secondsAgo": 1000.0}
+    shown = {"statusTopic": "s", "connectors": [{"name": "c", "connector": part, "tasks": [{"task": 0, **part}]}]}
+    runview.show_statuses(shown, False)
+    out = capsys.readouterr().out
+    assert "c: ended with 10 records in 2.0s, 5/s" in out
+    assert "5/5/5" in out
+    assert "16m40s ago !" in out

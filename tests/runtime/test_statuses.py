@@ -1,0 +1,40 @@
+"""Statuses in Connect's own bytes, and as they are read back."""
+
+from __future__ import annotations
+
+from connectctl.ops.edges.contract import Record
+from connectctl.ops.model.connector import statuses_from_topic
+from connectctl.ops.runtime.statuses import Said, connector_key, said, task_key, value
+
+
+def test_a_status_has_connects_bytes() -> None:
+    expected = b'{"state":"RUNNING","trace":null,"worker_id":"10.0.0.1:7000","generation":6,"version":null}'
+    assert value("RUNNING", "10.0.0.1:7000", 6) == expected
+    assert (connector_key("a-b"), task_key("a-b", 3)) == (b"status-connector-a-b", b"status-task-a-b-3")
+
+
+def test_what_is_written_is_read_as_a_worker_reads_it() -> None:
+    records = [
+        Record(connector_key("a"), value("RUNNING", "h:1", 2), 0, 0),
+        Record(task_key("a", 0), value("FAILED", "h:1", 2, "boom"), 0, 1),
+    ]
+    found = statuses_from_topic(records)
+    assert found["a", -1].state == "RUNNING"
+    assert (found["a", 0].state, found["a", 0].trace, found["a", 0].worker) == ("FAILED", "boom", "h:1")
+
+
+def test_the_newest_status_of_each_part_counts_and_a_tombstone_is_none() -> None:
+    records = [
+        Record(connector_key("a"), value("RUNNING", "h:1", 2), 0, 0, 1000),
+        Record(connector_key("a"), value("STOPPED", "h:1", 2), 0, 1, 2000),
+        Record(task_key("a", 0), value("RUNNING", "h:1", 2), 1, 7, 1000),
+        Record(task_key("a", 1), value("RUNNING", "h:1", 2), 2, 3, 1000),
+        Record(task_key("a", 1), None, 2, 4, 3000),
+        Record(task_key("a-1", 0), value("FAILED", "h:1", 2), 2, 5, 1000),
+        Record(b"status-topic-t:connector-a", b"{}", 3, 0, 1000),
+        Record(task_key("a", 2), b"{", 3, 1, 1000),
+    ]
+    assert said(records, "a") == {
+        None: Said("STOPPED", "h:1", None, 2, 2.0),
+        0: Said("RUNNING", "h:1", None, 2, 1.0),
+    }
