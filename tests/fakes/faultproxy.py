@@ -53,6 +53,12 @@ class FaultProxy:
         self._faults.append(fault)
         return fault
 
+    def withdraw(self, fault: Fault) -> bool:
+        """Hold nothing for it any more; False where it was caught meanwhile."""
+        self._faults.remove(fault)
+        fault.go.set()
+        return not fault.caught.is_set()
+
     def close(self) -> None:
         self._server.close()
         for each in self._open:
@@ -64,7 +70,11 @@ class FaultProxy:
         with suppress(OSError):
             while True:
                 client = self._server.accept()[0]
-                broker = socket.create_connection(self._upstream)
+                try:
+                    broker = socket.create_connection(self._upstream)
+                except OSError:
+                    client.close()
+                    continue
                 self._open += [client, broker]
                 self._start(lambda c=client, b=broker: self._requests(c, b))  # type: ignore[misc]
                 self._start(lambda c=client, b=broker: self._answers(b, c))  # type: ignore[misc]
@@ -78,6 +88,7 @@ class FaultProxy:
             while frame := _frame(client):
                 api = struct.unpack_from(">h", frame, 4)[0]
                 fault = next((f for f in self._faults if f.api == api and not f.caught.is_set()), None)
+                held = [thread for thread in held if thread.is_alive()]
                 if fault is None and not held:
                     broker.sendall(frame)
                     continue

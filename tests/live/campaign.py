@@ -1,0 +1,222 @@
+"""A campaign of faults against tasks that run: drawn from a seed, told in a table, judged on the topics.
+
+Tasks of one connector count source partitions up, without end. At random moments one is killed, stopped past its transaction
+time-out and let go on beside its successor, joined by a second attempt, or cut off from its coordinator; their number
+changes; the broker is killed. What ran before a change is left running or killed, by chance: it is the business of fencing.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from connectctl.ops.edges.kafka import Kafka
+from connectctl.ops.errors import ConnectctlError
+from connectctl.ops.runtime.dataframes import Target, _fence
+from fakes.faultproxy import ADD_PARTITIONS, END_TXN, PRODUCE, Fault, FaultProxy
+from live import campaigntask
+from live.campaignprocesses import PATIENCE, Processes, Running
+from live.campaigntable import Row, table
+from live.campaigntask import Attempt
+from live.oracle import Verdict, judge, markers
+from live.real import create_topic
+
+SOURCES = 6
+TIMEOUT_MS = 3_000
+HELD = {"a held Produce": PRODUCE, "held AddPartitions": ADD_PARTITIONS, "a held EndTxn": END_TXN}
+KINDS = ("kill -9", "stopped and continued", "two attempts", *HELD, "another number of tasks")
+ALONE = ("kill -9", "stopped and continued", "two attempts")
+BROKER = "broker kill -9"
+
+
+class Campaign:
+    """Faults from ``seed`` against the broker of ``bootstrap``; ``bounce`` kills that broker and starts it again."""
+
+    def __init__(self, bootstrap: str, seed: int, directory: Path, bounce: Callable[[], None] | None = None):
+        self.seed, self.rows = seed, list[Row]()
+        self._chance = random.Random(seed)
+        self._bounce = bounce
+        self._kinds = [*KINDS, *([BROKER] if bounce else [])]
+        self._cycle: list[str] = []
+        self._connector = f"campaign-{secrets.token_hex(4)}"
+        self._kafka = Kafka({"bootstrap.servers": bootstrap}, timeout=60)
+        self._bootstrap = bootstrap
+        self._topic = create_topic(bootstrap, f"{self._connector}-data", 4, "delete")
+        self._offsets = create_topic(bootstrap, f"{self._connector}-offsets")
+        self._generations = directory / "generation"
+        self._generation, self._count = 0, 0
+        self._current: list[Running] = []
+        self._later: list[tuple[float, Callable[[], None]]] = []
+        self._held: list[Fault] = []
+        self._proxy = FaultProxy(bootstrap)
+        self._processes = Processes()
+        self._began = time.monotonic()
+
+    def run(self, faults: int) -> Verdict:
+        """So many faults, and an end in peace; the verdict is of the topics."""
+        self._regroup(2)
+        for _ in range(faults):
+            self._let_run()
+            if not self._cycle:
+                self._cycle = self._chance.sample(self._kinds, len(self._kinds))
+            self._do(self._cycle.pop())
+        self._end()
+        return judge(self._kafka, self._topic, self._offsets, self._connector, _whose)
+
+    def close(self) -> None:
+        self._processes.close()
+        self._proxy.close()
+
+    def table(self, verdict: Verdict) -> str:
+        """What was done, and what was seen."""
+        return table(self.seed, self.rows, self._processes.attempts, verdict, markers(self._kafka, self._topic))
+
+    def failures(self) -> list[str]:
+        """Attempts that ended as none should."""
+        return [f"task {r.attempt.task}: {r.why}" for r in self._processes.attempts if r.over == "failed"]
+
+    # ------------------------------------------------------------------------------------------------------- tasks
+
+    def _start(self, task: int) -> Running:
+        chance = self._chance
+        attempt = Attempt(
+            self._proxy.bootstrap,
+            "g",
+            self._connector,
+            self._topic,
+            self._offsets,
+            task,
+            [n for n in range(SOURCES) if n % self._count == task],
+            self._generation,
+            str(self._generations),
+            chance.randrange(1 << 30),
+            TIMEOUT_MS,
+            boundary=chance.choice(["poll", "poll", "interval"]),
+            strict=chance.random() < 0.2,
+            hesitation=chance.choice([0.0, 0.0, 0.4]),
+        )
+        return self._processes.start(attempt)
+
+    def _regroup(self, count: int) -> None:
+        """Another generation of ``count`` tasks. What ran before runs on or dies; the round of fencing ends it."""
+        self._generation += 1
+        fresh = self._generations.with_suffix(".new")
+        fresh.write_text(str(self._generation))
+        fresh.replace(self._generations)
+        for running in self._current:
+            if self._chance.random() < 0.4:
+                self._processes.killed(running)
+        target = Target(
+            {"bootstrap.servers": self._bootstrap}, "g", self._connector, self._topic, self._offsets, (), ""
+        )
+        self._patiently(lambda: _fence(target))
+        self._count = count
+        self._current = [self._start(task) for task in range(count)]
+
+    def _patiently(self, do: Callable[[], None]) -> None:
+        end = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return do()
+            except ConnectctlError:
+                assert time.monotonic() < end
+                time.sleep(0.5)
+
+    def _let_run(self) -> None:
+        """A random moment: mostly in the middle of work, now and then while tasks begin."""
+        if self._chance.random() < 0.7:
+            self._wait(lambda: all(r.commits or r.over is not None for r in self._current), "every task commits")
+        end = time.monotonic() + self._chance.uniform(0.05, 0.6)
+        self._wait(lambda: time.monotonic() > end, "time passes")
+        # What ended by itself, such as one whose transaction timed out, is started again, as a driver would.
+        self._current = [r if r.over is None else self._start(r.attempt.task) for r in self._current]
+
+    def _wait(self, until: Callable[[], bool], what: str) -> None:
+        """Until it is true, while what is due is done."""
+        end = time.monotonic() + PATIENCE
+        while not until():
+            assert time.monotonic() < end, f"not within {PATIENCE:g} s: {what}"
+            self._due(time.monotonic())
+            time.sleep(0.02)
+
+    def _due(self, now: float) -> None:
+        for when, do in [each for each in self._later if each[0] <= now]:
+            self._later.remove((when, do))
+            do()
+
+    # ------------------------------------------------------------------------------------------------------ faults
+
+    def _do(self, kind: str) -> None:
+        place = self._chance.randrange(self._count)
+        row = Row(time.monotonic() - self._began, kind, f"task {place}")
+        self.rows.append(row)
+        now = time.monotonic()
+        if kind == "kill -9":
+            self._processes.killed(self._current[place])
+            self._current[place] = self._start(place)
+        elif kind == "stopped and continued":
+            row.whose = old = self._current[place]
+            old.send(signal.SIGSTOP)
+            self._current[place] = self._start(place)
+            wake = now + TIMEOUT_MS / 1000 + self._chance.uniform(0.2, 1.5)
+            self._later.append((wake, lambda: old.send(signal.SIGCONT)))
+        elif kind == "two attempts":
+            row.whose = self._current[place]
+            self._current[place] = self._start(place)
+        elif kind == "another number of tasks":
+            count = self._chance.choice([n for n in range(1, 5) if n != self._count])
+            row.target = f"{self._count} -> {count}"
+            self._regroup(count)
+            row.successors = list(self._current)
+        elif kind == BROKER:
+            assert self._bounce is not None
+            row.target = "broker"
+            self._bounce()
+            row.successors = list(self._current)
+        else:
+            self._hold(kind, row)
+        if kind in ALONE:
+            row.successors = [self._current[place]]
+
+    def _hold(self, kind: str, row: Row) -> None:
+        """Hold the next request of the kind of whoever sends it, for less or for more than a request may take."""
+        fault = self._proxy.hold(HELD[kind])
+        row.target = "any task"
+        if not fault.caught.wait(20) and self._proxy.withdraw(fault):
+            row.seen = "none was sent"
+            return
+        self._held.append(fault)
+        seconds = self._chance.choice([self._chance.uniform(0.1, 1.0), self._chance.uniform(1.8, 4.0)])
+        before = self._processes.doubts
+
+        def deliver() -> None:
+            late = "in time" if seconds < campaigntask.SOCKET_TIMEOUT_MS / 1000 else "too late"
+            row.seen = f"{late}: {'a doubt' if self._processes.doubts > before else 'no doubt'} meanwhile"
+            fault.go.set()
+
+        self._later.append((time.monotonic() + seconds, deliver))
+
+    def _end(self) -> None:
+        """Let all go on that was stopped or held, wait until what is older has ended, and stop the newest between
+        transactions.
+        """
+        self._wait(lambda: not self._later, "all goes on")
+        for fault in self._held:
+            assert fault.delivered.wait(PATIENCE)
+        self._let_run()
+        self._wait(lambda: all(r.commits or r.over is not None for r in self._current), "every task commits")
+        older = [r for r in self._processes.attempts if r not in self._current]
+        self._wait(lambda: all(r.over is not None for r in older), "older attempts end")
+        for running in self._current:
+            running.send(signal.SIGTERM)
+        self._wait(lambda: all(r.over is not None for r in self._current), "the tasks stop")
+
+
+def _whose(partition: dict[str, Any]) -> bytes:
+    """The record key of a source partition."""
+    return str(partition["source"]).encode()
