@@ -23,7 +23,7 @@ OutputOption = Annotated[Output, typer.Option("--output", "-o", help="table, wid
 def apply(session: Session, plan: Plan, edges: Any, *, dry_run: bool, yes: bool, output: Output) -> None:
     """Print the plan, or ask and perform it. Exits with the code that the results amount to."""
     if dry_run:
-        render.emit("Plan", plan.as_json(), output, lambda wide: _print_plan(plan))
+        show(plan, output)
         return
     for_people = output in (Output.TABLE, Output.WIDE)
     if plan.steps:
@@ -39,6 +39,11 @@ def apply(session: Session, plan: Plan, edges: Any, *, dry_run: bool, yes: bool,
         render.emit("Result", data, output, lambda wide: None)
     if code := exit_code(results):
         raise typer.Exit(code)
+
+
+def show(plan: Plan, output: Output) -> None:
+    """Print the plan: this is the dry run."""
+    render.emit("Plan", plan.as_json(), output, lambda wide: _print_plan(plan))
 
 
 def _results(plan: Plan, edges: Any, for_people: bool) -> Any:

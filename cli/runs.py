@@ -99,7 +99,7 @@ def resume(ctx: typer.Context, run: RunArgument, yes: YesOption = False, output:
     if found.operation == "upgrade":
         from connectctl.cli.upgraderun import take_up
 
-        take_up(session, run, (None, None, None), pause_after=None, yes=yes, output=output)
+        take_up(session, run, (None, None, None), pause_after=None, dry_run=False, yes=yes, output=output)
         return
     if found.state in (State.DONE, State.UNDONE, State.REFUSED):
         raise Refused(f"The run {run} is {found.state}; there is nothing to resume")

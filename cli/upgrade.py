@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from connectctl.cli import render
-from connectctl.cli.apply import OutputOption, YesOption
+from connectctl.cli.apply import DryRunOption, OutputOption, YesOption
 from connectctl.cli.render import Output
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def plan(
     It never skips preparing, takes broken workers first and the leader last, and never two at once. What the plan does
     not know, or only believes, it says. Errors of preflight refuse it (exit code 4). Nothing is changed.
     """
-    from connectctl.cli import upgradeplan, upgradeview
+    from connectctl.cli import upgradeplan
 
     session: Session = ctx.obj
     given = upgradeplan.usage_of(None, to, migration, set_)
@@ -134,7 +134,7 @@ def plan(
     made = upgradeplan.make_plan(scene, upgradeplan.wished(to or Mode.ENABLED, migration), given)
     if out is not None:
         upgradeplan.write_plan(made, out)
-    render.emit("Plan", made.as_json(), output, lambda wide: _lines(upgradeview.plan_lines(made, wide)))
+    upgradeplan.show(made, output)
     if output in (Output.TABLE, Output.WIDE):
         render.findings(made.findings)
     upgradeplan.exit_if_pending(made, exit_code)
@@ -154,6 +154,7 @@ def apply(
     to: ToOption = None,
     migration: MigrationOption = None,
     set_: SetOption = None,
+    dry_run: DryRunOption = False,
     yes: YesOption = False,
     pause_after: PauseOption = None,
     max_failures: FailuresOption = None,
@@ -192,6 +193,9 @@ def apply(
         upgraderun.nothing_to_do(scene, output)
         return
     upgraderun.check_pause(pause_after, len(made.steps))
+    if dry_run:
+        upgradeplan.show(made, output)
+        return
     upgradeplan.confirm(scene, made, output, yes=yes)
     patience = upgraderun.with_patience(Patience(), gate_looks, gate_timeout, max_failures)
     upgraderun.start(scene, made, patience, pause_after, output)
@@ -246,6 +250,7 @@ def status(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
 def resume(
     ctx: typer.Context,
     run: RunArgument = None,
+    dry_run: DryRunOption = False,
     yes: YesOption = False,
     pause_after: PauseOption = None,
     max_failures: FailuresOption = None,
@@ -266,7 +271,13 @@ def resume(
     from connectctl.cli import upgraderun
 
     upgraderun.take_up(
-        ctx.obj, run, (gate_looks, gate_timeout, max_failures), pause_after=pause_after, yes=yes, output=output
+        ctx.obj,
+        run,
+        (gate_looks, gate_timeout, max_failures),
+        pause_after=pause_after,
+        dry_run=dry_run,
+        yes=yes,
+        output=output,
     )
 
 
@@ -275,6 +286,7 @@ def abort(
     ctx: typer.Context,
     run: RunArgument = None,
     leave: Annotated[bool, typer.Option("--leave", help="End the run, and leave all as it is.")] = False,
+    dry_run: DryRunOption = False,
     yes: YesOption = False,
     gate_looks: LooksOption = None,
     gate_timeout: TimeoutOption = None,
@@ -292,4 +304,6 @@ def abort(
     """
     from connectctl.cli import upgraderun
 
-    upgraderun.take_back(ctx.obj, run, (gate_looks, gate_timeout, max_failures), leave=leave, yes=yes, output=output)
+    upgraderun.take_back(
+        ctx.obj, run, (gate_looks, gate_timeout, max_failures), leave=leave, dry_run=dry_run, yes=yes, output=output
+    )

@@ -180,6 +180,18 @@ def exit_if_pending(plan: RollingPlan, wanted: bool) -> None:
         raise typer.Exit(3)
 
 
+def show(plan: RollingPlan, output: Output) -> None:
+    """Print the plan: this is the dry run."""
+
+    from connectctl.cli.upgradeview import plan_lines
+
+    def table(wide: bool) -> None:
+        for line in plan_lines(plan, wide):
+            render.say(line)
+
+    render.emit("Plan", plan.as_json(), output, table)
+
+
 def confirm(scene: Scene, plan: RollingPlan, output: Output, *, yes: bool) -> None:
     """Show the plan and ask once; what is not known is part of it."""
     from connectctl.cli.upgradeview import plan_lines

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.cli import apply, render, upgradelook
 from connectctl.cli.render import Output
-from connectctl.cli.upgradeplan import Scene, confirm, look, tell
+from connectctl.cli.upgradeplan import Scene, confirm, look, show, tell
 from connectctl.ops.errors import BadInput, Refused
 
 if TYPE_CHECKING:
@@ -193,7 +193,14 @@ Given = tuple[int | None, float | None, int | None]
 
 
 def take_up(
-    session: Session, name: str | None, given: Given, *, pause_after: int | None, yes: bool, output: Output
+    session: Session,
+    name: str | None,
+    given: Given,
+    *,
+    pause_after: int | None,
+    dry_run: bool,
+    yes: bool,
+    output: Output,
 ) -> None:
     """Go on with a run. Raises ``Refused`` where somebody has changed what it had done."""
     from connectctl.ops.plan import Plan
@@ -204,12 +211,17 @@ def take_up(
     runs.check_going_on(restored, ledger.load(scene.journal, restored.run.id), scene.snapshot)
     check_pause(pause_after, len(restored.steps))
     left = Plan("resume upgrade", scene.snapshot.cluster_id, restored.steps[restored.first_undone :])
+    if dry_run:
+        apply.show(left, output)
+        return
     apply.confirm(session, left, output in (Output.TABLE, Output.WIDE), yes=yes)
     patience = with_patience(restored.patience, *given)
     carry_out(scene, restored, patience, pause_after, output, resumed=True)
 
 
-def take_back(session: Session, name: str | None, given: Given, *, leave: bool, yes: bool, output: Output) -> None:
+def take_back(
+    session: Session, name: str | None, given: Given, *, leave: bool, dry_run: bool, yes: bool, output: Output
+) -> None:
     """Take a run back, or leave it where it is and end it."""
     from connectctl.ops.journal import State
     from connectctl.ops.plan import Plan
@@ -217,16 +229,22 @@ def take_back(session: Session, name: str | None, given: Given, *, leave: bool, 
 
     scene = look(session)
     restored = pick(scene, name)
-    if leave:
+    if leave and not dry_run:
         apply.confirm(
             session, Plan(f"end the run {restored.run.id} where it is", scene.snapshot.cluster_id, ()), yes=yes
         )
         plan = None
+    elif leave:
+        render.note(f"The run {restored.run.id} would be ended where it is.")
+        return
     elif upgradelook.has_own_way_back(restored):
         plan = upgradelook.way_back(scene, restored)
     else:
         notes = ledger.load(scene.journal, restored.run.id)
         plan = planning.plan(scene.snapshot, runs.way_back(restored, notes))
+    if dry_run and plan is not None:
+        show(plan, output)
+        return
     if plan is None or not plan.steps:
         scene.journal.end(restored.run.id, State.UNDONE)
         nothing_to_do(scene, output)

@@ -68,6 +68,18 @@ def test_without_yes_and_a_terminal_nothing_is_done(world: RollingWorld) -> None
     assert "restart a:8083" in result.stderr
 
 
+def test_a_dry_run_prints_the_plan_and_does_nothing(world: RollingWorld) -> None:
+    plan = world.run("upgrade", "plan").stdout
+    assert world.run("upgrade", "apply", "--dry-run").stdout == plan
+    assert world.history == []
+    world.run(*APPLY, "--pause-after", "5")
+    before = list(world.history)
+    assert "set exactly.once.source.support=disabled on a:8083" in world.run("upgrade", "abort", "--dry-run").stdout
+    assert "preparing on b:8083" in world.run("upgrade", "resume", "--dry-run").stdout
+    assert world.history == before
+    assert "Go on: connectctl upgrade resume" in world.run("upgrade", "status").stdout
+
+
 def test_a_saved_plan_is_applied_to_the_same_cluster_only(world: RollingWorld, tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     assert world.run("upgrade", "plan", "--to", "preparing", "--out", str(path)).exit_code == 0
