@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,8 @@ Given = Mapping[str, str]
 Found = tuple[tuple[Any, ...], Any]
 """Steps of another operation that come first, and what else was seen."""
 TOPIC = "offsets.storage.topic"
+PAUSE = 0.3
+"""Seconds between two looks at a group that rebalances."""
 
 
 def given_of(pairs: Sequence[str]) -> dict[str, str]:
@@ -200,6 +203,10 @@ def application(scene: Scene, given: Given) -> Any:
         return None
     eyes, known = eyes_for(scene, given)
     named = [part.strip() for part in given.get("instances", "").split(",") if part.strip()]
+    # A rebalance hides what members are, and passes.
+    end = time.monotonic() + scene.session.timeout
+    while "Rebalance" in eyes.groups.group(eyes.application).state and time.monotonic() < end:
+        time.sleep(PAUSE)
     return observe(eyes, named or known)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,9 @@ pytestmark = pytest.mark.live
 QUICK = ("--gate-timeout", "180", "--gate-looks", "2")
 
 
+REFUSED = 4
+
+
 def upgrade(cluster: Sandbox, application: Pipe, *args: str, code: int = 0) -> Ran:
     config = application.directory / "config.yaml"
     own = {
@@ -36,7 +40,9 @@ def upgrade(cluster: Sandbox, application: Pipe, *args: str, code: int = 0) -> R
         "applications": {application.name: own},
     }
     config.write_text(json.dumps({"current": "test", "contexts": {"test": entry}}))
-    ran = connectctl("--config", str(config), *args)
+    end = time.monotonic() + 120
+    while (ran := connectctl("--config", str(config), *args)).code == REFUSED and time.monotonic() < end:
+        time.sleep(0.5)  # Streams rebalances once more after it has started, and then nothing is begun
     assert ran.code == code, ran.out + ran.err
     return ran
 
