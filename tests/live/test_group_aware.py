@@ -90,6 +90,7 @@ def test_an_application_is_switched_while_it_copies_and_taken_back(cluster: Sand
     assert sorted(found) == list(range(application.written))
 
 
+@pytest.mark.slow  # a second release of Kafka Streams, and two more waits for its session time-out
 def test_a_release_that_is_not_group_aware_is_replaced_in_a_first_roll(cluster: Sandbox, tmp_path: Path) -> None:
     name = f"upgraded-{uuid.uuid4().hex[:6]}"
     with pipe(name, tmp_path, cluster.bootstrap_servers, BEFORE) as application:
