@@ -61,7 +61,7 @@ class FaultProxy:
 
     def close(self) -> None:
         self._server.close()
-        for each in self._open:
+        for each in list(self._open):
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
             each.close()
@@ -75,12 +75,23 @@ class FaultProxy:
                 except OSError:
                     client.close()
                     continue
-                self._open += [client, broker]
-                self._start(lambda c=client, b=broker: self._requests(c, b))  # type: ignore[misc]
-                self._start(lambda c=client, b=broker: self._answers(b, c))  # type: ignore[misc]
+                self._start(lambda c=client, b=broker: self._serve(c, b))  # type: ignore[misc]
 
-    def _start(self, work: Callable[[], None]) -> None:
-        threading.Thread(target=work, daemon=True).start()
+    def _start(self, work: Callable[[], None]) -> threading.Thread:
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        return thread
+
+    def _serve(self, client: socket.socket, broker: socket.socket) -> None:
+        """One connection, to its end on both sides; there are thousands of them in a long campaign."""
+        self._open += [client, broker]
+        answers = self._start(lambda: self._answers(broker, client))
+        self._requests(client, broker)
+        answers.join()
+        for each in (client, broker):
+            each.close()
+            with suppress(ValueError):
+                self._open.remove(each)
 
     def _requests(self, client: socket.socket, broker: socket.socket) -> None:
         held: list[threading.Thread] = []

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from connectctl.ops.edges.kafka import Kafka
 from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.runtime.dataframes import Target, _fence
@@ -23,7 +24,7 @@ from live import campaigntask
 from live.campaignprocesses import PATIENCE, Processes, Running
 from live.campaigntable import Row, table
 from live.campaigntask import Attempt
-from live.oracle import Verdict, judge, markers
+from live.oracle import Verdict, judge, markers, open_partitions
 from live.real import create_topic
 
 SOURCES = 6
@@ -140,9 +141,20 @@ class Campaign:
         """Until it is true, while what is due is done."""
         end = time.monotonic() + PATIENCE
         while not until():
-            assert time.monotonic() < end, f"not within {PATIENCE:g} s: {what}"
+            if time.monotonic() > end:
+                pytest.fail(f"not within {PATIENCE:g} s: {what}\n{self._state()}")
             self._due(time.monotonic())
             time.sleep(0.02)
+
+    def _state(self) -> str:
+        """Who runs, what is open, and what those do that should have committed, by their tracebacks on stderr."""
+        for running in self._current:
+            running.send(signal.SIGUSR1)
+        time.sleep(1)
+        live = [str(r) for r in self._processes.attempts if r.over is None]
+        places = [str(place) for place in open_partitions(self._kafka, self._topic, self._offsets)]
+        rows = [f"{row.second:.1f} {row.kind} {row.target} {row.outcome}" for row in self.rows[-8:]]
+        return "\n".join([*live, f"open: {', '.join(places)}", *rows])
 
     def _due(self, now: float) -> None:
         for when, do in [each for each in self._later if each[0] <= now]:
@@ -191,15 +203,16 @@ class Campaign:
             row.seen = "none was sent"
             return
         self._held.append(fault)
-        seconds = self._chance.choice([self._chance.uniform(0.1, 1.0), self._chance.uniform(1.8, 4.0)])
+        seconds = self._chance.choice([self._chance.uniform(0.1, 1.0), self._chance.uniform(1.8, 4.5)])
         before = self._processes.doubts
 
-        def deliver() -> None:
+        def look() -> None:
             late = "in time" if seconds < campaigntask.SOCKET_TIMEOUT_MS / 1000 else "too late"
-            row.seen = f"{late}: {'a doubt' if self._processes.doubts > before else 'no doubt'} meanwhile"
-            fault.go.set()
+            row.seen = f"{late}: {'a doubt' if self._processes.doubts > before else 'no doubt'}"
 
-        self._later.append((time.monotonic() + seconds, deliver))
+        # librdkafka looks for requests without an answer once a second.
+        delivery = time.monotonic() + seconds
+        self._later += [(delivery, fault.go.set), (delivery + 1.5, look)]
 
     def _end(self) -> None:
         """Let all go on that was stopped or held, wait until what is older has ended, and stop the newest between

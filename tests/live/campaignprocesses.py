@@ -30,6 +30,11 @@ class Running:
     why: str | None = None
     doubts: list[str] = field(default_factory=list)
 
+    def __str__(self) -> str:
+        doubts = "; ".join(self.doubts[-3:]) or "no doubts"
+        how = f"{self.commits} producers committed, {self.over or 'runs'}"
+        return f"task {self.attempt.task}, process {self.pid}: {how}; {doubts}"
+
     def send(self, number: int) -> None:
         if self.over is None:
             with suppress(ProcessLookupError):

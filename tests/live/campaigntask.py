@@ -5,6 +5,7 @@ Reads a task per line of its input, and reports per line of its output. When its
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import random
@@ -116,6 +117,7 @@ def run(attempt: Attempt) -> None:
     """The attempt, to its end."""
     stop: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, frame: stop.append(number))
+    faulthandler.register(signal.SIGUSR1)
     chance = random.Random(attempt.seed)
     kafka = Kafka({"bootstrap.servers": attempt.bootstrap}, timeout=30)
 

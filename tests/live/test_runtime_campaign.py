@@ -49,6 +49,6 @@ def test_a_long_campaign_with_a_broker_that_dies_leaves_every_record_once(tmp_pa
         sandbox.start_broker()
 
     try:
-        withstand(sandbox.bootstrap_servers, tmp_path, 210, bounce)
+        withstand(sandbox.bootstrap_servers, tmp_path, 200, bounce)
     finally:
         down("campaign")
