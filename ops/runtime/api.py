@@ -116,6 +116,11 @@ class SourceTask(ABC):
         """Whether ``poll`` will never return anything again. Connect's tasks never are; bounded sources may be."""
         return False
 
+    @property
+    def lag(self) -> int | None:
+        """How much is left to read, in a unit of the source's own; None where that cannot be known. For people only."""
+        return None
+
     def stop(self) -> None:  # noqa: B027  # a hook that most tasks do not need
         """Let go of what was opened in ``start``."""
 

@@ -97,6 +97,8 @@ class Launch:
     note: Callable[[str], None] = lambda line: None
     lease: float = LEASE
     signals: Signals = field(default_factory=Signals)
+    _begun: int = 0
+    _gone: bool = False
 
     @property
     def patience(self) -> float:
@@ -121,19 +123,22 @@ class Launch:
         try:
             with self._taken_over() as taken:
                 started = self._start(taken, told)
+                self._begun = len(started.tasks)
                 run = self._run(started, board, told)
                 try:
                     outcome = run.go()
                 except ConnectctlError as e:
                     _say_end(told, run, str(e), stopped=ready.take_over)
                     raise
-                if outcome is not Outcome.TAKEN:  # else it is the other's to tell
+                if run.why is None:
                     _say_end(told, run, started.failure, stopped=ready.take_over)
-                told.flush()
-                if taken is not None:
-                    self._fence_own(len(run.tasks))
+                    told.flush()
+                else:
+                    # Whoever has the tasks by now tells of them, and is not to be fenced.
+                    self._gone = True
         except TooMany as e:
-            told.connector(words.FAILED, str(e))
+            if not ready.take_over:
+                told.connector(words.FAILED, str(e))
             raise
         finally:
             told.flush()
@@ -231,6 +236,15 @@ class Launch:
                 Await(name, State.STOPPED).do(hands)
             yield self._stopped(hands.timeout)
         finally:
+            if not self._gone:
+                self._hand_back(hands, verb)
+
+    def _hand_back(self, hands: Hands, verb: str | None) -> None:
+        """Fence what may be left of our own tasks, of which Spark may have lost sight, and let the workers' begin."""
+        name = self.ready.name
+        try:
+            fence(self.scene.calls, self.ready.group, name, self._begun, self.patience)
+        finally:
             if verb is not None:
                 SetTargetState(name, verb, "").do(hands)
                 hands.waits.pop(name, None)
@@ -249,10 +263,6 @@ class Launch:
             if time.monotonic() > deadline:
                 raise TimedOut(f"{self.ready.name} still has {seen.committed_tasks} tasks on its workers")
             time.sleep(PAUSE)
-
-    def _fence_own(self, tasks: int) -> None:
-        """Fence what may be left of our own tasks, before the workers' begin: Spark may have lost sight of one."""
-        fence(self.scene.calls, self.ready.group, self.ready.name, tasks, self.patience)
 
 
 def _driver_address(spark: Any) -> tuple[str, str | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from connectctl.ops.runtime.configs import Generation
     from connectctl.ops.runtime.line import Address
     from connectctl.ops.runtime.overrides import Manner
-    from connectctl.ops.runtime.step import Step, Stored, Supply
+    from connectctl.ops.runtime.step import Step, Stored
 
 FAILED = "failed"
 PAUSE = 0.1
@@ -137,7 +138,7 @@ def _record(message: Any) -> Record:
 class Leased:
     """A supply with an end: it hears when the lease is over, and keeps the driver informed."""
 
-    def __init__(self, supply: Supply, task: int, counts: Counts, terms: Terms, line: Line):
+    def __init__(self, supply: Polling, task: int, counts: Counts, terms: Terms, line: Line):
         self._supply, self._task, self._counts, self._terms, self._line = supply, task, counts, terms, line
         self._began: float | None = None
         self._active = self._said = time.monotonic()
@@ -183,7 +184,12 @@ class Leased:
 
     def say(self) -> None:
         """Tell the driver how far it is."""
-        self._line.say({"task": self._task, "records": self._counts.records, "transactions": self._counts.transactions})
+        lag = None
+        with suppress(Exception):  # what a plugin cannot tell is no reason to end its task
+            lag = self._supply.lag
+        counts = self._counts
+        said = {"task": self._task, "records": counts.records, "transactions": counts.transactions, "lag": lag}
+        self._line.say(said)
 
 
 def run(work: Work, task: int, config: Mapping[str, str], terms: Terms, address: Address) -> Report:

@@ -151,6 +151,11 @@ class Polling:
         """Whether the task has finished and all that it gave is on its way."""
         return self._task is not None and self._task.finished and not self._waiting
 
+    @property
+    def lag(self) -> int | None:
+        """How much the task has left to read, where it knows."""
+        return None if self._task is None else self._task.lag
+
     def close(self) -> None:
         """Stop the task, if there is one."""
         task, self._task = self._task, None

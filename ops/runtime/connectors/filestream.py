@@ -93,6 +93,11 @@ class FileStreamTask(SourceTask):
     def finished(self) -> bool:
         return self._bounded and self._at_end and not _LINE.search(self._unread)
 
+    @property
+    def lag(self) -> int | None:
+        """Bytes that no record has yet."""
+        return None if self._file is None else os.fstat(self._file.fileno()).st_size - self._position
+
     def stop(self) -> None:
         if self._file is not None:
             self._file.close()

@@ -1,0 +1,259 @@
+"""``connectctl run`` on Spark and a real broker: whatever is stopped, killed or taken over, every line is there once."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+import psutil
+import pytest
+from connectctl.ops.edges.kafka import Kafka
+from connectctl.ops.runtime.configs import Standing, standing
+from live.real import FILE_SOURCE, Ran, connectctl, connector, create_topic, eventually
+
+if TYPE_CHECKING:
+    from connectctl.ops.sandbox.cluster import Sandbox
+
+pytestmark = [
+    pytest.mark.live,
+    # Spark leaves its sockets to the garbage collector.
+    pytest.mark.filterwarnings("ignore:.*<socket.socket:pytest.PytestUnraisableExceptionWarning"),
+]
+SCHEMAS = Path(__file__).parents[2] / "docs/schema"
+STRING = "org.apache.kafka.connect.storage.StringConverter"
+
+
+class Place:
+    """A file, a topic and a group of their own, and the job that carries the one to the other."""
+
+    def __init__(self, cluster: Sandbox, directory: Path, **more: Any):
+        self.cluster, self.directory = cluster, directory
+        self.name = f"run-{secrets.token_hex(4)}"
+        self.group = f"g-{self.name}"
+        self.file = directory / "in.txt"
+        self.topic = create_topic(cluster.bootstrap_servers, f"{self.name}-data", 1, "delete")
+        self.kafka = Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=30)
+        self.config = {
+            "connector.class": FILE_SOURCE,
+            "file": str(self.file),
+            "topic": self.topic,
+            "value.converter": STRING,
+        } | more
+        self.written = 0
+        self.plugins: list[str] = []
+
+    def job(self, **until: Any) -> str:
+        path = self.directory / "job.yaml"
+        job = {"name": self.name, "config": self.config, "spark": {"master": "local[2]"}, "until": until}
+        job["plugins"] = self.plugins
+        path.write_text(json.dumps(job))  # which is YAML, too
+        return str(path)
+
+    def append(self, count: int) -> None:
+        with self.file.open("a") as file:
+            file.writelines(f"line {n}\n" for n in range(self.written, self.written + count))
+        self.written += count
+
+    def args(self, *args: str, own: bool = True) -> list[str]:
+        group = ["--group-id", self.group] if own else []
+        return ["--context", f"sandbox-{self.cluster.spec.name}", *group, "run", *args]
+
+    def run(self, *args: str, own: bool = True, **until: Any) -> Ran:
+        return connectctl(*self.args(self.job(**until or {"idle": "2s"}), "--yes", "-o", "json", *args, own=own))
+
+    @contextmanager
+    def running(self, *more: str, own: bool = True) -> Iterator[subprocess.Popen[str]]:
+        """A run without an end, in a process of its own."""
+        args = self.args(self.job(forever=True), "--yes", "-o", "json", *more, own=own)
+        command = [sys.executable, "-m", "connectctl.cli", *args]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+    def seen(self) -> list[str]:
+        """What a reader with read_committed sees."""
+        image = self.kafka.image([self.topic], patience=30, superseded=True)[self.topic]
+        return [(r.value or b"").decode() for r in sorted((*image.latest, *image.superseded), key=lambda r: r.offset)]
+
+    def values(self) -> list[dict[str, int]]:
+        """What is seen, as JSON."""
+        return [json.loads(line) for line in self.seen()]
+
+    def all_there(self) -> None:
+        assert self.seen() == [f"line {n}" for n in range(self.written)]
+
+    def sees(self, more: int) -> None:
+        """Wait until so many more lines are there."""
+        before = len(self.seen())
+        eventually(lambda: len(self.seen()) >= before + more, 120)
+
+    def standing(self) -> Standing:
+        """What the group's config topic says of the connector."""
+        topic = f"{self.group}-configs"
+        kafka = Kafka(self.kafka.client, timeout=30)  # the other one may not know the topic
+        return standing(kafka.image([topic], patience=30)[topic].latest, self.name)
+
+    def status(self) -> Any:
+        ran = connectctl(*self.args("status", self.name, "-o", "json"))
+        assert ran.code == 0, ran.err
+        jsonschema.validate(ran.json, json.loads((SCHEMAS / "run-status.json").read_text()))
+        return ran.json["connectors"][0]
+
+
+def well(ran: Ran) -> Any:
+    assert ran.code == 0, ran.err
+    jsonschema.validate(ran.json, json.loads((SCHEMAS / "run-result.json").read_text()))
+    return ran.json
+
+
+def python_workers(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    """Spark's Python workers below a run: the children of its daemon."""
+    daemons = []
+    for below in psutil.Process(process.pid).children(recursive=True):
+        with suppress(psutil.Error):  # one that has just ended
+            daemons += [below] if "pyspark.daemon" in " ".join(below.cmdline()) else []
+    return [p for p in daemons if p.parent() in daemons]
+
+
+def test_a_second_run_goes_on_where_the_first_ended(cluster: Sandbox, tmp_path: Path) -> None:
+    place = Place(cluster, tmp_path)
+    place.append(300)
+    first = well(place.run())
+    assert (first["outcome"], first["records"]) == ("ended", 300)
+    before = place.standing()
+    assert (before.record, before.committed_tasks, before.commit < before.fenced) == (1, 1, True)
+    place.append(200)
+    second = well(place.run(records=200))
+    assert (second["outcome"], second["records"]) == ("ended", 200)
+    place.all_there()
+    status = place.status()
+    assert (status["connector"]["state"], [t["state"] for t in status["tasks"]]) == ("STOPPED", ["UNASSIGNED"])
+
+
+def test_workers_and_drivers_that_are_killed_or_overtaken_lose_nothing_and_double_nothing(
+    cluster: Sandbox, tmp_path: Path
+) -> None:
+    place = Place(cluster, tmp_path, **{"batch.size": "5"})
+    place.append(20_000)
+    with place.running() as run:
+        place.sees(50)
+        for worker in python_workers(run):
+            worker.kill()
+        place.sees(50)
+        assert place.status()["connector"]["state"] == "RUNNING"
+        os.kill(run.pid, signal.SIGKILL)
+    generation = place.standing().fenced
+    with place.running() as older:
+        eventually(lambda: place.standing().fenced > generation, 120)
+        place.sees(50)
+        place.config["batch.size"] = "2000"
+        assert well(place.run())["outcome"] == "ended"
+        out, err = older.communicate(timeout=120)
+        assert older.returncode == 1, err
+        assert json.loads(out)["outcome"] == "taken"
+    place.all_there()
+
+
+def test_a_workers_connector_is_taken_over_in_the_middle_of_its_file_and_handed_back_at_sigterm(
+    cluster: Sandbox, tmp_path: Path
+) -> None:
+    place = Place(cluster, tmp_path)
+    place.append(50)
+    with connector(cluster, place.name, place.config) as rest:
+        eventually(lambda: len(place.seen()) == 50)
+        refused = place.run(own=False)
+        assert (refused.code, "--take-over" in refused.err) == (4, True)
+        with place.running("--take-over", own=False) as run:
+            eventually(lambda: rest.state(place.name)[1:] == [])
+            place.append(50)
+            eventually(lambda: len(place.seen()) == 100)
+            run.send_signal(signal.SIGTERM)
+            out, err = run.communicate(timeout=120)
+        assert run.returncode == 0, err
+        assert json.loads(out)["outcome"] == "stopped"
+        eventually(lambda: rest.state(place.name) == ["RUNNING", "RUNNING"])
+        place.append(50)
+        eventually(lambda: len(place.seen()) >= 150)
+        place.all_there()
+
+
+COUNTING = """
+from connectctl.ops.runtime.api import SourceConnector, SourceRecord, SourceTask
+
+
+class Task(SourceTask):
+    def start(self, configs):
+        self.partition = {"task": int(configs["task"])}
+        self.end, self.topic = int(configs["count"]), configs["topic"]
+        self.next = (self.context.offsets.offset(self.partition) or {}).get("next", 0)
+
+    def poll(self):
+        numbers = range(self.next, min(self.next + 7, self.end))
+        self.next = max(self.next, numbers.stop)
+        return [
+            SourceRecord(self.partition, {"next": n + 1}, self.topic, {**self.partition, "n": n}) for n in numbers
+        ]
+
+    @property
+    def finished(self):
+        return self.next >= self.end
+
+
+class Counting(SourceConnector):
+    task = Task
+
+    def task_configs(self, max_tasks):
+        return [{**self.configs, "task": str(n)} for n in range(int(self.configs["wanted"]))]
+"""
+
+
+def test_a_plugin_travels_with_its_job_and_too_many_of_its_tasks_fail_it(
+    cluster: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    place = Place(cluster, tmp_path)
+    module = f"counting_{secrets.token_hex(4)}"
+    with zipfile.ZipFile(tmp_path / "counting.zip", "w") as archive:
+        archive.writestr(f"{module}.py", COUNTING)
+    place.config |= {"connector.class": f"{module}:Counting", "wanted": "3", "count": "50", "tasks.max": "2"}
+    place.plugins = ["counting.zip"]
+    ran = place.run()
+    assert ran.code == 1
+    explanation = f"The connector {place.name} has generated 3 tasks, which is greater than 2"
+    assert explanation in json.loads(ran.err.splitlines()[-1])["error"]["message"]
+    status = place.status()
+    assert (status["connector"]["state"], status["tasks"], place.seen()) == ("FAILED", [], [])
+    assert explanation in status["connector"]["trace"]
+    assert place.standing().commit == -1
+    place.config["tasks.max"] = "3"
+    assert well(place.run())["records"] == 150
+    found = sorted((value["task"], value["n"]) for value in place.values())
+    assert found == [(task, n) for task in range(3) for n in range(50)]
+
+
+def test_what_cannot_be_run_is_refused_before_anything_is_written(cluster: Sandbox, tmp_path: Path) -> None:
+    place = Place(cluster, tmp_path)
+    before = set(place.kafka.topic_names())
+    del place.config["file"]
+    ran = place.run()
+    assert ran.code == 2
+    assert json.loads(ran.err)["error"]["why"] == 'Missing required configuration "file" which has no default value.'
+    place.config["file"] = str(place.file)
+    assert place.run("--take-over", own=False).code == 2  # the workers have no such connector
+    dry = connectctl(*place.args(place.job(idle="1s"), "--dry-run"))
+    assert (dry.code, f"{place.group}-configs" in dry.out) == (0, True)
+    assert connectctl(*place.args(place.job(idle="1s"))).code == 2  # nobody to ask
+    after = Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=30).topic_names()
+    assert not {t for t in after - before if place.name in t}
