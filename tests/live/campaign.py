@@ -213,6 +213,9 @@ class Campaign:
         # librdkafka looks for requests without an answer once a second.
         delivery = time.monotonic() + seconds
         self._later += [(delivery, fault.go.set), (delivery + 1.5, look)]
+        if self._chance.random() < 0.4:
+            # Mostly the next fault comes upon its sender; now and then its sender is to find out by itself.
+            self._wait(lambda: bool(row.seen), "it is delivered")
 
     def _end(self) -> None:
         """Let all go on that was stopped or held, wait until what is older has ended, and stop the newest between

@@ -35,7 +35,7 @@ def withstand(bootstrap: str, directory: Path, faults: int, bounce: Callable[[],
 
 
 def test_a_short_campaign_leaves_every_record_once(cluster: Sandbox, tmp_path: Path) -> None:
-    withstand(cluster.bootstrap_servers, tmp_path, 18)
+    withstand(cluster.bootstrap_servers, tmp_path, 14)
 
 
 @pytest.mark.campaign
