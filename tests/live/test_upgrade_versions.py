@@ -97,7 +97,10 @@ def test_connect_comes_to_exactly_once_from_an_older_release_and_goes_back_to_on
         replace_binaries(sandbox, 1, LATEST)
         if version == OLD:
             refused_as_too_old(sandbox, 2)
-        eventually(lambda: LATEST in {v for v, _ in workers_now().values()}, 180)
+        eventually(lambda: sorted(v or "" for v, _ in workers_now().values()) == [version, LATEST], 180)
+        if version != OLD:
+            told = upgrade("plan", "--to", "preparing").err
+            assert f"CLUSTER005 workers: They run different versions: {version} on 1, {LATEST} on 1" in told
         written_on(sandbox, TOPIC, writer)
         replace_binaries(sandbox, 2, LATEST)
         eventually(lambda: sorted(workers_now().values()) == [(LATEST, "disabled")] * 2, 180)
