@@ -11,9 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
+
+# How quick an example is depends on what else the machine does, and is no property of the code.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 _OURS = re.compile(r"connectctl-tests-(\d+)-")
 
