@@ -107,4 +107,6 @@ def first_line(error: BaseException) -> str:
     ours = [line for line in lines if line.startswith("connectctl.ops.errors.")]
     if ours:
         return ours[-1].partition(": ")[2]
+    if len(lines) > 1 and lines[0].startswith("An error occurred while calling"):
+        return lines[1].removeprefix(": ")  # Py4J names its own handle first, and only then what Java said
     return lines[0] if lines else type(error).__name__
