@@ -139,7 +139,7 @@ def statuses(scene: Scene, group: str, names: tuple[str, ...]) -> dict[str, Any]
     from connectctl.ops.discovery import check_named, find_internal_topics
     from connectctl.ops.errors import BadInput
     from connectctl.ops.model.connector import statuses_from_topic
-    from connectctl.ops.runtime.starting import default_topics
+    from connectctl.ops.runtime.internaltopics import default_topics
     from connectctl.ops.runtime.statuses import said
 
     topics = default_topics(group, scene.named)

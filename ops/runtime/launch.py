@@ -17,11 +17,12 @@ from connectctl.ops.runtime import statuses as words
 from connectctl.ops.runtime import tasksmax
 from connectctl.ops.runtime.configs import STOPPED, Generation, Standing
 from connectctl.ops.runtime.generation import Leader, fence
+from connectctl.ops.runtime.internaltopics import create_topics
 from connectctl.ops.runtime.leasedtask import Work
 from connectctl.ops.runtime.leases import Round
 from connectctl.ops.runtime.line import Switchboard
 from connectctl.ops.runtime.rounds import LEASE, Outcome, Run
-from connectctl.ops.runtime.starting import create_topics, offsets_topic
+from connectctl.ops.runtime.starting import offsets_topic
 from connectctl.ops.runtime.statuses import Statuses
 
 if TYPE_CHECKING:

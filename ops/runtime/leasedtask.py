@@ -10,9 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.edges.kafka import Kafka
-from connectctl.ops.edges.reading import end_offsets, read_extents
-from connectctl.ops.edges.stream import stream
-from connectctl.ops.errors import ConnectctlError, TimedOut
+from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.model.ownership import task_id
 from connectctl.ops.runtime.boundaries import Boundaries
 from connectctl.ops.runtime.committed import Committed, Store
@@ -24,16 +22,15 @@ from connectctl.ops.runtime.plugins import connector_class
 from connectctl.ops.runtime.polling import Polling
 from connectctl.ops.runtime.secondary import Secondary
 from connectctl.ops.runtime.step import Counts, Ended
+from connectctl.ops.runtime.watch import Watch
 
 if TYPE_CHECKING:
-    from connectctl.ops.edges.contract import Record
     from connectctl.ops.runtime.configs import Generation
     from connectctl.ops.runtime.line import Address
     from connectctl.ops.runtime.overrides import Manner
     from connectctl.ops.runtime.step import Step, Stored
 
 FAILED = "failed"
-PAUSE = 0.1
 LONGEST_TRACE = 20_000
 
 
@@ -100,39 +97,6 @@ class Report:
             doubts=len(counts.doubts),
             **more,
         )
-
-
-class Watch:
-    """Whether a generation is the newest: what a task asks before and after it initialises its producer."""
-
-    def __init__(self, kafka: Kafka, generation: Generation, patience: float):
-        self._kafka, self._generation, self._patience = kafka, generation, patience
-        self._read_to = -1
-        self._answer: str | None = None
-
-    def stale(self) -> str | None:
-        """Why not; None where it is. Raises ``TimedOut`` where the end of the config topic is out of reach."""
-        topic, deadline = self._generation.topic, time.monotonic() + self._patience
-        if end_offsets(self._kafka, [topic])[topic][0] == self._read_to:
-            return self._answer
-        extent = read_extents(self._kafka, [topic])[topic][0]
-        end = extent.end
-        while extent.stable < end:
-            if time.monotonic() > deadline:
-                raise TimedOut(f"The end of {topic} is out of reach", why="a transaction is open on it")
-            time.sleep(PAUSE)
-            extent = read_extents(self._kafka, [topic])[topic][0]
-        start = max(extent.first, self._generation.since)
-        found = stream(self._kafka, {(topic, 0): (start, end)})
-        self._answer = self._generation.stale([_record(message) for _, messages in found for message in messages])
-        self._read_to = end
-        return self._answer
-
-
-def _record(message: Any) -> Record:
-    from connectctl.ops.edges.contract import Record
-
-    return Record(message.key(), message.value(), message.partition(), message.offset())
 
 
 class Leased:

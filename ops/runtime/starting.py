@@ -8,13 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from connectctl.ops.discovery import InternalTopics, find_internal_topics
 from connectctl.ops.errors import BadInput, Refused, Unreachable
 from connectctl.ops.model.brokers import BrokerVersion
-from connectctl.ops.model.ownership import leader_id, task_id
-from connectctl.ops.model.transactions import Transaction
 from connectctl.ops.plan import Plan
 from connectctl.ops.runtime.configs import STOPPED, Standing, standing
+from connectctl.ops.runtime.internaltopics import PARTITIONS, check_layout, internal_topics
 from connectctl.ops.runtime.overrides import manner
 from connectctl.ops.runtime.plugins import task_class
 from connectctl.ops.runtime.validation import validated
@@ -29,10 +27,6 @@ if TYPE_CHECKING:
 
 VERIFYING = (3, 6)
 """The first release whose partition leaders ask the coordinator before they append to a transaction (KIP-890, part 1)."""
-ROLES = ("config", "offsets", "status")
-PARTITIONS = {"config": 1, "offsets": 25, "status": 5}
-"""As workers create them."""
-REPLICAS = 3
 PATIENCE = 10.0
 _MASTERS = re.compile(r"(local(\[[^]]*\])?|local-cluster\[[^]]*\]|yarn|(spark|k8s)://.+)")
 
@@ -138,7 +132,7 @@ def look(scene: Scene, job: Job, *, take_over: bool) -> Ready:
     if elsewhere and own is None:
         own = topics["offsets"]  # on the other cluster, with the workers' own behind it (Worker.offsetStoreFor…)
     there = own is None or own in scene.target.topic_names()
-    _check_layout(scene, topics, create, own if there else None)
+    check_layout(scene, topics, create, own if there else None)
     notes = (*notes, *how.ignored)
     return Ready(job, config, path, connector, scene.group.id, topics, create, own, there, how, before, live, notes)
 
@@ -154,37 +148,6 @@ def brokers_verify(brokers: BrokerReads) -> None:
             next_step="Upgrade the brokers.",
             code="old-brokers",
         )
-
-
-def internal_topics(scene: Scene, name: str, *, live: bool) -> tuple[dict[str, str], dict[str, int]]:
-    """The group's topics by role, and those that are to be created with their partitions.
-
-    Live workers' are found. Where none lives, nobody can tell whose a topic is: what is not named is called after the
-    group. Raises ``Refused`` where a group that was at work before has no topics by those names.
-    """
-    if live:
-        found: InternalTopics = find_internal_topics(scene.kafka, scene.group, scene.named)
-        return {role: str(getattr(found, role)) for role in ROLES}, {}
-    topics = default_topics(scene.group.id, scene.named)
-    there = scene.kafka.topic_names()
-    create = {topic: PARTITIONS[role] for role, topic in topics.items() if topic not in there}
-    unnamed = [topics[role] for role in ("config", "offsets") if not scene.named.get(role) and topics[role] in create]
-    if unnamed:
-        ids = [leader_id(scene.group.id), task_id(scene.group.id, name, 0)]
-        known = [id_ for id_, seen in scene.calls.describe(ids).items() if isinstance(seen, Transaction)]
-        if known:
-            raise Refused(
-                f"The group {scene.group.id} was at work before, and has no topic {unnamed[0]}",
-                why=f"the transactional id {known[0]} is known",
-                next_step="Name its topics: --config-topic, --offsets-topic and --status-topic, or topics in the context.",
-                code="topics-unknown",
-            )
-    return topics, create
-
-
-def default_topics(group: str, named: Mapping[str, str | None]) -> dict[str, str]:
-    """The internal topics of a group without workers, by role."""
-    return {role: named.get(role) or f"{group}-{'configs' if role == 'config' else role}" for role in ROLES}
 
 
 def _standing(kafka: Kafka, topic: str, name: str) -> Standing:
@@ -204,22 +167,6 @@ def _config(job: Job, before: Standing, *, live: bool) -> tuple[Mapping[str, str
     return job.config, (
         f"The job's configuration differs from the workers' in {', '.join(differs)}; the job's is used.",
     )
-
-
-def _check_layout(scene: Scene, topics: Mapping[str, str], create: Mapping[str, int], own: str | None) -> None:
-    facts = scene.kafka.topics([topic for topic in topics.values() if topic not in create])
-    config = facts.get(topics["config"])
-    if config is not None and config.partitions != 1:
-        raise Refused(f"{config.name} has {config.partitions} partitions, and a config topic has one")
-    theirs = scene.target.topics([own]) if own else {}
-    for topic in (*facts.values(), *theirs.values()):
-        policy = topic.config.get("cleanup.policy")
-        if policy not in (None, "compact"):
-            raise Refused(
-                f"{topic.name} has cleanup.policy={policy}, and would lose what is kept in it",
-                next_step="Set cleanup.policy=compact.",
-                code="bad-topic",
-            )
 
 
 def plan(ready: Ready, cluster_id: str, master: str) -> Plan:
@@ -244,16 +191,6 @@ def plan(ready: Ready, cluster_id: str, master: str) -> Plan:
 def offsets_topic(ready: Ready) -> str:
     """The topic that is written in the tasks' transactions."""
     return ready.own or ready.topics["offsets"]
-
-
-def create_topics(ready: Ready, scene: Scene) -> None:
-    """Create what is missing, as workers do."""
-    replicas = min(REPLICAS, scene.kafka.brokers())
-    for topic, partitions in ready.create.items():
-        scene.kafka.create_topic(topic, partitions, replicas, {"cleanup.policy": "compact"})
-    if ready.own and not ready.own_is_there:
-        there = min(REPLICAS, scene.target.brokers())
-        scene.target.create_topic(ready.own, PARTITIONS["offsets"], there, {"cleanup.policy": "compact"})
 
 
 def check_master(master: str, timeout: float) -> None:
