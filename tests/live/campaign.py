@@ -2,7 +2,7 @@
 
 Tasks of one connector count source partitions up, without end. At random moments one is killed, stopped past its transaction
 time-out and let go on beside its successor, joined by a second attempt, or cut off from its coordinator; their number
-changes; the broker is killed. What ran before a change is left running or killed, by chance: it is the business of fencing.
+changes. What ran before a change is left running or killed, by chance: it is the business of fencing.
 """
 
 from __future__ import annotations
@@ -32,17 +32,14 @@ TIMEOUT_MS = 3_000
 HELD = {"a held Produce": PRODUCE, "held AddPartitions": ADD_PARTITIONS, "a held EndTxn": END_TXN}
 KINDS = ("kill -9", "stopped and continued", "two attempts", *HELD, "another number of tasks")
 ALONE = ("kill -9", "stopped and continued", "two attempts")
-BROKER = "broker kill -9"
 
 
 class Campaign:
-    """Faults from ``seed`` against the broker of ``bootstrap``; ``bounce`` kills that broker and starts it again."""
+    """Faults from ``seed`` against the broker of ``bootstrap``."""
 
-    def __init__(self, bootstrap: str, seed: int, directory: Path, bounce: Callable[[], None] | None = None):
+    def __init__(self, bootstrap: str, seed: int, directory: Path):
         self.seed, self.rows = seed, list[Row]()
         self._chance = random.Random(seed)
-        self._bounce = bounce
-        self._kinds = [*KINDS, *([BROKER] if bounce else [])]
         self._cycle: list[str] = []
         self._connector = f"campaign-{secrets.token_hex(4)}"
         self._kafka = Kafka({"bootstrap.servers": bootstrap}, timeout=60)
@@ -64,7 +61,7 @@ class Campaign:
         for _ in range(faults):
             self._let_run()
             if not self._cycle:
-                self._cycle = self._chance.sample(self._kinds, len(self._kinds))
+                self._cycle = self._chance.sample(KINDS, len(KINDS))
             self._do(self._cycle.pop())
         self._end()
         return judge(self._kafka, self._topic, self._offsets, self._connector, _whose)
@@ -184,11 +181,6 @@ class Campaign:
             count = self._chance.choice([n for n in range(1, 5) if n != self._count])
             row.target = f"{self._count} -> {count}"
             self._regroup(count)
-            row.successors = list(self._current)
-        elif kind == BROKER:
-            assert self._bounce is not None
-            row.target = "broker"
-            self._bounce()
             row.successors = list(self._current)
         else:
             self._hold(kind, row)

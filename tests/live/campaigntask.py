@@ -154,7 +154,7 @@ def run(attempt: Attempt) -> None:
     try:
         how, why = kernel.run(supply).how.value, None
     except ConnectctlError as e:
-        how, why = "failed", str(e)
+        how, why = "failed", f"{e.code}: {e}"
     report("ended", how=how, why=why)
 
 
