@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Listed:
-    """A migration and a cluster. ``applied_at`` and ``run`` are of the last run that performed it to its end; ``takes`` is what
-    ``--set`` may tell it, by name.
+    """A migration and a cluster. ``applied_at`` and ``run`` are of the last run that performed it to its end.
+
+    ``takes`` is what ``--set`` may tell it, by name.
     """
 
     id: str
