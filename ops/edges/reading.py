@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.edges.contract import Extent, HeldBack, Record, TopicImage
-from connectctl.ops.errors import Unreachable
+from connectctl.ops.errors import TimedOut, Unreachable
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
@@ -26,6 +26,7 @@ _IGNORED = {"GROUP_AUTHORIZATION_FAILED", "_ALL_BROKERS_DOWN", "_TRANSPORT"}
 _LEADERLESS = {"NOT_LEADER_FOR_PARTITION", "LEADER_NOT_AVAILABLE", "UNKNOWN_TOPIC_OR_PART"} | {
     "FENCED_LEADER_EPOCH",
     "UNKNOWN_LEADER_EPOCH",
+    "_NOENT",
 }
 LEADER_PAUSE = 0.1
 """Seconds before a partition without a leader is asked about again."""
@@ -97,8 +98,14 @@ def _offsets(kafka: Kafka, topics: Sequence[str], spec: Any, isolation: Any) -> 
                 found[place.topic][place.partition] = future.result().offset
                 wanted.pop(place)
             except KafkaException as e:
-                if not _moving(e.args[0]) or time.monotonic() > deadline:
-                    raise kafka.failure(e.args[0], f"tell the end of {place.topic}") from e
+                error = e.args[0]
+                if not _moving(error):
+                    raise kafka.failure(error, f"tell the end of {place.topic}") from e
+                if time.monotonic() > deadline:
+                    raise _leaderless(place.topic, error) from e
+                if error.name() == "FENCED_LEADER_EPOCH":
+                    # librdkafka's admin client keeps the epoch of before a broker's restart; a new one asks afresh.
+                    kafka.__dict__.pop("admin", None)
         if wanted:
             time.sleep(LEADER_PAUSE)
     return found
@@ -107,6 +114,14 @@ def _offsets(kafka: Kafka, topics: Sequence[str], spec: Any, isolation: Any) -> 
 def _moving(error: Any) -> bool:
     """Whether a partition's leader is only being found: the topic is new, or a broker has just gone."""
     return error.retriable() or error.name() in _LEADERLESS
+
+
+def _leaderless(topic: str, error: Any) -> TimedOut:
+    return TimedOut(
+        f"A partition of {topic} has no leader that answers",
+        why=error.str(),
+        next_step="Look at its broker, and try again.",
+    )
 
 
 def consumer_of(kafka: Kafka, isolation: str) -> Consumer:
