@@ -61,6 +61,7 @@ def planned(cluster: Sandbox, application: Pipe, migration: str, *more: str) -> 
     return made
 
 
+@pytest.mark.slow  # two JVMs of Kafka Streams, whose session time-out every restart waits for
 def test_an_application_is_switched_while_it_copies_and_taken_back(cluster: Sandbox, tmp_path: Path) -> None:
     name = f"switched-{uuid.uuid4().hex[:6]}"
     with pipe(name, tmp_path, cluster.bootstrap_servers) as application:

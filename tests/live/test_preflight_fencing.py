@@ -146,6 +146,7 @@ def test_an_id_that_another_application_uses_is_told(cluster: Sandbox, tmp_path:
         assert found(cluster, name, wish=Wish.ENABLED, enabled=False) == {}
 
 
+@pytest.mark.slow  # waits for a flush that comes after a minute
 def test_an_interval_beyond_the_time_out_aborts_in_silence_and_then_fails_as_foretold(cluster: Sandbox) -> None:
     config = {
         "connector.class": VERIFIABLE,

@@ -163,6 +163,15 @@ def test_secrets_are_only_asked_for_when_there_is_something_to_hide() -> None:
     assert asked == []
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """^C as Python has it: a Spark session of an earlier test may have left a handler of its own."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_the_person_can_interrupt_and_the_command_ends(background: Path) -> None:
     me = threading.main_thread().ident
     assert me is not None
