@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -173,12 +173,3 @@ class SourceConnector(ABC):
 
     def stop(self) -> None:  # noqa: B027  # a hook that most connectors do not need
         """Let go of what was opened in ``start``."""
-
-
-@dataclass
-class Plugin:
-    """A connector class with the name by which a configuration's ``connector.class`` finds it."""
-
-    name: str
-    connector: type[SourceConnector]
-    aliases: tuple[str, ...] = field(default_factory=tuple)
