@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from connectctl.ops.edges.contract import Told
 from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.model import javaproperties
 
@@ -40,6 +41,14 @@ def problem_with(file: Path) -> str | None:
     if os.geteuid() not in (0, status.st_uid):
         return f"{file} belongs to user {status.st_uid}: who replaces it would become its owner"
     return _malformed(file)
+
+
+def told(file: Path, name: str) -> Told:
+    """The property ``name`` as the properties in ``file`` have it. Raises ``ConnectctlError`` where they cannot be read."""
+    try:
+        return Told(javaproperties.value_of(read(file), name), f"file {file}")
+    except javaproperties.Malformed as e:
+        raise ConnectctlError(f"{file} cannot be read as properties", why=str(e)) from e
 
 
 def read(file: Path) -> str:

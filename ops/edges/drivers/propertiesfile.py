@@ -39,11 +39,7 @@ class PropertiesFile:
 
     def told(self, worker: str, name: str) -> Told | None:
         """See ``WorkerDriver``."""
-        file = self._file(worker)
-        try:
-            return Told(javaproperties.value_of(files.read(file), name), f"file {file}")
-        except javaproperties.Malformed as e:
-            raise ConnectctlError(f"{file} cannot be read as properties", why=str(e)) from e
+        return files.told(self._file(worker), name)
 
     def change(self, worker: str, name: str, value: str) -> str | None:
         """See ``WorkerDriver``. Raises before anything is written where ``check`` finds a reason."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from connectctl.ops.edges.contract import Manner, Told
 from connectctl.ops.edges.drivers import files
 from connectctl.ops.errors import ConnectctlError
-from connectctl.ops.model import address, javaproperties
+from connectctl.ops.model import address
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.groups import Group
@@ -40,8 +40,7 @@ class SandboxWorkers:
 
     def told(self, worker: str, name: str) -> Told | None:
         """See ``WorkerDriver``."""
-        file = self._file(worker)
-        return Told(javaproperties.value_of(files.read(file), name), f"file {file}")
+        return files.told(self._file(worker), name)
 
     def change(self, worker: str, name: str, value: str) -> str | None:
         """See ``WorkerDriver``. No copy is kept: the sandbox is for playing."""
