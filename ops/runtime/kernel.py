@@ -101,6 +101,7 @@ class Kernel:
         try:
             handle.initialise(self.patience)
             self.counts.instances += 1
+            self.counts.meter.forget()
             if why := self.stale():
                 return self._end(How.STALE, why)
             self.store.refresh(self.patience)
@@ -151,9 +152,11 @@ class Transaction:
         if step.abort and self.begun:
             self._handle.abort(self._kernel.patience)
             self._kernel.counts.aborted += 1
+            self._kernel.counts.meter.discard(self.size)
             self.begun, self.size = False, 0
         if self.begun or step.offsets:
-            self._commit(step.offsets)
+            with self._kernel.counts.meter.committing():
+                self._commit(step.offsets)
         supply.committed(step)
 
     def finish(self, supply: Supply) -> None:

@@ -6,7 +6,7 @@ import time
 import traceback
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.edges.kafka import Kafka
@@ -81,6 +81,7 @@ class Report:
     largest: int = 0
     doubts: int = 0
     idle: bool = False
+    meter: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, task: int, how: str, counts: Counts, **more: Any) -> Report:
@@ -95,6 +96,7 @@ class Report:
             smallest=counts.smallest,
             largest=counts.largest,
             doubts=len(counts.doubts),
+            meter=asdict(counts.meter),
             **more,
         )
 
@@ -114,9 +116,12 @@ class Leased:
         self._began = self._began or self._active
 
     def step(self) -> Step | None:
+        began = time.monotonic()
         step = self._supply.step()
         if step is not None and step.size:
             self._active = time.monotonic()
+            if not isinstance(self._supply, Polling):  # which counts its batches by itself
+                self._counts.meter.poll(step.size, self._active - began)
         return step
 
     def last(self) -> Step | None:
@@ -184,6 +189,7 @@ def _run(
         lambda: Boundaries(manner.boundary, manner.interval),
         converters(work.config),
         work.offsets,
+        counts.meter,
     )
     leased = Leased(polling, task, counts, terms, line)
     behind = Secondary(home, work.behind, work.patience) if work.behind else None

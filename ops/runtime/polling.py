@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.model.sourcekey import SourceKey, connect_json, decode_json, parse_key
 from connectctl.ops.runtime.api import Offset, Partition, SourceRecord, SourceTask, TaskContext
 from connectctl.ops.runtime.boundaries import Boundaries, End, Segment
+from connectctl.ops.runtime.metrics import Meter
 from connectctl.ops.runtime.step import Outgoing, Step
 
 if TYPE_CHECKING:
@@ -65,9 +67,11 @@ class Polling:
         boundaries: Callable[[], Boundaries],
         converters: Converters,
         offsets_topic: str,
+        meter: Meter | None = None,
     ):
         self._make, self._connector, self._configs = make, connector, configs
         self._new_boundaries, self._converters, self._offsets_topic = boundaries, converters, offsets_topic
+        self._meter = meter or Meter()
         self._task: SourceTask | None = None
         self._settled: dict[bytes, bytes | None] = {}
         self._forget()
@@ -98,7 +102,10 @@ class Polling:
         """The records of one batch, or of its part up to where a transaction ends."""
         assert self._task is not None
         if not self._waiting and not self._task.finished:
-            self._waiting.extend(self._boundaries.cut(self._task.poll() or ()))
+            began = time.monotonic()
+            batch = self._task.poll() or ()
+            self._meter.poll(len(batch), time.monotonic() - began)
+            self._waiting.extend(self._boundaries.cut(batch))
         return self._step_of(self._waiting.popleft()) if self._waiting else None
 
     def _step_of(self, segment: Segment) -> Step | None:

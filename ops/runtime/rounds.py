@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.runtime.leasedtask import FAILED, Report, Terms
+from connectctl.ops.runtime.metrics import Meter
 from connectctl.ops.runtime.step import How
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class Total:
     idle: bool = False
     fruitless: int = 0
     last: str | None = None
+    meter: Meter = field(default_factory=Meter)
 
     @property
     def end(self) -> str:
@@ -81,6 +83,7 @@ class Total:
         if report.smallest is not None:
             self.smallest = min(report.smallest, self.smallest or report.smallest)
         self.idle = report.idle
+        self.meter.add(report.meter)
         self.last = report.how
         fenced = report.how == How.FENCED
         self.fenced += fenced

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
+from connectctl.ops.runtime.metrics import Meter
+
 Offsets = Mapping[bytes, bytes | None]
 """Records of an offsets topic: raw key to raw value, None for a tombstone."""
 
@@ -111,11 +113,13 @@ class Counts:
     smallest: int | None = None
     largest: int = 0
     doubts: list[str] = field(default_factory=list)
+    meter: Meter = field(default_factory=Meter)
 
     def commit(self, size: int) -> None:
         """A transaction with ``size`` records was committed; one of offsets alone has no size to count."""
         self.records += size
         self.transactions += 1
+        self.meter.commit(size)
         if not size:
             return
         self.largest = max(self.largest, size)

@@ -14,7 +14,7 @@ from connectctl.ops.runtime.converters import converters
 from connectctl.ops.runtime.handle import Doubt
 from connectctl.ops.runtime.kernel import Kernel
 from connectctl.ops.runtime.polling import Polling
-from connectctl.ops.runtime.step import Ended, How
+from connectctl.ops.runtime.step import Counts, Ended, How
 
 PARTITION = {"file": "a"}
 KEY = b'["c",{"file":"a"}]'
@@ -132,7 +132,7 @@ class Task(SourceTask):
 
 def run(broker: Broker, boundary: Boundary = Boundary.POLL, stop_after: int | None = None, **task: Any) -> Ended:
     kind = type("Scripted", (Task,), {"broker": broker, "asks": {}, "asks_batch": {}} | task)
-    ticks = iter(range(0, 100_000, 20))
+    counts, ticks = Counts(), iter(range(0, 100_000, 20))
     supply = Polling(
         kind,
         "c",
@@ -140,6 +140,7 @@ def run(broker: Broker, boundary: Boundary = Boundary.POLL, stop_after: int | No
         lambda: Boundaries(boundary, interval=60.0, now=lambda: float(next(ticks))),
         converters({"value.converter": "JsonConverter", "value.converter.schemas.enable": "false"}),
         "offsets",
+        counts.meter,
     )
     kernel = Kernel(
         lambda: Handle(broker),  # type: ignore[arg-type,return-value]
@@ -147,6 +148,7 @@ def run(broker: Broker, boundary: Boundary = Boundary.POLL, stop_after: int | No
         broker,  # type: ignore[arg-type]
         stopped=lambda: stop_after is not None and broker.trace.count("begin") >= stop_after,
         sleep=lambda seconds: None,
+        counts=counts,
     )
     ended = kernel.run(supply)
     supply.close()

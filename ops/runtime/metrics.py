@@ -1,0 +1,134 @@
+"""What a task's metrics are: Connect's own, by Connect's own names, as far as there is the same thing here.
+
+Source: ``ConnectMetricsRegistry``, groups ``source-task-metrics`` and ``connector-task-metrics``. Totals and extremes are
+those of the whole run. Rates are left to whoever draws them: they are the totals' slopes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from typing import Any, Protocol
+
+Metrics = dict[str, int | float | None]
+"""Values by Connect's names; None where nothing was measured yet, for which Connect has NaN."""
+_EXTREMES = {"largest_batch", "longest_poll", "longest_commit", "most_active"}
+
+
+@dataclass
+class Meter:
+    """What a task counts besides its transactions, in one lease or in all. Times are in seconds.
+
+    ``settled`` are records that need nothing more: committed, or aborted as the task wished (``discarded``), or forgotten
+    because a new instance polls them again. ``empty`` are transactions that had nothing but offsets.
+    """
+
+    polled: int = 0
+    batches: int = 0
+    largest_batch: int = 0
+    poll_time: float = 0.0
+    longest_poll: float = 0.0
+    settled: int = 0
+    most_active: int = 0
+    discarded: int = 0
+    empty: int = 0
+    commits: int = 0
+    failed_commits: int = 0
+    commit_time: float = 0.0
+    longest_commit: float = 0.0
+
+    @property
+    def active(self) -> int:
+        """How many records were polled and are not settled yet."""
+        return self.polled - self.settled
+
+    def poll(self, size: int, seconds: float) -> None:
+        """The source gave a batch. An empty one is none, as in Connect."""
+        if not size:
+            return
+        self.polled += size
+        self.batches += 1
+        self.poll_time += seconds
+        self.largest_batch = max(self.largest_batch, size)
+        self.longest_poll = max(self.longest_poll, seconds)
+        self.most_active = max(self.most_active, self.active)
+
+    def commit(self, size: int) -> None:
+        """A transaction with ``size`` records is committed."""
+        self.settled += size
+        self.empty += not size
+
+    def discard(self, size: int) -> None:
+        """``size`` records were written and aborted, as the task wished."""
+        self.settled += size
+        self.discarded += size
+
+    def forget(self) -> None:
+        """Whatever is in hand is polled again."""
+        self.settled = self.polled
+
+    @contextmanager
+    def committing(self) -> Iterator[None]:
+        """Measures one attempt to commit offsets, which succeeds unless something is raised."""
+        began = time.monotonic()
+        try:
+            yield
+        except BaseException:
+            self.failed_commits += 1
+            raise
+        seconds = time.monotonic() - began
+        self.commits += 1
+        self.commit_time += seconds
+        self.longest_commit = max(self.longest_commit, seconds)
+
+    def add(self, other: Mapping[str, Any]) -> None:
+        """Add another lease's, as a dictionary of these fields."""
+        for each in fields(self):
+            mine, theirs = getattr(self, each.name), other.get(each.name, 0)
+            setattr(self, each.name, max(mine, theirs) if each.name in _EXTREMES else mine + theirs)
+
+
+class Totals(Protocol):
+    """What a task did so far."""
+
+    records: int
+    transactions: int
+    smallest: int | None
+    largest: int
+    meter: Meter
+
+
+def metrics(total: Totals) -> Metrics:
+    """The metrics of a task. Sizes are in records, times in milliseconds, and ``…-percentage`` is a share of 1, as Kafka's.
+
+    ``source-record-active-count`` is what was in hand when the task last reported.
+    """
+    meter = total.meter
+    attempts = meter.commits + meter.failed_commits
+    return {
+        "transaction-size-min": 0 if meter.empty else total.smallest,
+        "transaction-size-max": total.largest if total.transactions else None,
+        "transaction-size-avg": _mean(total.records, total.transactions),
+        "source-record-poll-total": meter.polled,
+        "source-record-write-total": total.records + meter.discarded,
+        "source-record-active-count": meter.active,
+        "source-record-active-count-max": meter.most_active,
+        "batch-size-max": meter.largest_batch if meter.batches else None,
+        "batch-size-avg": _mean(meter.polled, meter.batches),
+        "poll-batch-max-time-ms": _ms(meter.longest_poll) if meter.batches else None,
+        "poll-batch-avg-time-ms": _mean(meter.poll_time * 1000, meter.batches),
+        "offset-commit-max-time-ms": _ms(meter.longest_commit) if meter.commits else None,
+        "offset-commit-avg-time-ms": _mean(meter.commit_time * 1000, meter.commits),
+        "offset-commit-success-percentage": _mean(meter.commits, attempts),
+        "offset-commit-failure-percentage": _mean(meter.failed_commits, attempts),
+    }
+
+
+def _mean(total: float, count: int) -> float | None:
+    return round(total / count, 3) if count else None
+
+
+def _ms(seconds: float) -> float:
+    return round(seconds * 1000, 3)
