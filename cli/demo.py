@@ -7,20 +7,18 @@ import json
 import os
 import secrets
 import shutil
-import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
-from connectctl.cli import render
 from connectctl.cli.context import Session
-from connectctl.ops.errors import ConnectctlError, TimedOut
+from connectctl.cli.demospark import OnSpark
+from connectctl.cli.demotelling import PATIENCE, Stage, growing, proved, title, until
+from connectctl.ops.errors import ConnectctlError
 
 if TYPE_CHECKING:
     from connectctl.ops.edges.contract import ConnectCalls
@@ -32,9 +30,6 @@ LINES = 1_000
 MORE = 10
 CONNECTOR = "demo-orders"
 DEDICATED = "demo-orders-offsets"
-PATIENCE = 60.0
-PAUSE = 0.05
-"""Seconds from one line to the next, while the file grows."""
 
 
 @app.command()
@@ -45,7 +40,7 @@ def demo() -> None:
     Examples:
       connectctl demo
 
-    Takes about a minute, and downloads Kafka's jars the first time. What follows a $ is a command as you would
+    Takes about two minutes, and downloads Kafka's jars the first time. What follows a $ is a command as you would
     type it; what follows a check mark was asked of the cluster and is true.
     """
     name = f"demo-{secrets.token_hex(3)}"
@@ -55,69 +50,48 @@ def demo() -> None:
         stack.callback(_down, name)
         stack.callback(os.environ.pop, "CONNECTCTL_JOURNAL", None)
         os.environ["CONNECTCTL_JOURNAL"] = str(files / "journal")
-        story = Story(_up(name), files)
+        story = Story(Stage(_up(name), files))
         story.a_source_runs()
         story.how_exactly_once_is_rolled_out()
         story.where_it_stands()
         story.what_a_dedicated_topic_would_do()
         story.how_it_is_repaired()
         story.how_a_zombie_ends()
+        OnSpark(story.stage, story.workers).play()
 
 
 def _up(name: str) -> Sandbox:
     from connectctl.cli.sandbox import shown
     from connectctl.ops.sandbox import cluster
 
-    _title("A real cluster")
+    title("A real cluster")
     began = time.monotonic()
     with ExitStack() as stack:
         sandbox = cluster.up(cluster.SandboxSpec(name=name, workers=2, support="disabled"), shown(stack))
-    _proved(f"a broker answers and two workers are one stable group, after {time.monotonic() - began:.0f} s")
+    proved(f"a broker answers and two workers are one stable group, after {time.monotonic() - began:.0f} s")
     return sandbox
 
 
 def _down(name: str) -> None:
     from connectctl.ops.sandbox import cluster
 
-    _title("Gone again")
+    title("Gone again")
     cluster.down(name)
     if name in cluster.names():
         raise ConnectctlError(f"The sandbox {name} is still there", next_step=f"connectctl sandbox down --name {name}")
-    _proved("no process and no file of the cluster is left")
-
-
-@contextmanager
-def _growing(source: Path) -> Iterator[None]:
-    """Lines are written into the file all the while, each with its number."""
-    over = threading.Event()
-
-    def write() -> None:
-        number = len(source.read_text().splitlines())
-        with source.open("a") as file:
-            while not over.wait(PAUSE):
-                file.write(f"order {number}\n")
-                file.flush()
-                number += 1
-
-    writer = threading.Thread(target=write, daemon=True)
-    writer.start()
-    try:
-        yield
-    finally:
-        over.set()
-        writer.join()
+    proved("no process and no file of the cluster is left")
 
 
 @dataclass
 class Story:
-    """What happens between up and down. ``files`` is a directory for the file that the source reads.
+    """What happens between up and down. ``held`` is how many records the topic must hold by now."""
 
-    ``held`` is how many records the topic must hold by now.
-    """
-
-    sandbox: Sandbox
-    files: Path
+    stage: Stage
     held: int = 0
+
+    @property
+    def sandbox(self) -> Sandbox:
+        return self.stage.sandbox
 
     @property
     def workers(self) -> ConnectCalls:
@@ -126,11 +100,11 @@ class Story:
     @property
     def source(self) -> Path:
         """The file that the source reads."""
-        return self.files / "orders.txt"
+        return self.stage.files / "orders.txt"
 
     def a_source_runs(self) -> None:
         """A FileStreamSource without exactly-once support reads a file to its end."""
-        _title("A source connector")
+        title("A source connector")
         self.source.write_text("".join(f"order {n}\n" for n in range(LINES)))
         config = {
             "connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector",
@@ -140,17 +114,17 @@ class Story:
         self.workers.send("POST", "/connectors", {"name": CONNECTOR, "config": config})
         size = self.source.stat().st_size
         self._reads_to_the_end()
-        _proved(f"{LINES:,} lines are in the topic, and a worker says that the source stands at byte {size:,}")
-        self._run("cluster", "show")
+        proved(f"{LINES:,} lines are in the topic, and a worker says that the source stands at byte {size:,}")
+        self.stage.run("cluster", "show")
 
     def how_exactly_once_is_rolled_out(self) -> None:
         """KIP-618's two rolls, worker by worker, while lines are written into the source's file."""
         from connectctl.ops.sandbox.topic import values
 
-        _title("Exactly-once, rolled out while the source's file grows")
-        with _growing(self.source):
-            self._run("upgrade", "plan")
-            self._run("upgrade", "apply", "--yes")
+        title("Exactly-once, rolled out while the source's file grows")
+        with growing(self.source, "order"):
+            self.stage.run("upgrade", "plan")
+            self.stage.run("upgrade", "apply", "--yes")
         self._reads_to_the_end()
         lines = self.source.read_text().splitlines()
         records = [json.loads(value) for value in values(self.sandbox.bootstrap_servers, "orders")]
@@ -158,65 +132,63 @@ class Story:
         if lost := set(lines) - set(records):
             raise ConnectctlError(f"{len(lost)} lines are not in the topic")
         twice = len(records) - len(lines)
-        _proved(
+        proved(
             f"{len(lines) - LINES:,} lines were written meanwhile and none is lost; {twice or 'none'} came twice, "
             "which can happen until every worker is enabled, and from then on no more"
         )
         config = self.workers.get(f"/connectors/{CONNECTOR}/config") | {"exactly.once.support": "required"}
         self.workers.send("PUT", f"/connectors/{CONNECTOR}/config", config)
-        self._run("upgrade", "status")
-        _proved("the workers take a connector that requires exactly-once")
+        self.stage.run("upgrade", "status")
+        proved("the workers take a connector that requires exactly-once")
 
     def where_it_stands(self) -> None:
         """``offsets show``, which reads the topics, beside what a worker says."""
-        _title("Where the source stands, read from the topics themselves")
-        self._run("offsets", "show", CONNECTOR)
+        title("Where the source stands, read from the topics themselves")
+        self.stage.run("offsets", "show", CONNECTOR)
         self._agrees("effective")
-        _proved("a worker's own GET /connectors/…/offsets says the same; this works with Connect down, too")
+        proved("a worker's own GET /connectors/…/offsets says the same; this works with Connect down, too")
 
     def what_a_dedicated_topic_would_do(self) -> None:
         """KIP-618's smooth migration, which no released worker performs, seen before it costs anything."""
-        _title("A trap: its own offsets topic, and the fallback that workers do not have")
-        self._run("connectors", "stop", CONNECTOR, "--yes", "--wait")
+        title("A trap: its own offsets topic, and the fallback that workers do not have")
+        self.stage.run("connectors", "stop", CONNECTOR, "--yes", "--wait")
         config = self.workers.get(f"/connectors/{CONNECTOR}/config") | {"offsets.storage.topic": DEDICATED}
         self.workers.send("PUT", f"/connectors/{CONNECTOR}/config", config)
-        _until(lambda: [o["offset"] for o in self._offsets()] == [None], "the worker has taken the new topic")
-        self._run("offsets", "show", CONNECTOR)
+        until(lambda: [o["offset"] for o in self._offsets()] == [None], "the worker has taken the new topic")
+        self.stage.run("offsets", "show", CONNECTOR)
         self._agrees("workerReads")
-        _proved("a worker's own answer is now null: resumed like this, the source would read its file a second time")
+        proved("a worker's own answer is now null: resumed like this, the source would read its file a second time")
 
     def how_it_is_repaired(self) -> None:
         """The dedicated topic seeded, as a plan with a backup and an undo; then more lines, each of them once."""
-        _title("Repaired: the new topic is seeded, with a backup and a way back")
-        self._run("offsets", "merge", CONNECTOR, "--into", "dedicated", "--yes")
+        title("Repaired: the new topic is seeded, with a backup and a way back")
+        self.stage.run("offsets", "merge", CONNECTOR, "--into", "dedicated", "--yes")
         self._agrees("effective")
-        self._run("connectors", "resume", CONNECTOR, "--yes", "--wait")
+        self.stage.run("connectors", "resume", CONNECTOR, "--yes", "--wait")
         with self.source.open("a") as source:
             source.writelines(f"one more order {n}\n" for n in range(MORE))
         self.held += MORE
-        _until(lambda: self._records() >= self.held, "the source has read the new lines")
+        until(lambda: self._records() >= self.held, "the source has read the new lines")
         if self._records() != self.held:
             raise ConnectctlError(f"The topic holds {self._records()} records and not {self.held}")
-        _proved(
-            f"{MORE} more lines were written, and each of them is in the topic once: it holds {self.held:,} records"
-        )
+        proved(f"{MORE} more lines were written, and each of them is in the topic once: it holds {self.held:,} records")
 
     def how_a_zombie_ends(self) -> None:
         """A producer with the task's transactional id is fenced in the middle of its transaction."""
         from connectctl.ops.sandbox.zombie import Zombie
 
-        _title("A zombie: a task that nobody runs any more, and that has not noticed")
-        self._run("connectors", "stop", CONNECTOR, "--yes", "--wait")
+        title("A zombie: a task that nobody runs any more, and that has not noticed")
+        self.stage.run("connectors", "stop", CONNECTOR, "--yes", "--wait")
         zombie = Zombie(self.sandbox.bootstrap_servers, f"{self.sandbox.group_id}-{CONNECTOR}-0", "orders")
-        self._run("fence", CONNECTOR, "--yes")
+        self.stage.run("fence", CONNECTOR, "--yes")
         why = zombie.refused()
         if why is None or self._records() != self.held:
             raise ConnectctlError("The zombie committed although it was fenced")
-        _proved(f"the zombie cannot commit ({why.lower()}), and no reader sees what it wrote")
+        proved(f"the zombie cannot commit ({why.lower()}), and no reader sees what it wrote")
 
     def _reads_to_the_end(self) -> None:
         size = self.source.stat().st_size
-        _until(lambda: [o["offset"] for o in self._offsets()] == [{"position": size}], "the source has read its file")
+        until(lambda: [o["offset"] for o in self._offsets()] == [{"position": size}], "the source has read its file")
 
     def _records(self) -> int:
         """How many committed records the source's topic holds."""
@@ -230,48 +202,9 @@ class Story:
         """Compare ``what`` of ``offsets show`` with the workers' answer. Raises ``ConnectctlError`` where they differ."""
         printed = io.StringIO()
         with redirect_stdout(printed), redirect_stderr(io.StringIO()):
-            self._connectctl("offsets", "show", CONNECTOR, "-o", "json")
+            self.stage.connectctl("offsets", "show", CONNECTOR, "-o", "json")
         (connector,) = json.loads(printed.getvalue())["connectors"]
         ours = [(entry["partition"], entry[what]) for entry in connector["offsets"]]
         theirs = [(entry["partition"], entry["offset"]) for entry in self._offsets()]
         if ours != theirs:
             raise ConnectctlError(f"offsets show and the workers disagree: {ours} and {theirs}")
-
-    def _run(self, *args: str) -> None:
-        """Run connectctl as a person would, and show the command."""
-        _line(f"$ connectctl --context sandbox-{self.sandbox.spec.name} {' '.join(args)}", "bold")
-        self._connectctl(*args)
-
-    def _connectctl(self, *args: str) -> None:
-        from connectctl.cli import main
-
-        try:
-            main.app(["--context", f"sandbox-{self.sandbox.spec.name}", *args])
-        except SystemExit as e:
-            if e.code:
-                raise ConnectctlError(f"connectctl {' '.join(args)} ended with exit code {e.code}") from e
-        sys.stdout.flush()
-
-
-def _until(holds: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + PATIENCE
-    while not holds():
-        if time.monotonic() > end:
-            raise TimedOut(f"It did not come true in {PATIENCE:.0f} s that {what}")
-        time.sleep(0.2)
-
-
-def _title(text: str) -> None:
-    _line(f"\n== {text}", "bold cyan")
-
-
-def _proved(text: str) -> None:
-    _line(f"✓ {text}", "green")
-
-
-def _line(text: str, style: str) -> None:
-    if render.plain(sys.stdout):
-        render.say(text)
-        sys.stdout.flush()
-    else:
-        render.console().print(text, style=style, markup=False)

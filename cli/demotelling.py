@@ -1,0 +1,120 @@
+"""How a demonstration is told: titles, commands as they are typed, and what was proven of the cluster."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from connectctl.cli import render
+from connectctl.ops.errors import ConnectctlError, TimedOut
+
+if TYPE_CHECKING:
+    from connectctl.ops.sandbox.cluster import Sandbox
+
+PATIENCE = 60.0
+PAUSE = 0.05
+"""Seconds from one line to the next, while a file grows."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Where it is played: a sandbox, and a directory for the files that sources read."""
+
+    sandbox: Sandbox
+    files: Path
+
+    @property
+    def context(self) -> str:
+        """The context that commands are run in."""
+        return f"sandbox-{self.sandbox.spec.name}"
+
+    def run(self, *args: str) -> None:
+        """Run connectctl as a person would, and show the command."""
+        self.show(*args)
+        self.connectctl(*args)
+
+    def connectctl(self, *args: str) -> None:
+        """Run connectctl in this process. Raises ``ConnectctlError`` where its exit code is not 0."""
+        from connectctl.cli import main
+
+        try:
+            main.app(["--context", self.context, *args])
+        except SystemExit as e:
+            if e.code:
+                raise _failed(args, e.code) from e
+        sys.stdout.flush()
+
+    def process(self, *args: str) -> subprocess.Popen[str]:
+        """connectctl in a process of its own, which can be killed; what it prints comes out as it does here."""
+        self.show(*args)
+        command = [sys.executable, "-m", "connectctl.cli", "--context", self.context, *args]
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, text=True)
+
+    def ends_well(self, *args: str) -> None:
+        """The same, to its end. Raises ``ConnectctlError`` where its exit code is not 0."""
+        if code := self.process(*args).wait():
+            raise _failed(args, code)
+
+    def show(self, *args: str) -> None:
+        """A command, as it is typed."""
+        _line(f"$ connectctl --context {self.context} {' '.join(args)}", "bold")
+
+
+@contextmanager
+def growing(source: Path, what: str, at_once: int = 1) -> Iterator[None]:
+    """Lines are written into the file all the while, each with its number: ``at_once`` of them, and a pause."""
+    over = threading.Event()
+
+    def write() -> None:
+        number = len(source.read_text().splitlines())
+        with source.open("a") as file:
+            while not over.wait(PAUSE):
+                file.writelines(f"{what} {n}\n" for n in range(number, number + at_once))
+                file.flush()
+                number += at_once
+
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
+    try:
+        yield
+    finally:
+        over.set()
+        writer.join()
+
+
+def until(holds: Callable[[], bool], what: str) -> None:
+    """Wait until it is true. Raises ``TimedOut`` after a minute."""
+    end = time.monotonic() + PATIENCE
+    while not holds():
+        if time.monotonic() > end:
+            raise TimedOut(f"It did not come true in {PATIENCE:.0f} s that {what}")
+        time.sleep(0.2)
+
+
+def title(text: str) -> None:
+    """Begin a chapter."""
+    _line(f"\n== {text}", "bold cyan")
+
+
+def proved(text: str) -> None:
+    """Tell what was asked of the cluster and is true."""
+    _line(f"✓ {text}", "green")
+
+
+def _failed(args: tuple[str, ...], code: object) -> ConnectctlError:
+    return ConnectctlError(f"connectctl {' '.join(args)} ended with exit code {code}")
+
+
+def _line(text: str, style: str) -> None:
+    if render.plain(sys.stdout):
+        render.say(text)
+    else:
+        render.console().print(text, style=style, markup=False)
+    sys.stdout.flush()
