@@ -2,7 +2,8 @@
 
 Tasks of one connector count source partitions up, without end. At random moments one is killed, stopped past its transaction
 time-out and let go on beside its successor, joined by a second attempt, or cut off from its coordinator; their number
-changes. What ran before a change is left running or killed, by chance: it is the business of fencing.
+changes; the broker is killed and comes back. What ran before a change is left running or killed, by chance: it is the
+business of fencing.
 """
 
 from __future__ import annotations
@@ -11,14 +12,16 @@ import random
 import secrets
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from connectctl.ops.edges.kafka import Kafka
+from connectctl.ops.edges.transactions import Transactions
 from connectctl.ops.errors import ConnectctlError
-from connectctl.ops.runtime.dataframes import Target, _fence
+from connectctl.ops.runtime.generation import fence
 from fakes.faultproxy import ADD_PARTITIONS, END_TXN, PRODUCE, Fault, FaultProxy
 from live import campaigntask
 from live.campaignprocesses import PATIENCE, Processes, Running
@@ -27,23 +30,30 @@ from live.campaigntask import Attempt
 from live.oracle import Verdict, judge, markers, open_partitions
 from live.real import create_topic
 
+if TYPE_CHECKING:
+    from live.campaignbroker import Broker
+
 SOURCES = 6
 TIMEOUT_MS = 3_000
 HELD = {"a held Produce": PRODUCE, "held AddPartitions": ADD_PARTITIONS, "a held EndTxn": END_TXN}
+BROKER_KILLED = "broker kill -9"
 KINDS = ("kill -9", "stopped and continued", "two attempts", *HELD, "another number of tasks")
+MOST_TASKS = 4
+GROUP = "g"
 ALONE = ("kill -9", "stopped and continued", "two attempts")
 
 
 class Campaign:
-    """Faults from ``seed`` against the broker of ``bootstrap``."""
+    """Faults from ``seed`` against tasks of ``broker``."""
 
-    def __init__(self, bootstrap: str, seed: int, directory: Path):
+    def __init__(self, broker: Broker, seed: int, directory: Path):
+        bootstrap, self._broker = broker.bootstrap, broker
         self.seed, self.rows = seed, list[Row]()
         self._chance = random.Random(seed)
         self._cycle: list[str] = []
         self._connector = f"campaign-{secrets.token_hex(4)}"
         self._kafka = Kafka({"bootstrap.servers": bootstrap}, timeout=60)
-        self._bootstrap = bootstrap
+        self._calls = Transactions({"bootstrap.servers": bootstrap}, timeout=30)
         self._topic = create_topic(bootstrap, f"{self._connector}-data", 4, "delete")
         self._offsets = create_topic(bootstrap, f"{self._connector}-offsets")
         self._generations = directory / "generation"
@@ -55,24 +65,33 @@ class Campaign:
         self._processes = Processes()
         self._began = time.monotonic()
 
-    def run(self, faults: int) -> Verdict:
-        """So many faults, and an end in peace; the verdict is of the topics."""
+    def run(self, faults: int, broker_kills: int) -> Verdict:
+        """So many faults, and an end in peace; the verdict is of the topics. ``broker_kills`` of them are the broker's."""
         self._regroup(2)
-        for _ in range(faults):
+        killing = set(self._chance.sample(range(faults), broker_kills))
+        for number in range(faults):
             self._let_run()
             if not self._cycle:
                 self._cycle = self._chance.sample(KINDS, len(KINDS))
-            self._do(self._cycle.pop())
+            self._do(BROKER_KILLED if number in killing else self._cycle.pop())
         self._end()
-        return judge(self._kafka, self._topic, self._offsets, self._connector, _whose)
+        return judge(self._kafka, self._topic, self._offsets, self._connector, whose)
 
     def close(self) -> None:
         self._processes.close()
         self._proxy.close()
+        self._calls.close()
 
     def table(self, verdict: Verdict) -> str:
         """What was done, and what was seen."""
-        return table(self.seed, self.rows, self._processes.attempts, verdict, markers(self._kafka, self._topic))
+        attempts = self._processes.attempts
+        ends = Counter(running.over for running in attempts)
+        doubts = [len(running.doubts) for running in attempts if running.doubts]
+        more = [
+            f"{len(attempts)} attempts: " + ", ".join(f"{n} {end}" for end, n in ends.most_common()),
+            f"{sum(doubts)} doubts of {len(doubts)} attempts, each with a new producer",
+        ]
+        return table(self.seed, self.rows, more, verdict, markers(self._kafka, self._topic))
 
     def failures(self) -> list[str]:
         """Attempts that ended as none should."""
@@ -84,7 +103,7 @@ class Campaign:
         chance = self._chance
         attempt = Attempt(
             self._proxy.bootstrap,
-            "g",
+            GROUP,
             self._connector,
             self._topic,
             self._offsets,
@@ -109,10 +128,7 @@ class Campaign:
         for running in self._current:
             if self._chance.random() < 0.4:
                 self._processes.killed(running)
-        target = Target(
-            {"bootstrap.servers": self._bootstrap}, "g", self._connector, self._topic, self._offsets, (), ""
-        )
-        self._patiently(lambda: _fence(target))
+        self._patiently(lambda: fence(self._calls, GROUP, self._connector, MOST_TASKS, PATIENCE))
         self._count = count
         self._current = [self._start(task) for task in range(count)]
 
@@ -178,14 +194,21 @@ class Campaign:
             row.whose = self._current[place]
             self._current[place] = self._start(place)
         elif kind == "another number of tasks":
-            count = self._chance.choice([n for n in range(1, 5) if n != self._count])
+            count = self._chance.choice([n for n in range(1, MOST_TASKS + 1) if n != self._count])
             row.target = f"{self._count} -> {count}"
             self._regroup(count)
-            row.successors = list(self._current)
+            row.followed(self._current)
+        elif kind == BROKER_KILLED:
+            row.target = "broker" if self._broker.back else "one on its way"
+            self._broker.kill(self._chance.uniform(0.0, 1.5))
+            row.followed(self._current)
+            if self._chance.random() < 0.6:
+                # Mostly what comes next finds a broker; now and then it comes while there is none.
+                self._wait(lambda: self._broker.back, "the broker is back")
         else:
             self._hold(kind, row)
         if kind in ALONE:
-            row.successors = [self._current[place]]
+            row.followed([self._current[place]])
 
     def _hold(self, kind: str, row: Row) -> None:
         """Hold the next request of the kind of whoever sends it, for less or for more than a request may take."""
@@ -213,7 +236,7 @@ class Campaign:
         """Let all go on that was stopped or held, wait until what is older has ended, and stop the newest between
         transactions.
         """
-        self._wait(lambda: not self._later, "all goes on")
+        self._wait(lambda: not self._later and self._broker.back, "all goes on")
         for fault in self._held:
             assert fault.delivered.wait(PATIENCE)
         self._let_run()
@@ -225,6 +248,6 @@ class Campaign:
         self._wait(lambda: all(r.over is not None for r in self._current), "the tasks stop")
 
 
-def _whose(partition: dict[str, Any]) -> bytes:
+def whose(partition: dict[str, Any]) -> bytes:
     """The record key of a source partition."""
     return str(partition["source"]).encode()

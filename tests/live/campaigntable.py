@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -20,8 +20,13 @@ class Row:
     kind: str
     target: str
     whose: Running | None = None
-    successors: list[Running] = field(default_factory=list)
+    successors: list[tuple[Running, int]] = field(default_factory=list)
+    """Each with how many of its producers had committed by then."""
     seen: str = ""
+
+    def followed(self, successors: Iterable[Running]) -> None:
+        """These are to commit from now on."""
+        self.successors = [(running, running.commits) for running in successors]
 
     @property
     def outcome(self) -> str:
@@ -30,15 +35,14 @@ class Row:
         if self.whose is not None:
             told.append(f"ended {self.whose.over}")
         if self.successors:
-            told.append("successors commit" if all(r.commits for r in self.successors) else "a successor met the next")
+            well = all(running.commits > before for running, before in self.successors)
+            told.append("successors commit" if well else "a successor met the next")
         return ", ".join(told)
 
 
-def table(
-    seed: int, rows: Sequence[Row], attempts: Sequence[Running], verdict: Verdict, transactions: tuple[int, int]
-) -> str:
-    """Every fault, how often each kind was seen to end how, and what the topics say. ``transactions`` were committed and
-    aborted, counted by partition.
+def table(seed: int, rows: Sequence[Row], more: Sequence[str], verdict: Verdict, transactions: tuple[int, int]) -> str:
+    """Every fault, how often each kind was seen to end how, ``more`` lines, and what the topics say. ``transactions`` were
+    committed and aborted, counted by partition.
     """
     lines = [f"seed {seed}", "", f"{'#':>3} {'s':>6}  {'fault':24} {'where':12} seen"]
     lines += [f"{n:3} {row.second:6.1f}  {row.kind:24} {row.target:12} {row.outcome}" for n, row in enumerate(rows, 1)]
@@ -47,12 +51,9 @@ def table(
         seen = Counter(row.outcome for row in rows if row.kind == kind)
         told = "; ".join(f"{outcome} ({n})" for outcome, n in seen.most_common())
         lines.append(f"{kind:24} {seen.total():5}  {told}")
-    ends = Counter(running.over for running in attempts)
-    doubts = [len(running.doubts) for running in attempts if running.doubts]
     lines += [
         "",
-        f"{len(attempts)} attempts: " + ", ".join(f"{n} {end}" for end, n in ends.most_common()),
-        f"{sum(doubts)} doubts of {len(doubts)} attempts, each with a new producer",
+        *more,
         f"{sum(verdict.records.values())} records of {len(verdict.records)} sources; transactions by partition: "
         f"{transactions[0]} committed, {transactions[1]} aborted",
         f"findings: {', '.join(verdict.findings) or 'none'}",

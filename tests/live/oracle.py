@@ -5,6 +5,7 @@ Every source partition gives 0, 1, 2 …; its record key names it, its offset is
 
 from __future__ import annotations
 
+import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -12,14 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.audit.batches import ABORT, COMMIT, Marker
 from connectctl.ops.edges.headers import Headers
+from connectctl.ops.edges.transactions import Transactions
 from connectctl.ops.model.sourcekey import SourceKey, decode_json, parse_key
 from connectctl.ops.model.transactions import Place
-from live.real import eventually
+from connectctl.ops.transactions.hanging import opened
 
 if TYPE_CHECKING:
     from connectctl.ops.edges.contract import Record
     from connectctl.ops.edges.kafka import Kafka
 
+PATIENCE = 90.0
+"""Seconds for the transactions of those that were killed to time out."""
+PATIENCE = 90.0
+"""Seconds for the transactions of those that were killed to time out."""
 Whose = Callable[[dict[str, Any]], bytes | None]
 
 
@@ -37,11 +43,15 @@ class Verdict:
 
 
 def judge(kafka: Kafka, topic: str, offsets: str, connector: str, whose: Whose = lambda partition: None) -> Verdict:
-    """Read both topics with read_committed, once no transaction is open on them.
+    """Read both topics with read_committed, once no transaction is open on them; one that stays open is a finding.
 
     ``whose`` gives the record key of a source partition.
     """
-    eventually(lambda: not open_partitions(kafka, topic, offsets), 90)
+    deadline = time.monotonic() + PATIENCE
+    while open_partitions(kafka, topic, offsets):
+        if time.monotonic() > deadline:
+            return Verdict(tuple(_open(kafka, topic, offsets)), {})
+        time.sleep(0.2)
     images = kafka.image([topic, offsets], patience=60, superseded=True)
     assert not any(image.held_back for image in images.values())
     numbers: dict[bytes | None, list[Record]] = defaultdict(list)
@@ -75,6 +85,19 @@ def markers(kafka: Kafka, topic: str) -> tuple[int, int]:
     finally:
         headers.close()
     return counts[COMMIT], counts[ABORT]
+
+
+def _open(kafka: Kafka, *topics: str) -> list[str]:
+    """The transactions that are open, and what their coordinators say of them."""
+    calls = Transactions(kafka.client, timeout=30)
+    found = []
+    try:
+        for (place, producer_id), producer in opened(calls.producers(calls.places(topics))).items():
+            ids = [each.id for each in calls.listed(producer_ids=[producer_id]).listings]
+            found.append(f"open: {place} from {producer.start_offset}, {producer}; {calls.describe(ids)}")
+    finally:
+        calls.close()
+    return found or ["open: nobody's, and readers are held back all the same"]
 
 
 def _history(records: Iterable[Record], connector: str, whose: Whose) -> tuple[dict[bytes | None, int], list[str]]:
