@@ -1,22 +1,27 @@
-"""A round of leases on Spark: one Spark task for each task of the connector, none of which shares anything with another.
+"""A round of leases on Spark: as many Spark tasks as can run at once, and in each its share of the connector's tasks.
 
-Spark may run a task again, or twice at once, or believe one dead that is not. All attempts have one transactional id, so
-that the newest fences the others; which of them Spark takes for the result does not matter, because what is committed is in
-the topics.
+Tasks that share a Spark task run side by side on threads, so that a connector with more tasks than cores runs all of them
+at once, as a worker of Connect does. Each has its own producer, line and report; what one raises is no other's business.
+
+Spark may run a Spark task again, or twice at once, or believe one dead that is not. All attempts of a task have one
+transactional id, so that the newest fences the others; which of them Spark takes for the result does not matter, because
+what is committed is in the topics.
 """
 
 from __future__ import annotations
 
 import json
 import threading
+import traceback
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.edges.spark import first_line
 from connectctl.ops.runtime import leasedtask
-from connectctl.ops.runtime.leasedtask import Report, Terms, Work
+from connectctl.ops.runtime.leasedtask import FAILED, LONGEST_TRACE, Report, Terms, Work
 
 if TYPE_CHECKING:
     from connectctl.ops.runtime.line import Address
@@ -64,16 +69,47 @@ class Round:
 def frame(
     spark: SparkSession, work: Work, tasks: Mapping[int, Mapping[str, str]], terms: Terms, address: Address
 ) -> Any:
-    """A frame with one partition and one row for each of ``tasks``, which are run when it is collected."""
-    numbers, configs = list(tasks), [dict(tasks[n]) for n in tasks]
+    """A frame with one row for each of ``tasks``, which are run when it is collected."""
+    numbers, configs = list(tasks), {n: dict(config) for n, config in tasks.items()}
 
     def leased(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa
 
-        for batch in batches:
-            for at in batch.column(0).to_pylist():
-                report = leasedtask.run(work, numbers[at], configs[at], terms, address)
-                columns = [pa.array([report.task], pa.int32()), pa.array([json.dumps(asdict(report))], pa.string())]
-                yield pa.RecordBatch.from_arrays(columns, names=["task", "report"])
+        share = [numbers[at] for batch in batches for at in batch.column(0).to_pylist()]
+        for report in side_by_side(share, lambda n: leasedtask.run(work, n, configs[n], terms, address)):
+            columns = [pa.array([report.task], pa.int32()), pa.array([json.dumps(asdict(report))], pa.string())]
+            yield pa.RecordBatch.from_arrays(columns, names=["task", "report"])
 
-    return spark.range(0, len(numbers), 1, len(numbers)).mapInArrow(leased, SCHEMA)
+    return spark.range(0, len(numbers), 1, max(1, min(len(numbers), slots(spark)))).mapInArrow(leased, SCHEMA)
+
+
+def side_by_side(tasks: Sequence[int], run: Callable[[int], Report]) -> Iterator[Report]:
+    """Run each of ``tasks`` on a thread of its own, and give their reports as they come to their ends."""
+    over: SimpleQueue[Report] = SimpleQueue()
+
+    def one(task: int) -> None:
+        try:
+            over.put(run(task))
+        except BaseException as e:  # noqa: BLE001  # a thread that ends without a report would be waited for, for ever
+            trace = traceback.format_exc()[-LONGEST_TRACE:]
+            over.put(Report(task, FAILED, f"{type(e).__name__}: {e}", trace))
+
+    for task in tasks:
+        threading.Thread(target=one, args=(task,), name=f"task-{task}", daemon=True).start()
+    for _ in tasks:
+        yield over.get()
+
+
+def slots(spark: SparkSession) -> int:
+    """How many Spark tasks can run at once: on the executors that are there, or on as many as Spark may ask for."""
+    context = spark.sparkContext
+    conf = context.getConf()
+    if conf.get("spark.dynamicAllocation.enabled", "false") == "true":
+        most = int(conf.get("spark.dynamicAllocation.maxExecutors", str(_NO_LIMIT)))
+        return most * max(1, int(conf.get("spark.executor.cores", "1")) // int(conf.get("spark.task.cpus", "1")))
+    scala = context._jsc.sc()
+    # Not defaultParallelism, which is whatever spark.default.parallelism says and knows nothing of spark.task.cpus.
+    return int(scala.maxNumConcurrentTasks(scala.resourceProfileManager().defaultResourceProfile()))
+
+
+_NO_LIMIT = 1_000_000
