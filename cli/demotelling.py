@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import threading
 import time
@@ -16,6 +15,8 @@ from connectctl.cli import render
 from connectctl.ops.errors import ConnectctlError, TimedOut
 
 if TYPE_CHECKING:
+    from subprocess import Popen
+
     from connectctl.ops.sandbox.cluster import Sandbox
 
 PATIENCE = 60.0
@@ -51,11 +52,12 @@ class Stage:
                 raise _failed(args, e.code) from e
         sys.stdout.flush()
 
-    def process(self, *args: str) -> subprocess.Popen[str]:
+    def process(self, *args: str) -> Popen[str]:
         """connectctl in a process of its own, which can be killed; what it prints comes out as it does here."""
+        from connectctl.ops.sandbox import commandline
+
         self.show(*args)
-        command = [sys.executable, "-m", "connectctl.cli", "--context", self.context, *args]
-        return subprocess.Popen(command, stdin=subprocess.DEVNULL, text=True)
+        return commandline.start("--context", self.context, *args)
 
     def ends_well(self, *args: str) -> None:
         """The same, to its end. Raises ``ConnectctlError`` where its exit code is not 0."""
