@@ -14,9 +14,12 @@ from typer.core import TyperGroup
 
 if TYPE_CHECKING:
     from connectctl.cli.context import Session
+    from connectctl.cli.runmetrics import MetricsFile
     from connectctl.ops.plan import Plan
     from connectctl.ops.runtime.job import Job
     from connectctl.ops.runtime.launch import Result
+    from connectctl.ops.runtime.line import Switchboard
+    from connectctl.ops.runtime.rounds import Run
     from connectctl.ops.runtime.starting import Ready, Scene
 
 
@@ -64,6 +67,10 @@ def job(
     lease: Annotated[
         float, typer.Option(metavar="SECONDS", min=1, help="How long a Spark task works before it reports.")
     ] = 30.0,
+    metrics: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the tasks' metrics there after each lease, for Prometheus."),
+    ] = None,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
     output: OutputOption = Output.TABLE,
@@ -73,6 +80,7 @@ def job(
     It goes on where its connector's source offsets are, whoever wrote them: it can be killed and run again. Exit code 0: it
     ended, or was stopped. 1: the connector or a task FAILED, or another run or worker has its tasks by now.
     """
+    from connectctl.cli.runmetrics import MetricsFile
     from connectctl.ops.runtime import job as jobs
     from connectctl.ops.runtime import starting
     from connectctl.ops.runtime.plugins import connector_class, importable, path_of
@@ -93,7 +101,8 @@ def job(
         render.emit("Plan", plan.as_json(), output, lambda wide: _print_plan(plan))
         return
     apply.confirm(session, plan, output in (Output.TABLE, Output.WIDE), yes=yes)
-    result = _perform(session, scene, ready, where, lease)
+    written = MetricsFile(metrics, ready.name, ready.group) if metrics else None
+    result = _perform(session, scene, ready, where, lease, written)
     from connectctl.cli import runview
 
     render.emit("TaskRun", runview.as_json(ready, result), output, lambda wide: runview.show(ready, result, wide))
@@ -140,7 +149,9 @@ def named_topics(session: Session) -> dict[str, str | None]:
     }
 
 
-def _perform(session: Session, scene: Scene, ready: Ready, master: str, lease: float) -> Result:
+def _perform(
+    session: Session, scene: Scene, ready: Ready, master: str, lease: float, written: MetricsFile | None
+) -> Result:
     from connectctl.cli import runview
     from connectctl.ops.edges.spark import open_session
     from connectctl.ops.runtime.launch import Launch
@@ -158,7 +169,16 @@ def _perform(session: Session, scene: Scene, ready: Ready, master: str, lease: f
     try:
         ship(spark, ready.job.plugins)
         with runview.progress(ready) as tell:
-            return Launch(scene, ready, spark, session.timeout, tell, render.note, lease).go()
+
+            def both(run: Run, board: Switchboard) -> None:
+                tell(run, board)
+                if written is not None:
+                    written.follow(run)
+
+            result = Launch(scene, ready, spark, session.timeout, both, render.note, lease).go()
+            if written is not None:
+                written.follow(result.run)
+            return result
     finally:
         spark.stop()
 
@@ -170,8 +190,8 @@ def status(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """What the status topic says of connectors and tasks, whoever runs them, and when it was said."""
-    from connectctl.cli import runview
+    from connectctl.cli import runstatus
 
     session: Session = ctx.obj
-    found = runview.statuses(scene_of(session), session.group_id, tuple(names or ()))
-    render.emit("RunStatus", found, output, lambda wide: runview.show_statuses(found, wide))
+    found = runstatus.statuses(scene_of(session), session.group_id, tuple(names or ()))
+    render.emit("RunStatus", found, output, lambda wide: runstatus.show_statuses(found, wide))

@@ -1,10 +1,10 @@
-"""How ``connectctl run`` looks: progress, results and statuses, for people and for scripts."""
+"""How ``connectctl run`` looks: progress and results, for people and for scripts."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     from connectctl.ops.runtime.launch import Result
     from connectctl.ops.runtime.line import Switchboard
     from connectctl.ops.runtime.rounds import Run
-    from connectctl.ops.runtime.starting import Ready, Scene
+    from connectctl.ops.runtime.starting import Ready
 
 OFTEN, SELDOM = 1.0, 10.0
 """Seconds between two words of progress: on a terminal, where the line is drawn again, and elsewhere."""
-OLD = 90.0
-"""Seconds after which a run that says nothing any more may be dead: it speaks after each lease."""
+MEASURED = ("BATCH AVG/MAX", "POLL MS AVG/MAX", "COMMIT MS AVG/MAX")
+"""Columns for people who look at speed."""
+SIZES = ("min", "avg", "max")
 Tell = Callable[["Run", "Switchboard"], None]
 
 
@@ -68,6 +69,8 @@ def progress_line(
 
 def as_json(ready: Ready, result: Result) -> dict[str, Any]:
     """A run as scripts get it."""
+    from connectctl.ops.runtime.metrics import metrics
+
     return {
         "connector": ready.name,
         "groupId": ready.group,
@@ -86,35 +89,53 @@ def as_json(ready: Ready, result: Result) -> dict[str, Any]:
                 "records": total.records,
                 "transactions": total.transactions,
                 "aborted": total.aborted,
-                "transactionSize": {"min": total.smallest, "avg": average(total), "max": total.largest or None},
+                "transactionSize": _size(metrics(total)),
                 "producers": total.instances,
                 "fenced": total.fenced,
                 "doubts": total.doubts,
+                "metrics": metrics(total),
             }
             for number, total in result.run.totals.items()
         ],
     }
 
 
-def average(total: Any) -> float | None:
-    """Records per transaction, None where there was none."""
-    return round(total.records / total.transactions, 1) if total.transactions else None
+def _size(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    return {which: metrics[f"transaction-size-{which}"] for which in SIZES}
 
 
 def show(ready: Ready, result: Result, wide: bool) -> None:
     """A run for people."""
+    from connectctl.ops.runtime.metrics import metrics
+
     columns = ["TASK", "STATE", "RECORDS", "TRANSACTIONS", "SIZE MIN/AVG/MAX"]
-    columns += ["PRODUCERS", "FENCED", "DOUBTS"] if wide else []
+    columns += ["ABORTED", "PRODUCERS", "FENCED", "DOUBTS", *MEASURED] if wide else []
     rows = []
     for number, t in result.run.totals.items():
-        sizes = f"{t.smallest}/{average(t):g}/{t.largest}" if t.smallest is not None else "-"
-        row = [str(number), t.end, f"{t.records:,}", f"{t.transactions:,}"]
-        row.append(sizes)
-        rows.append([*row, *map(str, (t.instances, t.fenced, t.doubts))] if wide else row)
+        found = metrics(t)
+        row = [str(number), t.end, f"{t.records:,}", f"{t.transactions:,}", sizes(found)]
+        more = (t.aborted, t.instances, t.fenced, t.doubts)
+        rows.append([*row, *map(str, more), *measured(found)] if wide else row)
     rate = f", {result.run.records / result.seconds:,.0f}/s" if result.run.records else ""
     time_ = render.duration(result.seconds)
     render.say(f"{ready.name}: {result.outcome.value} with {result.run.records:,} records in {time_}{rate}")
     render.table(columns, rows, empty=f"{ready.name} has no tasks.")
+
+
+def sizes(metrics: Mapping[str, Any]) -> str:
+    """Records per transaction: the least, the mean and the most."""
+    return _numbers(metrics.get(f"transaction-size-{which}") for which in SIZES)
+
+
+def measured(metrics: Mapping[str, Any]) -> list[str]:
+    """The columns of MEASURED."""
+    stems = ("batch-size-{}", "poll-batch-{}-time-ms", "offset-commit-{}-time-ms")
+    return [_numbers(metrics.get(stem.format(which)) for which in ("avg", "max")) for stem in stems]
+
+
+def _numbers(values: Iterable[float | None]) -> str:
+    found = list(values)
+    return "-" if None in found else "/".join(f"{round(value or 0, 1):g}" for value in found)
 
 
 def failures(ready: Ready, result: Result) -> Iterator[str]:
@@ -131,57 +152,3 @@ def failures(ready: Ready, result: Result) -> Iterator[str]:
 def exit_code(result: Result) -> int:
     """0 for a run that ended or was stopped, else 1."""
     return 0 if result.outcome in ("ended", "stopped") else 1
-
-
-def statuses(scene: Scene, group: str, names: tuple[str, ...]) -> dict[str, Any]:
-    """What the status topic says of ``names``, of all for none. Raises ``BadInput`` for topics and names that are not."""
-    from connectctl.ops.connectors import PATIENCE
-    from connectctl.ops.discovery import check_named, find_internal_topics
-    from connectctl.ops.errors import BadInput
-    from connectctl.ops.model.connector import statuses_from_topic
-    from connectctl.ops.runtime.internaltopics import default_topics
-    from connectctl.ops.runtime.statuses import said
-
-    topics = default_topics(group, scene.named)
-    if scene.group.members:
-        topics["status"] = str(find_internal_topics(scene.kafka, scene.group, scene.named, needed=("status",)).status)
-    check_named(scene.kafka, {"status": topics["status"]})
-    records = scene.kafka.image([topics["status"]], patience=PATIENCE)[topics["status"]].latest
-    there = sorted({name for name, _ in statuses_from_topic(records)})
-    if unknown := [name for name in names if name not in there]:
-        raise BadInput(f"{topics['status']} says nothing of {unknown[0]}", code="unknown-connector")
-    now = time.time()
-    found = []
-    for name in names or there:
-        parts = said(records, name)
-        found.append(
-            {
-                "name": name,
-                "connector": _part(parts.get(None), now),
-                "tasks": [{"task": n, **_part(parts[n], now)} for n in sorted(p for p in parts if p is not None)],
-            }
-        )
-    return {"groupId": group, "statusTopic": topics["status"], "connectors": found}
-
-
-def _part(status: Any, now: float) -> dict[str, Any]:
-    if status is None:
-        return {"state": None, "workerId": None, "trace": None, "secondsAgo": None}
-    ago = None if status.at is None else round(max(0.0, now - status.at), 1)
-    return {"state": status.state, "workerId": status.worker, "trace": status.trace, "secondsAgo": ago}
-
-
-def show_statuses(found: Mapping[str, Any], wide: bool) -> None:
-    """Statuses for people. A run speaks after each lease: one that says RUNNING and has long been silent may be dead."""
-    rows = []
-    for each in found["connectors"]:
-        for part in ({"task": "", **each["connector"]}, *each["tasks"]):
-            ago = part["secondsAgo"]
-            silent = part["state"] == "RUNNING" and ago is not None and ago > OLD
-            trace = str(part["trace"] or "").strip().split("\n")
-            row = [each["name"], str(part["task"]), str(part["state"] or "-"), str(part["workerId"] or "-")]
-            rows.append(
-                [*row, render.duration(ago) + " ago" + (" !" if silent else ""), trace[-1] if wide else trace[-1][:60]]
-            )
-    columns = ["CONNECTOR", "TASK", "STATE", "BY", "SAID", "WHY"]
-    render.table(columns, rows, empty=f"{found['statusTopic']} says nothing of any connector.")

@@ -21,6 +21,7 @@ from connectctl.ops.runtime.internaltopics import create_topics
 from connectctl.ops.runtime.leasedtask import Work
 from connectctl.ops.runtime.leases import Round
 from connectctl.ops.runtime.line import Switchboard
+from connectctl.ops.runtime.metrics import metrics
 from connectctl.ops.runtime.rounds import LEASE, Outcome, Run
 from connectctl.ops.runtime.starting import offsets_topic
 from connectctl.ops.runtime.statuses import Statuses
@@ -196,7 +197,7 @@ class Launch:
         def say(run: Run) -> None:
             told.connector(words.FAILED if started.failure else words.RUNNING, started.failure)
             for number, total in run.totals.items():
-                told.task(number, total.state, total.trace)
+                told.task(number, total.state, total.trace, metrics(total))
             told.flush()
             board.heard.clear()
 
@@ -285,4 +286,4 @@ def _say_end(told: Statuses, run: Run, failure: str | None, *, stopped: bool) ->
         return
     for number, total in run.totals.items():
         state = words.FAILED if total.failure else words.UNASSIGNED
-        told.task(number, state, total.trace)
+        told.task(number, state, total.trace, metrics(total))

@@ -1,12 +1,14 @@
 """What a run says of its connector and tasks in the status topic, in Connect's format.
 
 Source: ``KafkaStatusBackingStore``. As the workers', these records are no part of any transaction, and can be out of date.
+A task's status has its metrics with it, as one more member of the object, which workers read past as they do past
+``version`` where they are older than that.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -31,21 +33,25 @@ def task_key(name: str, task: int) -> bytes:
     return f"status-task-{name}-{task}".encode()
 
 
-def value(state: str, worker: str, generation: int, trace: str | None = None) -> bytes:
+def value(
+    state: str, worker: str, generation: int, trace: str | None = None, metrics: Mapping[str, Any] | None = None
+) -> bytes:
     """A status; ``worker`` is an address, ``generation`` the workers' count of their rebalances."""
-    found = {"state": state, "trace": trace, "worker_id": worker, "generation": generation, "version": None}
+    found: dict[str, Any] = {"state": state, "trace": trace, "worker_id": worker, "generation": generation}
+    found |= {"version": None} | ({} if metrics is None else {"metrics": dict(metrics)})
     return connect_json(found).encode()
 
 
 @dataclass(frozen=True)
 class Said:
-    """A status as the topic has it. ``at`` is when it was written, in seconds since the epoch."""
+    """A status as the topic has it. ``at`` is when it was written, in seconds since the epoch; ``metrics`` are a run's."""
 
     state: str
     worker: str | None = None
     trace: str | None = None
     generation: int = 0
     at: float | None = None
+    metrics: Mapping[str, Any] | None = None
 
 
 def said(records: Iterable[Record], name: str) -> dict[int | None, Said]:
@@ -65,8 +71,8 @@ def said(records: Iterable[Record], name: str) -> dict[int | None, Said]:
             continue
         if isinstance(data, dict) and data.get("state"):
             at = None if record.timestamp is None else record.timestamp / 1000
-            worker, trace = data.get("worker_id"), data.get("trace")
-            found[part] = Said(data["state"], worker, trace, int(data.get("generation") or 0), at)
+            worker, trace, metrics = data.get("worker_id"), data.get("trace"), data.get("metrics")
+            found[part] = Said(data["state"], worker, trace, int(data.get("generation") or 0), at, metrics)
     return found
 
 
@@ -89,10 +95,10 @@ class Statuses:
         """Say it of the connector."""
         self._say(connector_key(self._name), value(state, self._worker, self._generation, trace))
 
-    def task(self, task: int, state: str, trace: str | None = None) -> None:
+    def task(self, task: int, state: str, trace: str | None = None, metrics: Mapping[str, Any] | None = None) -> None:
         """Say it of a task."""
         self._tasks.add(task)
-        self._say(task_key(self._name, task), value(state, self._worker, self._generation, trace))
+        self._say(task_key(self._name, task), value(state, self._worker, self._generation, trace, metrics))
 
     def only(self, tasks: int) -> None:
         """Forget the tasks from ``tasks`` on: there are no such any more."""

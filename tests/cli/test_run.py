@@ -10,9 +10,11 @@ from typing import Any
 
 import jsonschema
 import pytest
-from connectctl.cli import runview
+from connectctl.cli import runstatus, runview
 from connectctl.cli.main import app
 from connectctl.cli.run import named_topics
+from connectctl.cli.runmetrics import MetricsFile
+from connectctl.ops.errors import BadInput
 from connectctl.ops.runtime.job import Until
 from connectctl.ops.runtime.launch import Result
 from connectctl.ops.runtime.leasedtask import Report
@@ -137,9 +139,45 @@ def test_progress_counts_rounds_that_are_over_and_the_one_under_way() -> None:
 def test_results_and_statuses_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     runview.show(READY, finished(Report(0, "ended", records=10, transactions=2, smallest=5, largest=5)), True)
     part = {"state": "RUNNING", "workerId": "h:1", "trace": None, "secondsAgo": 1000.0}
-    shown = {"statusTopic": "s", "connectors": [{"name": "c", "connector": part, "tasks": [{"task": 0, **part}]}]}
-    runview.show_statuses(shown, False)
-    out = capsys.readouterr().out
-    assert "c: ended with 10 records in 2.0s, 5/s" in out
-    assert "5/5/5" in out
-    assert "16m40s ago !" in out
+    measured = {
+        "transaction-size-min": 4,
+        "transaction-size-avg": 4.5,
+        "transaction-size-max": 5,
+        "batch-size-avg": 7.0,
+    }
+    tasks = [{"task": 0, **part, "metrics": measured}, {"task": 1, **part, "metrics": None}]
+    shown = {"statusTopic": "s", "connectors": [{"name": "c", "connector": part, "tasks": tasks}]}
+    runstatus.show_statuses(shown, False)
+    narrow = capsys.readouterr().out
+    assert "c: ended with 10 records in 2.0s, 5/s" in narrow
+    assert "5/5/5" in narrow
+    assert "16m40s ago !" in narrow
+    assert "4/4.5/5" not in narrow
+    runstatus.show_statuses(shown, True)
+    assert "4/4.5/5" in capsys.readouterr().out
+
+
+def test_metrics_for_prometheus_are_written_whole_and_only_when_they_change(tmp_path: Path) -> None:
+    path = tmp_path / "run.prom"
+    path.write_text("of an earlier run")
+    file = MetricsFile(path, 'a"b', "g")
+    assert path.read_text() == ""
+    result = finished(
+        Report(0, "ended", records=10, transactions=2, smallest=4, largest=6), Report(1, "failed", "boom")
+    )
+    file.follow(result.run)
+    lines = path.read_text().splitlines()
+    of_0 = 'connector="a\\"b",task="0",group_id="g"'
+    assert f"kafka_connect_source_task_metrics_transaction_size_avg{{{of_0}}} 5.0" in lines
+    assert f"kafka_connect_source_task_metrics_source_record_write_total{{{of_0}}} 10" in lines
+    assert f"kafka_connect_connector_task_metrics_batch_size_max{{{of_0}}} NaN" in lines
+    assert f'kafka_connect_connector_task_metrics_status{{{of_0.replace("0", "1")},status="failed"}} 1' in lines
+    assert "# TYPE kafka_connect_source_task_metrics_source_record_write_total counter" in lines
+    path.unlink()
+    file.follow(result.run)
+    assert [p.name for p in tmp_path.iterdir()] == []
+
+
+def test_a_metrics_file_that_cannot_be_written_is_bad_input_before_anything_runs(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="cannot be written"):
+        MetricsFile(tmp_path / "no-such-directory" / "run.prom", "c", "g")

@@ -44,7 +44,7 @@ class Stage:
             def connector(self, state: str, why: str | None = None) -> None:
                 trace.append(f"connector {state}")
 
-            def task(self, task: int, state: str, why: str | None = None) -> None:
+            def task(self, task: int, state: str, why: str | None = None, metrics: Any = None) -> None:
                 trace.append(f"task {task} {state}")
 
             def only(self, tasks: int) -> None:

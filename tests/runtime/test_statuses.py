@@ -23,6 +23,12 @@ def test_what_is_written_is_read_as_a_worker_reads_it() -> None:
     assert (found["a", 0].state, found["a", 0].trace, found["a", 0].worker) == ("FAILED", "boom", "h:1")
 
 
+def test_a_tasks_metrics_are_one_more_member_and_a_worker_reads_past_it() -> None:
+    record = Record(task_key("a", 0), value("RUNNING", "h:1", 2, metrics={"transaction-size-max": 7}), 0, 1)
+    assert said([record], "a")[0].metrics == {"transaction-size-max": 7}
+    assert statuses_from_topic([record])["a", 0].state == "RUNNING"
+
+
 def test_the_newest_status_of_each_part_counts_and_a_tombstone_is_none() -> None:
     records = [
         Record(connector_key("a"), value("RUNNING", "h:1", 2), 0, 0, 1000),
