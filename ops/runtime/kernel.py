@@ -24,10 +24,9 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.errors import ConnectctlError, TimedOut, Unreachable
 from connectctl.ops.runtime.handle import Doubt, Fenced, Handle
-from connectctl.ops.runtime.step import Counts, Ended, How, Offsets, Step, Supply
+from connectctl.ops.runtime.step import Counts, Ended, How, Offsets, Readable, Step, Supply
 
 if TYPE_CHECKING:
-    from connectctl.ops.runtime.committed import Store
     from connectctl.ops.runtime.secondary import Secondary
 
 IDLE_PAUSE = 0.02
@@ -54,7 +53,7 @@ class Kernel:
 
     open_handle: Callable[[], Handle]
     topic: str
-    store: Store
+    store: Readable
     secondary: Secondary | None = None
     stale: Callable[[], str | None] = lambda: None
     stopped: Callable[[], bool] = lambda: False

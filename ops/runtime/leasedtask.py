@@ -9,20 +9,18 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.edges.kafka import Kafka
 from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.model.ownership import task_id
 from connectctl.ops.runtime.boundaries import Boundaries
-from connectctl.ops.runtime.committed import Committed, Store
 from connectctl.ops.runtime.converters import converters
 from connectctl.ops.runtime.handle import Handle
 from connectctl.ops.runtime.kernel import Kernel
 from connectctl.ops.runtime.line import BEAT, Line
+from connectctl.ops.runtime.neighbours import Neighbours
 from connectctl.ops.runtime.plugins import connector_class
 from connectctl.ops.runtime.polling import Polling
 from connectctl.ops.runtime.secondary import Secondary
 from connectctl.ops.runtime.step import Counts, Ended
-from connectctl.ops.runtime.watch import Watch
 
 if TYPE_CHECKING:
     from connectctl.ops.runtime.configs import Generation
@@ -161,12 +159,17 @@ class Leased:
         self._line.say(said)
 
 
-def run(work: Work, task: int, config: Mapping[str, str], terms: Terms, address: Address) -> Report:
-    """One task for one lease. Raises nothing that the task, the source or Kafka did: that is in the report."""
+def run(
+    work: Work, task: int, config: Mapping[str, str], terms: Terms, address: Address, near: Neighbours | None = None
+) -> Report:
+    """One task for one lease, with what it shares with those ``near``.
+
+    Raises nothing that the task, the source or Kafka did: that is in the report.
+    """
     counts = Counts()
     line = Line(address)
     try:
-        ended, idle = _run(work, task, config, terms, line, counts)
+        ended, idle = _run(work, near or Neighbours(work), task, config, terms, line, counts)
         return Report.of(task, ended.how.value, counts, why=ended.why, idle=idle)
     except ConnectctlError as e:
         return Report.of(task, FAILED, counts, why=str(e), trace=str(e))
@@ -178,9 +181,14 @@ def run(work: Work, task: int, config: Mapping[str, str], terms: Terms, address:
 
 
 def _run(
-    work: Work, task: int, config: Mapping[str, str], terms: Terms, line: Line, counts: Counts
+    work: Work,
+    near: Neighbours,
+    task: int,
+    config: Mapping[str, str],
+    terms: Terms,
+    line: Line,
+    counts: Counts,
 ) -> tuple[Ended, bool]:
-    home, target = (Kafka(properties, timeout=work.timeout) for properties in (work.home, work.target))
     id_, manner = task_id(work.group, work.connector, task), work.manner
     polling = Polling(
         connector_class(work.path).task,
@@ -192,14 +200,13 @@ def _run(
         counts.meter,
     )
     leased = Leased(polling, task, counts, terms, line)
-    behind = Secondary(home, work.behind, work.patience) if work.behind else None
-    global_ = Committed(home, work.behind, work.connector) if work.behind else None
+    behind = Secondary(near.home, work.behind, work.patience) if work.behind else None
     kernel = Kernel(
-        lambda: Handle(target, id_, timeout_ms=manner.timeout_ms, properties=manner.properties),
+        lambda: Handle(near.target, id_, timeout_ms=manner.timeout_ms, properties=manner.properties),
         work.offsets,
-        Store(Committed(target, work.offsets, work.connector), global_),
+        near.view(),
         behind,
-        Watch(home, work.generation, work.patience).stale,
+        near.stale,
         leased.over,
         work.patience,
         manner.strict,

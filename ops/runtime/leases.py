@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.edges.spark import first_line
 from connectctl.ops.runtime import leasedtask
 from connectctl.ops.runtime.leasedtask import FAILED, LONGEST_TRACE, Report, Terms, Work
+from connectctl.ops.runtime.neighbours import Neighbours
 
 if TYPE_CHECKING:
     from connectctl.ops.runtime.line import Address
@@ -76,7 +77,8 @@ def frame(
         import pyarrow as pa
 
         share = [numbers[at] for batch in batches for at in batch.column(0).to_pylist()]
-        for report in side_by_side(share, lambda n: leasedtask.run(work, n, configs[n], terms, address)):
+        near = Neighbours(work)
+        for report in side_by_side(share, lambda n: leasedtask.run(work, n, configs[n], terms, address, near)):
             columns = [pa.array([report.task], pa.int32()), pa.array([json.dumps(asdict(report))], pa.string())]
             yield pa.RecordBatch.from_arrays(columns, names=["task", "report"])
 

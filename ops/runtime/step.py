@@ -93,6 +93,14 @@ class Stored(Protocol):
         ...
 
 
+class Readable(Stored, Protocol):
+    """Stored offsets that can be read again."""
+
+    def refresh(self, patience: float) -> None:
+        """Read to an end that is taken now. Raises ``TimedOut`` where it cannot be reached within ``patience`` seconds."""
+        ...
+
+
 class How(StrEnum):
     """How a task came to its end. FENCED and STALE are normal: another one has taken over, or is about to."""
 

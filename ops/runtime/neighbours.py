@@ -1,0 +1,116 @@
+"""What the tasks of one process share: clients that ask and read, and the readings themselves.
+
+A hundred tasks that start at once would else read the same two topics to their ends four hundred times. What makes a task
+safe is not who reads, but when: the end is taken after the task asked. So those who ask while a reading is under way wait
+for the next one, and all of them share that.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from connectctl.ops.edges.kafka import Kafka
+from connectctl.ops.runtime.committed import Committed, Store
+from connectctl.ops.runtime.watch import Watch
+
+if TYPE_CHECKING:
+    from connectctl.ops.runtime.leasedtask import Work
+
+T = TypeVar("T")
+
+
+class Together(Generic[T]):
+    """A reading for many threads: each gets what a reading found, or raised, that began after the thread asked for it."""
+
+    def __init__(self, read: Callable[[], T]):
+        self._read = read
+        self._changed = threading.Condition()
+        self._begun = self._over = 0
+        self._found: list[T] = []
+        self._raised: BaseException | None = None
+
+    def __call__(self) -> T:
+        with self._changed:
+            mine = self._begun + 1
+            while self._over < mine:
+                if self._begun > self._over:
+                    self._changed.wait()
+                else:
+                    self._begin()
+            if self._raised is not None:
+                raise self._raised
+            return self._found[0]
+
+    def _begin(self) -> None:
+        """Read, without the lock: others may ask meanwhile, and are late for this one."""
+        self._begun += 1
+        self._changed.release()
+        found: list[T] = []
+        raised: BaseException | None = None
+        try:
+            found.append(self._read())
+        except BaseException as e:  # noqa: BLE001  # whoever waits for it has to hear it, too
+            raised = e
+        finally:
+            self._changed.acquire()
+            self._found, self._raised, self._over = found, raised, self._begun
+            self._changed.notify_all()
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The offsets of a connector as one reading found them. It does not change any more, whoever reads on meanwhile."""
+
+    values: Mapping[bytes, bytes]
+
+    def value(self, key: bytes) -> bytes | None:
+        """The value of ``key``."""
+        return self.values.get(key)
+
+    def known(self) -> frozenset[bytes]:
+        """The keys that have a value."""
+        return frozenset(self.values)
+
+
+class View:
+    """The offset store as one task sees it: as it was found when the task last asked."""
+
+    def __init__(self, read: Together[Seen]):
+        self._read = read
+        self._seen = Seen({})
+
+    def refresh(self, patience: float) -> None:
+        """See what is committed by now. How long that may take is the reading's own patience."""
+        self._seen = self._read()
+
+    def value(self, key: bytes) -> bytes | None:
+        """The effective value of ``key``."""
+        return self._seen.value(key)
+
+    def known(self) -> frozenset[bytes]:
+        """The keys that have an effective value."""
+        return self._seen.known()
+
+
+class Neighbours:
+    """The tasks of ``work`` that run in this process. ``home`` is the workers' cluster, ``target`` that of the records."""
+
+    def __init__(self, work: Work):
+        self.home, self.target = (Kafka(client, timeout=work.timeout) for client in (work.home, work.target))
+        behind = Committed(self.home, work.behind, work.connector) if work.behind else None
+        store = Store(Committed(self.target, work.offsets, work.connector), behind)
+        self._offsets = Together(lambda: _seen(store, work.patience))
+        self.stale = Together(Watch(self.home, work.generation, work.patience).stale)
+
+    def view(self) -> View:
+        """A task's view of the offset store."""
+        return View(self._offsets)
+
+
+def _seen(store: Store, patience: float) -> Seen:
+    store.refresh(patience)
+    values = ((key, store.value(key)) for key in store.known())
+    return Seen({key: value for key, value in values if value is not None})
