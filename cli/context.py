@@ -195,6 +195,14 @@ class Session:
         while self._closing:
             self._closing.pop()()
 
+    def other_brokers(self, bootstrap: str, overrides: Mapping[str, str]) -> BrokerReads:
+        """As ``brokers``, of another Kafka cluster; see ``other_kafka``."""
+        from connectctl.ops.edges.brokers import Brokers
+
+        brokers = Brokers(self._properties_of(bootstrap, overrides), timeout=self.timeout)
+        self._closing.append(brokers.close)
+        return brokers
+
     def other_transactions(self, bootstrap: str, overrides: Mapping[str, str]) -> TransactionCalls:
         """As ``transactions``, of another Kafka cluster; see ``other_kafka``."""
         from connectctl.ops.edges.transactions import Transactions

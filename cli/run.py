@@ -119,21 +119,23 @@ def _print_plan(plan: Plan) -> None:
 
 def scene_of(session: Session, wish: Job | None = None) -> Scene:
     """The edges of a run. Topics that the context names are of the context's group, and of no other's."""
-    from connectctl.ops.runtime.overrides import PRODUCER
-    from connectctl.ops.runtime.starting import Scene
+    from connectctl.ops.runtime.overrides import PRODUCER, SECURITY
+    from connectctl.ops.runtime.starting import Scene, elsewhere
 
     kafka: Any = session.kafka
     target, calls = kafka, session.transactions
     overrides = {
         k.removeprefix(PRODUCER): v for k, v in (wish.config if wish else {}).items() if k.startswith(PRODUCER)
     }
-    bootstrap = overrides.get("bootstrap.servers")
-    if bootstrap and set(bootstrap.split(",")) != set(kafka.bootstrap.split(",")):
+    brokers = [session.brokers]
+    bootstrap = overrides.get("bootstrap.servers", kafka.bootstrap)
+    if elsewhere(bootstrap, kafka.bootstrap) or any(name.startswith(SECURITY) for name in overrides):
         target = session.other_kafka(bootstrap, overrides)
         calls = session.other_transactions(bootstrap, overrides)
+        brokers.append(session.other_brokers(bootstrap, overrides))
     group = session.group()
     workers = session.connect_to(group) if group.members else None
-    return Scene(kafka, target, calls, session.brokers, group, named_topics(session), workers)
+    return Scene(kafka, target, calls, tuple(brokers), group, named_topics(session), workers)
 
 
 def named_topics(session: Session) -> dict[str, str | None]:
@@ -161,7 +163,7 @@ def _perform(
     if ready.job.packages:
         conf["spark.jars.packages"] = ",".join(ready.job.packages)
     try:
-        spark = open_session(master, conf, session.spark_log)
+        spark = open_session(master, conf, session.spark_log, render.note)
     except ConnectctlError as e:
         if e.code == "no-pyspark":
             raise BadInput("connectctl run needs PySpark, which is not installed", next_step=e.next_step) from e

@@ -17,6 +17,7 @@ from connectctl.ops.runtime.metrics import Meter
 from connectctl.ops.runtime.step import Outgoing, Step
 
 if TYPE_CHECKING:
+    from connectctl.ops.runtime.atleastonce import Flushes
     from connectctl.ops.runtime.converters import Converters
     from connectctl.ops.runtime.step import Stored
 
@@ -64,7 +65,7 @@ class Polling:
         make: Callable[[], SourceTask],
         connector: str,
         configs: Mapping[str, str],
-        boundaries: Callable[[], Boundaries],
+        boundaries: Callable[[], Boundaries | Flushes],
         converters: Converters,
         offsets_topic: str,
         meter: Meter | None = None,
@@ -137,7 +138,7 @@ class Polling:
 
     def last(self) -> Step | None:
         """The end of what is open, as far as the boundaries allow one without the task saying so."""
-        if not self._sent or self._waiting:
+        if not self._sent or any(segment.records for segment in self._waiting):
             return None
         end = self._boundaries.last()
         return None if end is None else self._step_of(Segment((), end))
@@ -162,6 +163,16 @@ class Polling:
     def lag(self) -> int | None:
         """How much the task has left to read, where it knows."""
         return None if self._task is None else self._task.lag
+
+    @property
+    def behind(self) -> bool:
+        """Never known: a poll that gives nothing is all that a task says."""
+        return False
+
+    @property
+    def producer(self) -> Mapping[str, str]:
+        """Nothing: tasks differ too much."""
+        return {}
 
     def close(self) -> None:
         """Stop the task, if there is one."""

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from connectctl.ops.errors import BadInput, Refused, Unreachable
 from connectctl.ops.model.brokers import BrokerVersion
 from connectctl.ops.plan import Plan
+from connectctl.ops.runtime.api import ConnectorContext
 from connectctl.ops.runtime.configs import STOPPED, Standing, standing
 from connectctl.ops.runtime.internaltopics import PARTITIONS, check_layout, internal_topics
-from connectctl.ops.runtime.overrides import manner
+from connectctl.ops.runtime.overrides import SUPPORT, check, manner
 from connectctl.ops.runtime.plugins import task_class
 from connectctl.ops.runtime.validation import validated
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 VERIFYING = (3, 6)
 """The first release whose partition leaders ask the coordinator before they append to a transaction (KIP-890, part 1)."""
 PATIENCE = 10.0
+AUTO_CREATE = "auto.create.topics.enable"
+BUILT_IN_FROM = "connectctl.ops.runtime.connectors."
 _MASTERS = re.compile(r"(local(\[[^]]*\])?|local-cluster\[[^]]*\]|yarn|(spark|k8s)://.+)")
 
 
@@ -35,13 +38,14 @@ _MASTERS = re.compile(r"(local(\[[^]]*\])?|local-cluster\[[^]]*\]|yarn|(spark|k8
 class Scene:
     """What a start works with. ``target`` is where the connector writes to, most often the workers' own Kafka.
 
-    ``calls`` are the coordinators there; ``workers`` is None where none lives. ``named`` are topics that were named.
+    ``calls`` are the coordinators there, ``brokers`` those of home and, where that is another cluster or another client,
+    of the target last. ``workers`` is None where none lives. ``named`` are topics that were named.
     """
 
     kafka: Kafka
     target: Kafka
     calls: TransactionCalls
-    brokers: BrokerReads
+    brokers: Sequence[BrokerReads]
     group: ConnectGroup
     named: Mapping[str, str | None]
     workers: ConnectCalls | None = None
@@ -62,7 +66,8 @@ class Does:
 @dataclass(frozen=True)
 class Ready:
     """A job that can be started. ``create`` are topics to create, by name with partitions, at home; ``own`` is the
-    connector's dedicated offsets topic. ``take_over`` where live workers have the connector.
+    connector's dedicated offsets topic. ``take_over`` where live workers have the connector; ``does`` is what the
+    connector's own start does.
     """
 
     job: Job
@@ -78,6 +83,7 @@ class Ready:
     before: Standing
     take_over: bool
     notes: tuple[str, ...] = ()
+    does: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -103,7 +109,8 @@ class Ready:
 
 def look(scene: Scene, job: Job, *, take_over: bool) -> Ready:
     """Everything that a start needs to know. Raises ``Refused`` and ``BadInput``; nothing was done then."""
-    brokers_verify(scene.brokers)
+    for brokers in scene.brokers:
+        brokers_verify(brokers)
     live = bool(scene.group.members)
     if live and not take_over:
         raise Refused(
@@ -124,17 +131,51 @@ def look(scene: Scene, job: Job, *, take_over: bool) -> Ready:
         )
     config, notes = _config(job, before, live=live)
     path, connector = validated(job.name, config, scene.group.id, topics["offsets"])
+    connector.context = ConnectorContext(scene.target)
+    outlook = connector.outlook(config)
     how = manner(config)
+    check(how)
+    check_target(scene, job.name, path, config)
+    if live and not how.exactly_once:
+        raise BadInput(
+            f"{job.name} cannot be taken over without exactly-once",
+            why="nothing would fence its tasks when the workers begin again",
+            next_step=f"Leave out {SUPPORT}.",
+        )
     own = config.get("offsets.storage.topic")
-    elsewhere = how.bootstrap is not None and scene.target is not scene.kafka
-    if own == topics["offsets"] and not elsewhere:
+    away = how.bootstrap is not None and elsewhere(how.bootstrap, scene.kafka.bootstrap)
+    if own == topics["offsets"] and not away:
         own = None
-    if elsewhere and own is None:
+    if away and own is None:
         own = topics["offsets"]  # on the other cluster, with the workers' own behind it (Worker.offsetStoreFor…)
     there = own is None or own in scene.target.topic_names()
     check_layout(scene, topics, create, own if there else None)
-    notes = (*notes, *how.ignored)
-    return Ready(job, config, path, connector, scene.group.id, topics, create, own, there, how, before, live, notes)
+    notes = (*notes, *how.ignored, *outlook.notes)
+    does, group = tuple(outlook.steps), scene.group.id
+    return Ready(job, config, path, connector, group, topics, create, own, there, how, before, live, notes, does)
+
+
+def elsewhere(bootstrap: str, home: str) -> bool:
+    """Whether it is another cluster, by the names of brokers, as workers tell."""
+    return {each.strip() for each in bootstrap.split(",")} != {each.strip() for each in home.split(",")}
+
+
+def check_target(scene: Scene, name: str, path: str, config: Mapping[str, str]) -> None:
+    """Raises ``Refused`` where the topic that a built-in connector writes to is not there, and no broker will create it.
+
+    What another connector calls its topics nobody knows here: its tasks fail with the brokers' words.
+    """
+    topic = config.get("topic")
+    if not path.startswith(BUILT_IN_FROM) or topic is None or topic in scene.target.topic_names():
+        return
+    answers = scene.brokers[-1].settings([AUTO_CREATE]).values()
+    if {answer[AUTO_CREATE] for answer in answers if isinstance(answer, dict) and AUTO_CREATE in answer} == {"false"}:
+        raise Refused(
+            f"The topic {topic} of {name} is not there, and the brokers create none by themselves",
+            why=f"{AUTO_CREATE} is false",
+            next_step=f"Create it: kafka-topics.sh --create --topic {topic}",
+            code="no-topic",
+        )
 
 
 def brokers_verify(brokers: BrokerReads) -> None:
@@ -176,13 +217,16 @@ def plan(ready: Ready, cluster_id: str, master: str) -> Plan:
         steps.append(Does(topic, f"create the topic {topic} with {partitions} partition{'s' * (partitions > 1)}"))
     if ready.own and not ready.own_is_there:
         steps.append(Does(ready.own, f"create the topic {ready.own} with {PARTITIONS['offsets']} partitions"))
+    steps += [Does(name, each) for each in ready.does]
     if ready.take_over and ready.before.target != STOPPED:
         steps.append(Does(name, f"stop {name} on its workers", ready.before.target))
     if not ready.take_over:
         steps.append(
             Does(name, f"write the configurations of its tasks to {ready.topics['config']}, fence older tasks")
         )
-    steps.append(Does(name, f"run {name} on Spark ({master}) {ready.job.until}, its offsets in {offsets_topic(ready)}"))
+    once = "" if ready.manner.exactly_once else ", at least once"
+    where = f"run {name} on Spark ({master}) {ready.job.until}{once}, its offsets in {offsets_topic(ready)}"
+    steps.append(Does(name, where))
     if verb := ready.hands_back:
         steps.append(Does(name, f"{verb} {name} on its workers"))
     return Plan("run", cluster_id, tuple(steps))

@@ -7,19 +7,23 @@ from collections.abc import Iterator, Mapping
 
 from connectctl.ops.errors import BadInput, ConnectctlError
 from connectctl.ops.model.finding import Severity
+from connectctl.ops.model.worker import NOT_ENABLED
 from connectctl.ops.preflight import configrules
-from connectctl.ops.preflight.configfacts import Subject
+from connectctl.ops.preflight.configfacts import Subject, number_problem, word_problem
 from connectctl.ops.preflight.eoschecks import BOUNDARY, FAILED, NO_BOUNDARIES, SAYS_NO, SAYS_NOTHING, SUPPORT, TIMEOUT
 from connectctl.ops.preflight.eosrules import LONG_INTERVAL
 from connectctl.ops.preflight.facts import Wish
 from connectctl.ops.runtime.api import ExactlyOnceSupport, SourceConnector, TransactionBoundaries
 from connectctl.ops.runtime.converters import converters
+from connectctl.ops.runtime.overrides import FLUSH, exactly_once
+from connectctl.ops.runtime.overrides import SUPPORT as WORKERS_SUPPORT
 from connectctl.ops.runtime.plugins import connector_class, path_of
 
 NOT_HERE = {
     "transforms": "Single message transformations are not run here",
     "predicates": "Predicates are not run here",
 }
+WORKERS = ("DISABLED", "PREPARING", "ENABLED")
 _REFERENCE = re.compile(r"\$\{\w[^}:]*:[^}]*\}")
 _NO_BOUNDARIES = (
     f"{NO_BOUNDARIES[0]} with the given configuration. Please reconfigure it to use a different transaction boundary "
@@ -60,6 +64,7 @@ def _problems(
         fits = finding.id == LONG_INTERVAL.id and TIMEOUT not in config
         if finding.severity is Severity.ERROR and not fits:
             yield finding.message
+    yield from _of_the_worker(config)
     try:
         for messages in connector.validate(config).values():
             yield from messages
@@ -68,6 +73,16 @@ def _problems(
     except Exception as e:  # noqa: BLE001  # a connector may raise anything, which workers report like this
         yield f"{FAILED}: {e}"
     yield from _exactly_once(config, connector)
+
+
+def _of_the_worker(config: Mapping[str, str]) -> Iterator[str]:
+    """The properties of a worker that a job may have, as it is its own."""
+    if problem := word_problem(WORKERS_SUPPORT, config.get(WORKERS_SUPPORT, "enabled"), WORKERS, any_case=True):
+        yield problem
+    elif not exactly_once(config) and config.get(SUPPORT, "requested").lower() == "required":
+        yield NOT_ENABLED
+    if problem := number_problem(FLUSH, config.get(FLUSH, "60000"), "LONG", 0):
+        yield problem
 
 
 def _exactly_once(config: Mapping[str, str], connector: SourceConnector) -> Iterator[str]:

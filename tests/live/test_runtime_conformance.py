@@ -1,34 +1,37 @@
 """What Kafka's ``ExactlyOnceSourceIntegrationTest`` asks of a worker, asked of polled tasks on a real broker.
 
-Its ``testPollBoundary``, ``testIntervalBoundary``, ``testConnectorBoundary``, ``testConnectorReconfiguration``,
-``testSeparateOffsetsTopic`` and ``testPotentialDeadlockWhenProducingToOffsetsTopic``.
+Which of its methods is which test here: ``docs/conformance.md``. Those that need a whole run are in
+``test_run_conformance.py``.
 """
 
 from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from connectctl.ops.errors import ConnectctlError
-from connectctl.ops.model.ownership import task_id
+from connectctl.ops.edges.transactions import Transactions
+from connectctl.ops.errors import ConnectctlError, Refused
+from connectctl.ops.model.ownership import leader_id, task_id
 from connectctl.ops.model.sourcekey import SourceKey, decode_json, parse_key
 from connectctl.ops.runtime.api import SourceRecord, SourceTask
 from connectctl.ops.runtime.boundaries import Boundaries, Boundary
+from connectctl.ops.runtime.configs import Generation, Standing
 from connectctl.ops.runtime.converters import converters
-from connectctl.ops.runtime.dataframes import Target, _fence
+from connectctl.ops.runtime.generation import Leader, fence
 from connectctl.ops.runtime.handle import Doubt, Fenced, Handle
 from connectctl.ops.runtime.kernel import Kernel
 from connectctl.ops.runtime.polling import Polling
 from connectctl.ops.runtime.secondary import Secondary
 from connectctl.ops.runtime.step import Ended, How, Outgoing, Step
+from connectctl.ops.runtime.watch import Watch
 from live.oracle import in_order, judge
-from live.real import eventually
+from live.real import create_topic, eventually
 from live.test_runtime_kernel import Place
 
 if TYPE_CHECKING:
@@ -79,7 +82,7 @@ class Own(Sequenced):
     """Writes to the offsets topic of its own connector."""
 
     def record(self, name: str, n: int) -> SourceRecord:
-        return SourceRecord({"source": name}, {"next": n + 1}, self.context.configs["own"], n)
+        return SourceRecord({"source": name}, {"next": n + 1}, self.context.configs["own"], n, key=name)
 
 
 @dataclass
@@ -93,7 +96,14 @@ class Connector:
     def handle(self, task: int) -> Handle:
         return Handle(self.place.kafka, task_id("g", self.place.connector, task), timeout_ms=30_000)
 
-    def run(self, last: int, task: int = 0, sources: str = "a", secondary: Secondary | None = None) -> Ended:
+    def run(
+        self,
+        last: int,
+        task: int = 0,
+        sources: str = "a",
+        secondary: Secondary | None = None,
+        stale: Callable[[], str | None] = lambda: None,
+    ) -> Ended:
         place, ticks = self.place, itertools.count(0, 20)
         configs = {"topic": place.topic, "last": str(last), "sources": sources, "own": place.offsets}
         supply = Polling(
@@ -105,7 +115,7 @@ class Connector:
             place.offsets,
         )
         store = place.store(secondary=secondary is not None)
-        kernel = Kernel(lambda: self.handle(task), place.offsets, store, secondary, patience=60)
+        kernel = Kernel(lambda: self.handle(task), place.offsets, store, secondary, stale, patience=60)
         try:
             return kernel.run(supply)
         finally:
@@ -172,39 +182,102 @@ def test_what_a_connector_has_not_ended_is_aborted_and_comes_again(place: Place)
     assert connector.history(place.offsets)[-1] == 60
 
 
-def test_each_change_of_the_number_of_tasks_fences_all_that_ran_before(place: Place) -> None:
+@pytest.fixture
+def calls(cluster: Sandbox) -> Iterator[Transactions]:
+    made = Transactions({"bootstrap.servers": cluster.bootstrap_servers}, timeout=30)
+    yield made
+    made.close()
+
+
+class Generations:
+    """A connector whose tasks are started as a driver starts them, from a config topic of its own."""
+
+    def __init__(self, connector: Connector, calls: Transactions, sources: str = "abcdef"):
+        place = connector.place
+        self.connector, self.sources = connector, sources
+        bootstrap = place.kafka.properties()["bootstrap.servers"]
+        self.topic = create_topic(bootstrap, f"{place.connector}-configs", 1)
+        # The leader's id is the group's, which is the test's own.
+        self.leader = Leader(place.kafka, calls, "g", self.topic)
+
+    def start(self, count: int, choosing: Callable[[], None] = lambda: None) -> Generation:
+        def choose(before: Standing) -> list[dict[str, str]]:
+            choosing()
+            return [{"n": str(n)} for n in range(count)]
+
+        return self.leader.start(self.connector.place.connector, {"name": "c"}, choose)
+
+    def run(self, generation: Generation, last: int, count: int, task: int) -> How:
+        mine = ",".join(name for n, name in enumerate(self.sources) if n % count == task)
+        watch = Watch(self.connector.place.kafka, generation, 60)
+        return self.connector.run(last, task, mine, stale=watch.stale).how
+
+
+def test_each_change_of_the_number_of_tasks_fences_all_that_ran_before(place: Place, calls: Transactions) -> None:
     connector = Connector(place)
-    sources = "abcdef"
-    client = {"bootstrap.servers": place.kafka.properties()["bootstrap.servers"]}
-    target = Target(client, "g", place.connector, place.topic, place.offsets, (), "", known_tasks=5)
-    before = 0
-
-    def run(last: int, count: int, task: int) -> How:
-        mine = ",".join(name for n, name in enumerate(sources) if n % count == task)
-        return connector.run(last, task, mine).how
-
+    made = Generations(connector, calls)
+    before: tuple[int, Generation | None] = (0, None)
     with ThreadPoolExecutor(5) as pool:
         for round_, count in enumerate((3, 5, 1, 5, 3), 1):
-            zombies = list(pool.map(partial(_half_way, connector), range(max(before, count))))
-            _fence(target)
-            for zombie in zombies:
+            # As in Kafka's test, also of ids that the new set of tasks does not have any more.
+            zombies = list(pool.map(partial(_half_way, connector), range(max(before[0], 1))))
+            generation = made.start(count)
+            for zombie in zombies if before[1] else ():
                 with pytest.raises(Fenced):
                     zombie.commit(30)
+            for zombie in zombies:
                 zombie.drop()
-            assert set(pool.map(partial(run, round_ * 10, count), range(count))) == {How.ENDED}
-            before = count
+            if before[1] is not None:
+                assert made.run(before[1], 1000, before[0], 0) is How.STALE
+            hows = pool.map(partial(made.run, generation, round_ * 10, count), range(count))
+            assert set(hows) == {How.ENDED}
+            before = count, generation
     assert not connector.findings()
-    assert sorted(connector.numbers()) == sorted(list(range(50)) * len(sources))
+    assert sorted(connector.numbers()) == sorted(list(range(50)) * len(made.sources))
 
 
-def test_tasks_that_commit_without_a_pause_are_fenced_in_the_middle_of_a_commit_too(place: Place) -> None:
-    client = {"bootstrap.servers": place.kafka.properties()["bootstrap.servers"]}
-    target = Target(client, "g", place.connector, place.topic, place.offsets, (), "")
+def test_a_leader_that_is_fenced_once_writes_again_and_its_tasks_are_exactly_once(
+    place: Place, calls: Transactions
+) -> None:
+    made = Generations(Connector(place), calls)
+    intruders: list[Handle] = []
+
+    def intrude() -> None:
+        if not intruders:
+            intruders.append(Handle(place.kafka, leader_id("g"), timeout_ms=15_000))
+            intruders[0].initialise(60)
+
+    generation = made.start(2, intrude)
+    intruders[0].drop()
+    standing = made.leader.look(place.connector)
+    # What the fenced leader was about to write is there once, from its second attempt.
+    assert (standing.committed_tasks, standing.record, standing.commit) == (2, 2, generation.commit)
+    for task in range(2):
+        assert made.run(generation, 20, 2, task) is How.ENDED
+    assert not made.connector.findings()
+
+
+def test_a_leader_that_is_fenced_again_and_again_is_refused_in_one_line(place: Place, calls: Transactions) -> None:
+    made = Generations(Connector(place), calls)
+
+    def intrude() -> None:
+        intruder = Handle(place.kafka, leader_id("g"), timeout_ms=15_000)
+        intruder.initialise(60)
+        intruder.drop()
+
+    with pytest.raises(Refused, match="Another run or worker leads the group g"):
+        made.start(1, intrude)
+    assert made.leader.look(place.connector).commit == -1
+
+
+def test_tasks_that_commit_without_a_pause_are_fenced_in_the_middle_of_a_commit_too(
+    place: Place, calls: Transactions
+) -> None:
     for _ in range(5):
         busy = [Busy(Connector(place), task) for task in range(4)]
         for each in busy:
             assert each.commits.wait(60)
-        _fence(target)
+        fence(calls, "g", place.connector, len(busy), 60)
         for each in busy:
             each.thread.join(30)
             assert not each.thread.is_alive(), "it goes on, as if nobody had fenced it"

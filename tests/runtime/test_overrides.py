@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from connectctl.ops.errors import BadInput
 from connectctl.ops.runtime.boundaries import Boundary
-from connectctl.ops.runtime.overrides import manner
+from connectctl.ops.runtime.overrides import check, manner
 
 
 @pytest.mark.parametrize(
@@ -38,7 +39,6 @@ def test_properties_with_an_equal_are_carried_over() -> None:
             "producer.override.max.request.size": "2000000",
             "producer.override.security.protocol": "SSL",
             "producer.override.bootstrap.servers": "other:9092",
-            "consumer.override.fetch.min.bytes": "1",
         }
     )
     assert found.properties == {"linger.ms": "5", "compression.type": "zstd", "message.max.bytes": "2000000"}
@@ -73,3 +73,50 @@ def test_what_is_so_in_any_case_is_not_worth_a_word(name: str, value: str) -> No
 @pytest.mark.parametrize(("value", "strict"), [("true", True), ("TRUE", True), ("false", False), (None, False)])
 def test_strict_mode_is_a_property_of_the_connector(value: str | None, strict: bool) -> None:
     assert manner({} if value is None else {"epoch.per.transaction": value}).strict is strict
+
+
+def test_families_of_properties_that_have_no_effect_are_told_once_each() -> None:
+    found = manner(
+        {
+            "topic.creation.default.partitions": "3",
+            "topic.creation.default.replication.factor": "1",
+            "errors.tolerance": "all",
+            "consumer.override.fetch.min.bytes": "1",
+            "admin.override.client.id": "a",
+        }
+    ).ignored
+    assert [line.partition(" no effect here")[0].rpartition(" ")[0] for line in found] == [
+        "topic.creation.default.partitions, topic.creation.default.replication.factor",
+        "errors.tolerance",
+        "consumer.override.fetch.min.bytes",
+        "admin.override.client.id",
+    ]
+
+
+def test_without_exactly_once_offsets_are_flushed_at_the_workers_interval_and_boundaries_have_no_effect() -> None:
+    found = manner(
+        {
+            "exactly.once.source.support": "preparing",
+            "offset.flush.interval.ms": "2500",
+            "transaction.boundary": "interval",
+            "transaction.boundary.interval.ms": "100",
+            "epoch.per.transaction": "true",
+        }
+    )
+    assert (found.exactly_once, found.interval, found.strict) == (False, 2.5, False)
+    assert "at least once" in found.ignored[0]
+    assert found.ignored[1].startswith("transaction.boundary, transaction.boundary.interval.ms, epoch.per.transaction")
+
+
+def test_the_flush_interval_is_that_of_transactions_where_none_is_given() -> None:
+    assert manner({"transaction.boundary": "interval", "offset.flush.interval.ms": "2500"}).interval == 2.5
+
+
+@pytest.mark.parametrize(("name", "value"), [("batch.size", "0"), ("linger.ms", "soon"), ("compression.type", "zip")])
+def test_values_that_librdkafka_does_not_take_are_bad_input_by_their_java_names(name: str, value: str) -> None:
+    with pytest.raises(BadInput, match=rf"producer\.override\.{name} is {value}, which cannot be had here"):
+        check(manner({f"producer.override.{name}": value}))
+
+
+def test_values_that_librdkafka_takes_are_fine() -> None:
+    check(manner({"producer.override.linger.ms": "5", "producer.override.max.request.size": "2000000"}))

@@ -1,4 +1,4 @@
-"""A polled task under the kernel: KIP-618's boundaries and order of calls, KIP-910's offsets, and Connect's own corners."""
+"""A polled task under the kernel: KIP-618's boundaries and order of calls, and Connect's own corners."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.runtime.api import SourceRecord, SourceTask
+from connectctl.ops.runtime.atleastonce import Flushes
 from connectctl.ops.runtime.boundaries import Boundaries, Boundary, End, Requests
 from connectctl.ops.runtime.converters import converters
 from connectctl.ops.runtime.handle import Doubt
@@ -28,6 +29,7 @@ class Broker:
         self.offsets: dict[bytes, bytes | None] = {}
         self.trace: list[str] = []
         self.doubt_at: int | None = None
+        self.doubt_at_send: int | None = None
         self.commits = 0
 
     def value(self, key: bytes) -> bytes | None:
@@ -79,7 +81,19 @@ class Handle:
         pass
 
 
-Script = Callable[[int, Any], Any]
+class Plain(Handle):
+    """Without a transactional id: what is sent is there, whatever becomes of the rest."""
+
+    def send(self, step: Any) -> None:
+        self._broker.trace.append("records")
+        if self._broker.trace.count("records") == self._broker.doubt_at_send:
+            self._broker.trace.append("not acknowledged")
+            raise Doubt("no answer")
+        self._broker.records += [json.loads(r.value) for r in step.records]
+
+    def send_offsets(self, topic: str, offsets: Any) -> None:
+        self._broker.trace.append("offsets")
+        self._broker.offsets |= offsets
 
 
 class Task(SourceTask):
@@ -130,22 +144,23 @@ class Task(SourceTask):
         self.broker.trace.append("stop")
 
 
-def run(broker: Broker, boundary: Boundary = Boundary.POLL, stop_after: int | None = None, **task: Any) -> Ended:
+def run(broker: Broker, boundary: Boundary | None = Boundary.POLL, stop_after: int | None = None, **task: Any) -> Ended:
+    """Run a task of those attributes to its end. A boundary of None is no exactly-once."""
     kind = type("Scripted", (Task,), {"broker": broker, "asks": {}, "asks_batch": {}} | task)
     counts, ticks = Counts(), iter(range(0, 100_000, 20))
     supply = Polling(
         kind,
         "c",
         {},
-        lambda: Boundaries(boundary, interval=60.0, now=lambda: float(next(ticks))),
+        lambda: boundaries(boundary, lambda: float(next(ticks))),
         converters({"value.converter": "JsonConverter", "value.converter.schemas.enable": "false"}),
         "offsets",
         counts.meter,
     )
     kernel = Kernel(
-        lambda: Handle(broker),  # type: ignore[arg-type,return-value]
+        lambda: (Handle if boundary else Plain)(broker),  # type: ignore[arg-type,return-value]
         "offsets",
-        broker,  # type: ignore[arg-type]
+        broker,
         stopped=lambda: stop_after is not None and broker.trace.count("begin") >= stop_after,
         sleep=lambda seconds: None,
         counts=counts,
@@ -153,6 +168,10 @@ def run(broker: Broker, boundary: Boundary = Boundary.POLL, stop_after: int | No
     ended = kernel.run(supply)
     supply.close()
     return ended
+
+
+def boundaries(boundary: Boundary | None, now: Callable[[], float]) -> Boundaries | Flushes:
+    return Flushes(60.0, now) if boundary is None else Boundaries(boundary, 60.0, now)
 
 
 def offset(broker: Broker) -> Any:
@@ -279,59 +298,3 @@ class TestOrder:
         run(broker)
         assert broker.records == ALL[5:]
         assert broker.offsets == {b'["c", {"file": "a"}]': b'{"n":9}'}
-
-
-class TestUpdateOffsets:
-    """KIP-910, one test for each of its cases."""
-
-    OTHER = b'["c",{"file":"b"}]'
-
-    def test_a_partition_that_is_missing_is_added(self) -> None:
-        broker = Broker()
-        run(broker, update=lambda offsets: [*offsets, ({"file": "b"}, {"n": 70})])
-        assert broker.offsets == {KEY: b'{"n":9}', self.OTHER: b'{"n":70}'}
-
-    def test_an_offset_of_none_is_a_tombstone(self) -> None:
-        broker = Broker()
-        broker.offsets[self.OTHER] = b'{"n":1}'
-        run(broker, update=lambda offsets: [({"file": "b"}, None)])
-        assert broker.offsets == {KEY: b'{"n":9}', self.OTHER: None}
-
-    @pytest.mark.parametrize("answer", [None, []])
-    def test_what_is_dropped_is_committed_all_the_same(self, answer: Any) -> None:
-        broker = Broker()
-        run(broker, update=lambda offsets: answer)
-        assert broker.offsets == {KEY: b'{"n":9}'}
-
-    def test_it_sees_what_is_about_to_be_committed_and_cannot_change_it_by_hand(self) -> None:
-        seen: list[Any] = []
-
-        def update(offsets: Any) -> Any:
-            seen.append([offset["n"] for _, offset in offsets])
-            offsets[0][1]["n"] = 1000
-
-        broker = Broker()
-        run(broker, update=update)
-        assert seen == [[2], [5], [8], [9]]
-        assert offset(broker) == 9
-
-    def test_its_own_offset_for_a_partition_wins(self) -> None:
-        broker = Broker()
-        run(broker, last=2, update=lambda offsets: [(PARTITION, {"n": 50})])
-        assert offset(broker) == 50
-
-    def test_a_task_without_records_can_still_move_its_offset(self) -> None:
-        broker = Broker()
-        beats = iter(range(3))
-
-        def poll(self: Any) -> Any:
-            self.next = next(beats, 10)
-            return []
-
-        run(broker, poll=poll, update=lambda offsets: [(PARTITION, {"n": 77})])
-        assert (broker.records, offset(broker)) == ([], 77)
-
-    def test_between_the_transactions_of_a_connector_it_is_asked_only_where_the_task_asks_for_a_commit(self) -> None:
-        broker = Broker()
-        run(broker, Boundary.CONNECTOR, asks_batch={5: End.COMMIT})
-        assert broker.trace.count("update") == 1

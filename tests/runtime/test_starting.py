@@ -16,7 +16,7 @@ from connectctl.ops.model.transactions import Transaction
 from connectctl.ops.model.verdicts import Code
 from connectctl.ops.runtime.configs import KeyValue, task_set
 from connectctl.ops.runtime.job import Job, parse
-from connectctl.ops.runtime.starting import Ready, Scene, check_master, look, offsets_topic, plan
+from connectctl.ops.runtime.starting import Ready, Scene, check_master, elsewhere, look, offsets_topic, plan
 
 FILE = {"connector.class": "FileStreamSource", "file": "/in", "topic": "t"}
 NEW = BrokerVersion(1, (3, 6))
@@ -34,6 +34,7 @@ class World:
     live: int = 0
     named: Mapping[str, str | None] = field(default_factory=dict)
     bootstrap: str = "here:1"
+    creates: str = "true"
 
     def topic_names(self) -> frozenset[str]:
         return frozenset(self.there)
@@ -52,11 +53,14 @@ class World:
     def versions(self) -> dict[int, Any]:
         return {1: self.broker}
 
+    def settings(self, names: Sequence[str]) -> dict[int, Any]:
+        return {1: {"auto.create.topics.enable": self.creates}}
+
     def look(self, job: Job | None = None, *, take_over: bool = False) -> Ready:
         us: Any = self
         members = tuple(Member(f"w{n}", "w", "h", "http://h:1", 1, None) for n in range(self.live))
         group = ConnectGroup("g", "Stable" if members else "Dead", "", members)
-        scene = Scene(us, us, us, us, group, self.named, us if members else None)
+        scene = Scene(us, us, us, (us,), group, self.named, us if members else None)
         return look(scene, job or Job("c", {"name": "c", **FILE}), take_over=take_over)
 
 
@@ -169,6 +173,51 @@ def test_topics_that_would_lose_what_is_in_them_are_refused(topic: str, made: tu
 def test_what_cannot_be_overridden_is_among_the_notes() -> None:
     (note,) = World().look(Job("c", {"name": "c", **FILE, "producer.override.transactional.id": "x"})).notes
     assert "cannot be overridden" in note
+
+
+def test_a_topic_that_nobody_would_create_is_refused() -> None:
+    with pytest.raises(Refused, match="The topic t of c is not there, and the brokers create none by themselves"):
+        World(creates="false").look()
+    assert World({"t": (1, "delete")}, creates="false").look()
+
+
+def test_what_librdkafka_does_not_take_is_told_by_javas_name() -> None:
+    given = {"producer.override.linger.ms": "99999999999"}
+    with pytest.raises(BadInput, match=r"producer\.override\.linger\.ms is 99999999999.*0\.\.900000"):
+        World().look(Job("c", {"name": "c", **FILE, **given}))
+
+
+def test_another_spelling_of_the_same_brokers_is_not_another_cluster() -> None:
+    assert not elsewhere("b:2, a:1", "a:1,b:2")
+    assert elsewhere("a:1", "a:1,b:2")
+
+
+def test_without_exactly_once_the_plan_and_a_note_say_so() -> None:
+    ready = World().look(Job("c", {"name": "c", **FILE, "exactly.once.source.support": "disabled"}))
+    assert says(ready)[-1].startswith("run c on Spark (local[2]) until it is stopped, at least once")
+    assert "delivered at least once" in ready.notes[-1]
+
+
+def test_a_connector_of_workers_is_not_taken_over_without_exactly_once() -> None:
+    config = {"name": "c", **FILE, "exactly.once.source.support": "disabled"}
+    with pytest.raises(BadInput, match="cannot be taken over without exactly-once"):
+        with_workers().look(Job("c", config), take_over=True)
+
+
+@pytest.mark.parametrize(
+    ("more", "says_"),
+    [
+        ({"exactly.once.source.support": "maybe"}, "Invalid value maybe for configuration exactly.once.source.support"),
+        ({"offset.flush.interval.ms": "soon"}, "Not a number of type LONG"),
+        (
+            {"exactly.once.source.support": "disabled", "exactly.once.support": "required"},
+            "This worker does not have exactly-once source support enabled.",
+        ),
+    ],
+)
+def test_a_workers_properties_in_a_job_are_validated(more: Mapping[str, str], says_: str) -> None:
+    with pytest.raises(BadInput, match=says_):
+        World().look(Job("c", {"name": "c", **FILE, **more}))
 
 
 def test_task_configs_have_the_class_of_their_task() -> None:
