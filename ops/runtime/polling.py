@@ -6,20 +6,24 @@ import copy
 import json
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.model.sourcekey import SourceKey, connect_json, decode_json, parse_key
 from connectctl.ops.runtime.api import Offset, Partition, SourceRecord, SourceTask, TaskContext
 from connectctl.ops.runtime.boundaries import Boundaries, End, Segment
+from connectctl.ops.runtime.messages import Messages
 from connectctl.ops.runtime.metrics import Meter
-from connectctl.ops.runtime.step import Outgoing, Step
+from connectctl.ops.runtime.step import Step
 
 if TYPE_CHECKING:
     from connectctl.ops.runtime.atleastonce import Flushes
     from connectctl.ops.runtime.converters import Converters
     from connectctl.ops.runtime.step import Stored
+
+
+MOST_KEYS = 100_000
+"""Source partitions whose keys are kept at hand."""
 
 
 class Offsets:
@@ -29,6 +33,7 @@ class Offsets:
         self._connector = connector
         self._stored = stored
         self._spelled: dict[str, bytes] = {}
+        self._keys: dict[str, bytes] = {}
         for raw in stored.known():
             key = parse_key(raw)
             if isinstance(key, SourceKey):
@@ -36,8 +41,16 @@ class Offsets:
 
     def key(self, partition: Partition) -> bytes:
         """The raw key of ``partition``: the one that is stored, else as Connect would spell it."""
-        text = connect_json([self._connector, dict(partition)])
-        return self._spelled.get(json.dumps([self._connector, dict(partition)], sort_keys=True), text.encode())
+        # Tasks name the same few partitions in record after record. Unlike ==, repr tells 1 from True and from 1.0.
+        name = repr(dict(partition))
+        key = self._keys.get(name)
+        if key is None:
+            if len(self._keys) >= MOST_KEYS:
+                self._keys.clear()
+            text = connect_json([self._connector, dict(partition)])
+            key = self._spelled.get(json.dumps([self._connector, dict(partition)], sort_keys=True), text.encode())
+            self._keys[name] = key
+        return key
 
     def offset(self, partition: Partition) -> dict[str, Any] | None:
         """The offset of ``partition``, None where there is none."""
@@ -71,7 +84,7 @@ class Polling:
         meter: Meter | None = None,
     ):
         self._make, self._connector, self._configs = make, connector, configs
-        self._new_boundaries, self._converters, self._offsets_topic = boundaries, converters, offsets_topic
+        self._new_boundaries, self._messages = boundaries, Messages(converters, offsets_topic)
         self._meter = meter or Meter()
         self._task: SourceTask | None = None
         self._settled: dict[bytes, bytes | None] = {}
@@ -79,7 +92,8 @@ class Polling:
 
     def _forget(self) -> None:
         self._waiting: deque[Segment] = deque()
-        self._sent: list[SourceRecord] = []
+        self._sent = 0
+        self._records: list[SourceRecord] = []
         self._moved: dict[bytes, tuple[Partition, Offset]] = {}
         self._flushing: dict[bytes, bytes | None] = {}
         self._in_hand = False
@@ -97,6 +111,8 @@ class Polling:
         task = self._make()
         task.context = TaskContext(self._offsets, self._configs, self._boundaries.requests)
         task.start(self._configs)
+        # Records of a whole transaction are kept for those who want to hear of each, and for nobody else.
+        self._heeds_records = _overrides(task.commit_record, SourceTask.commit_record)
         self._task = task
 
     def step(self) -> Step | None:
@@ -110,28 +126,37 @@ class Polling:
         return self._step_of(self._waiting.popleft()) if self._waiting else None
 
     def _step_of(self, segment: Segment) -> Step | None:
-        outgoing = list(map(self._outgoing, segment.records))
-        self._sent += segment.records
-        for record in segment.records:
-            if record.source_offset is not None:
-                key = self._offsets.key(record.source_partition)
-                self._moved[key] = record.source_partition, record.source_offset
+        outgoing, bulks = self._messages.of(segment.records)
+        self._sent += len(segment.records)
+        if self._heeds_records:
+            self._records += segment.records
+        self._move(segment.records)
         if segment.end is None:
-            self._in_hand = self._in_hand or bool(outgoing)
-            return Step(records=outgoing, more=True) if outgoing else None
+            self._in_hand = self._in_hand or bool(segment.records)
+            return Step(records=outgoing, bulks=bulks, more=True) if segment.records else None
         if segment.end is End.ABORT and not self._sent:
             return None  # nothing to abort, which is worth no transaction
         self._flushing = self._to_flush()
         if not self._sent and not self._flushing:
             return None
         self._in_hand = True
-        return Step(records=outgoing, offsets=self._flushing, abort=segment.end is End.ABORT)
+        return Step(records=outgoing, bulks=bulks, offsets=self._flushing, abort=segment.end is End.ABORT)
+
+    def _move(self, records: Sequence[SourceRecord]) -> None:
+        """Note the newest offset of every source partition. Most tasks name a partition by one object all the time."""
+        newest = {id(r.source_partition): n for n, r in enumerate(records) if r.source_offset is not None}
+        for n in sorted(newest.values()):  # equal partitions may still be two objects, of which the later counts
+            partition, offset = records[n].source_partition, records[n].source_offset
+            assert offset is not None
+            self._moved[self._offsets.key(partition)] = partition, offset
 
     def _to_flush(self) -> dict[bytes, bytes | None]:
         """The offsets of this transaction, with what the task adds at the last moment (KIP-910)."""
         assert self._task is not None
-        about = [(dict(partition), dict(offset)) for partition, offset in self._moved.values()]
         flushed: dict[bytes, bytes | None] = {key: _raw(offset) for key, (_, offset) in self._moved.items()}
+        if not _overrides(self._task.update_offsets, SourceTask.update_offsets):
+            return flushed
+        about = [(dict(partition), dict(offset)) for partition, offset in self._moved.values()]
         for partition, offset in self._task.update_offsets(copy.deepcopy(about)) or ():
             flushed[self._offsets.key(partition)] = _raw(offset)
         return flushed
@@ -147,10 +172,10 @@ class Polling:
         """Tell the task, in Connect's order: each record, then all of them."""
         assert self._task is not None
         self._settled |= self._flushing
-        sent, self._sent = self._sent, []
+        records, self._records, self._sent = self._records, [], 0
         self._moved, self._flushing, self._in_hand = {}, {}, False
         if not step.abort:
-            for record in sent:
+            for record in records:
                 self._task.commit_record(record)
         self._task.commit()
 
@@ -180,21 +205,10 @@ class Polling:
         if task is not None:
             task.stop()
 
-    def _outgoing(self, record: SourceRecord) -> Outgoing:
-        if record.topic == self._offsets_topic:
-            raise ConnectctlError(
-                "Source tasks may not produce to their own offsets topics when exactly-once support is enabled",
-                next_step="Give the connector another topic, or another offsets.storage.topic.",
-            )
-        converted = self._converters
-        return Outgoing(
-            record.topic,
-            converted.key(record.topic, record.key),
-            converted.value(record.topic, record.value),
-            record.partition,
-            [(name, converted.header(record.topic, name, value)) for name, value in record.headers],
-            record.timestamp,
-        )
+
+def _overrides(method: Callable[..., Any], default: Callable[..., Any]) -> bool:
+    """Whether a task does something of its own there."""
+    return getattr(method, "__func__", None) is not default
 
 
 def _raw(offset: Offset | None) -> bytes | None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.runtime.api import ExactlyOnceSupport, TaskContext
+from connectctl.ops.runtime.connectors import filestream
 from connectctl.ops.runtime.connectors.filestream import FileStreamSource, FileStreamTask
 from hypothesis import given
 from hypothesis import strategies as st
@@ -121,3 +122,20 @@ def test_what_the_connector_says_of_itself() -> None:
     for bad in [({"file": "f"}, {"position": 1}), ({"filename": "f"}, {"position": -1}), ({"filename": "f"}, {})]:
         with pytest.raises(ConnectctlError):
             connector.alter_offsets(configs, [bad])
+
+
+@given(
+    st.lists(st.sampled_from([b"a", b"\xc3\xa9", b"\r", b"\n", b"\r\n"]), max_size=30),
+    st.integers(1, 5),
+    st.integers(1, 4),
+)
+def test_where_a_read_ends_changes_no_line(tmp_path_factory: Any, parts: list[bytes], chunk: int, batch: int) -> None:
+    path = tmp_path_factory.mktemp("f") / "f"
+    path.write_bytes(b"".join(parts))
+    whole = read(path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(filestream, "CHUNK", chunk)
+        assert read(path, configs={"batch.size": str(batch)}) == whole
+        for n, (_, position) in enumerate(whole):
+            # Between the two halves of an end there is no position that was ever given.
+            assert read(path, position) == whole[n + 1 :]

@@ -21,6 +21,13 @@ PARTITION = {"file": "a"}
 KEY = b'["c",{"file":"a"}]'
 
 
+def values(step: Any) -> list[Any]:
+    """What a step sends, in order."""
+    return [
+        json.loads(v) for v in [*(r.value for r in step.records), *(m["value"] for b in step.bulks for m in b.messages)]
+    ]
+
+
 class Broker:
     """Topics with read_committed eyes, and a trace of what was asked of it and of the task."""
 
@@ -57,7 +64,7 @@ class Handle:
         self._offsets: dict[bytes, bytes | None] = {}
 
     def send(self, step: Any) -> None:
-        self._open += [json.loads(r.value) for r in step.records]
+        self._open += values(step)
 
     def send_offsets(self, topic: str, offsets: Any) -> None:
         self._broker.trace.append("offsets")
@@ -89,7 +96,7 @@ class Plain(Handle):
         if self._broker.trace.count("records") == self._broker.doubt_at_send:
             self._broker.trace.append("not acknowledged")
             raise Doubt("no answer")
-        self._broker.records += [json.loads(r.value) for r in step.records]
+        self._broker.records += values(step)
 
     def send_offsets(self, topic: str, offsets: Any) -> None:
         self._broker.trace.append("offsets")

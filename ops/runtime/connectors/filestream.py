@@ -27,6 +27,17 @@ CHUNK = 1 << 20
 DEFAULT_BATCH = 2000
 _LINE = re.compile(rb"([^\r\n]*)(\r\n|\n|\r(?!\Z))")
 """A line and its end; a carriage return at the very end of what was read may be half of an end."""
+Line = tuple[bytes, int]
+"""A line without its end, and how many bytes it has with it."""
+
+
+def lines_of(content: bytes) -> tuple[list[Line], bytes]:
+    """The whole lines of ``content``, and what is left of it."""
+    if b"\r" not in content:
+        *lines, rest = content.split(b"\n")
+        return [(line, len(line) + 1) for line in lines], rest
+    found = [(line.group(1), line.end() - line.start()) for line in _LINE.finditer(content)]
+    return found, content[sum(width for _, width in found) :]
 
 
 class FileStreamTask(SourceTask):
@@ -40,31 +51,30 @@ class FileStreamTask(SourceTask):
         self._partition: Partition = {"filename": self._path}
         stored = self.context.offsets.offset(self._partition) or {}
         self._position = int(stored.get("position", 0))
-        self._unread = b""
+        self._read: Sequence[Line] = ()
+        self._given = 0
+        self._rest = b""
         self._file: IO[bytes] | None = None
         self._at_end = False
 
     def poll(self) -> Sequence[SourceRecord] | None:
         records: list[SourceRecord] = []
         while len(records) < self._batch:
-            found = self._lines(self._batch - len(records))
-            records += found
-            if not found and not self._fill():
+            if self._given == len(self._read) and not self._fill():
                 break
+            records += self._records(self._batch - len(records))
         return records or None
 
-    def _lines(self, most: int) -> list[SourceRecord]:
-        found: list[SourceRecord] = []
-        end = 0
-        for line in _LINE.finditer(self._unread):
-            if len(found) == most:
-                break
-            end = line.end()
-            offset = {"position": self._position + end}
-            found.append(SourceRecord(self._partition, offset, self._topic, line.group(1)))
-        self._position += end
-        self._unread = self._unread[end:]
-        return found
+    def _records(self, most: int) -> list[SourceRecord]:
+        # Once for each line of the file, so nothing is looked up that need not be.
+        topic, partition, position = self._topic, self._partition, self._position
+        lines = self._read[self._given : self._given + most]
+        records = [
+            SourceRecord(partition, {"position": (position := position + width)}, topic, line) for line, width in lines
+        ]
+        self._position = position
+        self._given += len(lines)
+        return records
 
     def _fill(self) -> bool:
         """Read on; False at the end of the file, or while there is none."""
@@ -76,8 +86,9 @@ class FileStreamTask(SourceTask):
             self._check(self._file)
             self._file.seek(self._position)
         more = self._file.read(CHUNK)
-        self._unread += more
         self._at_end = not more
+        self._read, self._rest = lines_of(self._rest + more) if more else ((), self._rest)
+        self._given = 0
         return bool(more)
 
     def _check(self, file: IO[bytes]) -> None:
@@ -91,7 +102,7 @@ class FileStreamTask(SourceTask):
 
     @property
     def finished(self) -> bool:
-        return self._bounded and self._at_end and not _LINE.search(self._unread)
+        return self._bounded and self._at_end and self._given == len(self._read)
 
     @property
     def lag(self) -> int | None:
