@@ -32,6 +32,8 @@ class Offsets:
     def __init__(self, connector: str, stored: Stored):
         self._connector = connector
         self._stored = stored
+        self._told: dict[bytes, bytes | None] = {}
+        self._listed = False
         self._spelled: dict[str, bytes] = {}
         self._keys: dict[str, bytes] = {}
         for raw in stored.known():
@@ -54,15 +56,24 @@ class Offsets:
 
     def offset(self, partition: Partition) -> dict[str, Any] | None:
         """The offset of ``partition``, None where there is none."""
-        value = self._stored.value(self.key(partition))
+        key = self.key(partition)
+        value = self._told[key] = self._stored.value(key)
         return None if value is None else _object(value)
 
     def offsets(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
         """Every source partition that has an offset."""
+        self._listed = True
+        self._told |= {raw: self._stored.value(raw) for raw in self._spelled.values()}
         keys = ((parse_key(raw), self._stored.value(raw)) for raw in self._spelled.values())
         return [
             (k.partition, _object(v)) for k, v in keys if isinstance(k, SourceKey) and k.partition is not None and v
         ]
+
+    def holds(self, stored: Stored, settled: Mapping[bytes, bytes | None]) -> bool:
+        """Whether ``stored`` is what the task was told, and since then has ``settled``: nobody else went on meanwhile."""
+        expected = self._told | dict(settled)
+        same = all(stored.value(key) == value for key, value in expected.items())
+        return same and (not self._listed or stored.known() <= expected.keys())
 
 
 def _object(value: bytes) -> dict[str, Any]:
@@ -99,9 +110,9 @@ class Polling:
         self._in_hand = False
 
     def resume(self, stored: Stored) -> None:
-        """Go on where nothing is in hand and the store has what was committed; else with a new task at what is stored."""
+        """Go on where nothing is in hand and the store has what the task knows; else with a new task at what is stored."""
         idle = self._task is not None and not self._in_hand and not self._waiting and not self._moved
-        if idle and all(stored.value(key) == value for key, value in self._settled.items()):
+        if idle and self._offsets.holds(stored, self._settled):
             return
         self.close()
         self._forget()

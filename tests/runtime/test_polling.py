@@ -305,3 +305,37 @@ class TestOrder:
         run(broker)
         assert broker.records == ALL[5:]
         assert broker.offsets == {b'["c", {"file": "a"}]': b'{"n":9}'}
+
+
+class TestWhatIsInHand:
+    """A producer was initialised again: does its task go on, or begin anew?"""
+
+    OTHER = b'["c",{"file":"b"}]'
+
+    def trace(self, between: dict[bytes, bytes], *, lists: bool = False) -> list[str]:
+        """What a task goes through that has nothing in hand, while ``between`` is written by others."""
+        broker = Broker()
+        broker.offsets[KEY] = b'{"n":4}'
+
+        class Listing(Task):
+            def start(self, configs: Mapping[str, str]) -> None:
+                if lists:
+                    self.context.offsets.offsets()
+                super().start(configs)
+
+        kind = type("Scripted", (Listing,), {"broker": broker, "asks": {}, "asks_batch": {}})
+        supply = Polling(kind, "c", {}, lambda: boundaries(Boundary.POLL, lambda: 0.0), converters({}), "offsets")
+        supply.resume(broker)
+        broker.offsets |= between
+        supply.resume(broker)
+        return broker.trace
+
+    def test_a_task_goes_on_where_nobody_else_was_at_work(self) -> None:
+        assert self.trace({}) == ["start at 5"]
+
+    def test_it_begins_anew_where_another_attempt_of_it_went_on_meanwhile(self) -> None:
+        assert self.trace({KEY: b'{"n":9}'}) == ["start at 5", "stop", "start at 10"]
+
+    def test_what_its_neighbours_do_is_nothing_to_it_unless_it_looked_at_all_there_is(self) -> None:
+        assert self.trace({self.OTHER: b'{"n":1}'}) == ["start at 5"]
+        assert self.trace({self.OTHER: b'{"n":1}'}, lists=True) == ["start at 5", "stop", "start at 5"]
