@@ -84,6 +84,8 @@ def _object(value: bytes) -> dict[str, Any]:
 class Polling:
     """``make`` gives a new task. Raises ``ConnectctlError`` for what a task may not do, and lets through what it raises."""
 
+    _offsets: Offsets
+
     def __init__(
         self,
         make: Callable[[], SourceTask],
