@@ -29,6 +29,7 @@ class Subject:
 
     ``validations`` are the workers' answers; none where they were not asked. ``offsets_topic`` is the workers'
     ``offset.storage.topic``, ``group_id`` their group. ``running``: it is a connector of the cluster, and no file.
+    ``is_source``: its class is at hand, and is a source's.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Subject:
     group_id: str | None = None
     offsets_topic: str | None = None
     running: bool = False
+    is_source: bool = False
 
     @property
     def answers(self) -> tuple[Validation, ...]:
@@ -48,13 +50,13 @@ class Subject:
     def kind(self) -> str | None:
         """``source`` or ``sink``: as the workers say, else as the configuration looks; None where neither tells."""
         told = {each.kind for each in self.answers if each.kind}
-        if len(told) == 1:
-            return told.pop()
-        if "topics" in self.config or "topics.regex" in self.config:
-            return SINK
+        if self.is_source or len(told) == 1:
+            return SOURCE if self.is_source else told.pop()
         name = (self.config.get("connector.class") or "").rsplit(".", 1)[-1]
         marks = [kind for kind in (SOURCE, SINK) if kind.capitalize() in name]
-        return marks[0] if len(marks) == 1 else None
+        if len(marks) == 1:  # before topics, which are also those that a MirrorSourceConnector reads elsewhere
+            return marks[0]
+        return SINK if "topics" in self.config or "topics.regex" in self.config else None
 
     @property
     def modes(self) -> frozenset[bool]:

@@ -11,7 +11,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from connectctl.ops.edges.kafka import Kafka
+    from connectctl.ops.runtime.overrides import Manner
+    from connectctl.ops.runtime.step import TaskSupply
 
 Partition = Mapping[str, Any]
 """A source partition: a JSON object with plain values, to which one task belongs at a time."""
@@ -33,11 +38,12 @@ class TransactionBoundaries(StrEnum):
     UNSUPPORTED = "UNSUPPORTED"
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)  # frozen, it would take five times as long to make, and there is one for each record
 class SourceRecord:
     """A record and its place in the source. ``partition`` None leaves the Kafka partition to Java's partitioner.
 
-    ``timestamp`` is in milliseconds since the epoch. Records are told apart by identity, as Java's are.
+    ``timestamp`` is in milliseconds since the epoch. Records are told apart by identity, as Java's are, and are not
+    changed any more once ``poll`` has given them.
     """
 
     source_partition: Partition
@@ -135,9 +141,36 @@ class Setting:
     default: str | None = None
 
 
-class SourceConnector(ABC):
-    """A kind of source: its configuration, and how it is split into tasks."""
+@dataclass(frozen=True)
+class ConnectorContext:
+    """What a connector gets before it is looked at or started: ``target`` is the Kafka that its records go to."""
 
+    target: Kafka
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What a start will do besides running tasks, and what people should know beforehand; lines of text."""
+
+    steps: Sequence[str] = ()
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a task is made of that has a supply of its own: ``configs`` are the task's, ``timeout`` is in seconds."""
+
+    connector: str
+    configs: Mapping[str, str]
+    manner: Manner
+    offsets_topic: str
+    timeout: float
+
+
+class SourceConnector(ABC):
+    """A kind of source: its configuration, and how it is split into tasks. ``context`` is set before it is used."""
+
+    context: ConnectorContext
     task: type[SourceTask]
     settings: Sequence[Setting] = ()
 
@@ -148,6 +181,18 @@ class SourceConnector(ABC):
         """Error messages by property; none where the configuration will do."""
         missing = [s.name for s in self.settings if s.required and not configs.get(s.name)]
         return {name: [f'Missing required configuration "{name}" which has no default value.'] for name in missing}
+
+    def outlook(self, configs: Mapping[str, str]) -> Outlook:
+        """Look at what ``start`` will find, and change nothing; ``configs`` were validated."""
+        return Outlook()
+
+    @classmethod
+    def supply(cls, share: Share) -> TaskSupply | None:
+        """Records in bulk, in place of a task that is polled; None where tasks are polled.
+
+        What polled tasks are told, ``commit_record``, ``commit`` and ``update_offsets``, nobody is told then.
+        """
+        return None
 
     def start(self, configs: Mapping[str, str]) -> None:
         """Take the configuration; look at the source, if need be."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.errors import ConnectctlError, NotAuthorized
@@ -102,6 +102,8 @@ class Handle:
                 )
             for bulk in step.bulks:
                 self._many(bulk.topic, bulk.messages)
+            for copies in step.copies:
+                self._copy(copies.topic, copies.messages)
 
         self._do("write its records", all_)
 
@@ -125,13 +127,32 @@ class Handle:
                 self._wait_for_room()
 
     def _many(self, topic: str, messages: list[dict[str, Any]]) -> None:
-        # What does not fit into the queue is marked with _error, and only that is sent once more.
+        from confluent_kafka import KafkaException
+
+        # What is not taken is marked with _error. What did not fit into the queue is sent once more; anything else, a
+        # record that is too large, will not be taken then either.
         left = messages
         while left:
             if self._producer.produce_batch(topic, left) == len(left):
                 return
-            left = [{k: v for k, v in m.items() if k != "_error"} for m in left if m.get("_error") is not None]
+            left = [m for m in left if m.get("_error") is not None]
+            if hopeless := next((m["_error"] for m in left if m["_error"].name() != "_QUEUE_FULL"), None):
+                raise KafkaException(hopeless)
+            left = [{k: v for k, v in m.items() if k != "_error"} for m in left]
             self._wait_for_room()
+
+    def _copy(self, topic: str, messages: Sequence[Any]) -> None:
+        # One by one, because librdkafka takes many at once only without timestamps and headers; by position, which is
+        # the quickest. For librdkafka a timestamp of 0 is none.
+        produce = self._producer.produce
+        for m in messages:
+            when = max(m.timestamp()[1], 0)
+            while True:
+                try:
+                    produce(topic, m.value(), m.key(), m.partition(), None, when, m.headers())
+                    break
+                except BufferError:
+                    self._wait_for_room()
 
     def _wait_for_room(self) -> None:
         self._producer.poll(FULL_PAUSE)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.model.ownership import task_id
-from connectctl.ops.runtime.boundaries import Boundaries
+from connectctl.ops.runtime.api import Share
+from connectctl.ops.runtime.atleastonce import boundaries_of, handle_of
 from connectctl.ops.runtime.converters import converters
-from connectctl.ops.runtime.handle import Handle
 from connectctl.ops.runtime.kernel import Kernel
 from connectctl.ops.runtime.line import BEAT, Line
 from connectctl.ops.runtime.neighbours import Neighbours
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from connectctl.ops.runtime.configs import Generation
     from connectctl.ops.runtime.line import Address
     from connectctl.ops.runtime.overrides import Manner
-    from connectctl.ops.runtime.step import Step, Stored
+    from connectctl.ops.runtime.step import Step, Stored, TaskSupply
 
 FAILED = "failed"
 LONGEST_TRACE = 20_000
@@ -102,15 +102,17 @@ class Report:
 class Leased:
     """A supply with an end: it hears when the lease is over, and keeps the driver informed."""
 
-    def __init__(self, supply: Polling, task: int, counts: Counts, terms: Terms, line: Line):
+    def __init__(self, supply: TaskSupply, task: int, counts: Counts, terms: Terms, line: Line):
         self._supply, self._task, self._counts, self._terms, self._line = supply, task, counts, terms, line
         self._began: float | None = None
         self._active = self._said = time.monotonic()
 
     def resume(self, stored: Stored) -> None:
-        self._supply.resume(stored)
+        try:
+            self._supply.resume(stored)
+        finally:  # a source that cannot be reached is not idle
+            self._active = time.monotonic()
         # A lease begins with the first resumption: to get there may take as long as a dead predecessor's transaction.
-        self._active = time.monotonic()
         self._began = self._began or self._active
 
     def step(self) -> Step | None:
@@ -120,6 +122,8 @@ class Leased:
             self._active = time.monotonic()
             if not isinstance(self._supply, Polling):  # which counts its batches by itself
                 self._counts.meter.poll(step.size, self._active - began)
+        elif self._supply.behind:
+            self._active = time.monotonic()
         return step
 
     def last(self) -> Step | None:
@@ -190,19 +194,12 @@ def _run(
     counts: Counts,
 ) -> tuple[Ended, bool]:
     id_, manner = task_id(work.group, work.connector, task), work.manner
-    polling = Polling(
-        connector_class(work.path).task,
-        work.connector,
-        config,
-        lambda: Boundaries(manner.boundary, manner.interval),
-        converters(work.config),
-        work.offsets,
-        counts.meter,
-    )
-    leased = Leased(polling, task, counts, terms, line)
+    supply = _supply(work, config, counts)
+    leased = Leased(supply, task, counts, terms, line)
+    properties = {**supply.producer, **manner.properties}
     behind = Secondary(near.home, work.behind, work.patience) if work.behind else None
     kernel = Kernel(
-        lambda: Handle(near.target, id_, timeout_ms=manner.timeout_ms, properties=manner.properties),
+        lambda: handle_of(manner)(near.target, id_, timeout_ms=manner.timeout_ms, properties=properties),
         work.offsets,
         near.view(),
         behind,
@@ -216,6 +213,23 @@ def _run(
         return kernel.run(leased), leased.idle
     finally:
         leased.say()
-        polling.close()
+        supply.close()
         if behind is not None:
             behind.close()
+
+
+def _supply(work: Work, config: Mapping[str, str], counts: Counts) -> TaskSupply:
+    """The connector's own supply for a task, or its task to poll."""
+    connector, manner = connector_class(work.path), work.manner
+    own = connector.supply(Share(work.connector, config, manner, work.offsets, work.timeout))
+    if own is not None:
+        return own
+    return Polling(
+        connector.task,
+        work.connector,
+        config,
+        lambda: boundaries_of(manner),
+        converters(work.config),
+        work.offsets if manner.exactly_once else "",
+        counts.meter,
+    )

@@ -14,12 +14,21 @@ from connectctl.ops.runtime.api import SourceConnector
 GROUP = "connectctl.connectors"
 """Entry points of this group give a connector class under the name that ``connector.class`` has."""
 _FILE_STREAM = "connectctl.ops.runtime.connectors.filestream:FileStreamSource"
+_TOPIC_COPY = "connectctl.ops.runtime.connectors.topiccopy:TopicCopy"
 BUILT_IN = {
+    "DataFrameSource": "connectctl.ops.runtime.connectors.dataframe:DataFrameSource",
     "FileStreamSource": _FILE_STREAM,
     "FileStreamSourceConnector": _FILE_STREAM,
     "org.apache.kafka.connect.file.FileStreamSourceConnector": _FILE_STREAM,
+    "TopicCopy": _TOPIC_COPY,
+    "MirrorSource": _TOPIC_COPY,
+    "MirrorSourceConnector": _TOPIC_COPY,
+    "org.apache.kafka.connect.mirror.MirrorSourceConnector": _TOPIC_COPY,
 }
-_JAVA_TASKS = {_FILE_STREAM: "org.apache.kafka.connect.file.FileStreamSourceTask"}
+_JAVA_TASKS = {
+    _FILE_STREAM: "org.apache.kafka.connect.file.FileStreamSourceTask",
+    _TOPIC_COPY: "org.apache.kafka.connect.mirror.MirrorSourceTask",
+}
 _SHAPES = "Give a name of those, or MODULE:CLASS of a class in Python."
 
 

@@ -27,12 +27,22 @@ class Outgoing:
 
 @dataclass(frozen=True, slots=True)
 class Bulk:
-    """Many records for one topic without headers, as librdkafka takes them at once: dictionaries with ``key``, ``value``,
-    ``partition`` and ``timestamp``, the two last where they are fixed. What is left out is chosen as for ``Outgoing``.
+    """Many records for one topic without headers and timestamps, as librdkafka takes them at once: dictionaries with
+    ``key``, ``value`` and, where it is fixed, ``partition``. What is left out is chosen as for ``Outgoing``.
     """
 
     topic: str
     messages: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """Records that were read from another topic, as librdkafka gave them: they keep partition, key, value, headers and
+    timestamp. One without a timestamp gets the time at which it is sent.
+    """
+
+    topic: str
+    messages: Sequence[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +59,13 @@ class Step:
     offsets: Offsets = field(default_factory=dict)
     abort: bool = False
     more: bool = False
+    copies: Sequence[Copies] = ()
 
     @property
     def size(self) -> int:
         """How many records it has, offsets not counted."""
-        return len(self.records) + sum(len(bulk.messages) for bulk in self.bulks)
+        many = (*(bulk.messages for bulk in self.bulks), *(copies.messages for copies in self.copies))
+        return len(self.records) + sum(map(len, many))
 
 
 class Supply(Protocol):
@@ -78,6 +90,29 @@ class Supply(Protocol):
     @property
     def ended(self) -> bool:
         """Whether nothing will come any more."""
+        ...
+
+
+class TaskSupply(Supply, Protocol):
+    """A supply that one task has for itself, for as long as a lease."""
+
+    @property
+    def lag(self) -> int | None:
+        """How much is left to read, where that is known. For people only."""
+        ...
+
+    @property
+    def behind(self) -> bool:
+        """Whether the source has more, or may have: while it does, a task that is given nothing is not idle."""
+        ...
+
+    @property
+    def producer(self) -> Mapping[str, str]:
+        """librdkafka's properties that suit these records, where the connector's configuration says nothing else."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the source."""
         ...
 
 

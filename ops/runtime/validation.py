@@ -58,7 +58,7 @@ def _problems(
     for each, value in config.items():
         if _REFERENCE.search(value):
             yield f"{each} refers to a config provider, and there is none here"
-    subject = Subject(name, config, Wish.ENABLED, (), group, offsets_topic)
+    subject = Subject(name, config, Wish.ENABLED, (), group, offsets_topic, is_source=True)
     for finding in configrules.judge(subject).findings:
         # Where no time-out is given, a task here takes one that is long enough.
         fits = finding.id == LONG_INTERVAL.id and TIMEOUT not in config

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from connectctl.ops.errors import Unreachable
 from connectctl.ops.runtime import leasedtask
 from connectctl.ops.runtime.configs import Generation
 from connectctl.ops.runtime.leasedtask import FAILED, Leased, Report, Terms, Work, run
@@ -31,7 +32,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 class Supply:
-    lag, ended = 7, False
+    lag, ended, behind = 7, False, False
 
     def __init__(self) -> None:
         self.steps: list[Step | None] = []
@@ -82,6 +83,33 @@ def test_it_is_idle_once_no_record_has_come_for_long_enough(clock: Clock) -> Non
     assert not made.over()
     clock.now += 1
     assert (made.over(), made.idle) == (True, True)
+
+
+def test_a_supply_that_is_behind_its_source_is_not_idle(clock: Clock) -> None:
+    made, supply, _ = leased(Terms(1000.0, idle=5.0))
+    made.resume(None)  # type: ignore[arg-type]
+    supply.behind = True
+    clock.now += 6
+    made.step()
+    assert not made.over()
+    supply.behind = False
+    clock.now += 5
+    made.step()
+    assert (made.over(), made.idle) == (True, True)
+
+
+def test_a_source_that_cannot_be_reached_is_not_idle(clock: Clock) -> None:
+    made, supply, _ = leased(Terms(1000.0, idle=5.0))
+    made.resume(None)  # type: ignore[arg-type]
+
+    def lost(stored: Any) -> None:
+        clock.now += 30
+        raise Unreachable("gone")
+
+    supply.resume = lost
+    with pytest.raises(Unreachable):
+        made.resume(None)  # type: ignore[arg-type]
+    assert not made.over()
 
 
 def test_it_ends_with_enough_records_or_at_the_drivers_wish(clock: Clock) -> None:
