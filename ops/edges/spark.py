@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
+import shlex
 import sys
-from collections.abc import Iterator, Mapping
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.errors import ConnectctlError
+from connectctl.ops.edges import executors
+from connectctl.ops.edges.secrets import reveal
+from connectctl.ops.errors import BadInput, ConnectctlError, Unreachable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,9 +26,15 @@ _OURS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
 }
-# A driver that has its executors in its own process is nobody else's business.
+# A driver whose master is on this machine alone has its executors here, too, and is nobody else's business.
 _ALONE = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-_ENVIRONMENT = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
+_LOOPBACK = re.compile(r"local.*|spark://(127\.\d+\.\d+\.\d+|localhost|\[::1\]):\d+")
+_PYTHON = "spark.pyspark.python"
+_SUBMIT_ARGS = "PYSPARK_SUBMIT_ARGS"
+_PERSONS_PYTHON = os.environ.get("PYSPARK_PYTHON")
+_UNRESPONSIVE = "All masters are unresponsive"
+_TRACEBACK = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n|\s*\n)*(\S.*)")
+_LOST = re.compile(r"most recent failure: Lost task \S+ in stage \S+ \(TID \d+\) \(\S+ executor (\w+)\): (.*)")
 
 
 def installed() -> bool:
@@ -31,24 +42,83 @@ def installed() -> bool:
     return all(importlib.util.find_spec(name) is not None for name in ("pyspark", "pyarrow", "pandas"))
 
 
-def open_session(master: str, conf: Mapping[str, Any], log: Path) -> SparkSession:
-    """The Spark session of this process on ``master``; what Spark says goes to ``log``.
+def open_session(
+    master: str, conf: Mapping[str, Any], log: Path, note: Callable[[str], None] = lambda line: None
+) -> SparkSession:
+    """The Spark session of this process on ``master``; what Spark says goes to ``log``, what takes long to ``note``.
 
-    Raises ``ConnectctlError`` that says what to install, or where Spark's complaints are.
+    Executors that are processes of their own have got this code, and one of them has answered.
+    Raises ``ConnectctlError`` that says what to install, or where Spark's complaints are; ``TimedOut`` without executors.
     """
     require()
-    # Executors would else run the python3 on their PATH, which knows nothing of connectctl. A cluster whose nodes have
-    # it elsewhere says so with spark.pyspark.python.
-    for name in _ENVIRONMENT:
-        os.environ[name] = sys.executable
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.master(master)
-    for name, value in (_OURS | (_ALONE if master.startswith("local") else {}) | dict(conf)).items():
-        builder = builder.config(name, str(value).lower() if isinstance(value, bool) else str(value))
-    with _stderr_to(log), _failures(f"Spark at {master} gives no session", log):
+    wish = _wish(master, conf)
+    os.environ["PYSPARK_PYTHON"] = _python(master, wish)
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    if _LOOPBACK.fullmatch(master):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    with _stderr_to(log), _masters_failures(master, log):
+        _start_java(wish)
+        builder = SparkSession.builder.master(master)
+        for name, value in wish.items():
+            builder = builder.config(name, value)
         found: SparkSession = builder.getOrCreate()
+    if executors.apart(master):
+        try:
+            with _failures(f"No task runs on Spark at {master}", log, executors.HINT):
+                executors.prepare(found, master, log, note)
+        except BaseException:
+            found.stop()
+            raise
     return found
+
+
+def _wish(master: str, conf: Mapping[str, Any]) -> dict[str, str]:
+    """Spark's settings as it reads them, secrets included."""
+    alone = _ALONE if _LOOPBACK.fullmatch(master) else {}
+    given = {name: reveal(f"spark.conf {name}", value) for name, value in conf.items()}
+    values = _OURS | alone | given | {"spark.master": master}
+    return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in values.items()}
+
+
+def _python(master: str, wish: Mapping[str, str]) -> str:
+    """The Python of executors: one that was named, else this one.
+
+    They would run the python3 on their PATH, and PySpark reads no setting but the environment.
+    """
+    if _PYTHON in wish:
+        return wish[_PYTHON]
+    theirs = None if master.startswith("local") else _PERSONS_PYTHON
+    return theirs or sys.executable
+
+
+def _start_java(wish: Mapping[str, str]) -> None:
+    """Start Spark's JVM, which has to know some settings before it begins.
+
+    They are in a file for as long. PySpark would put them on the command line, where everybody on the machine sees secrets.
+    """
+    from pyspark import SparkContext
+
+    if SparkContext._gateway is not None:
+        return
+    given = os.environ.get(_SUBMIT_ARGS)
+    with tempfile.NamedTemporaryFile("w", prefix="connectctl-spark-", suffix=".conf", encoding="utf-8") as file:
+        file.writelines(f"{_escaped(name)} {_escaped(value)}\n" for name, value in wish.items())
+        file.flush()
+        ours = f"--properties-file {shlex.quote(file.name)} --load-spark-defaults"
+        os.environ[_SUBMIT_ARGS] = f"{ours} {given or 'pyspark-shell'}"
+        try:
+            SparkContext._ensure_initialized()
+        finally:
+            os.environ.pop(_SUBMIT_ARGS)
+            if given is not None:
+                os.environ[_SUBMIT_ARGS] = given
+
+
+def _escaped(text: str) -> str:
+    """A word of a properties file as Java reads it."""
+    return re.sub(r"[\\\s:=#!]", lambda m: {"\n": "\\n", "\r": "\\r", "\t": "\\t"}.get(m[0], f"\\{m[0]}"), text)
 
 
 def require() -> None:
@@ -82,16 +152,33 @@ def _stderr_to(log: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _failures(what: str, log: Path) -> Iterator[None]:
+def _failures(what: str, log: Path, hint: str = "") -> Iterator[None]:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     try:
         yield
     except (PySparkException, Py4JError, OSError) as e:
-        raise ConnectctlError(
-            what, why=first_line(e), next_step=f"Spark's own words are in {log}.", code="spark"
-        ) from e
+        next_step = f"{hint}Spark's own words are in {log}."
+        raise ConnectctlError(what, why=first_line(e), next_step=next_step, code="spark") from e
+
+
+@contextmanager
+def _masters_failures(master: str, log: Path) -> Iterator[None]:
+    """What keeps a session from being had, told by whose fault it is."""
+    try:
+        with _failures(f"Spark at {master} gives no session", log):
+            yield
+    except ConnectctlError as e:
+        if "Could not parse Master URL" in str(e.why):
+            hint = "Give local[N], spark://HOST:PORT, k8s://URL or yarn."
+            raise BadInput(f"{master} is no Spark master", next_step=hint, code="bad-master") from e
+        # Spark gives the application up, and what waits for that fails with something else.
+        told = log.read_text(errors="replace") if log.is_file() else ""
+        if _UNRESPONSIVE in told:
+            why = "whoever listens there took no application for a minute"
+            raise Unreachable(f"The Spark master {master} does not answer", why=why, next_step=str(e.next_step)) from e
+        raise
 
 
 @contextmanager
@@ -107,6 +194,10 @@ def first_line(error: BaseException) -> str:
     ours = [line for line in lines if line.startswith("connectctl.ops.errors.")]
     if ours:
         return ours[-1].partition(": ")[2]
+    if python := _TRACEBACK.search(str(error)):
+        return python[1].strip()
+    if lost := _LOST.search(str(error)):
+        return f"{lost[2].strip()} (executor {lost[1]})"
     if len(lines) > 1 and lines[0].startswith("An error occurred while calling"):
         return lines[1].removeprefix(": ")  # Py4J names its own handle first, and only then what Java said
     return lines[0] if lines else type(error).__name__

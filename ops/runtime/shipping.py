@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from connectctl.ops.edges.executors import kept_directory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,6 +18,6 @@ def ship(spark: SparkSession, archives: Sequence[Path]) -> None:
     for archive in archives:
         path = archive
         if archive.suffix == ".whl":
-            path = Path(tempfile.mkdtemp(prefix="connectctl-plugin-")) / f"{archive.stem}.zip"
+            path = kept_directory() / f"{archive.stem}.zip"
             shutil.copyfile(archive, path)
         spark.addArtifacts(str(path), pyfile=True)
