@@ -80,12 +80,20 @@ class Handle:
             "logger": log,
         }
         whole = kafka.properties() | DEFAULTS | dict(properties or {}) | ours
-        self._longest = int(whole["socket.timeout.ms"]) / 1000
+        # librdkafka takes no time-out of a request that is longer than the transaction's.
+        whole["socket.timeout.ms"] = min(int(whole["socket.timeout.ms"]), timeout_ms)
+        self._longest = whole["socket.timeout.ms"] / 1000
         self._producer: Any = kafka.ask("open a producer", lambda: Producer(whole))
 
     def initialise(self, patience: float) -> None:
         """Fence all older producers of the id, and wait until their transaction is ended; ``patience`` in seconds."""
         self._do("initialise its producer", lambda: self._producer.init_transactions(patience))
+
+    def leftover(self, topics: Sequence[str]) -> str | None:
+        """Where in ``topics`` an older transaction of it is still open, None where nowhere. Asked before it begins one."""
+        from connectctl.ops.runtime.leftovers import leftover
+
+        return leftover(self._kafka, self.id, topics)
 
     def begin(self) -> None:
         """Begin a transaction."""
@@ -197,6 +205,12 @@ class Handle:
     def _fail(self, error: Any, doing: str, cause: Exception) -> None:
         if error.name() in _FENCED or (error.fatal() and "fenced" in error.str().lower()):
             raise Fenced(error.str()) from cause
+        if error.name() == "TRANSACTIONAL_ID_AUTHORIZATION_FAILED":
+            raise NotAuthorized(
+                f"This principal may not use the transactional id {self.id}",
+                why=error.str(),
+                next_step="Grant it Write and Describe on that TransactionalId.",
+            ) from cause
         failure: ConnectctlError = self._kafka.failure(error, doing)
         if isinstance(failure, NotAuthorized) or error.name() in _HOPELESS:
             raise failure from cause

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from connectctl.ops.errors import ConnectctlError
+from connectctl.ops.runtime.kernel import REMEDIES
 from connectctl.ops.runtime.leasedtask import FAILED, Report, Terms
 from connectctl.ops.runtime.metrics import Meter
 from connectctl.ops.runtime.step import How
@@ -22,6 +23,8 @@ MOST_LOST = 5
 """Rounds without any progress that Spark may lose one after the other."""
 MOST_FENCED = 5
 """Rounds in which a task may be fenced one after the other without a record of its own: then somebody else has it."""
+MOST_OUTLIVED = 2
+"""Rounds in which nothing but the time-out of its own transaction may end a task: the next one would be as slow."""
 PAUSE = 1.0
 LOOK = 0.2
 """Seconds between two looks at a round."""
@@ -70,6 +73,8 @@ class Total:
     @property
     def end(self) -> str:
         """How its last lease ended, in capitals as states are; UNASSIGNED where it had none."""
+        if self.failure is not None:
+            return "FAILED"
         return self.last.upper() if self.last else "UNASSIGNED"
 
     def add(self, report: Report) -> None:
@@ -88,7 +93,8 @@ class Total:
         fenced = report.how == How.FENCED
         self.fenced += fenced
         self.fruitless = self.fruitless + 1 if fenced and not report.records else 0
-        if report.how == FAILED:
+        outlived = self.fruitless >= MOST_OUTLIVED and REMEDIES in str(report.why)
+        if report.how == FAILED or outlived:
             self.state, self.failure, self.trace = "FAILED", report.why, report.trace
 
 
@@ -167,7 +173,7 @@ class Run:
         for report in reports:
             total = self.totals[report.task]
             total.add(report)
-            if report.how in (FAILED, How.ENDED):
+            if report.how == How.ENDED or total.failure is not None:
                 del active[report.task]
             if report.how == How.STALE:
                 self.why = report.why

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.runtime.job import Until
+from connectctl.ops.runtime.kernel import REMEDIES
 from connectctl.ops.runtime.leasedtask import Report, Terms
 from connectctl.ops.runtime.rounds import MOST_FENCED, MOST_LOST, Outcome, Run
 
@@ -139,6 +140,21 @@ def test_a_task_fenced_again_and_again_is_anothers() -> None:
     run = spark.run()
     assert (run.go(), len(spark.asked)) == (Outcome.TAKEN, MOST_FENCED)
     assert "fenced again and again" in str(run.why)
+
+
+def test_a_task_whose_transactions_outlive_their_time_fails_with_what_can_be_done_and_is_not_taken_for_anothers() -> (
+    None
+):
+    spark = Spark([[report(how="fenced", why=f"its epoch is old. {REMEDIES}")]])
+    run = spark.run()
+    assert (run.go(), len(spark.asked), run.why) == (Outcome.FAILED, 2, None)
+    assert (run.totals[0].end, REMEDIES in str(run.totals[0].failure)) == ("FAILED", True)
+
+
+def test_one_slow_transaction_is_no_failure() -> None:
+    slow = report(how="fenced", why=f"its epoch is old. {REMEDIES}")
+    run = Spark([[slow], [report(how="stopped", records=1)], [slow], [report(how="ended", records=1)]]).run()
+    assert (run.go(), run.totals[0].failure) == (Outcome.ENDED, None)
 
 
 def test_a_wish_to_stop_is_passed_on_once_and_ends_it_after_the_round() -> None:

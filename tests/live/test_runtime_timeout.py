@@ -1,0 +1,60 @@
+"""A transaction that is open for longer than its time-out, on a real broker: told with what can be done about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+from connectctl.ops.edges.transactions import Transactions
+from connectctl.ops.model.transactions import Transaction
+from connectctl.ops.runtime.handle import Handle
+from connectctl.ops.runtime.step import Bulk, How, Step
+from live.real import eventually
+from live.test_runtime_kernel import Numbers, Place
+
+if TYPE_CHECKING:
+    from connectctl.ops.sandbox.cluster import Sandbox
+
+pytestmark = pytest.mark.live
+
+
+@pytest.fixture
+def place(cluster: Sandbox) -> Place:
+    return Place(cluster)
+
+
+@pytest.fixture
+def calls(cluster: Sandbox) -> Iterator[Transactions]:
+    made = Transactions({"bootstrap.servers": cluster.bootstrap_servers}, timeout=30)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("more", [False, True])
+def test_the_coordinator_ends_it_and_the_task_says_what_can_be_done(
+    place: Place, calls: Transactions, more: bool
+) -> None:
+    id_ = f"g-{place.connector}-0"
+
+    def over() -> bool:
+        found = calls.describe([id_])[id_]
+        return isinstance(found, Transaction) and found.state in ("CompleteAbort", "Empty")
+
+    class Slow(Numbers):
+        """Its second batch comes when the transaction of the first is over, ``more`` or only its end."""
+
+        def step(self) -> Step | None:
+            step = super().step()
+            if step is None or self._next == 10:
+                return step and Step(bulks=[Bulk(place.topic, [{"value": b"0"}])], more=True)
+            eventually(over)
+            return step if more else Step(offsets=step.offsets)
+
+    ended = place.kernel(open_handle=lambda: Handle(place.kafka, id_, timeout_ms=1000)).run(Slow(place, 20))
+    assert ended.how is How.FENCED
+    assert "its transaction was open for longer than 1 s" in str(ended.why)
+    for remedy in ("transaction.timeout.ms", "fewer records", "transaction.boundary=poll", "interval.ms"):
+        assert remedy in str(ended.why)
+    assert place.seen() == []
+    assert place.stored() is None
