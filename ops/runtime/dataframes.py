@@ -1,27 +1,36 @@
 """``write_exactly_once``: a DataFrame into a topic, each row once, whatever Spark repeats.
 
-Every Spark task is a task of a connector, with its transactional id; the offsets go into the connector's own offsets topic
-in the same transactions. So it may be called again with the same rows, from a retried stage, a replayed micro-batch or a
-new application: rows at or before the committed offset are skipped.
+Every Spark task is a task of a connector, with its transactional id and in its generation; the offsets go into the
+connector's own offsets topic in the same transactions. So it may be called again with the same rows, from a retried stage, a
+replayed micro-batch or a new application: rows at or before the committed offset are skipped.
 """
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.errors import BadInput, ConnectctlError
+from connectctl.ops.errors import ConnectctlError, Refused
 from connectctl.ops.model.ownership import task_id
-from connectctl.ops.runtime.rows import OFFSET_TYPES, Columns, rows_of
+from connectctl.ops.runtime.boundaries import Boundary
+from connectctl.ops.runtime.framechecks import check_columns, check_committed
+from connectctl.ops.runtime.frametask import Writing
+from connectctl.ops.runtime.leasedtask import FAILED, Work
+from connectctl.ops.runtime.overrides import Manner
+from connectctl.ops.runtime.pieces import Columns
+from connectctl.ops.runtime.step import How
 
 if TYPE_CHECKING:
     from connectctl.ops.edges.contract import TransactionCalls
+    from connectctl.ops.edges.kafka import Kafka
+    from connectctl.ops.runtime.configs import Generation
     from pyspark.sql import DataFrame
 
-RESULT = "task int, how string, sent long, skipped long, transactions long, error string"
-ROWS_PER_TRANSACTION = 20_000
+ROWS_PER_TRANSACTION = 50_000
 TRANSACTION_TIMEOUT_MS = 20_000
 FENCING_PATIENCE = 30.0
 LISTING_PAUSE = 0.5
@@ -32,7 +41,11 @@ class Target:
     """Where rows go, and as whom. ``client`` are librdkafka's properties, with ``bootstrap.servers``.
 
     ``partition`` and ``offset`` are columns: what makes a source partition, and what only grows within one. ``tasks`` is
-    how many tasks share the source partitions; ``known_tasks`` how many an earlier writing had, if it had more.
+    how many tasks share the source partitions. ``config_topic`` keeps the group's generations of tasks; it is
+    ``<group_id>-configs`` where none is given, and created if it is missing, as the offsets topic is.
+
+    With ``partitioned`` the frame is written as it is split, without a shuffle: each source partition has to be in one of
+    its partitions. Where that is not so, a task finds it out and ends with one line.
     """
 
     client: Mapping[str, Any]
@@ -44,15 +57,17 @@ class Target:
     offset: str
     value: str = "value"
     key: str | None = None
+    timestamp: str | None = None
     tasks: int = 2
-    known_tasks: int = 0
+    partitioned: bool = False
+    config_topic: str | None = None
     rows_per_transaction: int = ROWS_PER_TRANSACTION
     patience: float = 60.0
 
     @property
     def columns(self) -> Columns:
-        """The names in the offsets topic."""
-        return Columns(tuple(self.partition), self.offset)
+        """Which columns of the frame are what."""
+        return Columns(tuple(self.partition), self.offset, self.value, self.key, self.timestamp)
 
 
 @dataclass(frozen=True)
@@ -69,26 +84,34 @@ class Written:
 def write_exactly_once(df: DataFrame, target: Target) -> Written:
     """Write ``df`` to ``target``; as ``foreachBatch`` too: ``lambda df, _: write_exactly_once(df, target)``.
 
-    Raises ``BadInput`` for a column that is missing or cannot be an offset, ``ConnectctlError`` where a task failed or was
-    fenced: what is committed by then stays, and the next call goes on behind it.
+    Raises ``BadInput`` for a column that is missing or does not fit, ``Refused`` for a group with live workers or offsets
+    of other columns, ``ConnectctlError`` where a task failed or was fenced: what is committed by then stays, and the next
+    call goes on behind it.
     """
-    _check(df, target)
-    _fence(target)
-    wanted = [*target.partition, target.offset, *([target.key] if target.key else []), target.value]
-    shared = df.select(*wanted).repartition(target.tasks, *target.partition)
-    ordered = shared.sortWithinPartitions(*target.partition, target.offset)
-    answers = ordered.mapInArrow(_task_of(target), RESULT).collect()
+    from connectctl.ops.runtime.framerounds import claims_of, written_by
+
+    check_columns(df.dtypes, target.columns)
+    work = _work(target, _generation(target, df.dtypes))
+    claims = claims_of(df.sparkSession) if target.partitioned else None
+    address = claims.address if claims is not None else None
+    writing = Writing(work, target.topic, target.columns, target.rows_per_transaction, address)
+    try:
+        reports = written_by(df, writing, target.tasks)
+    finally:
+        if claims is not None:
+            claims.close()
+    lost = (How.FENCED, How.STALE)
     written = Written(
-        sent=sum(row.sent for row in answers),
-        skipped=sum(row.skipped for row in answers),
-        transactions=sum(row.transactions for row in answers),
-        fenced=tuple(sorted(row.task for row in answers if row.how == "fenced")),
-        problems=tuple(row.error for row in answers if row.error),
+        sent=sum(report.records for report in reports),
+        skipped=sum(report.skipped for report in reports),
+        transactions=sum(report.transactions for report in reports),
+        fenced=tuple(sorted(report.task for report in reports if report.how in lost)),
+        problems=tuple(f"task {report.task}: {report.why}" for report in reports if report.how == FAILED),
     )
     if written.problems or written.fenced:
-        why = (
-            "; ".join(written.problems) or f"tasks {', '.join(map(str, written.fenced))} were fenced by another writer"
-        )
+        _forget(target)
+        why = "; ".join(written.problems)
+        why = why or f"tasks {', '.join(map(str, written.fenced))} were fenced by another writer"
         raise ConnectctlError(
             f"The DataFrame is not written to {target.topic} whole: {written.sent} rows are committed",
             why=why,
@@ -97,38 +120,129 @@ def write_exactly_once(df: DataFrame, target: Target) -> Written:
     return written
 
 
-def _check(df: DataFrame, target: Target) -> None:
-    have = dict(df.dtypes)
-    for name in filter(None, [*target.partition, target.offset, target.key, target.value]):
-        if name not in have:
-            raise BadInput(f"The DataFrame has no column {name}", next_step=f"It has {', '.join(have)}.")
-    kind = have[target.offset]
-    if kind not in ("tinyint", "smallint", "int", "bigint", "string"):
-        kinds = " or ".join(t.__name__ for t in OFFSET_TYPES)
-        raise BadInput(
-            f"The column {target.offset} is a {kind} and cannot be a source offset",
-            next_step=f"Give one of whole numbers or text ({kinds}), such as unix_micros(time).",
-        )
+def _work(target: Target, generation: Generation) -> Work:
+    return Work(
+        group=target.group_id,
+        connector=target.connector,
+        path="",
+        config={},
+        generation=generation,
+        home=dict(target.client),
+        target=dict(target.client),
+        offsets=target.offsets_topic,
+        behind=None,
+        manner=Manner(Boundary.POLL, 0.0, TRANSACTION_TIMEOUT_MS),
+        timeout=target.patience,
+        patience=target.patience,
+    )
 
 
-def _fence(target: Target) -> None:
-    """End every older producer, so that no task of an earlier writing still sends a source partition that has moved."""
+# ------------------------------------------------------------------------------------------------------- generations
+
+_Sharing = tuple[Any, ...]
+_begun: dict[_Sharing, tuple[_Sharing, Generation]] = {}
+_lock = threading.Lock()
+
+
+def _who(target: Target) -> _Sharing:
+    where = str(target.client.get("bootstrap.servers"))
+    return where, target.group_id, target.connector, target.offsets_topic, target.config_topic
+
+
+def _forget(target: Target) -> None:
+    with _lock:
+        _begun.pop(_who(target), None)
+
+
+def _generation(target: Target, dtypes: list[tuple[str, str]]) -> Generation:
+    """A generation of tasks for this call: a new one, or that of the last call from this process.
+
+    The last one will do where the source partitions are shared out in the same way: hashed by the same columns of the same
+    types over as many tasks. Then a source partition has the same task, and so the same transactional id, in both calls,
+    and whatever is left of the former call is fenced by the task that initialises after it, or fences that one and skips
+    what it has committed. That nobody else has begun a generation meanwhile is seen by each task, which reads the config
+    topic to its end before and after it initialises. A frame that is written as it is split may be split otherwise each
+    time: it takes a new generation for each call.
+    """
+    kinds = dict(dtypes)
+    sharing = (target.tasks, target.topic, *((name, kinds[name]) for name in (*target.partition, target.offset)))
+    with _lock:
+        known = None if target.partitioned else _begun.get(_who(target))
+        if known is None or known[0] != sharing:
+            _begun.pop(_who(target), None)
+            known = sharing, _begin(target, dtypes)
+            if not target.partitioned:
+                _begun[_who(target)] = known
+    return known[1]
+
+
+def _begin(target: Target, dtypes: list[tuple[str, str]]) -> Generation:
+    from connectctl.ops.edges.brokers import Brokers
+    from connectctl.ops.edges.kafka import Kafka
     from connectctl.ops.edges.transactions import Transactions
+    from connectctl.ops.runtime.committed import Committed
+    from connectctl.ops.runtime.generation import Leader
+    from connectctl.ops.runtime.internaltopics import default_topics
+    from connectctl.ops.runtime.starting import brokers_verify
+
+    kafka = Kafka(dict(target.client), timeout=target.patience)
+    if members := kafka.group(target.group_id).members:
+        raise Refused(
+            f"Workers of the group {target.group_id} live, and their leader would be fenced",
+            why=f"{len(members)} of them are in it",
+            next_step="Give the writing a group_id of its own.",
+            code="live-workers",
+        )
+    with closing(Brokers(dict(target.client), timeout=target.patience)) as brokers:
+        brokers_verify(brokers)
+    config_topic = default_topics(target.group_id, {"config": target.config_topic})["config"]
+    there = kafka.topic_names()
+    if target.offsets_topic in there:
+        committed = Committed(kafka, target.offsets_topic, target.connector)
+        committed.refresh(target.patience)
+        check_committed(target.connector, committed, dtypes, target.columns)
+    _create(kafka, {config_topic: 1, target.offsets_topic: 25}, there)
+    config, tasks = configs_of(target)
+    with closing(Transactions(dict(target.client), timeout=target.patience)) as calls:
+        leader = Leader(kafka, calls, target.group_id, config_topic, target.patience)
+        generation = leader.start(target.connector, config, lambda before: tasks)
+        if config_topic not in there:
+            # What wrote before there was this topic is known to the coordinators alone.
+            fence_listed(target, calls)
+        return generation
+
+
+def _create(kafka: Kafka, topics: Mapping[str, int], there: frozenset[str]) -> None:
+    from connectctl.ops.runtime.internaltopics import REPLICAS
+
+    for topic, partitions in topics.items():
+        if topic not in there:
+            kafka.create_topic(topic, partitions, min(REPLICAS, kafka.brokers()), {"cleanup.policy": "compact"})
+
+
+def configs_of(target: Target) -> tuple[dict[str, str], list[dict[str, str]]]:
+    """The connector's and its tasks' configurations, as ``connectctl run`` would have them for a frame."""
+    named = {
+        "topic": target.topic,
+        "partition.columns": ",".join(target.partition),
+        "offset.column": target.offset,
+        "value.column": target.value,
+        "key.column": target.key or "",
+    }
+    config = {"name": target.connector, "connector.class": "DataFrameSource", "tasks.max": str(target.tasks), **named}
+    return config, [{**named, "task.id": str(n)} for n in range(target.tasks)]
+
+
+def fence_listed(target: Target, calls: TransactionCalls) -> None:
+    """End every producer of a task of the connector that the coordinators know."""
     from connectctl.ops.fence.campaign import Campaign
     from connectctl.ops.fence.snapshot import Action, Fate, Row
 
-    calls = Transactions(dict(target.client), timeout=target.patience)
-    try:
-        prefix = task_id(target.group_id, target.connector, 0).removesuffix("0")
-        listed = _listed(calls, prefix, target.patience)
-        ids = {id_ for id_ in listed if id_.removeprefix(prefix).isdigit()} | {
-            f"{prefix}{n}" for n in range(target.known_tasks)
-        }
-        # One that is just committing is not fenced by the first request: the campaign asks until its epoch has moved.
-        campaign = Campaign(calls, [Row(id_, Action.FENCE) for id_ in sorted(ids)], FENCING_PATIENCE)
-        campaign.run()
-    finally:
-        calls.close()
+    prefix = task_id(target.group_id, target.connector, 0).removesuffix("0")
+    ids = {id_ for id_ in _listed(calls, prefix, target.patience) if id_.removeprefix(prefix).isdigit()}
+    # One that is just committing is not fenced by the first request: the campaign asks until its epoch has moved.
+    campaign = Campaign(calls, [Row(id_, Action.FENCE) for id_ in sorted(ids)], FENCING_PATIENCE)
+    campaign.run()
     failed = {r.id: r.problem for r in campaign.results.values() if r.fate is Fate.FAILED}
     if failed:
         why = ", ".join(f"{id_}: {problem.code if problem else 'FAILED'}" for id_, problem in sorted(failed.items()))
@@ -146,51 +260,3 @@ def _listed(calls: TransactionCalls, prefix: str, patience: float) -> set[str]:
             why = ", ".join(f"broker {broker}: {code.name}" for broker, code in sorted(listed.problems.items()))
             raise ConnectctlError("Nobody can tell which older tasks of the connector there are", why=why)
         time.sleep(LISTING_PAUSE)
-
-
-def _task_of(target: Target) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    def run(batches: Iterator[Any]) -> Iterator[Any]:
-        import pyarrow as pa
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        task = context.partitionId() if context is not None else 0
-        answer = write_rows(target, task, batches)
-        yield pa.RecordBatch.from_pylist([answer], schema=_schema())
-
-    return run
-
-
-def _schema() -> Any:
-    import pyarrow as pa
-
-    kinds = {"int": pa.int32(), "long": pa.int64(), "string": pa.string()}
-    return pa.schema([(name, kinds[kind]) for name, kind in (part.split() for part in RESULT.split(", "))])
-
-
-def write_rows(target: Target, task: int, batches: Iterator[Any]) -> dict[str, Any]:
-    """One task's part, as a row of the answer. A failure is told and not raised, or Spark would try it again and again."""
-    from connectctl.ops.edges.kafka import Kafka
-    from connectctl.ops.runtime.committed import Committed, Store
-    from connectctl.ops.runtime.handle import Handle
-    from connectctl.ops.runtime.kernel import Kernel
-    from connectctl.ops.runtime.rows import Rows
-
-    kafka = Kafka(dict(target.client), timeout=target.patience)
-    rows = rows_of(batches, target.columns, target.key, target.value)
-    supply = Rows(rows, target.connector, target.topic, target.columns, target.rows_per_transaction)
-    id_ = task_id(target.group_id, target.connector, task)
-    kernel = Kernel(
-        lambda: Handle(kafka, id_, timeout_ms=TRANSACTION_TIMEOUT_MS),
-        target.offsets_topic,
-        Store(Committed(kafka, target.offsets_topic, target.connector)),
-        patience=target.patience,
-    )
-    how, error = "failed", None
-    try:
-        how = kernel.run(supply).how.value
-    except ConnectctlError as e:
-        error = f"task {task}: {e}"
-    counts = kernel.counts
-    done = {"task": task, "how": how, "sent": counts.records, "skipped": supply.skipped}
-    return done | {"transactions": counts.transactions, "error": error}

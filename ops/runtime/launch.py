@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 import time
@@ -16,10 +17,11 @@ from connectctl.ops.model.connector import State
 from connectctl.ops.runtime import statuses as words
 from connectctl.ops.runtime import tasksmax
 from connectctl.ops.runtime.configs import STOPPED, Generation, Standing
+from connectctl.ops.runtime.connectors.dataframe import DataFrameSource
 from connectctl.ops.runtime.generation import Leader, fence
 from connectctl.ops.runtime.internaltopics import create_topics
 from connectctl.ops.runtime.leasedtask import Work
-from connectctl.ops.runtime.leases import Round
+from connectctl.ops.runtime.leases import Round, warm
 from connectctl.ops.runtime.line import Switchboard
 from connectctl.ops.runtime.metrics import metrics
 from connectctl.ops.runtime.rounds import LEASE, Outcome, Run
@@ -29,6 +31,10 @@ from connectctl.ops.runtime.statuses import Statuses
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from connectctl.ops.runtime.frames import Frames
+    from connectctl.ops.runtime.leasedtask import Terms
+    from connectctl.ops.runtime.line import Address
+    from connectctl.ops.runtime.rounds import Lease
     from connectctl.ops.runtime.starting import Ready, Scene
     from pyspark.sql import SparkSession
 
@@ -101,6 +107,7 @@ class Launch:
     signals: Signals = field(default_factory=Signals)
     _begun: int = 0
     _gone: bool = False
+    _frame: Frames | None = None
 
     @property
     def patience(self) -> float:
@@ -110,14 +117,31 @@ class Launch:
     def go(self) -> Result:
         """Run to the end. Raises what a start raises; what becomes of tasks is in the result."""
         began = time.monotonic()
-        with self.signals.heard():
+        with self.signals.heard(), self._frames():
             create_topics(self.ready, self.scene)
+            if self._frame is None:
+                warm(self.spark, int(self.ready.config.get("tasks.max", "1")), lambda: self.signals.count > 0)
             host, bind = _driver_address(self.spark)
             board = Switchboard(host, bind)
             try:
                 return self._go(board, began)
             finally:
                 board.close()
+
+    @contextmanager
+    def _frames(self) -> Iterator[None]:
+        """The frame of a DataFrame's job is looked at before anything is written, and let go of at the end."""
+        if not isinstance(self.ready.connector, DataFrameSource):
+            yield
+            return
+        from connectctl.ops.runtime.frames import opened
+
+        self._frame = opened(self.spark, self.ready, self.scene, self.patience)
+        self._frame.wanted = lambda: self.signals.count > 0
+        try:
+            yield
+        finally:
+            self._frame.close()
 
     def _go(self, board: Switchboard, began: float) -> Result:
         ready = self.ready
@@ -204,17 +228,25 @@ class Launch:
         run = Run(
             dict(enumerate(started.tasks)),
             ready.job.until,
-            lambda tasks, terms: Round(self.spark, work, tasks, terms, board.address),
+            lambda tasks, terms: self._round(work, len(started.tasks), tasks, terms, board.address),
             wanted=lambda: self.signals.count > 0,
             stop=board.stop,
             hurry=lambda: self.signals.count > 1,
             tell=lambda run: self.tell(run, board),
             after=say,
-            seconds=self.lease,
+            # The rows of a frame come in one go: a lease that ended before would have Spark read them all again.
+            seconds=self.lease if self._frame is None else math.inf,
         )
         told.only(len(started.tasks))
         say(run)
         return run
+
+    def _round(
+        self, work: Work, count: int, tasks: Mapping[int, Mapping[str, str]], terms: Terms, address: Address
+    ) -> Lease:
+        if self._frame is not None:
+            return self._frame.round(work, count, tasks, terms, address)
+        return Round(self.spark, work, tasks, terms, address)
 
     # ------------------------------------------------------------------------------------------------- the take-over
 

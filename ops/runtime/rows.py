@@ -1,58 +1,53 @@
 """The rows of a DataFrame as a supply of the kernel: what is at or before the committed offset is not sent again.
 
 Whether a row was delivered is decided by its own place in the source, never by Spark's attempts, batch ids or numbers of
-partitions. So a source partition's rows come to one task, in the order of an offset that only ever grows.
+partitions. So a source partition's rows come to one task, and a task's rows in the order of their offsets, whatever their
+source partitions. They stay Arrow columns until they are given to the producer.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.model.sourcekey import connect_json
+from connectctl.ops.runtime.pieces import Piece, pieces
 from connectctl.ops.runtime.polling import Offsets
 from connectctl.ops.runtime.step import Bulk, Step
 
 if TYPE_CHECKING:
+    from connectctl.ops.runtime.pieces import Columns
     from connectctl.ops.runtime.step import Stored
 
-OFFSET_TYPES = (int, str)
-"""What can be a source offset: values that JSON keeps exactly and that have an order."""
-
-
-class Row(NamedTuple):
-    """One record to be, and its place: ``partition`` are the values of the source partition's columns."""
-
-    partition: tuple[Any, ...]
-    offset: Any
-    key: bytes | None
-    value: bytes | None
-
-
-@dataclass(frozen=True)
-class Columns:
-    """The names that source partition and offset have in the offsets topic: those of their columns."""
-
-    partition: tuple[str, ...]
-    offset: str
+PRODUCER = {"batch.num.messages": "100000", "queue.buffering.max.messages": "500000"}
+Place = tuple[Any, ...]
+"""A source partition: the values of its columns."""
 
 
 class Rows:
-    """The rows of one task for ``topic``, ``size`` of them in a transaction. Raises ``ConnectctlError`` for a row that has
-    no place, or one that is before its predecessor.
+    """The rows of one task for ``topic``, ``size`` of them in a transaction, from Arrow's record batches.
+
+    ``claim`` hears of source partitions that are new to this task and raises where they are another's. Raises
+    ``ConnectctlError`` for a row that has no place, or one that is before its predecessor.
     """
 
-    def __init__(self, rows: Iterable[Row], connector: str, topic: str, columns: Columns, size: int):
-        self._rows = iter(rows)
-        self._connector, self._topic, self._columns, self._size = connector, topic, columns, size
-        self._in_hand: list[Row] = []
-        self._waiting: deque[Row] = deque()
-        self._ahead: Row | None = None
-        self._seen: dict[tuple[Any, ...], Any] = {}
-        self._stored: dict[tuple[Any, ...], Any] = {}
+    def __init__(
+        self,
+        batches: Iterable[Any],
+        connector: str,
+        topic: str,
+        columns: Columns,
+        size: int,
+        claim: Callable[[Sequence[Place]], None] = lambda places: None,
+    ):
+        self._batches = (part for batch in batches for part in _parts(batch, size))
+        self._connector, self._topic, self._columns, self._size, self._claim = connector, topic, columns, size, claim
+        self._in_hand: list[Piece] = []
+        self._waiting: deque[list[Piece]] = deque()
+        self._newest: dict[Place, Any] = {}
+        self._stored: dict[Place, Any] = {}
         self._over = False
         self.skipped = 0
 
@@ -60,26 +55,27 @@ class Rows:
         """Begin, or begin again: what is in hand is sent once more, unless it turns out to be committed."""
         self._offsets = Offsets(self._connector, stored)
         self._stored = {}
-        ahead = [self._ahead] if self._ahead is not None else []
-        self._waiting, self._in_hand, self._ahead = deque([*self._in_hand, *ahead, *self._waiting]), [], None
+        if self._in_hand:
+            self._waiting.appendleft(self._in_hand)
+            self._in_hand = []
 
     def step(self) -> Step | None:
-        """The next rows; those with one offset are never parted."""
-        taken: list[Row] = []
-        while (row := self._next()) is not None:
-            if len(taken) >= self._size and not self._together(taken[-1], row):
-                self._ahead = row
-                break
-            if self._is_committed(row):
-                self.skipped += 1
-                continue
-            taken.append(row)
+        """The next rows; those of a source partition with one offset are never parted."""
+        taken: list[Piece] = []
+        rows = 0
+        while rows < self._size and (some := self._next()) is not None:
+            for piece in map(self._fresh, some):
+                if piece is not None:
+                    taken.append(piece)
+                    rows += piece.rows
+        if taken:
+            self._complete(taken)
         self._in_hand = taken
         if not taken:
             return None
-        newest = {row.partition: row.offset for row in taken}
+        newest = {piece.partition: piece.last for piece in taken}
         offsets = {self._key(partition): self._value(offset) for partition, offset in newest.items()}
-        return Step(bulks=[Bulk(self._topic, [{"key": row.key, "value": row.value} for row in taken])], offsets=offsets)
+        return Step(bulks=[Bulk(self._topic, [m for piece in taken for m in piece.messages()])], offsets=offsets)
 
     def last(self) -> Step | None:
         """Nothing: every step is a transaction of its own."""
@@ -92,80 +88,105 @@ class Rows:
     @property
     def ended(self) -> bool:
         """Whether every row is delivered or was before."""
-        return self._over and self._ahead is None and not self._in_hand and not self._waiting
+        return self._over and not self._in_hand and not self._waiting
 
-    def _next(self) -> Row | None:
-        if self._ahead is not None:
-            ahead, self._ahead = self._ahead, None
-            return ahead
+    @property
+    def lag(self) -> int | None:
+        """How much is left, which nobody knows before Spark has read it."""
+        return None
+
+    @property
+    def behind(self) -> bool:
+        """Whether more is known to be there: a frame's rows are waited for where they are asked for."""
+        return False
+
+    @property
+    def producer(self) -> Mapping[str, str]:
+        """librdkafka's properties for many small records at once."""
+        return PRODUCER
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _next(self) -> list[Piece] | None:
         if self._waiting:
             return self._waiting.popleft()
-        row = next(self._rows, None)
-        if row is None:
+        batch = next(self._batches, None)
+        if batch is None:
             self._over = True
             return None
-        self._check(row)
-        return row
+        found = pieces(batch, self._columns)
+        new = [piece.partition for piece in found if piece.partition not in self._newest]
+        if new:
+            self._claim(new)
+        for piece in found:
+            self._check(piece)
+        return found
 
-    def _check(self, row: Row) -> None:
-        name = self._columns.offset
-        if isinstance(row.offset, bool) or not isinstance(row.offset, OFFSET_TYPES):
+    def _check(self, piece: Piece) -> None:
+        before = self._newest.get(piece.partition)
+        wrong = (before, piece.first) if before is not None and piece.first < before else piece.disorder()
+        if wrong is not None:
             raise ConnectctlError(
-                f"The column {name} has {row.offset!r}, which is no source offset",
-                next_step="Give a column of whole numbers or text, without nulls.",
-                code="bad-offset",
-            )
-        before: Any = self._seen.get(row.partition)
-        offset: Any = row.offset
-        if before is not None and (type(before) is not type(offset) or offset < before):
-            raise ConnectctlError(
-                f"The column {name} is not ordered: {row.offset!r} comes after {before!r}",
-                why=f"in the source partition {connect_json(self._partition(row.partition))}",
+                f"The column {self._columns.offset} is not ordered: {wrong[1]!r} comes after {wrong[0]!r}",
+                why=f"in the source partition {connect_json(self._partition(piece.partition))}",
                 next_step="Give a column that only grows within a source partition.",
                 code="not-ordered",
             )
-        self._seen[row.partition] = row.offset
+        self._newest[piece.partition] = piece.last
 
-    def _together(self, one: Row, other: Row) -> bool:
-        return one.partition == other.partition and one.offset == other.offset
+    def _complete(self, taken: list[Piece]) -> None:
+        """Add to ``taken`` what follows with the offsets that it ends with: half of such rows could not be told apart."""
+        last = {piece.partition: piece.last for piece in taken}
+        highest = max(last.values())
+        held: list[list[Piece]] = []
+        while (some := self._next()) is not None:
+            rest: list[Piece] = []
+            for piece in some:
+                same = piece.up_to(last[piece.partition]) if piece.partition in last else 0
+                if same:
+                    taken.append(piece.slice(0, same))
+                if same < piece.rows:
+                    rest.append(piece.slice(same))
+            if rest:
+                held.append(rest)
+            if any(piece.last > highest for piece in some):
+                break  # ordered as they are, no row with an offset of before comes any more
+        self._waiting.extendleft(reversed(held))
 
-    def _is_committed(self, row: Row) -> bool:
-        if row.partition not in self._stored:
-            stored = self._offsets.offset(self._partition(row.partition)) or {}
-            self._stored[row.partition] = stored.get(self._columns.offset)
-        committed = self._stored[row.partition]
-        if committed is None:
-            return False
-        if type(committed) is not type(row.offset):
+    def _fresh(self, piece: Piece) -> Piece | None:
+        """``piece`` without what is committed; None where all of it is."""
+        done = self._committed(piece)
+        rows = 0 if done is None else piece.up_to(done)
+        self.skipped += rows
+        return piece.slice(rows) if rows < piece.rows else None
+
+    def _committed(self, piece: Piece) -> Any:
+        if piece.partition not in self._stored:
+            stored = self._offsets.offset(self._partition(piece.partition)) or {}
+            self._stored[piece.partition] = stored.get(self._columns.offset)
+        committed = self._stored[piece.partition]
+        if committed is not None and type(committed) is not type(piece.first):
             raise ConnectctlError(
                 f"The committed offset {committed!r} and the column {self._columns.offset} cannot be compared",
-                why=f"the column has {type(row.offset).__name__}, the offset is {type(committed).__name__}",
+                why=f"the column has {type(piece.first).__name__}, the offset is {type(committed).__name__}",
                 next_step=f"See connectctl offsets show {self._connector}",
                 code="bad-offset",
             )
-        return bool(row.offset <= committed)
+        return committed
 
-    def _partition(self, values: tuple[Any, ...]) -> dict[str, Any]:
+    def _partition(self, values: Place) -> dict[str, Any]:
         return dict(zip(self._columns.partition, values, strict=True))
 
-    def _key(self, partition: tuple[Any, ...]) -> bytes:
+    def _key(self, partition: Place) -> bytes:
         return self._offsets.key(self._partition(partition))
 
     def _value(self, offset: Any) -> bytes:
         return connect_json({self._columns.offset: offset}).encode()
 
 
-def rows_of(batches: Iterable[Any], columns: Columns, key: str | None, value: str) -> Iterator[Row]:
-    """The rows of Arrow record batches. ``key`` and ``value`` are columns of text or bytes."""
-    for batch in batches:
-        parts = [batch.column(name).to_pylist() for name in columns.partition]
-        partitions = list(zip(*parts, strict=True)) if parts else [()] * batch.num_rows
-        offsets = batch.column(columns.offset).to_pylist()
-        keys = batch.column(key).to_pylist() if key else [None] * batch.num_rows
-        values = batch.column(value).to_pylist()
-        for partition, offset, k, v in zip(partitions, offsets, keys, values, strict=True):
-            yield Row(partition, offset, _bytes(k), _bytes(v))
-
-
-def _bytes(value: Any) -> bytes | None:
-    return value.encode() if isinstance(value, str) else value
+def _parts(batch: Any, size: int) -> Iterable[Any]:
+    """A batch in parts that are no larger than a transaction is to be; slices of Arrow's cost nothing."""
+    if batch.num_rows <= size:
+        return (batch,) if batch.num_rows else ()
+    return (batch.slice(start, size) for start in range(0, batch.num_rows, size))

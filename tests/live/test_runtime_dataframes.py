@@ -9,8 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from connectctl.ops.edges.kafka import Kafka
 from connectctl.ops.edges.spark import open_session
-from connectctl.ops.errors import BadInput, ConnectctlError
+from connectctl.ops.errors import BadInput, ConnectctlError, Refused
+from connectctl.ops.runtime import dataframes, framerounds, frametask
+from connectctl.ops.runtime.configs import standing
 from connectctl.ops.runtime.dataframes import Target, write_exactly_once
+from connectctl.ops.runtime.frametask import Writing
+from connectctl.ops.runtime.watch import Watch
 from live.real import create_topic, write_uncommitted
 
 if TYPE_CHECKING:
@@ -41,7 +45,7 @@ def target(cluster: Sandbox) -> Target:
     bootstrap = cluster.bootstrap_servers
     return Target(
         client={"bootstrap.servers": bootstrap},
-        group_id="frames",
+        group_id=f"g-{name}",
         connector=name,
         topic=create_topic(bootstrap, f"{name}-data", 2, "delete"),
         offsets_topic=create_topic(bootstrap, f"{name}-offsets"),
@@ -94,7 +98,7 @@ def test_a_streaming_query_writes_each_micro_batch_once(session: Any, target: Ta
 
 
 def test_a_zombie_that_holds_a_transaction_open_is_fenced_and_leaves_nothing(session: Any, target: Target) -> None:
-    id_ = f"frames-{target.connector}-7"
+    id_ = f"{target.group_id}-{target.connector}-7"
     bootstrap = str(target.client["bootstrap.servers"])
     zombie = write_uncommitted(bootstrap, target.topic, id_, (None, "shop 0:999"))
     write_exactly_once(frame(session, *range(30)), target)
@@ -102,12 +106,107 @@ def test_a_zombie_that_holds_a_transaction_open_is_fenced_and_leaves_nothing(ses
     del zombie
 
 
+def test_calls_that_share_out_alike_are_one_generation_and_any_other_is_a_new_one(session: Any, target: Target) -> None:
+    kafka = Kafka(dict(target.client), timeout=30)
+    topic = f"{target.group_id}-configs"
+
+    def commits() -> int:
+        return standing(kafka.image([topic], patience=30)[topic].latest, target.connector).commit
+
+    write_exactly_once(frame(session, *range(10)), target)
+    kafka = Kafka(dict(target.client), timeout=30)  # the other one does not know the topic
+    first = commits()
+    write_exactly_once(frame(session, *range(20)), target)
+    assert commits() == first
+    write_exactly_once(frame(session, *range(30)), replace(target, tasks=3))
+    second = commits()
+    assert second > first
+    write_exactly_once(frame(session, *range(40)), target)
+    assert commits() > second
+    assert seen(target) == list(range(40))
+
+
+class Unchecked(Watch):
+    """Asks nobody whether its generation is the newest."""
+
+    def stale(self) -> str | None:
+        return None
+
+
+@pytest.mark.parametrize(("watch", "how", "twice"), [(Watch, "stale", False), (Unchecked, "ended", True)])
+def test_a_zombie_of_a_call_with_another_number_of_tasks_that_begins_late_sends_nothing(
+    session: Any, target: Target, monkeypatch: pytest.MonkeyPatch, watch: type[Watch], how: str, twice: bool
+) -> None:
+    monkeypatch.setattr(frametask, "Watch", watch)
+    late: list[Writing] = []
+
+    def not_yet(df: Any, writing: Writing, tasks: int) -> list[Any]:
+        late.append(writing)
+        return []
+
+    with monkeypatch.context() as patch:
+        patch.setattr(framerounds, "written_by", not_yet)
+        write_exactly_once(frame(session, *range(60)), replace(target, tasks=7))
+    rows = frame(session, *range(60)).toArrow().combine_chunks()
+    successor = replace(target, tasks=2)
+    generation = dataframes._generation(successor, frame(session, 1).dtypes)  # its round of fencing is over
+
+    def batches() -> Iterator[Any]:
+        # The zombie has initialised its producer and read the offsets by now.
+        write_exactly_once(frame(session, *range(60)), successor)
+        yield from rows.to_batches()
+
+    report = frametask.run(late[0], 6, batches())
+    write_exactly_once(frame(session, *range(60)), successor)
+    assert (generation.commit > late[0].work.generation.commit, report.how) == (True, how)
+    assert seen(target) == sorted(list(range(60)) * (2 if twice else 1))
+
+
+def test_a_frame_that_is_partitioned_needs_no_shuffle_and_one_that_is_not_is_found_out(
+    session: Any, target: Target
+) -> None:
+    from pyspark.sql import functions as f
+
+    target = replace(target, partitioned=True)
+    parted = session.range(0, 1000, 1, 4).withColumn("shop", f.expr("concat('shop ', id div 250)"))
+    parted = parted.withColumn("value", f.concat_ws(":", "shop", "id"))
+    assert write_exactly_once(parted, target).sent == 1000
+    assert write_exactly_once(parted, replace(target, tasks=4)).skipped == 1000
+    torn = parted.withColumn("shop", f.expr("concat('shop ', id % 2)"))
+    with pytest.raises(ConnectctlError, match="is in two partitions of the frame"):
+        write_exactly_once(torn, replace(target, connector=f"{target.connector}-torn"))
+    assert len(seen(target)) <= 1500
+
+
+def test_offsets_of_other_columns_are_refused_with_both(session: Any, target: Target) -> None:
+    write_exactly_once(frame(session, 1, 2), target)
+    other = frame(session, 3, 4).withColumnRenamed("shop", "store")
+    with pytest.raises(Refused, match=r'there is \{"id":\d\} of \{"shop":"shop \d"\}.* made of store'):
+        write_exactly_once(other, replace(target, partition=["store"]))
+    text = frame(session, 5)
+    with pytest.raises(Refused, match=r"the offset of id \(text\)"):
+        write_exactly_once(text.withColumn("id", text.id.cast("string")), target)
+    assert seen(target) == [1, 2]
+
+
+def test_a_group_with_live_workers_is_refused(session: Any, target: Target, cluster: Sandbox) -> None:
+    with pytest.raises(Refused, match="live, and their leader would be fenced"):
+        write_exactly_once(frame(session, 1), replace(target, group_id=cluster.group_id))
+    assert seen(target) == []
+
+
 def test_bad_columns_are_one_line_and_nothing_is_written(session: Any, target: Target) -> None:
     good = frame(session, 1, 2)
-    with pytest.raises(BadInput, match="has no column shop"):
-        write_exactly_once(good.drop("shop"), target)
-    with pytest.raises(BadInput, match="double and cannot be a source offset"):
-        write_exactly_once(good.withColumn("id", good.id.cast("double")), target)
-    with pytest.raises(ConnectctlError, match="None, which is no source offset"):
+    for bad, said in (
+        (good.drop("shop"), "has no column shop. It has id, value"),
+        (good.withColumn("id", good.id.cast("double")), "double and cannot be a source offset"),
+        (good.withColumn("shop", good.id.cast("double")), "double and cannot be a part of the source partition"),
+        (good.withColumn("value", good.id), "is a bigint, and a record has text or bytes"),
+    ):
+        with pytest.raises(BadInput, match=said):
+            write_exactly_once(bad, target)
+    with pytest.raises(ConnectctlError, match="a null, which is no source offset"):
         write_exactly_once(good.withColumn("id", good.id.cast("long") * None), target)
+    with pytest.raises(BadInput, match="No column makes the source partition"):
+        write_exactly_once(good, replace(target, partition=()))
     assert seen(target) == []

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from connectctl.ops.edges import transactions
 from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.model.transactions import Transaction
 from connectctl.ops.model.verdicts import Code
 from connectctl.ops.runtime import dataframes
-from connectctl.ops.runtime.dataframes import Target, _fence
+from connectctl.ops.runtime.dataframes import Target, fence_listed
 from fakes.coordinators import FakeCoordinators
 
-TARGET = Target({}, "g", "c", "t", "o", ("source",), "n", known_tasks=3, patience=0.0)
+TARGET = Target({}, "g", "c", "t", "o", ("source",), "n", patience=0.0)
 
 
 class Coordinators(FakeCoordinators):
@@ -23,7 +22,6 @@ class Coordinators(FakeCoordinators):
 def brokers(monkeypatch: pytest.MonkeyPatch) -> Coordinators:
     known = {id_: Transaction(id_, "CompleteCommit", 1, 4) for id_ in ("g-c-0", "g-c-1", "g-c-7", "g-c-x-0", "g-cc-0")}
     brokers = Coordinators(known)
-    monkeypatch.setattr(transactions, "Transactions", lambda client, timeout: brokers)
     monkeypatch.setattr(dataframes, "FENCING_PATIENCE", 5.0)
     return brokers
 
@@ -33,23 +31,23 @@ def epochs(brokers: Coordinators) -> dict[str, int]:
 
 
 def test_the_tasks_of_this_connector_are_fenced_however_many_there_were(brokers: Coordinators) -> None:
-    _fence(TARGET)
+    fence_listed(TARGET, brokers)
     assert epochs(brokers) == {"c-0": 5, "c-1": 5, "c-7": 5, "c-x-0": 4, "cc-0": 4}
 
 
 def test_one_that_is_just_committing_is_asked_again_until_its_epoch_has_moved(brokers: Coordinators) -> None:
     brokers.script["g-c-1"] = [Code.CONCURRENT_TRANSACTIONS] * 3
-    _fence(TARGET)
+    fence_listed(TARGET, brokers)
     assert epochs(brokers)["c-1"] == 5
 
 
 def test_one_that_cannot_be_fenced_leaves_nothing_written(brokers: Coordinators) -> None:
     brokers.script["g-c-1"] = [Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED] * 50
     with pytest.raises(ConnectctlError, match="cannot be fenced"):
-        _fence(TARGET)
+        fence_listed(TARGET, brokers)
 
 
 def test_a_coordinator_that_does_not_tell_its_ids_may_have_older_tasks(brokers: Coordinators) -> None:
     brokers.problems[1] = Code.COORDINATOR_LOAD_IN_PROGRESS
     with pytest.raises(ConnectctlError, match="Nobody can tell which older tasks"):
-        _fence(TARGET)
+        fence_listed(TARGET, brokers)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from itertools import chain
+from itertools import chain, cycle
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.runtime.handle import Doubt
 from connectctl.ops.runtime.kernel import Kernel
-from connectctl.ops.runtime.rows import Columns, Row, Rows
-from connectctl.ops.runtime.step import How
+from connectctl.ops.runtime.pieces import Columns
+from connectctl.ops.runtime.rows import Rows
+from connectctl.ops.runtime.step import How, Step
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,6 +31,7 @@ class Broker:
     id, timeout_ms, overdue = "g-c-0", 60_000, False
 
     def initialise(self, patience: float) -> None: ...
+    def leftover(self, topics: Any) -> None: ...
     def refresh(self, patience: float) -> None: ...
     def drop(self) -> None: ...
     def doubt(self) -> str | None:
@@ -61,12 +64,25 @@ class Broker:
         return frozenset(self.offsets)
 
 
-def rows(*offsets: int, table: str = "a") -> list[Row]:
-    return [Row((table,), n, None, f"{table}{n}".encode()) for n in offsets]
+def rows(*offsets: int, table: str | None = "a") -> list[dict[str, Any]]:
+    return [{"table": table, "id": n, "value": f"{table}{n}"} for n in offsets]
 
 
-def deliver(broker: Broker, given_: list[Row], size: int = 3) -> Rows:
-    supply = Rows(given_, "c", "t", COLUMNS, size)
+def batches(given_: list[dict[str, Any]], *sizes: int, offset: Any = None) -> list[Any]:
+    """The rows as Arrow has them, in batches of ``sizes`` in turn."""
+    schema = pa.schema([("table", pa.string()), ("id", offset or pa.int64()), ("value", pa.string())])
+    found: list[Any] = []
+    left = list(given_)
+    for size in cycle(sizes or (len(given_) or 1,)):
+        if not left:
+            return found
+        part, left = left[:size], left[size:]
+        found.append(pa.RecordBatch.from_pylist(part, schema=schema))
+    return found
+
+
+def deliver(broker: Broker, given_: list[Any], size: int = 3, columns: Columns = COLUMNS, **more: Any) -> Rows:
+    supply = Rows(given_, "c", "t", columns, size, **more)
     kernel = Kernel(lambda: broker, "offsets", broker, sleep=lambda seconds: None)  # type: ignore[arg-type,return-value]
     assert kernel.run(supply).how is How.ENDED
     return supply
@@ -74,7 +90,7 @@ def deliver(broker: Broker, given_: list[Row], size: int = 3) -> Rows:
 
 def test_rows_are_delivered_in_transactions_of_their_size_with_the_offsets_of_all_partitions() -> None:
     broker = Broker()
-    deliver(broker, [*rows(1, 2, 3, 4), *rows(1, 2, table="b")])
+    deliver(broker, batches([*rows(1, 2, 3, 4), *rows(1, 2, table="b")]))
     assert broker.values == [b"a1", b"a2", b"a3", b"a4", b"b1", b"b2"]
     assert broker.sizes == [3, 3]
     assert broker.offsets == {b'["c",{"table":"a"}]': b'{"id":4}', b'["c",{"table":"b"}]': b'{"id":2}'}
@@ -82,43 +98,98 @@ def test_rows_are_delivered_in_transactions_of_their_size_with_the_offsets_of_al
 
 def test_what_is_at_or_before_the_committed_offset_is_skipped() -> None:
     broker = Broker()
-    deliver(broker, rows(1, 2, 3))
-    supply = deliver(broker, rows(2, 3, 4, 5))
+    deliver(broker, batches(rows(1, 2, 3)))
+    supply = deliver(broker, batches(rows(2, 3, 4, 5)))
     assert broker.values == [b"a1", b"a2", b"a3", b"a4", b"a5"]
     assert supply.skipped == 2
 
 
-def test_rows_with_one_offset_stay_in_one_transaction() -> None:
+def test_rows_with_one_offset_stay_in_one_transaction_over_batches_and_between_other_partitions() -> None:
     broker = Broker()
-    deliver(broker, rows(1, 2, 2, 2, 2, 3), size=2)
+    deliver(broker, batches(rows(1, 2, 2, 2, 2, 3)), size=2)
     assert broker.sizes == [5, 1]
+    broker = Broker()
+    mixed = [*rows(1, 7), *rows(7, table="b"), *rows(7), *rows(7, table="b"), *rows(7, 8), *rows(9, table="b")]
+    deliver(broker, batches(mixed, 2), size=2)
+    assert broker.sizes == [4, 2, 2]
+    assert broker.values[:4] == [b"a1", b"a7", b"a7", b"a7"]
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 30)), max_size=25),
+    st.lists(st.tuples(st.sampled_from(["a", "b", None]), st.integers(0, 30)), max_size=25),
     st.integers(1, 5),
+    st.lists(st.integers(1, 7), min_size=1, max_size=4),
     st.integers(0, 8),
     st.booleans(),
+    st.booleans(),
 )
-def test_a_doubt_at_any_commit_delivers_each_row_once(
-    places: list[tuple[str, int]], size: int, doubt: int, anyway: bool
+def test_a_doubt_at_any_commit_delivers_each_row_once_and_in_order(
+    places: list[tuple[str | None, int]], size: int, sizes: list[int], doubt: int, anyway: bool, by_offset: bool
 ) -> None:
     broker = Broker(doubt, anyway=anyway)
-    ordered = list(chain(*(rows(*sorted({n for t, n in places if t == table}), table=table) for table in "ab")))
-    deliver(broker, ordered, size)
-    assert broker.values == [row.value for row in ordered]
+    tables: tuple[str | None, ...] = ("a", "b", None)
+    ordered = list(chain(*(rows(*sorted(n for t, n in places if t == table), table=table) for table in tables)))
+    if by_offset:
+        ordered.sort(key=lambda row: row["id"])
+    deliver(broker, batches(ordered, *sizes), size)
+    assert sorted(broker.values) == sorted(row["value"].encode() for row in ordered)
+    for table in tables:
+        there = [v for v in broker.values if v.startswith(str(table).encode())]
+        assert there == [row["value"].encode() for row in ordered if row["table"] == table]
+
+
+def test_text_as_an_offset_is_ordered_as_text_and_compared_with_what_is_committed() -> None:
+    broker = Broker()
+    broker.offsets[b'["c",{"table":"a"}]'] = b'{"id":"k2"}'
+    given_ = [{"table": "a", "id": f"k{n}", "value": f"{n}"} for n in (1, 10, 2, 20, 3)]
+    supply = deliver(broker, batches(given_, 2, offset=pa.string()))
+    assert (broker.values, supply.skipped) == ([b"20", b"3"], 3)
+
+
+def test_keys_and_times_travel_with_their_records() -> None:
+    batch = pa.RecordBatch.from_pydict(
+        {"t": [1, 1], "id": [1, 2], "k": ["x", None], "v": [b"1", None], "at": [5, None]}
+    )
+    columns = Columns(("t",), "id", "v", "k", "at")
+    step = supplied(Rows([batch], "c", "t", columns, 10))
+    assert step.bulks[0].messages == [
+        {"key": b"x", "value": b"1", "timestamp": 5},
+        {"key": None, "value": None, "timestamp": 0},
+    ]
+
+
+def supplied(supply: Rows) -> Step:
+    supply.resume(Broker())
+    step = supply.step()
+    assert step is not None
+    return step
+
+
+def test_a_task_asks_once_for_each_source_partition_and_before_it_sends_any_of_it() -> None:
+    asked: list[Any] = []
+    deliver(Broker(), batches([*rows(1, 2), *rows(1, table="b"), *rows(3)], 2), size=1, claim=asked.append)
+    assert asked == [[("a",)], [("b",)]]
+
+    def refuse(places: Any) -> None:
+        raise ConnectctlError("another's")
+
+    broker = Broker()
+    with pytest.raises(ConnectctlError, match="another's"):
+        deliver(broker, batches(rows(1)), claim=refuse)
+    assert not broker.values
 
 
 @pytest.mark.parametrize(
     ("bad", "said"),
     [
-        (rows(2, 1), "is not ordered: 1 comes after 2"),
-        ([Row(("a",), None, None, b"")], "None, which is no source offset"),
-        ([Row(("a",), 1.5, None, b"")], "1.5, which is no source offset"),
-        ([*rows(1), Row(("a",), "2", None, b"")], "is not ordered"),
+        (batches(rows(2, 1)), "is not ordered: 1 comes after 2"),
+        (batches(rows(2, 1), 1), "is not ordered: 1 comes after 2"),
+        (batches([*rows(2), *rows(1, table="b"), *rows(1)]), "is not ordered: 1 comes after 2"),
+        (batches([{"table": "a", "id": None, "value": ""}]), "has a null, which is no source offset"),
+        (batches([{"table": "a", "id": 1.5, "value": ""}], offset=pa.float64()), "a double, which is no source offset"),
     ],
 )
-def test_a_column_that_is_no_ordered_offset_is_one_line(bad: list[Row], said: str) -> None:
+def test_a_column_that_is_no_ordered_offset_is_one_line(bad: list[Any], said: str) -> None:
     with pytest.raises(ConnectctlError, match=said):
         deliver(Broker(), bad)
 
@@ -127,4 +198,4 @@ def test_a_committed_offset_of_another_type_is_refused() -> None:
     broker = Broker()
     broker.offsets[b'["c",{"table":"a"}]'] = b'{"id":"7"}'
     with pytest.raises(ConnectctlError, match="cannot be compared"):
-        deliver(broker, rows(8))
+        deliver(broker, batches(rows(8)))

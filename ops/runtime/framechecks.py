@@ -1,0 +1,79 @@
+"""Whether a DataFrame can be written: its columns, and the offsets that were committed before. Changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.errors import BadInput, Refused
+from connectctl.ops.model.sourcekey import SourceKey, connect_json, decode_json, parse_key
+
+if TYPE_CHECKING:
+    from connectctl.ops.runtime.pieces import Columns
+    from connectctl.ops.runtime.step import Stored
+
+WHOLE = ("tinyint", "smallint", "int", "bigint")
+PLACES = (*WHOLE, "string", "boolean")
+"""Types that JSON keeps exactly."""
+RECORDS = ("string", "binary")
+
+
+def check_columns(dtypes: Iterable[tuple[str, str]], columns: Columns) -> None:
+    """Raises ``BadInput`` for a column that is missing, or of a type that does not fit what it is for."""
+    have = dict(dtypes)
+    if not columns.partition:
+        raise BadInput(
+            "No column makes the source partition",
+            next_step="Name one or more. For a frame that is one source partition: a column with one value.",
+        )
+    for name in columns.names:
+        if name not in have:
+            raise BadInput(f"The DataFrame has no column {name}", next_step=f"It has {', '.join(have)}.")
+    if have[columns.offset] not in (*WHOLE, "string"):
+        raise BadInput(
+            f"The column {columns.offset} is a {have[columns.offset]} and cannot be a source offset",
+            next_step="Give one of whole numbers or text, such as unix_micros(time).",
+        )
+    for name in columns.partition:
+        if have[name] not in PLACES:
+            raise BadInput(
+                f"The column {name} is a {have[name]} and cannot be a part of the source partition",
+                next_step="Give one of whole numbers, text or booleans, such as cast(day AS string).",
+            )
+    for name in filter(None, (columns.key, columns.value)):
+        if have[name] not in RECORDS:
+            raise BadInput(
+                f"The column {name} is a {have[name]}, and a record has text or bytes",
+                next_step="Give one of text or binary, such as to_json(struct(*)) or cast(number AS string).",
+            )
+    if columns.timestamp is not None and have[columns.timestamp] != "bigint":
+        raise BadInput(
+            f"The column {columns.timestamp} is a {have[columns.timestamp]}, and a timestamp is a bigint of milliseconds",
+            next_step="Give unix_millis(time).",
+        )
+
+
+def check_committed(connector: str, stored: Stored, dtypes: Iterable[tuple[str, str]], columns: Columns) -> None:
+    """Raises ``Refused`` where offsets were committed with other columns: nobody could tell what was delivered by them."""
+    kind = str if dict(dtypes)[columns.offset] == "string" else int
+    for raw in sorted(stored.known()):
+        key, value = parse_key(raw), stored.value(raw)
+        if not isinstance(key, SourceKey) or key.partition is None or value is None:
+            continue
+        offset, _ = decode_json(value.decode())
+        if not _fits(key.partition, offset, kind, columns):
+            word = "text" if kind is str else "whole numbers"
+            raise Refused(
+                f"The committed offsets of {connector} were made of other columns",
+                why=f"there is {connect_json(offset)} of {connect_json(key.partition)}; the source partition is now made "
+                f"of {', '.join(columns.partition)}, and the offset of {columns.offset} ({word})",
+                next_step=f"See connectctl offsets show {connector}; or give another name.",
+                code="other-columns",
+            )
+
+
+def _fits(partition: Mapping[str, Any], offset: Any, kind: type, columns: Columns) -> bool:
+    if set(partition) != set(columns.partition) or not isinstance(offset, dict):
+        return False
+    # A bool would be an int, too, and is none that a column of whole numbers has left.
+    return set(offset) == {columns.offset} and type(offset[columns.offset]) is kind

@@ -1,0 +1,153 @@
+"""The rounds of a DataFrame: a batch is read, shared out by source partition and written by the tasks, each its part.
+
+Spark may run any part again, or twice at once: the attempts of a task have one transactional id, and skip what is committed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.edges.spark import first_line
+from connectctl.ops.errors import BadInput
+from connectctl.ops.runtime import frametask
+from connectctl.ops.runtime.claims import Claims
+from connectctl.ops.runtime.frametask import TO_THE_END, FrameReport, Writing
+from connectctl.ops.runtime.leasedtask import FAILED
+from connectctl.ops.runtime.leases import SCHEMA, Round
+
+if TYPE_CHECKING:
+    from connectctl.ops.runtime.leasedtask import Terms
+    from connectctl.ops.runtime.line import Address
+    from pyspark.sql import DataFrame, SparkSession
+
+_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\] ([^\n]*)")
+_STATE = re.compile(r"\s*SQLSTATE: \w+.*")
+_NOT_THE_DATA = ("SPARK_JOB_CANCELLED", "INTERNAL_ERROR", "STREAM_FAILED", "FOREACH_BATCH_USER_FUNCTION_ERROR")
+
+
+def written_by(
+    df: DataFrame,
+    writing: Writing,
+    tasks: int,
+    active: Collection[int] | None = None,
+    terms: Terms = TO_THE_END,
+    address: Address | None = None,
+) -> list[FrameReport]:
+    """Write ``df`` with ``tasks`` tasks, of which only those in ``active`` are run; None means all."""
+
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        task = context.partitionId() if context is not None else 0
+        if active is not None and task not in active:
+            return
+        report = json.dumps(asdict(frametask.run(writing, task, batches, terms, address)))
+        yield pa.RecordBatch.from_arrays([pa.array([task], pa.int32()), pa.array([report])], names=["task", "report"])
+
+    rows = shared(df, writing, tasks).mapInArrow(run, SCHEMA).collect()
+    return [FrameReport(**json.loads(row.report)) for row in rows]
+
+
+def shared(df: DataFrame, writing: Writing, tasks: int) -> DataFrame:
+    """The rows as tasks get them: those of a source partition in one of them, ordered by their offset.
+
+    The number of partitions is given, so that no adaptive plan of Spark's makes others of them. The order is one of the
+    offset alone, over all source partitions of a task: Spark sorts by one number many times as fast as by several columns.
+    """
+    columns = writing.columns
+    wanted = df.select(*(f"`{name}`" for name in columns.names))
+    if writing.claims is not None:
+        parted = wanted.coalesce(tasks)
+    else:
+        parted = wanted.repartition(tasks, *(f"`{name}`" for name in columns.partition))
+    return parted.sortWithinPartitions(f"`{columns.offset}`")
+
+
+def claims_of(spark: SparkSession) -> Claims:
+    """A driver's end for claims, where its executors reach it."""
+    return Claims(*driver_address(spark))
+
+
+def driver_address(spark: Any) -> tuple[str, str | None]:
+    """Where executors reach the driver, and where it listens for them."""
+    conf: Mapping[str, str] = spark.conf
+    host = conf.get("spark.driver.host", None)
+    if host is None:
+        import socket
+
+        return socket.gethostname(), ""
+    return host, conf.get("spark.driver.bindAddress", None) or host
+
+
+# ------------------------------------------------------------------------------------------------ what Spark complains of
+
+
+def complaint(error: BaseException) -> str | None:
+    """What Spark says of the data or the query, in one line; None where it is about something else, such as an executor."""
+    text = str(error)
+    for name, said in _CONDITION.findall(text):
+        if name in _NOT_THE_DATA:
+            continue
+        line = _STATE.sub("", said).strip()
+        causes = [
+            c for c in re.findall(r"^Caused by: [\w.$]+: ([^\n]+)", text, re.MULTILINE) if c.strip() != said.strip()
+        ]
+        if name.endswith("NO_HINT") and causes:
+            line = f"{line.rstrip('.')}: {_STATE.sub('', _CONDITION.sub(lambda m: m[2], causes[-1])).strip()}"
+        return line.rstrip(" ;:")
+    return None
+
+
+@contextmanager
+def readable(name: str) -> Iterator[None]:
+    """Turn what Spark says of a frame that cannot be had into ``BadInput`` with one line."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+    from pyspark.logger import PySparkLogger
+
+    # PySpark writes every error of a query to standard error, as JSON with the whole of its stack.
+    log = PySparkLogger.getLogger("SQLQueryContextLogger")
+    log.disabled = True
+    try:
+        yield
+    except (PySparkException, Py4JError) as e:
+        raise BadInput(
+            f"The frame of {name} cannot be read", why=complaint(e) or first_line(e), code="bad-frame"
+        ) from e
+    finally:
+        log.disabled = False
+
+
+# ------------------------------------------------------------------------------------------------------------- rounds
+
+
+@dataclass
+class FrameRound(Round):
+    """A batch: read anew in each round, and written to its end unless its tasks are told to stop."""
+
+    writing: Writing | None = None
+    frame: DataFrame | None = None
+    count: int = 0
+    """How many tasks share the source partitions, those included that are not run any more."""
+
+    def _run(self) -> None:
+        assert self.writing is not None
+        assert self.frame is not None
+        try:
+            self.spark.addTag(self.tag)
+            terms = replace(self.terms, idle=None)  # it has an end of its own
+            self.reports = written_by(self.frame, self.writing, self.count, set(self.tasks), terms, self.address)
+        except Exception as e:  # noqa: BLE001  # Spark raises its own, Py4J's and the network's errors
+            why = complaint(e)
+            if why is None:
+                self.lost = first_line(e)
+            else:
+                # The data will be the same in another round.
+                self.reports = [FrameReport(task, FAILED, why, why) for task in self.tasks]

@@ -1,0 +1,102 @@
+"""The frame of a run: read and looked at before anything is written, then written in rounds."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from connectctl.ops.errors import Refused
+from connectctl.ops.runtime.committed import Committed, Store
+from connectctl.ops.runtime.connectors import dataframe
+from connectctl.ops.runtime.framechecks import check_columns, check_committed
+from connectctl.ops.runtime.framerounds import FrameRound, claims_of, readable
+from connectctl.ops.runtime.frametask import Writing
+from connectctl.ops.runtime.starting import offsets_topic
+from connectctl.ops.runtime.streamrounds import StreamRound
+
+if TYPE_CHECKING:
+    from connectctl.ops.edges.kafka import Kafka
+    from connectctl.ops.runtime.claims import Claims
+    from connectctl.ops.runtime.leasedtask import Terms, Work
+    from connectctl.ops.runtime.line import Address
+    from connectctl.ops.runtime.starting import Ready, Scene
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass
+class Frames:
+    """The frame of ``config``. It is analysed once: a round that came to other types would share out its rows otherwise.
+
+    ``claims`` lives as long as the generation; ``own`` is a checkpoint that is only this run's. ``wanted`` says that a
+    stream is to end.
+    """
+
+    spark: SparkSession
+    config: Mapping[str, str]
+    frame: DataFrame
+    claims: Claims | None = None
+    own: str | None = None
+    wanted: Callable[[], bool] = lambda: False
+
+    def round(
+        self, work: Work, count: int, tasks: Mapping[int, Mapping[str, str]], terms: Terms, address: Address
+    ) -> FrameRound:
+        """A round of ``tasks``, of which there are ``count`` with those that are over."""
+        columns, size = dataframe.columns_of(self.config), dataframe.size_of(self.config)
+        claims = None if self.claims is None else self.claims.address
+        writing = Writing(work, self.config["topic"], columns, size, claims)
+        batch = FrameRound(self.spark, work, tasks, terms, address, writing=writing, frame=self.frame, count=count)
+        if not dataframe.flag(self.config, "streaming"):
+            return batch
+        trigger = self.config.get("trigger.interval") or "0 seconds"
+        return StreamRound(**vars(batch), checkpoint=self._checkpoint(), trigger=trigger, wanted=self.wanted)
+
+    def close(self) -> None:
+        """Let go of what only this run needs."""
+        if self.claims is not None:
+            self.claims.close()
+        if self.own is not None:
+            shutil.rmtree(self.own, ignore_errors=True)
+
+    def _checkpoint(self) -> str:
+        if given := self.config.get("checkpoint"):
+            return given
+        if self.own is None:
+            self.own = tempfile.mkdtemp(prefix="connectctl-checkpoint-")
+        return self.own
+
+
+def opened(spark: SparkSession, ready: Ready, scene: Scene, patience: float) -> Frames:
+    """The frame of ``ready``, fit to be written. Raises ``BadInput`` and ``Refused``; nothing was written then."""
+    if ready.take_over:
+        raise Refused(
+            f"No worker runs a DataFrameSource, and {ready.name} on the workers of {ready.group} is another connector",
+            next_step="Give another name and a --group-id of its own, without --take-over.",
+        )
+    with readable(ready.name):
+        frame = dataframe.read(spark, ready.config)
+        dtypes = frame.dtypes
+    columns = dataframe.columns_of(ready.config)
+    check_columns(dtypes, columns)
+    store = Store(
+        _there(scene.target, offsets_topic(ready), ready.name),
+        _there(scene.kafka, ready.topics["offsets"], ready.name) if ready.own else None,
+    )
+    store.refresh(patience)
+    check_committed(ready.name, store, dtypes, columns)
+    return Frames(spark, ready.config, frame, claims_of(spark) if dataframe.flag(ready.config, "partitioned") else None)
+
+
+class _Nothing(Committed):
+    """The offsets in a topic that is not there."""
+
+    def refresh(self, patience: float) -> None:
+        """There is nothing to read."""
+
+
+def _there(kafka: Kafka, topic: str, connector: str) -> Committed:
+    kind = Committed if topic in kafka.topic_names() else _Nothing
+    return kind(kafka, topic, connector)

@@ -1,0 +1,148 @@
+"""A stream as a round: Spark's micro-batches, each written by the tasks as a batch is.
+
+Spark's checkpoint only spares reading what was read before. Whether a row was delivered is decided by the offsets topic, so
+that a micro-batch that Spark repeats, under whatever id, costs time and no record. What matters is the other direction: a
+micro-batch that was not written whole must never count as done for Spark, and so ends the query.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.edges.spark import first_line
+from connectctl.ops.runtime.framerounds import FrameRound, complaint, written_by
+from connectctl.ops.runtime.frametask import FrameReport
+from connectctl.ops.runtime.leasedtask import FAILED, Terms
+from connectctl.ops.runtime.metrics import Meter
+from connectctl.ops.runtime.step import How
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+LOOK = 0.2
+"""Seconds between two looks at a query."""
+
+
+class _NotWhole(Exception):
+    """Ends a query whose micro-batch was not written whole."""
+
+
+@dataclass
+class StreamRound(FrameRound):
+    """A query, until its terms are met, it is to stop, or a task does not come to the end of its rows."""
+
+    checkpoint: str = ""
+    trigger: str = "0 seconds"
+    wanted: Callable[[], bool] = lambda: False
+    done: dict[int, FrameReport] = field(default_factory=dict)
+    _failure: Exception | None = None
+    _closed: bool = False
+
+    def __post_init__(self) -> None:
+        self._turn = threading.Lock()
+        self._began = self._active = time.monotonic()
+        self.done = {task: FrameReport(task, How.STOPPED.value) for task in self.tasks}
+
+    def _run(self) -> None:
+        assert self.frame is not None
+        try:
+            stream = self.frame.writeStream.foreachBatch(self._batch).trigger(processingTime=self.trigger)
+            query = stream.option("checkpointLocation", self.checkpoint).start()
+            self._until_over(query)
+        except Exception as e:  # noqa: BLE001  # Spark raises its own, Py4J's and the network's errors
+            self._failure = self._failure or e
+        self._conclude()
+
+    def _until_over(self, query: Any) -> None:
+        while query.isActive and not self._closed:
+            time.sleep(LOOK)
+            if not self._turn.acquire(blocking=False):
+                continue  # a micro-batch is under way, and its tasks know their terms
+            try:
+                self._closed = self._closed or self.wanted() or self._over()
+            finally:
+                self._turn.release()
+        query.stop()  # nothing is under way: a batch that begins now finds it closed
+        if query.exception() is not None and not self._closed:
+            self._failure = query.exception()
+
+    def cancel(self) -> None:
+        self._closed = True
+        super().cancel()
+
+    def _batch(self, df: DataFrame, batch: int) -> None:
+        """One micro-batch, on a thread of Spark's. Raises where it was not written whole."""
+        assert self.writing is not None
+        with self._turn:
+            if self._closed or self.wanted():
+                raise _NotWhole
+            try:
+                reports = written_by(df, self.writing, self.count, set(self.tasks), self._terms(), self.address)
+            except Exception as e:
+                self._failure = e
+                raise
+            for report in reports:
+                self.done[report.task] = joined(self.done[report.task], report)
+            if any(report.records for report in reports):
+                self._active = time.monotonic()
+            if len(reports) < len(self.tasks) or any(report.how != How.ENDED for report in reports):
+                self._closed = True
+                raise _NotWhole
+
+    def _terms(self) -> Terms:
+        """A task has to know how many records are left to send for all: of those it may have sent all itself."""
+        left = None
+        if self.terms.records is not None:
+            left = max(1, self.terms.records - self._records)
+        return Terms(self.terms.seconds - (time.monotonic() - self._began), None, left)
+
+    @property
+    def _records(self) -> int:
+        return sum(report.records for report in self.done.values())
+
+    @property
+    def _idle(self) -> bool:
+        return self.terms.idle is not None and time.monotonic() - self._active >= self.terms.idle
+
+    def _over(self) -> bool:
+        late = time.monotonic() - self._began >= self.terms.seconds
+        return late or self._idle or (self.terms.records is not None and self._records >= self.terms.records)
+
+    def _conclude(self) -> None:
+        """What the round came to. What was written before Spark failed is told, too: it is progress."""
+        reports = [replace(r, how=How.STOPPED.value) if r.how == How.ENDED else r for r in self.done.values()]
+        if self._failure is not None:
+            why = complaint(self._failure)
+            if why is None and not self._records:
+                self.lost = first_line(self._failure)
+                return
+            if why is not None:
+                reports = [replace(r, how=FAILED, why=why, trace=why) for r in reports]
+        elif any(r.how == FAILED for r in reports):
+            # The micro-batch is not whole without the rows of the task that failed, and no other one may follow it.
+            reports = [r if r.how == FAILED else replace(r, how=How.ENDED.value) for r in reports]
+        self.reports = [replace(r, idle=self._idle) for r in reports]
+
+
+def joined(one: FrameReport, other: FrameReport) -> FrameReport:
+    """Two reports of a task, one after the other, as one."""
+    sizes = [r.smallest for r in (one, other) if r.smallest is not None]
+    meter = Meter()
+    meter.add(one.meter)
+    meter.add(other.meter)
+    return replace(
+        other,
+        records=one.records + other.records,
+        transactions=one.transactions + other.transactions,
+        aborted=one.aborted + other.aborted,
+        instances=one.instances + other.instances,
+        smallest=min(sizes) if sizes else None,
+        largest=max(one.largest, other.largest),
+        doubts=one.doubts + other.doubts,
+        meter=asdict(meter),
+        skipped=one.skipped + other.skipped,
+    )
