@@ -76,6 +76,10 @@ class Plain(Handle):
     def initialise(self, patience: float) -> None:
         """Nobody is fenced."""
 
+    def leftover(self, topics: Sequence[str]) -> str | None:
+        """Nothing: no transaction was ever open."""
+        return None
+
     def begin(self) -> None:
         """There is no transaction."""
         self._begun = time.monotonic()

@@ -5,7 +5,8 @@ The protocol, of which KIP-618's task is the model:
 1. check that this generation of task configurations is the newest; else end as STALE;
 2. initialise a producer of the transactional id: from here on no older instance can commit;
 3. check the generation again, because the initialisation may have waited for long;
-4. read the committed offsets to an end taken after 2, and let the supply begin there;
+4. read the committed offsets to an end taken after 2, and let the supply begin there; write to no topic where a broker
+   has left an older transaction of the task open;
 5. per transaction: records and their offsets together, then the commit; go on only behind a commit that is certain;
 6. end between two transactions.
 
@@ -61,6 +62,8 @@ class Kernel:
     strict: bool = False
     counts: Counts = field(default_factory=Counts)
     sleep: Callable[[float], None] = time.sleep
+    clean: set[str] = field(default_factory=set)
+    """Topics in which nothing older of the task is open."""
 
     def run(self, supply: Supply) -> Ended:
         """Carry the supply's records over until it ends, is stopped, or another one takes over.
@@ -80,6 +83,7 @@ class Kernel:
             except Fenced as e:
                 return self._end(How.FENCED, str(e))
             except (Doubt, TimedOut, Unreachable) as e:
+                self.clean.clear()
                 if len(self.counts.doubts) < MOST_DOUBTS_KEPT:
                     self.counts.doubts.append(str(e))
                 now = time.monotonic()
@@ -103,6 +107,7 @@ class Kernel:
             self.counts.meter.forget()
             if why := self.stale():
                 return self._end(How.STALE, why)
+            self.look(handle, {self.topic})
             self.store.refresh(self.patience)
             supply.resume(self.store)
             return self._work(handle, supply)
@@ -128,6 +133,13 @@ class Kernel:
             if why := handle.doubt():
                 raise Doubt(why)
 
+    def look(self, handle: Handle, topics: set[str]) -> None:
+        """Raises ``Doubt`` where an older transaction of the task is open in one of ``topics``."""
+        if new := topics - self.clean:
+            if why := handle.leftover(sorted(new)):
+                raise Doubt(why)
+            self.clean.update(new)
+
     def _end(self, how: How, why: str | None = None) -> Ended:
         return Ended(how, self.counts, why)
 
@@ -144,6 +156,7 @@ class Transaction:
     def go_on(self, supply: Supply, step: Step) -> None:
         """Put ``step`` into it, and end it where the step says so. A transaction without anything is none at all."""
         if step.size:
+            self._kernel.look(self._handle, step.topics)
             self._send(lambda: self._handle.send(step))
             self.size += step.size
         if step.more:

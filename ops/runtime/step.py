@@ -62,6 +62,12 @@ class Step:
     copies: Sequence[Copies] = ()
 
     @property
+    def topics(self) -> set[str]:
+        """Where its records go."""
+        records = {record.topic for record in self.records}
+        return records | {bulk.topic for bulk in self.bulks} | {copies.topic for copies in self.copies}
+
+    @property
     def size(self) -> int:
         """How many records it has, offsets not counted."""
         many = (*(bulk.messages for bulk in self.bulks), *(copies.messages for copies in self.copies))

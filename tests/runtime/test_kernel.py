@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +27,7 @@ class Log:
     fail: dict[int, Callable[[], Exception]] = field(default_factory=dict)
     commit_anyway: bool = False
     trace: list[str] = field(default_factory=list)
+    leftover: Callable[[Sequence[str]], str | None] = lambda topics: None
 
     def count(self, what: str) -> Exception | None:
         self.calls += 1
@@ -50,6 +51,9 @@ class FakeHandle:
         self._raise("initialise")
         self._log.epoch += 1
         self._epoch = self._log.epoch
+
+    def leftover(self, topics: Sequence[str]) -> str | None:
+        return self._log.leftover(topics)
 
     def begin(self) -> None:
         self._raise("begin")
@@ -273,3 +277,21 @@ class TestMutants:
         log = Log(fail={6: lambda: Doubt("lost")}, commit_anyway=True)
         kernel(log, open_handle=lambda: Outside(log)).run(Numbers(8))
         assert log.committed != EVERYTHING
+
+
+def test_nothing_is_written_to_a_topic_in_which_an_older_transaction_of_the_task_was_left_open() -> None:
+    asked: list[list[str]] = []
+
+    def leftover(topics: Sequence[str]) -> str | None:
+        asked.append(list(topics))
+        if asked.count(["t"]) < 3 and list(topics) == ["t"]:
+            log.trace.append("open")
+            return "an older one is open"
+        return None
+
+    log = Log(leftover=leftover)
+    ended = kernel(log).run(Numbers(9))
+    assert (ended.how, log.committed) == (How.ENDED, [str(n).encode() for n in range(10)])
+    assert ended.counts.doubts == ["an older one is open"] * 2
+    assert log.trace.index("begin") > len(log.trace) - 1 - log.trace[::-1].index("open")
+    assert asked == [["offsets"], ["t"]] * 3, "each topic is looked at once, and again after a doubt"

@@ -58,6 +58,9 @@ class Handle:
     def initialise(self, patience: float) -> None:
         self._broker.trace.append("initialise")
 
+    def leftover(self, topics: Sequence[str]) -> str | None:
+        return None
+
     def begin(self) -> None:
         self._broker.trace.append("begin")
         self._open: list[Any] = []
