@@ -74,6 +74,7 @@ def as_json(ready: Ready, result: Result) -> dict[str, Any]:
     return {
         "connector": ready.name,
         "groupId": ready.group,
+        "guarantee": "exactly-once" if ready.manner.exactly_once else "at-least-once",
         "outcome": result.outcome.value,
         "why": result.run.why,
         "connectorFailure": result.connector_failure,

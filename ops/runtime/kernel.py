@@ -23,7 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from connectctl.ops.errors import ConnectctlError, TimedOut, Unreachable
+from connectctl.ops.errors import ConnectctlError, NotAuthorized, TimedOut, Unreachable
 from connectctl.ops.runtime.handle import Doubt, Fenced, Handle
 from connectctl.ops.runtime.step import Counts, Ended, How, Offsets, Readable, Step, Supply
 
@@ -82,6 +82,8 @@ class Kernel:
                 continue
             except Fenced as e:
                 return self._end(How.FENCED, str(e))
+            except NotAuthorized:
+                raise  # which no waiting mends
             except (Doubt, TimedOut, Unreachable) as e:
                 self.clean.clear()
                 if len(self.counts.doubts) < MOST_DOUBTS_KEPT:

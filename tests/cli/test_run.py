@@ -18,6 +18,7 @@ from connectctl.ops.errors import BadInput
 from connectctl.ops.runtime.job import Until
 from connectctl.ops.runtime.launch import Result
 from connectctl.ops.runtime.leasedtask import Report
+from connectctl.ops.runtime.overrides import manner
 from connectctl.ops.runtime.rounds import Outcome, Run
 from connectctl.ops.settings import Setting, Settings
 from typer.testing import CliRunner
@@ -104,7 +105,8 @@ def finished(*reports: Report, outcome: Outcome = Outcome.ENDED, failure: str | 
     return Result(outcome, made, 2.0, failure)
 
 
-READY: Any = SimpleNamespace(name="c", group="g", topics={"config": "a", "offsets": "b", "status": "c"}, own=None)
+TOPICS = {"config": "a", "offsets": "b", "status": "c"}
+READY: Any = SimpleNamespace(name="c", group="g", topics=TOPICS, own=None, manner=manner({}))
 
 
 @pytest.mark.parametrize(

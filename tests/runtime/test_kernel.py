@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from connectctl.ops.errors import ConnectctlError, TimedOut
+from connectctl.ops.errors import ConnectctlError, NotAuthorized, TimedOut
 from connectctl.ops.runtime.handle import Doubt, Fenced
 from connectctl.ops.runtime.kernel import Kernel
 from connectctl.ops.runtime.step import How, Outgoing, Step
@@ -227,9 +227,10 @@ def test_a_newer_generation_ends_it_before_it_reads_or_sends() -> None:
         assert "read" not in log.trace
 
 
-def test_what_only_a_person_can_mend_is_raised_and_its_transaction_aborted() -> None:
-    log = Log(fail={4: lambda: ConnectctlError("the record is too large")})
-    with pytest.raises(ConnectctlError, match="too large"):
+@pytest.mark.parametrize("kind", [ConnectctlError, NotAuthorized])
+def test_what_only_a_person_can_mend_is_raised_and_its_transaction_aborted(kind: type[ConnectctlError]) -> None:
+    log = Log(fail={4: lambda: kind("the record is too large")})
+    with pytest.raises(kind, match="too large"):
         kernel(log).run(Numbers(8))
     assert log.committed == []
     assert log.trace[-2:] == ["abort", "drop"]
