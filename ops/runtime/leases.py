@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 import traceback
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SCHEMA = "task int, report string"
+WARM = 60.0
+LOOK = 0.1
 
 
 @dataclass
@@ -83,6 +87,32 @@ def frame(
             yield pa.RecordBatch.from_arrays(columns, names=["task", "report"])
 
     return spark.range(0, len(numbers), 1, max(1, min(len(numbers), slots(spark)))).mapInArrow(leased, SCHEMA)
+
+
+def warm(spark: SparkSession, most: int, wanted: Callable[[], bool] = lambda: False) -> None:
+    """Have Python workers started for up to ``most`` Spark tasks, with all that a task imports.
+
+    Called before older tasks are fenced, it is time in which these still work. Nothing depends on it: it gives up after
+    ``WARM`` seconds, or once ``wanted`` says that all is to end.
+    """
+    thread = threading.Thread(target=_warm, args=(spark, most), daemon=True)
+    thread.start()
+    deadline = time.monotonic() + WARM
+    while thread.is_alive() and not wanted() and time.monotonic() < deadline:
+        thread.join(LOOK)
+
+
+def _warm(spark: SparkSession, most: int) -> None:
+    def loaded(batches: Iterator[Any]) -> Iterator[Any]:
+        import confluent_kafka.admin  # noqa: F401
+        from connectctl.ops.runtime import leasedtask  # noqa: F401
+
+        yield from batches
+
+    # The rounds meet the same trouble, and tell of it.
+    with suppress(Exception):
+        count = max(1, min(most, slots(spark)))
+        spark.range(0, count, 1, count).mapInArrow(loaded, "id long").collect()
 
 
 def side_by_side(tasks: Sequence[int], run: Callable[[int], Report]) -> Iterator[Report]:

@@ -54,6 +54,7 @@ class Spark:
     def __init__(self, at_once: int = 4, **conf: str):
         self._at_once, self._conf = at_once, {k.replace("__", "."): v for k, v in conf.items()}
         self.asked: tuple[int, ...] = ()
+        self.collected, self.release = threading.Event(), threading.Event()
         self.sparkContext: Any = self
         self._jsc: Any = self
 
@@ -78,6 +79,11 @@ class Spark:
 
     def mapInArrow(self, function: Any, schema: str) -> Spark:
         return self
+
+    def collect(self) -> list[Any]:
+        self.collected.set()
+        self.release.wait(60)
+        return []
 
 
 @pytest.mark.parametrize(
@@ -108,3 +114,15 @@ def test_a_round_has_as_many_spark_tasks_as_can_run_at_once(tasks: int, at_once:
     nothing: Any = None
     leases.frame(spark, nothing, {n: {} for n in range(tasks)}, nothing, nothing)
     assert spark.asked == (0, tasks, 1, partitions)
+
+
+def test_workers_are_warmed_for_as_many_spark_tasks_as_will_run_and_no_longer_than_a_stop_is_wished_for() -> None:
+    spark: Any = Spark(4)
+    leases.warm(spark, 3, wanted=spark.collected.is_set)
+    assert (spark.asked, spark.release.is_set()) == ((0, 3, 1, 3), False)
+    spark.release.set()
+
+
+def test_a_spark_that_cannot_be_warmed_is_left_to_the_rounds_which_tell_why() -> None:
+    broken: Any = object()
+    leases.warm(broken, 3)
