@@ -9,7 +9,9 @@ along with its own: aborted ones would be committed, committed ones aborted. So 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from connectctl.ops.model.transactions import Place
@@ -22,8 +24,15 @@ if TYPE_CHECKING:
 
 TIMEOUT = 30.0
 _lock = threading.Lock()
-_shared: dict[str, Transactions] = {}
-"""Connections to coordinators and leaders, for all tasks of this process: they are seldom needed, and dear to open."""
+_shared: dict[str, _Calls] = {}
+"""Connections to coordinators and leaders, while any task of this process asks: they are dear to open."""
+
+
+@dataclass
+class _Calls:
+    calls: Transactions
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    users: int = 0
 
 
 def leftover(kafka: Kafka, id_: str, topics: Sequence[str]) -> str | None:
@@ -36,8 +45,7 @@ def leftover(kafka: Kafka, id_: str, topics: Sequence[str]) -> str | None:
     suspects = [Place(t, p) for t, by in extents.items() for p, e in by.items() if e.stable < e.end]
     if not suspects:
         return None
-    with _lock:
-        calls = _calls(kafka)
+    with _calls(kafka) as calls:
         ours = calls.describe([id_])[id_]
         if isinstance(ours, Code):
             return None
@@ -55,10 +63,19 @@ def leftover(kafka: Kafka, id_: str, topics: Sequence[str]) -> str | None:
     )
 
 
-def _calls(kafka: Kafka) -> Transactions:
+@contextmanager
+def _calls(kafka: Kafka) -> Iterator[Transactions]:
     from connectctl.ops.edges.transactions import Transactions
 
     name = repr(sorted(kafka.client.items(), key=str))
-    if name not in _shared:
-        _shared[name] = Transactions(kafka.client, timeout=TIMEOUT)
-    return _shared[name]
+    with _lock:
+        shared = _shared.get(name) or _shared.setdefault(name, _Calls(Transactions(kafka.client, timeout=TIMEOUT)))
+        shared.users += 1
+    try:
+        with shared.lock:
+            yield shared.calls
+    finally:
+        with _lock:
+            shared.users -= 1
+            if not shared.users:
+                _shared.pop(name).calls.close()

@@ -24,6 +24,7 @@ from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.runtime.generation import fence
 from fakes.faultproxy import ADD_PARTITIONS, END_TXN, PRODUCE, Fault, FaultProxy
 from live import campaigntask
+from live.campaignoperator import Operator
 from live.campaignprocesses import PATIENCE, Processes, Running
 from live.campaigntable import Row, table
 from live.campaigntask import Attempt
@@ -56,6 +57,7 @@ class Campaign:
         self._calls = Transactions({"bootstrap.servers": bootstrap}, timeout=30)
         self._topic = create_topic(bootstrap, f"{self._connector}-data", 4, "delete")
         self._offsets = create_topic(bootstrap, f"{self._connector}-offsets")
+        self._operator = Operator(self._kafka, self._calls, [self._topic, self._offsets])
         self._generations = directory / "generation"
         self._generation, self._count = 0, 0
         self._current: list[Running] = []
@@ -89,6 +91,7 @@ class Campaign:
         doubts = [len(running.doubts) for running in attempts if running.doubts]
         more = [
             f"{len(attempts)} attempts: " + ", ".join(f"{n} {end}" for end, n in ends.most_common()),
+            self._operator.words,
             f"{sum(doubts)} doubts of {len(doubts)} attempts, each with a new producer",
         ]
         return table(self.seed, self.rows, more, verdict, markers(self._kafka, self._topic))
@@ -157,6 +160,8 @@ class Campaign:
             if time.monotonic() > end:
                 pytest.fail(f"not within {PATIENCE:g} s: {what}\n{self._state()}")
             self._due(time.monotonic())
+            if self._broker.was_killed and self._broker.back:
+                self._operator.look()
             time.sleep(0.02)
 
     def _state(self) -> str:
@@ -246,6 +251,7 @@ class Campaign:
         for running in self._current:
             running.send(signal.SIGTERM)
         self._wait(lambda: all(r.over is not None for r in self._current), "the tasks stop")
+        self._wait(lambda: not open_partitions(self._kafka, self._topic, self._offsets), "no transaction is open")
 
 
 def whose(partition: dict[str, Any]) -> bytes:

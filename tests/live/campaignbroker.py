@@ -28,12 +28,14 @@ class Broker:
 
     def __init__(self, sandbox: Sandbox):
         self.bootstrap = sandbox.bootstrap_servers
-        self._sandbox = sandbox
+        self.sandbox = sandbox
+        self.was_killed = False
         self._starting: threading.Thread | None = None
 
     def kill(self, pause: float) -> None:
         """kill -9, and a start after ``pause`` seconds."""
-        pid = self._sandbox.record.node(BROKER).pid
+        self.was_killed = True
+        pid = self.sandbox.record.node(BROKER).pid
         if pid is not None:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -57,7 +59,7 @@ class Broker:
         end = time.monotonic() + PATIENCE
         while True:
             try:
-                return self._sandbox.start_broker()
+                return self.sandbox.start_broker()
             except ConnectctlError:
                 # It was killed while it was starting.
                 if time.monotonic() > end:

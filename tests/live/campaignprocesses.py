@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 from live import campaigntask
 from live.campaigntask import Attempt
 
-PATIENCE = 90.0
+PATIENCE = 150.0
 """Seconds for whatever has to happen, however slow the machine is."""
 
 
@@ -29,6 +30,8 @@ class Running:
     over: str | None = None
     why: str | None = None
     doubts: list[str] = field(default_factory=list)
+    read: list[str] = field(default_factory=list)
+    """How far each of its instances read the offsets topic, and what it found."""
 
     def __str__(self) -> str:
         doubts = "; ".join(self.doubts[-3:]) or "no doubts"
@@ -102,7 +105,9 @@ class Processes:
             running.pid = told["pid"]
             return
         running = self._by_pid[told["pid"]]
-        if told["what"] == "commits":
+        if told["what"] == "reads":
+            running.read.append(f"{time.strftime('%X')} to {told['to']}: {told['known']}")
+        elif told["what"] == "commits":
             running.commits += 1
         elif told["what"] == "doubt":
             running.doubts.append(told["why"])

@@ -147,7 +147,7 @@ def run(attempt: Attempt) -> None:
         Store(Committed(kafka, attempt.offsets, attempt.connector)),
         stale=stale,
         stopped=lambda: bool(stop),
-        patience=60.0,
+        patience=120.0,
         strict=attempt.strict,
         counts=Counts(doubts=Telling()),
     )
