@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from connectctl.ops.errors import Refused
@@ -13,7 +13,8 @@ from connectctl.ops.runtime.committed import Committed, Store
 from connectctl.ops.runtime.connectors import dataframe
 from connectctl.ops.runtime.framechecks import check_columns, check_committed
 from connectctl.ops.runtime.framerounds import FrameRound, claims_of, readable
-from connectctl.ops.runtime.frametask import Writing
+from connectctl.ops.runtime.frametask import FrameReport, Writing
+from connectctl.ops.runtime.late import Progress
 from connectctl.ops.runtime.starting import offsets_topic
 from connectctl.ops.runtime.streamrounds import StreamRound
 
@@ -40,6 +41,8 @@ class Frames:
     claims: Claims | None = None
     own: str | None = None
     wanted: Callable[[], bool] = lambda: False
+    progress: Progress | None = None
+    _made: list[FrameRound] = field(default_factory=list)
 
     def round(
         self, work: Work, count: int, tasks: Mapping[int, Mapping[str, str]], terms: Terms, address: Address
@@ -50,9 +53,26 @@ class Frames:
         writing = Writing(work, self.config["topic"], columns, size, claims)
         batch = FrameRound(self.spark, work, tasks, terms, address, writing=writing, frame=self.frame, count=count)
         if not dataframe.flag(self.config, "streaming"):
+            self._made.append(batch)
             return batch
         trigger = self.config.get("trigger.interval") or "0 seconds"
-        return StreamRound(**vars(batch), checkpoint=self._checkpoint(), trigger=trigger, wanted=self.wanted)
+        if self.progress is not None and self._made:
+            self.progress.forget()
+        stream = StreamRound(
+            **vars(batch),
+            checkpoint=self._checkpoint(),
+            trigger=trigger,
+            wanted=self.wanted,
+            progress=self.progress,
+            first=not self._made,
+        )
+        self._made.append(stream)
+        return stream
+
+    @property
+    def skipped(self) -> int:
+        """How many rows were at or before the committed offsets."""
+        return sum(report.skipped for each in self._made for report in each.reports if isinstance(report, FrameReport))
 
     def close(self) -> None:
         """Let go of what only this run needs."""
@@ -81,13 +101,18 @@ def opened(spark: SparkSession, ready: Ready, scene: Scene, patience: float) -> 
         dtypes = frame.dtypes
     columns = dataframe.columns_of(ready.config)
     check_columns(dtypes, columns)
-    store = Store(
-        _there(scene.target, offsets_topic(ready), ready.name),
-        _there(scene.kafka, ready.topics["offsets"], ready.name) if ready.own else None,
-    )
+    store = _store(ready, scene, _there)
     store.refresh(patience)
     check_committed(ready.name, store, dtypes, columns)
-    return Frames(spark, ready.config, frame, claims_of(spark) if dataframe.flag(ready.config, "partitioned") else None)
+    claims = claims_of(spark) if dataframe.flag(ready.config, "partitioned") else None
+    # A store of its own, for by the time that it is read the topics are there.
+    progress = Progress(_store(ready, scene, Committed), columns, patience)
+    return Frames(spark, ready.config, frame, claims, progress=progress)
+
+
+def _store(ready: Ready, scene: Scene, committed: Callable[[Kafka, str, str], Committed]) -> Store:
+    own = committed(scene.target, offsets_topic(ready), ready.name)
+    return Store(own, committed(scene.kafka, ready.topics["offsets"], ready.name) if ready.own else None)
 
 
 class _Nothing(Committed):

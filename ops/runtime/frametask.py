@@ -24,6 +24,7 @@ from connectctl.ops.runtime.step import Counts
 from connectctl.ops.runtime.watch import Watch
 
 if TYPE_CHECKING:
+    from connectctl.ops.runtime.late import Passed
     from connectctl.ops.runtime.line import Address
     from connectctl.ops.runtime.pieces import Columns
     from connectctl.ops.runtime.step import Supply
@@ -34,7 +35,7 @@ TO_THE_END = Terms(math.inf)
 @dataclass(frozen=True)
 class Writing:
     """What all tasks of a frame have in common. ``claims`` is where they ask whose a source partition is, None where the
-    frame was shuffled by it; ``size`` is the number of rows of a transaction.
+    frame was shuffled by it; ``size`` is the number of rows of a transaction. ``passed``: see ``late``.
     """
 
     work: Work
@@ -42,6 +43,7 @@ class Writing:
     columns: Columns
     size: int
     claims: Address | None = None
+    passed: Passed | None = None
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ def run(
     counts = Counts()
     work = writing.work
     claim = Claiming(writing.claims, task) if writing.claims is not None else lambda places: None
-    rows = Rows(batches, work.connector, writing.topic, writing.columns, writing.size, claim)
+    rows = Rows(batches, work.connector, writing.topic, writing.columns, writing.size, claim, writing.passed)
     why = trace = None
     try:
         with ExitStack() as closing:

@@ -140,6 +140,8 @@ class Launch:
         self._frame.wanted = lambda: self.signals.count > 0
         try:
             yield
+            if skipped := self._frame.skipped:
+                self.note(f"{skipped:,} rows are at or before the committed offsets: they were not sent again")
         finally:
             self._frame.close()
 

@@ -18,6 +18,7 @@ from connectctl.ops.runtime.polling import Offsets
 from connectctl.ops.runtime.step import Bulk, Step
 
 if TYPE_CHECKING:
+    from connectctl.ops.runtime.late import Passed
     from connectctl.ops.runtime.pieces import Columns
     from connectctl.ops.runtime.step import Stored
 
@@ -29,7 +30,8 @@ Place = tuple[Any, ...]
 class Rows:
     """The rows of one task for ``topic``, ``size`` of them in a transaction, from Arrow's record batches.
 
-    ``claim`` hears of source partitions that are new to this task and raises where they are another's. Raises
+    ``claim`` hears of source partitions that are new to this task and raises where they are another's; ``passed`` is what a
+    stream has committed since it began. Raises
     ``ConnectctlError`` for a row that has no place, or one that is before its predecessor.
     """
 
@@ -41,9 +43,11 @@ class Rows:
         columns: Columns,
         size: int,
         claim: Callable[[Sequence[Place]], None] = lambda places: None,
+        passed: Passed | None = None,
     ):
         self._batches = (part for batch in batches for part in _parts(batch, size))
         self._connector, self._topic, self._columns, self._size, self._claim = connector, topic, columns, size, claim
+        self._passed = passed or {}
         self._in_hand: list[Piece] = []
         self._waiting: deque[list[Piece]] = deque()
         self._newest: dict[Place, Any] = {}
@@ -127,13 +131,26 @@ class Rows:
         before = self._newest.get(piece.partition)
         wrong = (before, piece.first) if before is not None and piece.first < before else piece.disorder()
         if wrong is not None:
-            raise ConnectctlError(
-                f"The column {self._columns.offset} is not ordered: {wrong[1]!r} comes after {wrong[0]!r}",
-                why=f"in the source partition {connect_json(self._partition(piece.partition))}",
-                next_step="Give a column that only grows within a source partition.",
-                code="not-ordered",
-            )
+            raise self._disorder(piece, *wrong)
+        if wrong := self._late(piece):
+            raise self._disorder(piece, *wrong)
         self._newest[piece.partition] = piece.last
+
+    def _late(self, piece: Piece) -> tuple[Any, Any] | None:
+        """What of ``piece`` comes after a row that it belongs before; see ``late``."""
+        if piece.partition not in self._passed:
+            return None
+        base, now = self._passed[piece.partition]
+        seen = 0 if base is None else piece.up_to(base)
+        return (now, piece.slice(seen).first) if piece.up_to(now) > seen else None
+
+    def _disorder(self, piece: Piece, before: Any, after: Any) -> ConnectctlError:
+        return ConnectctlError(
+            f"The column {self._columns.offset} is not ordered: {after!r} comes after {before!r}",
+            why=f"in the source partition {connect_json(self._partition(piece.partition))}",
+            next_step="Give a column that only grows within a source partition.",
+            code="not-ordered",
+        )
 
     def _complete(self, taken: list[Piece]) -> None:
         """Add to ``taken`` what follows with the offsets that it ends with: half of such rows could not be told apart."""

@@ -21,6 +21,7 @@ from connectctl.ops.runtime.metrics import Meter
 from connectctl.ops.runtime.step import How
 
 if TYPE_CHECKING:
+    from connectctl.ops.runtime.late import Passed, Progress
     from pyspark.sql import DataFrame
 
 LOOK = 0.2
@@ -38,6 +39,9 @@ class StreamRound(FrameRound):
     checkpoint: str = ""
     trigger: str = "0 seconds"
     wanted: Callable[[], bool] = lambda: False
+    progress: Progress | None = None
+    first: bool = True
+    """Whether the generation begins with it: nothing of another round can be at work any more."""
     done: dict[int, FrameReport] = field(default_factory=dict)
     _failure: Exception | None = None
     _closed: bool = False
@@ -81,7 +85,9 @@ class StreamRound(FrameRound):
             if self._closed or self.wanted():
                 raise _NotWhole
             try:
-                reports = written_by(df, self.writing, self.count, set(self.tasks), self._terms(), self.address)
+                writing = replace(self.writing, passed=self._passed())
+                reports = written_by(df, writing, self.count, set(self.tasks), self._terms(), self.address)
+                self._begin_progress()
             except Exception as e:
                 self._failure = e
                 raise
@@ -92,6 +98,18 @@ class StreamRound(FrameRound):
             if len(reports) < len(self.tasks) or any(report.how != How.ENDED for report in reports):
                 self._closed = True
                 raise _NotWhole
+
+    def _passed(self) -> Passed:
+        if self.progress is None:
+            return {}
+        if self.first and not self.progress.begun:
+            self.progress.begin()
+        return self.progress.passed()
+
+    def _begin_progress(self) -> None:
+        """In a later round the first micro-batch fences what is left of the former one: only from then on it is quiet."""
+        if self.progress is not None and not self.progress.begun:
+            self.progress.begin()
 
     def _terms(self) -> Terms:
         """A task has to know how many records are left to send for all: of those it may have sent all itself."""

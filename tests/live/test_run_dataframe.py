@@ -1,0 +1,249 @@
+"""A DataFrame as the source of a job: files in batch and as a stream, whatever is stopped, killed, repeated or wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from connectctl.ops.edges import spark
+from connectctl.ops.edges.kafka import Kafka
+from live.real import Ran, connectctl, create_topic, eventually
+
+if TYPE_CHECKING:
+    from connectctl.ops.sandbox.cluster import Sandbox
+
+pytestmark = [
+    pytest.mark.live,
+    # PySpark leaves the socket of an answer to the garbage collector.
+    pytest.mark.filterwarnings("ignore:.*<socket.socket:pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore:unclosed <socket.socket:ResourceWarning"),
+]
+SHOPS = 3
+SCHEMA = "shop string, id long, value string"
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    log: Path = tmp_path_factory.mktemp("spark") / "spark.log"
+    opened = spark.open_session("local[2]", {}, log)
+    stop = opened.stop
+    opened.stop = lambda: None  # a run's end, of which there are many here
+    yield opened
+    stop()
+
+
+class Place:
+    """A directory of files, a topic and a group of their own, and the job that carries the one to the other."""
+
+    def __init__(self, cluster: Sandbox, directory: Path):
+        self.cluster, self.directory = cluster, directory
+        self.name = f"frame-{secrets.token_hex(4)}"
+        self.group = f"g-{self.name}"
+        self.files = directory / "in"
+        self.files.mkdir()
+        self.topic = create_topic(cluster.bootstrap_servers, f"{self.name}-data", 2, "delete")
+        self.written = 0
+        self.config = {
+            "connector.class": "DataFrameSource",
+            "format": "json",
+            "load": str(self.files),
+            "topic": self.topic,
+            "partition.columns": "shop",
+            "offset.column": "id",
+            "tasks.max": "2",
+            "records.per.transaction": "100",
+        }
+
+    def append(self, count: int) -> None:
+        """A file of so many rows, which go round the shops."""
+        rows = [
+            {"shop": f"shop {n % SHOPS}", "id": n, "value": f"{n % SHOPS}:{n}"}
+            for n in range(self.written, self.written + count)
+        ]
+        self.add(*rows)
+        self.written += count
+
+    def add(self, *rows: dict[str, Any], at: Path | None = None) -> None:
+        """A file with these rows, there at once."""
+        name = f"{secrets.token_hex(4)}.json"
+        whole = self.directory / name
+        whole.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        whole.rename((at or self.files) / name)
+
+    def args(self, *args: str, until: Any = None, **change: Any) -> list[str]:
+        path = self.directory / "job.yaml"
+        config = {k: v for k, v in (self.config | change).items() if v is not None}
+        job = {
+            "name": self.name,
+            "config": config,
+            "spark": {"master": "local[2]"},
+            "until": until or {"forever": True},
+        }
+        path.write_text(json.dumps(job))  # which is YAML, too
+        context = ["--context", f"sandbox-{self.cluster.spec.name}", "--group-id", self.group]
+        return [*context, "run", str(path), "--yes", "-o", "json", *args]
+
+    def run(self, *args: str, **change: Any) -> Ran:
+        return connectctl(*self.args(*args, **change))
+
+    def well(self, **change: Any) -> Any:
+        ran = self.run(**change)
+        assert ran.code == 0, ran.err
+        return ran.json
+
+    def badly(self, **change: Any) -> str:
+        """The one line that a run ends with which does not come to anything."""
+        ran = self.run(**change)
+        assert ran.code in (1, 2, 4), (ran.out, ran.err)
+        line = ran.err.strip().splitlines()[-1]
+        if line.startswith("{"):
+            error = json.loads(line)["error"]
+            return f"{error['message']}: {error['why']}. {error['nextStep']}"
+        return line
+
+    def seen(self) -> dict[str, list[int]]:
+        """What a reader with read_committed sees, by shop, in the topic's order where that is one partition's."""
+        kafka = Kafka({"bootstrap.servers": self.cluster.bootstrap_servers}, timeout=30)
+        image = kafka.image([self.topic], patience=30, superseded=True)[self.topic]
+        found = defaultdict(list)
+        for record in sorted((*image.latest, *image.superseded), key=lambda r: r.offset):
+            shop, _, number = (record.value or b"?:0").decode().partition(":")
+            found[shop].append(int(number))
+        return found
+
+    def all_there(self) -> None:
+        seen = self.seen()
+        assert {shop: sorted(some) for shop, some in seen.items()} == {
+            str(shop): list(range(shop, self.written, SHOPS)) for shop in range(SHOPS)
+        }
+
+
+@pytest.fixture
+def place(cluster: Sandbox, tmp_path: Path, session: Any, monkeypatch: pytest.MonkeyPatch) -> Place:
+    monkeypatch.setattr(spark, "open_session", lambda *args: session)
+    return Place(cluster, tmp_path)
+
+
+def test_a_batch_ends_by_itself_and_the_next_one_sends_only_what_is_new(place: Place) -> None:
+    place.append(600)
+    first = place.well()
+    assert (first["outcome"], first["records"], [t["state"] for t in first["tasks"]]) == ("ended", 600, ["ENDED"] * 2)
+    place.append(300)
+    place.config["tasks.max"] = "3"
+    again = place.well(query="select shop, id, upper(value) value from source")
+    assert (again["records"], len(again["tasks"])) == (300, 3)
+    place.all_there()
+    assert place.well(until={"records": 5})["records"] == 0
+
+
+def test_a_stream_goes_on_until_nothing_comes_and_is_killed_and_repeated_without_harm(
+    place: Place, tmp_path: Path
+) -> None:
+    stream = {"streaming": "true", "schema": SCHEMA, "option.maxFilesPerTrigger": "1", "records.per.transaction": "20"}
+    place.append(300)
+    args = place.args(**stream)
+    with subprocess.Popen([sys.executable, "-m", "connectctl.cli", *args], stderr=subprocess.PIPE) as killed:
+        try:
+            eventually(lambda: sum(map(len, place.seen().values())) > 100, 300)
+        finally:
+            os.kill(killed.pid, signal.SIGKILL)
+    place.append(300)
+    stream["checkpoint"] = str(tmp_path / "checkpoint")
+    ran = place.well(until={"idle": "4s"}, **stream)
+    assert (ran["outcome"], ran["records"] <= 500) == ("ended", True)
+    place.all_there()
+    place.append(90)
+    assert place.well(until={"idle": "4s"}, **stream)["records"] == 90
+    place.all_there()
+
+
+def test_sigterm_ends_a_stream_between_two_transactions(place: Place) -> None:
+    place.append(200)
+    args = place.args(streaming="true", schema=SCHEMA)
+    command = [sys.executable, "-m", "connectctl.cli", *args]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            eventually(lambda: sum(map(len, place.seen().values())) == 200, 300)
+            process.send_signal(signal.SIGTERM)
+            out, err = process.communicate(timeout=200)
+        finally:
+            process.kill()
+    assert process.returncode == 0, err
+    assert json.loads(out)["outcome"] == "stopped"
+    place.all_there()
+
+
+def test_what_is_no_frame_is_one_line_and_nothing_is_written(place: Place, tmp_path: Path) -> None:
+    place.append(3)
+    before = Kafka({"bootstrap.servers": place.cluster.bootstrap_servers}, timeout=30).topic_names()
+    for change, said in (
+        ({"offset.column": "seq"}, "has no column seq. It has id, shop, value"),
+        ({"format": "jsonn"}, "Failed to find the data source: jsonn"),
+        ({"load": str(tmp_path / "nowhere")}, "Path does not exist"),
+        ({"query": "selec 1"}, "Syntax error at or near 'selec'"),
+        ({"query": "select shop, id from source"}, "has no column value. It has shop, id"),
+        ({"query": "select *, nope from source"}, "with name `nope` cannot be resolved"),
+        ({"query": "select shop, id / 2 id, value from source"}, "is a double and cannot be a source offset"),
+        ({"query": "select shop, id, id value from source"}, "is a bigint, and a record has text or bytes"),
+        ({"schema": "shop strin"}, "strin"),
+        ({"streaming": "true"}, "Schema must be specified"),
+        ({"format": None}, "there is nothing to read"),
+    ):
+        line = place.badly(**change)
+        assert said in line, line
+    after = Kafka({"bootstrap.servers": place.cluster.bootstrap_servers}, timeout=30).topic_names()
+    assert not {topic for topic in after - before if place.name in topic}
+    assert place.seen() == {}
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        ({"shop": "shop 0", "id": "ten", "value": "0:10"}, "id"),
+        ({"shop": "shop 0", "value": "0:10"}, "has a null, which is no source offset"),
+    ],
+)
+def test_a_schema_that_changes_in_the_middle_fails_its_tasks_with_one_line(
+    place: Place, bad: dict[str, Any], said: str
+) -> None:
+    place.append(30)
+    place.add(bad)
+    for streaming in ("false", "true"):
+        line = place.badly(schema=SCHEMA, streaming=streaming, until={"idle": "4s"})
+        assert "FAILED" in line
+        assert said in line
+        assert "Traceback" not in line
+    assert all(number < 30 for some in place.seen().values() for number in some)
+
+
+def test_rows_of_a_stream_that_come_too_late_are_not_taken_for_delivered(place: Place) -> None:
+    place.written = 100
+    place.append(30)
+    old = next(place.files.iterdir())
+    os.utime(old, (0, 0))  # Spark takes the oldest file first
+    place.add({"shop": "shop 0", "id": 5, "value": "0:5"})
+    line = place.badly(streaming="true", schema=SCHEMA, until={"idle": "4s"}, **{"option.maxFilesPerTrigger": "1"})
+    assert "The column id is not ordered: 5 comes after 129" in line
+    assert sum(map(len, place.seen().values())) == 30
+
+
+def test_offsets_of_columns_of_before_are_refused_with_both(place: Place) -> None:
+    place.append(3)
+    assert place.well()["records"] == 3
+    other = {"query": "select shop store, id, value from source", "partition.columns": "store"}
+    line = place.badly(**other)
+    assert '{"id":0} of {"shop":"shop 0"}' in line
+    assert "made of store" in line
+    assert f"connectctl offsets show {place.name}" in line
+    line = place.badly(query="select shop, cast(id as string) id, value from source")
+    assert "the offset of id (text)" in line
+    place.all_there()
