@@ -157,7 +157,7 @@ class Handle:
             when = max(m.timestamp()[1], 0)
             while True:
                 try:
-                    produce(topic, m.value(), m.key(), m.partition(), None, when, m.headers())
+                    produce(topic, m.value(), m.key(), m.partition(), None, None, when, m.headers())
                     break
                 except BufferError:
                     self._wait_for_room()

@@ -140,9 +140,12 @@ class Reader:
             code="no-offset",
         )
 
-    def read(self) -> list[Batch]:
-        """The next records, none where there are none for now. Raises ``ConnectctlError``; it has to begin again then."""
-        batch = self._consumer.consume(self._size, WAIT)
+    def read(self, most: int) -> list[Batch]:
+        """The next records, ``most`` of them; none where there are none for now.
+
+        Raises ``ConnectctlError``, after which it has to begin again.
+        """
+        batch = self._consumer.consume(min(self._size, most), WAIT)
         good = [m for m in batch if m.error() is None]
         found = _by_topic(good)
         for each in found:

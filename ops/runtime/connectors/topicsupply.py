@@ -15,6 +15,7 @@ from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.model.sourcekey import connect_json
 from connectctl.ops.runtime.boundaries import Boundary
 from connectctl.ops.runtime.connectors.mirroroffsets import Place, next_offset, wrap_offset, wrap_partition
+from connectctl.ops.runtime.connectors.sourcereader import MOST
 from connectctl.ops.runtime.polling import Offsets
 from connectctl.ops.runtime.step import Copies, Step
 
@@ -46,7 +47,7 @@ class Reads(Protocol):
     @property
     def lag(self) -> int | None: ...
     def begin(self, begin: Mapping[Place, int | None]) -> dict[Place, int]: ...
-    def read(self) -> list[Batch]: ...
+    def read(self, most: int) -> list[Batch]: ...
     def close(self) -> None: ...
 
 
@@ -106,7 +107,7 @@ class Copying:
         """The next batch, and the end of the transaction where that has come."""
         if self._taken and not self._count:
             return Step(offsets=self._offsets())
-        batches = self._reader.read()
+        batches = self._reader.read(MOST if self._timed else self._pace.records - self._count)
         if batches and not self._count:
             self._began = time.monotonic()
         for each in batches:
@@ -120,12 +121,17 @@ class Copying:
     def _due(self, *, busy: bool) -> bool:
         """Whether the transaction ends here. One whose boundary is a poll ends with the source, too: more may never come."""
         now = time.monotonic()
-        if self._manner.boundary is Boundary.INTERVAL or not self._manner.exactly_once:
+        if self._timed:
             due = now - self._flushed >= self._manner.interval
             self._flushed = now if due else self._flushed
             return due
         full = self._count >= self._pace.records or now - self._began >= self._pace.seconds
         return full or not busy or not self._reader.behind
+
+    @property
+    def _timed(self) -> bool:
+        """Whether transactions, or flushes of offsets, come with the clock alone."""
+        return self._manner.boundary is Boundary.INTERVAL or not self._manner.exactly_once
 
     def _offsets(self) -> dict[bytes, bytes | None]:
         return {self._keys[place]: connect_json(wrap_offset(last)).encode() for place, last in self._taken.items()}
