@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.edges import executors
-from connectctl.ops.edges.secrets import reveal
 from connectctl.ops.errors import BadInput, ConnectctlError, Unreachable
 
 if TYPE_CHECKING:
@@ -25,6 +24,8 @@ _OURS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
+    # A copy of a task that runs would fence it, and begin where it was.
+    "spark.speculation": "false",
 }
 # A driver whose master is on this machine alone has its executors here, too, and is nobody else's business.
 _ALONE = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
@@ -75,10 +76,9 @@ def open_session(
 
 
 def _wish(master: str, conf: Mapping[str, Any]) -> dict[str, str]:
-    """Spark's settings as it reads them, secrets included."""
+    """Spark's settings as it reads them."""
     alone = _ALONE if _LOOPBACK.fullmatch(master) else {}
-    given = {name: reveal(f"spark.conf {name}", value) for name, value in conf.items()}
-    values = _OURS | alone | given | {"spark.master": master}
+    values = _OURS | alone | dict(conf) | {"spark.master": master}
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in values.items()}
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from connectctl.ops.edges import executors
 from connectctl.ops.edges.spark import _escaped, _wish, first_line
-from connectctl.ops.settings import SecretSource
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -65,10 +64,9 @@ def test_masters_of_this_machine_alone_have_their_driver_on_the_loopback_address
     assert _wish("spark://127.0.0.1:1", {"spark.driver.host": "192.0.2.1"})["spark.driver.host"] == "192.0.2.1"
 
 
-def test_settings_are_told_as_spark_reads_them_and_secrets_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CONNECTCTL_TEST_SECRET", "hush")
-    wish = _wish("yarn", {"a": True, "b": 2, "c": SecretSource("env", "CONNECTCTL_TEST_SECRET")})
-    assert (wish["a"], wish["b"], wish["c"], wish["spark.master"]) == ("true", "2", "hush", "yarn")
+def test_settings_are_told_as_spark_reads_them() -> None:
+    wish = _wish("yarn", {"a": True, "b": 2})
+    assert (wish["a"], wish["b"], wish["spark.master"]) == ("true", "2", "yarn")
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\x00")))
