@@ -106,6 +106,8 @@ def job(
     from connectctl.cli import runview
 
     render.emit("TaskRun", runview.as_json(ready, result), output, lambda wide: runview.show(ready, result, wide))
+    for line in runview.warnings(ready, result):
+        render.note(line)
     for line in runview.failures(ready, result):
         render.note(line, style="red")
     if code := runview.exit_code(result):

@@ -150,6 +150,14 @@ def failures(ready: Ready, result: Result) -> Iterator[str]:
             yield f"error: Task {number} of {ready.name} is FAILED: {' '.join(total.failure.split())}"
 
 
+def warnings(ready: Ready, result: Result) -> Iterator[str]:
+    """One line for each task that raised something when it was to stop anyway."""
+    for number, total in result.run.totals.items():
+        if total.late:
+            why = " ".join(total.late.split())
+            yield f"warning: Task {number} of {ready.name} failed while it was stopped, with nothing of it lost: {why}"
+
+
 def exit_code(result: Result) -> int:
     """0 for a run that ended or was stopped, else 1."""
     return 0 if result.outcome in ("ended", "stopped") else 1

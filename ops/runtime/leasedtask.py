@@ -20,7 +20,7 @@ from connectctl.ops.runtime.neighbours import Neighbours
 from connectctl.ops.runtime.plugins import connector_class
 from connectctl.ops.runtime.polling import Polling
 from connectctl.ops.runtime.secondary import Secondary
-from connectctl.ops.runtime.step import Counts, Ended
+from connectctl.ops.runtime.step import Counts, Ended, How
 
 if TYPE_CHECKING:
     from connectctl.ops.runtime.configs import Generation
@@ -176,12 +176,21 @@ def run(
         ended, idle = _run(work, near or Neighbours(work), task, config, terms, line, counts)
         return Report.of(task, ended.how.value, counts, why=ended.why, idle=idle)
     except ConnectctlError as e:
+        if line.stopped:
+            return _failed_late(task, counts, e)
         return Report.of(task, FAILED, counts, why=str(e), trace=str(e))
     except Exception as e:  # noqa: BLE001  # a plugin may raise anything, and Spark would run it again for it
+        if line.stopped:
+            return _failed_late(task, counts, e)
         trace = traceback.format_exc()[-LONGEST_TRACE:]
         return Report.of(task, FAILED, counts, why=f"{type(e).__name__}: {e}", trace=trace)
     finally:
         line.close()
+
+
+def _failed_late(task: int, counts: Counts, error: Exception) -> Report:
+    """The report of a task that failed when it was to stop anyway, which is no failure of the task (``WorkerTask``)."""
+    return Report.of(task, How.STOPPED.value, counts, why=f"{type(error).__name__}: {error}")
 
 
 def _run(

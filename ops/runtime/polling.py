@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import json
+import operator
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.model.sourcekey import SourceKey, connect_json, decode_json, parse_key
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from connectctl.ops.runtime.step import Stored
 
 
+_PARTITION = operator.attrgetter("source_partition")
 MOST_KEYS = 100_000
 """Source partitions whose keys are kept at hand."""
 
@@ -123,7 +126,13 @@ class Polling:
         self._boundaries = self._new_boundaries()
         task = self._make()
         task.context = TaskContext(self._offsets, self._configs, self._boundaries.requests)
-        task.start(self._configs)
+        try:
+            task.start(self._configs)
+        except BaseException:
+            # As in Connect: what it has opened until then is its own to close, and the first failure is the one to tell.
+            with suppress(Exception):
+                task.stop()
+            raise
         # Records of a whole transaction are kept for those who want to hear of each, and for nobody else.
         self._heeds_records = _overrides(task.commit_record, SourceTask.commit_record)
         self._task = task
@@ -156,7 +165,9 @@ class Polling:
         return Step(records=outgoing, bulks=bulks, offsets=self._flushing, abort=segment.end is End.ABORT)
 
     def _move(self, records: Sequence[SourceRecord]) -> None:
-        """Note the newest offset of every source partition. Most tasks name a partition by one object all the time."""
+        """Note the newest offset of every source partition."""
+        if len(set(map(id, map(_PARTITION, records)))) == 1:
+            records = [r for r in records[-1:] if r.source_offset is not None] or records  # mostly there is just one
         newest = {id(r.source_partition): n for n, r in enumerate(records) if r.source_offset is not None}
         for n in sorted(newest.values()):  # equal partitions may still be two objects, of which the later counts
             partition, offset = records[n].source_partition, records[n].source_offset

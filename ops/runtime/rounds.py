@@ -52,7 +52,9 @@ class Lease(Protocol):
 
 @dataclass
 class Total:
-    """What a task did in all rounds so far. ``failure`` and ``trace`` are why it is not run any more."""
+    """What a task did in all rounds so far. ``failure`` and ``trace`` are why it is not run any more, ``late`` is what it
+    raised when it was to stop anyway.
+    """
 
     records: int = 0
     transactions: int = 0
@@ -68,6 +70,7 @@ class Total:
     idle: bool = False
     fruitless: int = 0
     last: str | None = None
+    late: str | None = None
     meter: Meter = field(default_factory=Meter)
 
     @property
@@ -90,6 +93,7 @@ class Total:
         self.idle = report.idle
         self.meter.add(report.meter)
         self.last = report.how
+        self.late = report.why if report.how == How.STOPPED else None
         fenced = report.how == How.FENCED
         self.fenced += fenced
         self.fruitless = self.fruitless + 1 if fenced and not report.records else 0
