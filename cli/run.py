@@ -77,8 +77,9 @@ def job(
 ) -> None:
     """Run a job file. SIGTERM and ^C end it between two transactions, with a last commit; a second one ends it at once.
 
-    It goes on where its connector's source offsets are, whoever wrote them: it can be killed and run again. Exit code 0: it
-    ended, or was stopped. 1: the connector or a task FAILED, or another run or worker has its tasks by now.
+    It goes on where its connector's source offsets are, whoever wrote them: it can be killed and run again. To change a job
+    that runs, run the changed file: it takes over once its Spark is ready, and the older run ends. Exit code 0: it ended, or
+    was stopped. 1: the connector or a task FAILED, or another run or worker has its tasks by now.
     """
     from connectctl.cli.runmetrics import MetricsFile
     from connectctl.ops.runtime import job as jobs
