@@ -105,7 +105,7 @@ class Leased:
     def __init__(self, supply: TaskSupply, task: int, counts: Counts, terms: Terms, line: Line):
         self._supply, self._task, self._counts, self._terms, self._line = supply, task, counts, terms, line
         self._began: float | None = None
-        self._active = self._said = time.monotonic()
+        self._active = self._looked = self._said = time.monotonic()
 
     def resume(self, stored: Stored) -> None:
         try:
@@ -124,6 +124,7 @@ class Leased:
                 self._counts.meter.poll(step.size, self._active - began)
         elif self._supply.behind:
             self._active = time.monotonic()
+        self._looked = time.monotonic()
         return step
 
     def last(self) -> Step | None:
@@ -141,7 +142,8 @@ class Leased:
         """Whether nothing has come for as long as the terms allow."""
         if self._terms.idle is None or self._began is None:
             return False
-        return time.monotonic() - self._active >= self._terms.idle
+        # At the last look: nobody knows of the time since, which may be long where the machine is busy.
+        return self._looked - self._active >= self._terms.idle
 
     def over(self) -> bool:
         """Whether the task is to stop."""

@@ -82,6 +82,8 @@ def test_it_is_idle_once_no_record_has_come_for_long_enough(clock: Clock) -> Non
     made.step()  # offsets alone are no records
     assert not made.over()
     clock.now += 1
+    assert not made.over()  # nobody has looked since
+    made.step()
     assert (made.over(), made.idle) == (True, True)
 
 
