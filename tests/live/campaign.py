@@ -96,6 +96,10 @@ class Campaign:
         ]
         return table(self.seed, self.rows, more, verdict, markers(self._kafka, self._topic))
 
+    def evidence(self) -> str:
+        """What each attempt knew and doubted, for whoever has to find out why something is wrong."""
+        return "\n".join(line for r in self._processes.attempts for line in (str(r), *r.doubts, *r.read))
+
     def failures(self) -> list[str]:
         """Attempts that ended as none should."""
         return [f"task {r.attempt.task}: {r.why}" for r in self._processes.attempts if r.over == "failed"]

@@ -55,7 +55,8 @@ class Operator:
     def _end(self, hanging: Hanging) -> None:
         who = hanging.producer.producer_id, hanging.producer.epoch
         decided = decisions(self._kafka).get(who)
-        assert decided is not None, f"nothing was decided of {hanging}"
+        if decided is None:
+            return  # it is still to be decided, by a coordinator that is not yet back
         if write_marker(self._calls, hanging, commit=decided == PREPARE_COMMIT) is Code.NONE:
             self.ended["committed" if decided == PREPARE_COMMIT else "aborted"] += 1
 

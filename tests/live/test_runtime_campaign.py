@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from live.campaign import SOURCES, Campaign
 from live.campaignbroker import Broker, own_broker
+from live.campaigndrivers import WORKERS
+from live.campaignspark import SparkCampaign
+from live.oracle import Verdict
+from live.sparkclusters import standalone
 
 pytestmark = pytest.mark.live
 SEED = "CONNECTCTL_CAMPAIGN_SEED"
@@ -22,24 +26,37 @@ def broker() -> Iterator[Broker]:
         yield broker
 
 
-def withstand(broker: Broker, directory: Path, faults: int, broker_kills: int) -> None:
-    seed = int(os.environ.get(SEED, secrets.randbelow(1 << 30)))
-    campaign = Campaign(broker, seed, directory)
-    print(f"campaign of seed {campaign.seed}")
+def seed() -> int:
+    found = int(os.environ.get(SEED, secrets.randbelow(1 << 30)))
+    print(f"campaign of seed {found}")
+    return found
+
+
+def withstand(campaign: Campaign | SparkCampaign, run: Callable[[], Verdict]) -> None:
     try:
-        verdict = campaign.run(faults, broker_kills)
+        verdict = run()
         print(campaign.table(verdict))
-        assert not verdict.findings
+        assert not verdict.findings, campaign.evidence()
         assert len(verdict.records) == SOURCES
         assert not campaign.failures()
     finally:
+        print(f"{len(campaign.rows)} faults")
         campaign.close()
 
 
 def test_a_short_campaign_leaves_every_record_once(broker: Broker, tmp_path: Path) -> None:
-    withstand(broker, tmp_path, 15, 1)
+    campaign = Campaign(broker, seed(), tmp_path)
+    withstand(campaign, lambda: campaign.run(15, broker_kills=1))
 
 
 @pytest.mark.campaign
 def test_a_long_campaign_leaves_every_record_once(broker: Broker, tmp_path: Path) -> None:
-    withstand(broker, tmp_path, 180, 20)
+    campaign = Campaign(broker, seed(), tmp_path)
+    withstand(campaign, lambda: campaign.run(180, broker_kills=20))
+
+
+@pytest.mark.campaign
+def test_a_campaign_on_spark_leaves_every_record_once(broker: Broker, tmp_path: Path) -> None:
+    with standalone(tmp_path / "spark", WORKERS) as cluster:
+        campaign = SparkCampaign(broker, cluster, seed(), tmp_path)
+        withstand(campaign, lambda: campaign.run(24))
