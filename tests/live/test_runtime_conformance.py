@@ -32,7 +32,7 @@ from connectctl.ops.runtime.step import Ended, How, Outgoing, Step
 from connectctl.ops.runtime.watch import Watch
 from live.oracle import in_order, judge
 from live.real import create_topic, eventually
-from live.test_runtime_kernel import Place
+from live.test_runtime_kernel import Numbers, Place
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
@@ -317,6 +317,13 @@ def _half_way(connector: Connector, task: int) -> Handle:
     handle.send(Step([Outgoing(connector.place.topic, b"a", b"-1")]))
     handle.send_offsets(connector.place.offsets, {connector.place.key: b'{"next":-1}'})
     return handle
+
+
+def test_records_that_find_no_room_in_the_producers_queue_are_sent_once_there_is_some(place: Place) -> None:
+    tight = {"queue.buffering.max.messages": "3", "linger.ms": "1"}
+    handle = partial(Handle, place.kafka, f"g-{place.connector}-0", timeout_ms=30_000, properties=tight)
+    assert place.kernel(open_handle=handle).run(Numbers(place, 60)).counts.records == 60
+    assert place.seen() == list(range(60))
 
 
 def test_with_an_offsets_topic_of_its_own_both_topics_have_every_offset(place: Place) -> None:

@@ -237,6 +237,18 @@ class TestBoundaries:
         run(broker, Boundary.CONNECTOR, asks={2: End.COMMIT}, asks_batch={2: End.ABORT})
         assert (broker.records, broker.trace.count("abort")) == (ALL[:3], 1)  # the one of the end, of what nobody ended
 
+    def test_an_abort_where_nothing_was_polled_is_ignored(self) -> None:
+        beats = iter(range(3))
+
+        def poll(self: Any) -> Any:
+            self.next = 10 if next(beats) == 2 else 0
+            self.context.transaction.abort_transaction()
+            return []
+
+        broker = Broker()
+        ended = run(broker, Boundary.CONNECTOR, poll=poll)
+        assert (ended.counts.aborted, "begin" in broker.trace, "abort" in broker.trace) == (0, False, False)
+
     def test_a_commit_of_the_batch_behind_an_abort_of_its_last_record_has_nothing_to_commit(self) -> None:
         broker = Broker()
         run(broker, Boundary.CONNECTOR, last=2, asks={2: End.ABORT}, asks_batch={2: End.COMMIT})

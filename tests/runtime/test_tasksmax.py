@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from connectctl.ops.runtime.tasksmax import judge, too_many
+from connectctl.ops.runtime.tasksmax import enforced, judge, too_many
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -52,6 +52,20 @@ def test_too_many_run_with_a_warning_where_enforcement_is_off() -> None:
     assert (verdict.tasks, verdict.failed) == (tasks(3), None)
     assert verdict.warning
     assert "will be disallowed in future releases" in verdict.warning
+
+
+def test_an_existing_set_that_is_too_large_may_run_where_enforcement_is_off() -> None:
+    verdict = judge("c", {"tasks.max": "2", "tasks.max.enforce": "false"}, tasks(5), tasks(5))
+    assert (verdict.tasks, verdict.failed, verdict.tasks_failed) == (tasks(5), None, None)
+
+
+def test_it_is_enforced_where_nothing_is_said() -> None:
+    assert enforced({})
+    assert judge("c", {"tasks.max": "2"}, tasks(3), ()).failed
+
+
+def test_the_explanation_says_how_to_permit_it() -> None:
+    assert "reconfiguring the connector with 'tasks.max.enforce' set to false" in too_many("c", 3, 2)
 
 
 @given(st.integers(1, 5), st.integers(0, 8), st.integers(0, 8), st.booleans())
