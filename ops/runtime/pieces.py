@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from connectctl.ops.errors import ConnectctlError
-
-OFFSET_TYPES = (int, str)
-"""What can be a source offset: values that JSON keeps exactly and that have an order."""
+from connectctl.ops.model.sourcekey import connect_json
 
 
 @dataclass(frozen=True)
@@ -31,49 +28,39 @@ class Columns:
         """All of them, each once."""
         return list(dict.fromkeys(filter(None, [*self.partition, self.offset, self.key, self.value, self.timestamp])))
 
+    def disorder(self, partition: tuple[Any, ...], before: Any, after: Any) -> ConnectctlError:
+        """What is wrong where ``after`` comes after ``before``."""
+        place = dict(zip(self.partition, partition, strict=True))
+        return ConnectctlError(
+            f"The column {self.offset} is not ordered: {after!r} comes after {before!r}",
+            why=f"in the source partition {connect_json(place)}",
+            next_step="Give a column that only grows within a source partition.",
+            code="not-ordered",
+        )
 
-@dataclass(frozen=True)
-class Piece:
-    """Rows of one source partition, in the order in which they came; ``batch`` has the columns of a frame."""
+
+class Piece(NamedTuple):
+    """``rows`` rows of one source partition from ``start`` on in ``batch``, ordered by offsets from ``first`` to ``last``.
+
+    There may be as many of them as rows, so that nothing is cut out of the batch before it has to be.
+    """
 
     partition: tuple[Any, ...]
+    first: Any
+    last: Any
     batch: Any
-    columns: Columns
-
-    @property
-    def rows(self) -> int:
-        """How many there are, at least one."""
-        return int(self.batch.num_rows)
-
-    @property
-    def first(self) -> Any:
-        """The first offset."""
-        return self._offsets[0].as_py()
-
-    @property
-    def last(self) -> Any:
-        """The last offset."""
-        return self._offsets[-1].as_py()
-
-    @property
-    def _offsets(self) -> Any:
-        return self.batch.column(self.columns.offset)
+    start: int
+    rows: int
+    offset: str
 
     def slice(self, start: int, length: int | None = None) -> Piece:
-        """Some of the rows."""
-        whole = start == 0 and length in (None, self.rows)
-        return self if whole else Piece(self.partition, self.batch.slice(start, length), self.columns)
-
-    def disorder(self) -> tuple[Any, Any] | None:
-        """The first two neighbours whose offsets go back; None where there are none."""
-        import pyarrow.compute as pc
-
-        offsets = self._offsets
-        back = pc.less(offsets[1:], offsets[:-1])
-        if not pc.any(back).as_py():
-            return None
-        at = pc.index(back, True).as_py()
-        return offsets[at].as_py(), offsets[at + 1].as_py()
+        """Some of the rows, at least one."""
+        rows = self.rows - start if length is None else length
+        if rows == self.rows:
+            return self
+        offsets = self.batch.column(self.offset)
+        at = self.start + start
+        return self._replace(first=offsets[at].as_py(), last=offsets[at + rows - 1].as_py(), start=at, rows=rows)
 
     def up_to(self, offset: Any) -> int:
         """How many rows are at or before ``offset``; they are the first ones, as the rows are ordered."""
@@ -84,56 +71,51 @@ class Piece:
             return 0
         if self.last <= offset:
             return self.rows
-        return int(pc.sum(pc.less_equal(self._offsets, pa.scalar(offset, self._offsets.type))).as_py())
-
-    def messages(self) -> list[dict[str, Any]]:
-        """The records, as librdkafka takes many at once."""
-        columns = self.columns
-        values = _bytes(self.batch.column(columns.value))
-        if columns.timestamp is not None:
-            # A producer takes 0 for the time at which it is given a record.
-            times = self.batch.column(columns.timestamp).fill_null(0).to_pylist()
-            keys = _bytes(self.batch.column(columns.key)) if columns.key else [None] * self.rows
-            triples = zip(keys, values, times, strict=True)
-            return [{"key": key, "value": value, "timestamp": time} for key, value, time in triples]
-        if columns.key is not None:
-            keys = _bytes(self.batch.column(columns.key))
-            return [{"key": key, "value": value} for key, value in zip(keys, values, strict=True)]
-        return [{"value": value} for value in values]
-
-
-def _bytes(column: Any) -> list[bytes | None]:
-    """Text as UTF-8, which is what Arrow keeps it as: nothing is copied for that."""
-    import pyarrow as pa
-
-    if pa.types.is_string(column.type):
-        column = column.cast(pa.binary())
-    elif pa.types.is_large_string(column.type):
-        column = column.cast(pa.large_binary())
-    found: list[bytes | None] = column.to_pylist()
-    return found
+        offsets = self.batch.column(self.offset).slice(self.start, self.rows)
+        return int(pc.sum(pc.less_equal(offsets, pa.scalar(offset, offsets.type))).as_py())
 
 
 def pieces(batch: Any, columns: Columns) -> list[Piece]:
-    """``batch`` by source partition, each piece in the batch's order. Raises ``ConnectctlError`` for a null offset."""
+    """``batch`` by source partition, each piece in the batch's order.
+
+    Raises ``ConnectctlError`` for an offset that is null, or before its predecessor.
+    """
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    _check_offsets(batch.column(columns.offset), columns.offset)
+    batch, starts = _by_partition(batch, columns.partition)
+    ends = np.append(starts[1:], batch.num_rows)
+    offsets = batch.column(columns.offset)
+    back = pc.less(offsets[1:], offsets[:-1]).to_numpy(zero_copy_only=False).copy()
+    back[starts[1:] - 1] = False  # from one source partition to the next
+    at = pa.array(starts)
+    places = list(zip(*(batch.column(name).take(at).to_pylist() for name in columns.partition), strict=True))
+    if back.any():
+        row = int(np.flatnonzero(back)[0])
+        place = places[int(np.searchsorted(starts, row, side="right")) - 1]
+        raise columns.disorder(place, offsets[row].as_py(), offsets[row + 1].as_py())
+    firsts, lasts = offsets.take(at).to_pylist(), offsets.take(pa.array(ends - 1)).to_pylist()
+    found = zip(places, firsts, lasts, starts.tolist(), (ends - starts).tolist(), strict=True)
+    return [Piece(place, first, last, batch, start, rows, columns.offset) for place, first, last, start, rows in found]
+
+
+def _check_offsets(offsets: Any, name: str) -> None:
     import pyarrow as pa
 
-    offsets = batch.column(columns.offset)
     known = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string)
     if offsets.null_count or not any(is_it(offsets.type) for is_it in known):
         has = "a null" if offsets.null_count else f"a {offsets.type}"
         raise ConnectctlError(
-            f"The column {columns.offset} has {has}, which is no source offset",
+            f"The column {name} has {has}, which is no source offset",
             next_step="Give a column of whole numbers or text, without nulls.",
             code="bad-offset",
         )
-    return [
-        Piece(tuple(part.column(name)[0].as_py() for name in columns.partition), part, columns)
-        for part in _by_partition(batch, columns.partition)
-    ]
 
 
-def _by_partition(batch: Any, names: tuple[str, ...]) -> Iterator[Any]:
+def _by_partition(batch: Any, names: tuple[str, ...]) -> tuple[Any, Any]:
+    """The rows of ``batch`` with those of a source partition beside each other, and where each begins."""
     import numpy as np
     import pyarrow as pa
 
@@ -149,15 +131,52 @@ def _by_partition(batch: Any, names: tuple[str, ...]) -> Iterator[Any]:
             indices += codes * len(encoded.dictionary)
         codes = indices
     if codes is None:
-        yield batch
-        return
-    starts = np.flatnonzero(np.diff(codes)) + 1
-    if len(starts) + 1 > len(np.unique(codes)):
+        return batch, np.zeros(1, np.int64)
+    starts = np.flatnonzero(np.diff(codes, prepend=-1))
+    if len(starts) > len(np.unique(codes)):
         # NumPy sorts two bytes by radix, many times as fast as eight, and that keeps the order of equal ones.
         _, codes = np.unique(codes, return_inverse=True)
         order = np.argsort(codes.astype(np.uint16) if codes.max() < 1 << 16 else codes, kind="stable")
         batch, codes = batch.take(pa.array(order)), codes[order]
-        starts = np.flatnonzero(np.diff(codes)) + 1
-    bounds = [0, *starts.tolist(), batch.num_rows]
-    for start, end in pairwise(bounds):
-        yield batch.slice(start, end - start)
+        starts = np.flatnonzero(np.diff(codes, prepend=-1))
+    return batch, starts
+
+
+def messages(taken: Iterable[Piece], columns: Columns) -> Iterator[list[dict[str, Any]]]:
+    """The records of ``taken``, as librdkafka takes many at once; pieces that lie beside each other as one list."""
+    batch: Any = None
+    start = end = 0
+    for piece in taken:
+        if batch is not piece.batch or piece.start != end:
+            if batch is not None:
+                yield _messages(batch.slice(start, end - start), columns)
+            batch, start = piece.batch, piece.start
+        end = piece.start + piece.rows
+    if batch is not None:
+        yield _messages(batch.slice(start, end - start), columns)
+
+
+def _messages(batch: Any, columns: Columns) -> list[dict[str, Any]]:
+    values = _bytes(batch.column(columns.value))
+    if columns.timestamp is not None:
+        # A producer takes 0 for the time at which it is given a record.
+        times = batch.column(columns.timestamp).fill_null(0).to_pylist()
+        keys = _bytes(batch.column(columns.key)) if columns.key else [None] * batch.num_rows
+        triples = zip(keys, values, times, strict=True)
+        return [{"key": key, "value": value, "timestamp": time} for key, value, time in triples]
+    if columns.key is not None:
+        keys = _bytes(batch.column(columns.key))
+        return [{"key": key, "value": value} for key, value in zip(keys, values, strict=True)]
+    return [{"value": value} for value in values]
+
+
+def _bytes(column: Any) -> list[bytes | None]:
+    """Text as UTF-8, which is what Arrow keeps it as: nothing is copied for that."""
+    import pyarrow as pa
+
+    if pa.types.is_string(column.type):
+        column = column.cast(pa.binary())
+    elif pa.types.is_large_string(column.type):
+        column = column.cast(pa.large_binary())
+    found: list[bytes | None] = column.to_pylist()
+    return found

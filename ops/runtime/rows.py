@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.model.sourcekey import connect_json
-from connectctl.ops.runtime.pieces import Piece, pieces
+from connectctl.ops.runtime.pieces import Piece, messages, pieces
 from connectctl.ops.runtime.polling import Offsets
 from connectctl.ops.runtime.step import Bulk, Step
 
@@ -22,13 +22,15 @@ if TYPE_CHECKING:
     from connectctl.ops.runtime.pieces import Columns
     from connectctl.ops.runtime.step import Stored
 
+MOST_BYTES = 64 << 20
+"""What a transaction holds at most, give or take a batch of Arrow's: all of it is in memory until it is committed."""
 PRODUCER = {"batch.num.messages": "100000", "queue.buffering.max.messages": "500000"}
 Place = tuple[Any, ...]
 """A source partition: the values of its columns."""
 
 
 class Rows:
-    """The rows of one task for ``topic``, ``size`` of them in a transaction, from Arrow's record batches.
+    """The rows of one task for ``topic``, ``size`` of them in a transaction or fewer where they are large.
 
     ``claim`` hears of source partitions that are new to this task and raises where they are another's; ``passed`` is what a
     stream has committed since it began. Raises
@@ -66,12 +68,13 @@ class Rows:
     def step(self) -> Step | None:
         """The next rows; those of a source partition with one offset are never parted."""
         taken: list[Piece] = []
-        rows = 0
-        while rows < self._size and (some := self._next()) is not None:
-            for piece in map(self._fresh, some):
-                if piece is not None:
-                    taken.append(piece)
-                    rows += piece.rows
+        rows = weight = 0
+        while rows < self._size and weight < MOST_BYTES and (some := self._next()) is not None:
+            fresh = [piece for piece in map(self._fresh, some) if piece is not None]
+            taken += fresh
+            more = sum(piece.rows for piece in fresh)
+            rows += more
+            weight += more * some[0].batch.nbytes // some[0].batch.num_rows
         if taken:
             self._complete(taken)
         self._in_hand = taken
@@ -79,7 +82,7 @@ class Rows:
             return None
         newest = {piece.partition: piece.last for piece in taken}
         offsets = {self._key(partition): self._value(offset) for partition, offset in newest.items()}
-        return Step(bulks=[Bulk(self._topic, [m for piece in taken for m in piece.messages()])], offsets=offsets)
+        return Step(bulks=[Bulk(self._topic, some) for some in messages(taken, self._columns)], offsets=offsets)
 
     def last(self) -> Step | None:
         """Nothing: every step is a transaction of its own."""
@@ -129,11 +132,10 @@ class Rows:
 
     def _check(self, piece: Piece) -> None:
         before = self._newest.get(piece.partition)
-        wrong = (before, piece.first) if before is not None and piece.first < before else piece.disorder()
-        if wrong is not None:
-            raise self._disorder(piece, *wrong)
+        if before is not None and piece.first < before:
+            raise self._columns.disorder(piece.partition, before, piece.first)
         if wrong := self._late(piece):
-            raise self._disorder(piece, *wrong)
+            raise self._columns.disorder(piece.partition, *wrong)
         self._newest[piece.partition] = piece.last
 
     def _late(self, piece: Piece) -> tuple[Any, Any] | None:
@@ -143,14 +145,6 @@ class Rows:
         base, now = self._passed[piece.partition]
         seen = 0 if base is None else piece.up_to(base)
         return (now, piece.slice(seen).first) if piece.up_to(now) > seen else None
-
-    def _disorder(self, piece: Piece, before: Any, after: Any) -> ConnectctlError:
-        return ConnectctlError(
-            f"The column {self._columns.offset} is not ordered: {after!r} comes after {before!r}",
-            why=f"in the source partition {connect_json(self._partition(piece.partition))}",
-            next_step="Give a column that only grows within a source partition.",
-            code="not-ordered",
-        )
 
     def _complete(self, taken: list[Piece]) -> None:
         """Add to ``taken`` what follows with the offsets that it ends with: half of such rows could not be told apart."""

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from connectctl.ops.errors import ConnectctlError
+from connectctl.ops.runtime import rows as rowsmodule
 from connectctl.ops.runtime.handle import Doubt
 from connectctl.ops.runtime.kernel import Kernel
 from connectctl.ops.runtime.pieces import Columns
@@ -136,6 +137,14 @@ def test_a_doubt_at_any_commit_delivers_each_row_once_and_in_order(
     for table in tables:
         there = [v for v in broker.values if v.startswith(str(table).encode())]
         assert there == [row["value"].encode() for row in ordered if row["table"] == table]
+
+
+def test_large_rows_make_smaller_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rowsmodule, "MOST_BYTES", 2500)
+    broker = Broker()
+    large = [row | {"value": "x" * 1000} for row in rows(1, 2, 3, 4, 5, 6, 7)]
+    deliver(broker, batches(large, 1), size=100)
+    assert broker.sizes == [3, 3, 1]
 
 
 def test_text_as_an_offset_is_ordered_as_text_and_compared_with_what_is_committed() -> None:
