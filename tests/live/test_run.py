@@ -97,7 +97,7 @@ class Place:
     def sees(self, more: int) -> None:
         """Wait until so many more lines are there."""
         before = len(self.seen())
-        eventually(lambda: len(self.seen()) >= before + more, 120)
+        eventually(lambda: len(self.seen()) >= before + more, 300)
 
     def standing(self) -> Standing:
         """What the group's config topic says of the connector."""
@@ -156,11 +156,11 @@ def test_workers_and_drivers_that_are_killed_or_overtaken_lose_nothing_and_doubl
         os.kill(run.pid, signal.SIGKILL)
     generation = place.standing().fenced
     with place.running() as older:
-        eventually(lambda: place.standing().fenced > generation, 120)
+        eventually(lambda: place.standing().fenced > generation, 300)
         place.sees(50)
         place.config["batch.size"] = "2000"
         assert well(place.run())["outcome"] == "ended"
-        out, err = older.communicate(timeout=120)
+        out, err = older.communicate(timeout=300)
         assert older.returncode == 1, err
         assert json.loads(out)["outcome"] == "taken"
     place.all_there()
@@ -176,11 +176,11 @@ def test_a_workers_connector_is_taken_over_in_the_middle_of_its_file_and_handed_
         refused = place.run(own=False)
         assert (refused.code, "--take-over" in refused.err) == (4, True)
         with place.running("--take-over", own=False) as run:
-            eventually(lambda: rest.state(place.name)[1:] == [])
+            eventually(lambda: rest.state(place.name)[1:] == [], 300)
             place.append(50)
-            eventually(lambda: len(place.seen()) == 100)
+            eventually(lambda: len(place.seen()) == 100, 120)
             run.send_signal(signal.SIGTERM)
-            out, err = run.communicate(timeout=120)
+            out, err = run.communicate(timeout=300)
         assert run.returncode == 0, err
         assert json.loads(out)["outcome"] == "stopped"
         eventually(lambda: rest.state(place.name) == ["RUNNING", "RUNNING"])
