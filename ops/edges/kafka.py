@@ -6,6 +6,7 @@ The only module that turns librdkafka's errors into ours; see ``failure``.
 from __future__ import annotations
 
 import logging
+import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
 
 T = TypeVar("T")
+NEW_TOPIC, NEW_TOPIC_PAUSE = 10.0, 0.2
+"""Seconds: for how long a topic may be unknown that was just created, and between two looks."""
 _UNREACHABLE = {"_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_SSL", "_NODE_UPDATE", "BROKER_NOT_AVAILABLE"}
 _TIMED_OUT = {"_TIMED_OUT", "_TIMED_OUT_QUEUE", "_MSG_TIMED_OUT", "REQUEST_TIMED_OUT"}
 _NOT_AUTHORIZED = {
@@ -219,7 +222,16 @@ class Kafka:
         self.__dict__.pop("_metadata", None)  # it does not know the new topic
 
     def partitions(self, topic: str) -> list[int]:
-        """The partitions of ``topic``, from the metadata read first."""
+        """The partitions of ``topic``, from the metadata read first. Raises ``BadInput`` where there is no such topic.
+
+        Brokers know a new topic a moment after the controller said that it is there.
+        """
+        deadline = time.monotonic() + min(self.timeout, NEW_TOPIC)
+        while topic not in self._metadata.topics:
+            if time.monotonic() > deadline:
+                raise BadInput(f"There is no topic {topic} at {self.bootstrap}", code="no-topic")
+            time.sleep(NEW_TOPIC_PAUSE)
+            self.__dict__.pop("_metadata", None)
         return sorted(self._metadata.topics[topic].partitions)
 
 
