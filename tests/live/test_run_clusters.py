@@ -1,0 +1,331 @@
+"""``connectctl run`` on Spark clusters whose executors are other processes: what travels, what may be lost, what is told."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil
+import pytest
+from connectctl.ops.edges.kafka import Kafka
+from live import countingplugin, oracle, sparkframe
+from live.real import create_topic, eventually
+from live.sparkclusters import SHORT_LIVED, below, executors, history, python_workers, send, standalone
+
+if TYPE_CHECKING:
+    from connectctl.ops.sandbox.cluster import Sandbox
+    from live.sparkclusters import SparkCluster
+
+pytestmark = pytest.mark.live
+LOCAL_CLUSTER = "local-cluster[2,1,1024]"
+PATIENCE = 600.0
+"""Seconds for a whole run, however slow the machine is."""
+QUICK = {
+    "spark.network.timeout": "20s",
+    "spark.network.timeoutInterval": "5s",
+    "spark.storage.blockManagerHeartbeatTimeoutMs": "20s",
+    "spark.executor.heartbeatInterval": "5s",
+}
+"""All four, or Spark refuses to start: an executor that says nothing is given up after 20 s and not after two minutes."""
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
+    with standalone(tmp_path_factory.mktemp("spark")) as cluster:
+        yield cluster
+
+
+class Counted:
+    """A counting connector in an archive of its own, its topic, and what Spark is told."""
+
+    def __init__(self, cluster: Sandbox, directory: Path, plugin: tuple[str, str], **config: Any):
+        self.cluster, self.directory = cluster, directory
+        self.name = f"count-{secrets.token_hex(4)}"
+        self.plugin, kind = plugin
+        self.topic = create_topic(cluster.bootstrap_servers, f"{self.name}-data", 2, "delete")
+        self.kafka = Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=30)
+        self.config = countingplugin.CONFIG | {"connector.class": kind, "topic": self.topic, "tasks.max": "2"}
+        self.config |= {name.replace("_", "."): str(value) for name, value in config.items()}
+        self.events = directory / "events"
+        self.events.mkdir()
+        self.conf = {
+            "spark.eventLog.enabled": "true",
+            "spark.eventLog.dir": self.events.as_uri(),
+            "spark.eventLog.rolling.enabled": "false",
+            "spark.eventLog.compress": "false",
+            "spark.executor.memory": "512m",
+            "spark.driver.extraJavaOptions": SHORT_LIVED,
+            "spark.executor.extraJavaOptions": SHORT_LIVED,
+            "spark.scheduler.maxRegisteredResourcesWaitingTime": f"{PATIENCE:g}s",
+        }
+
+    def job(self) -> str:
+        job = {
+            "name": self.name,
+            "config": self.config,
+            "plugins": [self.plugin],
+            "spark": {"conf": self.conf},
+            "until": {"idle": "3s"},
+        }
+        path = self.directory / "job.yaml"
+        path.write_text(json.dumps(job))  # which is YAML, too
+        return str(path)
+
+    @contextmanager
+    def running(self, master: str, context: Sequence[str] = ()) -> Iterator[subprocess.Popen[str]]:
+        """A run of the job in a process of its own, in the sandbox's context where no other is named."""
+        given = context or ["--context", f"sandbox-{self.cluster.spec.name}", "--group-id", self.name]
+        command = [sys.executable, "-m", "connectctl.cli", *given]
+        command += ["run", self.job(), "--master", master, "--yes", "-o", "json"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            try:
+                yield process
+            finally:
+                send(below([process]))
+                process.kill()
+
+    def seen(self) -> int:
+        """How many records are there for a reader with read_committed."""
+        image = self.kafka.image([self.topic], patience=60, superseded=True)[self.topic]
+        return len(image.latest) + len(image.superseded)
+
+    def sees(self, process: subprocess.Popen[str], more: int) -> None:
+        """Wait until so many more records are there."""
+        goal = self.seen() + more
+
+        def there() -> bool:
+            assert process.poll() is None, process.communicate()
+            return self.seen() >= goal
+
+        eventually(there, PATIENCE)
+
+    def judged(self) -> dict[bytes | None, int]:
+        """The records of each source once nothing is wrong with any."""
+        topic = f"{self.name}-offsets"
+        kafka = Kafka(self.kafka.client, timeout=30)  # the other one may not know the topic
+        verdict = oracle.judge(kafka, self.topic, topic, self.name, countingplugin.whose)
+        assert not verdict.findings
+        return verdict.records
+
+
+def ended(process: subprocess.Popen[str]) -> Any:
+    out, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, err
+    return json.loads(out)
+
+
+def python_without(directory: Path, *modules: str) -> str:
+    """An interpreter that finds connectctl in no place but a zip, and ``modules`` nowhere."""
+    (directory / "sitecustomize.py").write_text(
+        "import sys\n"
+        "from importlib.machinery import PathFinder\n"
+        f"sys.modules.update(dict.fromkeys({modules!r}))\n"
+        "class OnlyInZips:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'connectctl':\n"
+        "            raise_if_none = PathFinder.find_spec(name, [p for p in sys.path if p.endswith('.zip')])\n"
+        "            if raise_if_none is None:\n"
+        "                raise ModuleNotFoundError(name)\n"
+        "            return raise_if_none\n"
+        "sys.meta_path.insert(0, OnlyInZips())\n"
+        "sys.path[:] = [p for p in sys.path if not p.startswith('__editable__')]\n"
+    )
+    python = directory / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH="{directory}:$PYTHONPATH" exec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    return str(python)
+
+
+def secretive(place: Counted, secret: str) -> list[str]:
+    """Arguments for a context of the same cluster that has ``secret`` for Kafka and for Spark, and a job with it."""
+    file, config = place.directory / "secret", place.directory / "config.yaml"
+    file.write_text(secret)
+    context = {
+        "bootstrap_servers": place.cluster.bootstrap_servers,
+        "group_id": place.name,
+        "client": {"sasl.username": "somebody", "sasl.password": {"file": str(file)}},
+        "spark": {"conf": {"spark.connectctl.test.password": secret}},
+    }
+    config.write_text(json.dumps({"current": "own", "contexts": {"own": context}}))
+    place.config["database.password"] = secret
+    return ["--config", str(config)]
+
+
+def told(secret: str, places: Sequence[Path], processes: Sequence[psutil.Process]) -> list[str]:
+    """Where ``secret`` can be read: in command lines, in environments, in files."""
+    found = []
+    for process in processes:
+        with suppress(psutil.Error):
+            if secret in " ".join(process.cmdline()):
+                found.append(f"command line of {process}")
+            if secret in str(process.environ()):
+                found.append(f"environment of {process}")
+    for place in places:
+        files = [place] if place.is_file() else [path for path in place.rglob("*") if path.is_file()]
+        found += [str(path) for path in files if secret.encode() in path.read_bytes()]
+    return found
+
+
+def test_a_connector_in_a_wheel_runs_where_neither_it_nor_connectctl_is_and_an_executor_may_die(
+    cluster: Sandbox, spark: SparkCluster, tmp_path: Path, state_home: Path
+) -> None:
+    place = Counted(cluster, tmp_path, countingplugin.as_wheel(tmp_path), count=400, batch=5, pause=0.1)
+    place.conf["spark.pyspark.python"] = python_without(tmp_path)
+    secret = secrets.token_hex(16)
+    with place.running(spark.master, secretive(place, secret)) as run:
+        place.sees(run, 50)
+        mine = [psutil.Process(run.pid), *below([run, *spark.started])]
+        assert len(executors(*spark.started)) == 2
+        assert told(secret, [], mine) == []
+        send(executors(*spark.started)[:1])
+        assert ended(run)["outcome"] == "ended"
+    assert place.judged() == {b"0": 400, b"1": 400}
+    assert history(place.events)["executors lost"] == 1
+    assert told(secret, [place.events, spark.directory, state_home / "connectctl/spark.log"], []) == []
+
+
+def test_more_tasks_than_cores_all_get_their_turn_and_a_spark_task_that_dies_is_run_again(
+    cluster: Sandbox, tmp_path: Path
+) -> None:
+    died = tmp_path / "died"
+    more = {"count": 100, "tasks_max": 4, "dies": died}
+    place = Counted(cluster, tmp_path, countingplugin.as_zip(tmp_path), **more)
+    with place.running(LOCAL_CLUSTER) as run:
+        result = ended(run)
+    assert (result["outcome"], died.exists()) == ("ended", True)
+    assert place.judged() == {str(n).encode(): 100 for n in range(4)}
+    assert history(place.events)["ExceptionFailure"] >= 1
+    from pyspark.find_spark_home import _find_spark_home
+
+    for each in place.events.iterdir():  # Spark keeps an application's directory beside itself
+        shutil.rmtree(Path(_find_spark_home(), "work", each.name))
+
+
+def test_a_cluster_that_cannot_run_a_task_is_one_line_and_nothing_is_written(
+    cluster: Sandbox, spark: SparkCluster, tmp_path: Path
+) -> None:
+    place = Counted(cluster, tmp_path, countingplugin.as_zip(tmp_path), count=10)
+    wishes = [
+        (
+            {"spark.executor.memory": "100g", "spark.scheduler.maxRegisteredResourcesWaitingTime": "5s"},
+            6,
+            "no free worker",
+        ),
+        ({"spark.pyspark.python": python_without(tmp_path, "confluent_kafka")}, 1, "Python has no confluent_kafka"),
+    ]
+    kept = place.conf
+    before = set(place.kafka.topic_names())
+    for conf, code, words in wishes:
+        place.conf = kept | conf
+        with place.running(spark.master) as run:
+            _, err = run.communicate(timeout=PATIENCE)
+        error = json.loads(err.splitlines()[-1])["error"]
+        assert (run.returncode, error["exitCode"], words in str(error)) == (code, code, True), err
+        assert "\n" not in f"{error['message']}{error['why']}{error['nextStep']}"
+    after = Kafka(place.kafka.client, timeout=30).topic_names()
+    assert not {topic for topic in set(after) - before if place.name in topic}
+
+
+@pytest.mark.slow
+def test_an_executor_that_hangs_until_it_is_given_up_and_goes_on_later_changes_nothing(
+    cluster: Sandbox, spark: SparkCluster, tmp_path: Path
+) -> None:
+    place = Counted(cluster, tmp_path, countingplugin.as_zip(tmp_path), count=2500, batch=5, pause=0.1)
+    place.conf |= QUICK
+    with place.running(spark.master) as run:
+        place.sees(run, 50)
+        hung = executors(*spark.started)[:1]
+        zombies = python_workers(hung[0])
+        send(hung, signal.SIGSTOP)
+        eventually(lambda: history(place.events)["executors lost"], PATIENCE)
+        assert [p for p in zombies if p.is_running()]  # nobody ended them: they were fenced, or will be
+        place.sees(run, 50)
+        send(hung, signal.SIGCONT)
+        assert ended(run)["outcome"] == "ended"
+    assert place.judged() == {b"0": 2500, b"1": 2500}
+
+
+@pytest.mark.slow
+def test_a_driver_that_is_killed_leaves_a_place_to_go_on_from(
+    cluster: Sandbox, spark: SparkCluster, tmp_path: Path
+) -> None:
+    place = Counted(cluster, tmp_path, countingplugin.as_zip(tmp_path), count=2000, batch=5, pause=0.1)
+    for _ in range(2):
+        with place.running(spark.master) as run:
+            place.sees(run, 50)
+            send([psutil.Process(run.pid)])
+            run.wait()
+    with place.running(spark.master) as run:
+        assert ended(run)["outcome"] == "ended"
+    assert place.judged() == {b"0": 2000, b"1": 2000}
+
+
+@pytest.mark.slow
+def test_speculative_attempts_fence_each_other_and_every_record_is_there_once(
+    cluster: Sandbox, spark: SparkCluster, tmp_path: Path
+) -> None:
+    place = Counted(cluster, tmp_path, countingplugin.as_zip(tmp_path), count=1500, first=5, batch=5, pause=0.1)
+    place.conf |= {
+        "spark.speculation": "true",
+        "spark.speculation.interval": "100ms",
+        "spark.speculation.quantile": "0.5",
+        "spark.speculation.multiplier": "1.0",
+        "spark.speculation.minTaskRuntime": "1s",
+    }
+    with place.running(spark.master) as run:
+        assert ended(run)["outcome"] == "ended"
+    assert place.judged() == {b"0": 5, b"1": 1500}
+    assert history(place.events)["speculative"] >= 1
+
+
+@pytest.mark.slow
+def test_a_stage_of_a_dataframe_that_is_run_again_writes_each_row_once(
+    cluster: Sandbox, spark: SparkCluster, tmp_path: Path
+) -> None:
+    place = Counted(cluster, tmp_path, ("", ""))
+    rows = 12_000
+    offsets = create_topic(cluster.bootstrap_servers, f"{place.name}-offsets")
+    target = {
+        "client": {"bootstrap.servers": cluster.bootstrap_servers},
+        "group_id": place.name,
+        "connector": place.name,
+        "topic": place.topic,
+        "offsets_topic": offsets,
+        "partition": ["shop"],
+        "offset": "id",
+        "key": "shop",
+        "rows_per_transaction": 20,
+    }
+    wish = {
+        "master": spark.master,
+        "conf": place.conf,
+        "log": str(tmp_path / "spark.log"),
+        "rows": rows,
+        "target": target,
+    }
+    command = [sys.executable, sparkframe.__file__, json.dumps(wish)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            place.sees(process, 500)
+            send(executors(*spark.started)[:1])
+            out, err = process.communicate(timeout=PATIENCE)
+        finally:
+            send(below([process]))
+            process.kill()
+    assert process.returncode == 0, err
+    told = history(place.events)
+    assert (told["executors lost"], told["stages run again"] >= 1) == (1, True)
+    image = place.kafka.image([place.topic], patience=60, superseded=True)[place.topic]
+    for shop in range(sparkframe.SHOPS):
+        found = [int(r.value or b"") for r in oracle.in_order(image) if r.key == str(shop).encode()]
+        assert found == list(range(shop, rows, sparkframe.SHOPS))
+    assert not oracle.open_partitions(place.kafka, place.topic, offsets)
+    assert json.loads(out)["problems"] == []
