@@ -158,7 +158,7 @@ def _perform(
     session: Session, scene: Scene, ready: Ready, master: str, lease: float, written: MetricsFile | None
 ) -> Result:
     from connectctl.cli import runview
-    from connectctl.ops.edges.spark import open_session
+    from connectctl.ops.edges.spark import close_session, open_session
     from connectctl.ops.runtime.launch import Launch
     from connectctl.ops.runtime.shipping import ship
 
@@ -185,7 +185,7 @@ def _perform(
                 written.follow(result.run)
             return result
     finally:
-        spark.stop()
+        close_session(spark)
 
 
 @app.command()

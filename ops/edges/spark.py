@@ -9,7 +9,7 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,6 +73,14 @@ def open_session(
             found.stop()
             raise
     return found
+
+
+def close_session(spark: SparkSession) -> None:
+    """End a session. One whose Java is gone, because it was killed or ran out of memory, has ended by itself."""
+    from py4j.protocol import Py4JError
+
+    with suppress(Py4JError, OSError):
+        spark.stop()
 
 
 def _wish(master: str, conf: Mapping[str, Any]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from connectctl.ops.edges import executors
-from connectctl.ops.edges.spark import _escaped, _wish, first_line
+from connectctl.ops.edges.spark import _escaped, _wish, close_session, first_line
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -100,3 +100,19 @@ def test_what_an_executor_lacks_is_seen_there(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(sys.modules, "confluent_kafka", None)
     (answer,) = executors.look([0])
     assert (answer["missing"], answer["python"]) == (["confluent_kafka"], sys.executable)
+
+
+def test_a_session_whose_java_was_killed_is_over_without_a_word() -> None:
+    from py4j.protocol import Py4JError, Py4JNetworkError
+
+    class Session:
+        def __init__(self, error: Exception):
+            self._error = error
+
+        def stop(self) -> None:
+            raise self._error
+
+    for error in (Py4JNetworkError("Error while sending"), Py4JError("no class"), ConnectionRefusedError()):
+        close_session(Session(error))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="a bug"):
+        close_session(Session(ValueError("a bug")))  # type: ignore[arg-type]
