@@ -113,6 +113,6 @@ def test_a_session_whose_java_was_killed_is_over_without_a_word() -> None:
             raise self._error
 
     for error in (Py4JNetworkError("Error while sending"), Py4JError("no class"), ConnectionRefusedError()):
-        close_session(Session(error))  # type: ignore[arg-type]
+        close_session(Session(error))
     with pytest.raises(ValueError, match="a bug"):
-        close_session(Session(ValueError("a bug")))  # type: ignore[arg-type]
+        close_session(Session(ValueError("a bug")))
