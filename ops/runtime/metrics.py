@@ -1,7 +1,8 @@
 """What a task's metrics are: Connect's own, by Connect's own names, as far as there is the same thing here.
 
 Source: ``ConnectMetricsRegistry``, groups ``source-task-metrics`` and ``connector-task-metrics``. Totals and extremes are
-those of the whole run. Rates are left to whoever draws them: they are the totals' slopes.
+those of the whole run. Rates are left to whoever draws them: they are the totals' slopes. Without exactly-once, what is
+between two flushes of offsets counts as a transaction.
 """
 
 from __future__ import annotations
