@@ -14,6 +14,9 @@ Differences from MirrorSourceConnector, each of which ``outlook`` tells of where
 - A poll takes up to ``records.per.transaction`` records, or what comes in ``consumer.poll.timeout.ms``; it is the
   transaction where ``transaction.boundary`` is poll. With interval a transaction takes what comes in the interval.
 - A source that has fewer records than were copied from it fails the task, and is not copied again from its beginning.
+
+Where the source has deleted records before they were copied, ``source.consumer.auto.offset.reset`` decides, as with
+MirrorMaker: earliest, the default, goes on without them, none fails the task.
 """
 
 from __future__ import annotations
