@@ -15,9 +15,8 @@ from connectctl.cli import render
 from connectctl.ops.errors import ConnectctlError, TimedOut
 
 if TYPE_CHECKING:
-    from subprocess import Popen
-
     from connectctl.ops.sandbox.cluster import Sandbox
+    from connectctl.ops.sandbox.commandline import Running
 
 PATIENCE = 60.0
 PAUSE = 0.05
@@ -52,7 +51,7 @@ class Stage:
                 raise _failed(args, e.code) from e
         sys.stdout.flush()
 
-    def process(self, *args: str) -> Popen[str]:
+    def process(self, *args: str) -> Running:
         """connectctl in a process of its own, which can be killed; what it prints comes out as it does here."""
         from connectctl.ops.sandbox import commandline
 

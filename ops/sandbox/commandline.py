@@ -5,7 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 
+Running = subprocess.Popen[str]
 
-def start(*args: str) -> subprocess.Popen[str]:
+
+def start(*args: str) -> Running:
     """``connectctl args``, without a terminal to ask; what it prints comes out where this process prints."""
-    return subprocess.Popen([sys.executable, "-m", "connectctl.cli", *args], stdin=subprocess.DEVNULL, text=True)
+    return Running([sys.executable, "-m", "connectctl.cli", *args], stdin=subprocess.DEVNULL, text=True)
