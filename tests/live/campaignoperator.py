@@ -56,7 +56,7 @@ class Operator:
         who = hanging.producer.producer_id, hanging.producer.epoch
         decided = decisions(self._kafka).get(who)
         if decided is None:
-            return  # it is still to be decided, by a coordinator that is not yet back
+            return  # it is still open, and its coordinator not yet back, which looks the same
         if write_marker(self._calls, hanging, commit=decided == PREPARE_COMMIT) is Code.NONE:
             self.ended["committed" if decided == PREPARE_COMMIT else "aborted"] += 1
 
@@ -71,6 +71,7 @@ def decisions(kafka: Kafka) -> dict[tuple[int, int], int]:
         producer_id, epoch, status = struct.unpack_from(">qh4xb", record.value, 2)
         if status == ONGOING:
             begun[record.key or b""] = producer_id, epoch
+            found.pop((producer_id, epoch), None)  # an epoch may have many transactions
         elif status in (PREPARE_COMMIT, PREPARE_ABORT):
             # The epoch of an abort that fences is one above that of the records.
             found[begun.get(record.key or b"", (producer_id, epoch))] = status

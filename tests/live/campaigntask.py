@@ -100,6 +100,15 @@ class Told(Handle):
             report("commits")
 
 
+class Reported(Committed):
+    """Tells how far it has read, and what it found."""
+
+    def refresh(self, patience: float) -> None:
+        super().refresh(patience)
+        known = {key.decode(): (self.value(key) or b"").decode() for key in sorted(self.known())}
+        report("reads", to={str(p): n for p, n in self._positions.items()}, known=known)
+
+
 class Telling(list[str]):
     """Doubts, each told as it comes: their owner may be killed before its end."""
 
@@ -144,7 +153,7 @@ def run(attempt: Attempt) -> None:
     kernel = Kernel(
         open_handle,
         attempt.offsets,
-        Store(Committed(kafka, attempt.offsets, attempt.connector)),
+        Store(Reported(kafka, attempt.offsets, attempt.connector)),
         stale=stale,
         stopped=lambda: bool(stop),
         patience=120.0,
