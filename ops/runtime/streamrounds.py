@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +45,7 @@ class StreamRound(FrameRound):
     done: dict[int, FrameReport] = field(default_factory=dict)
     _failure: Exception | None = None
     _closed: bool = False
+    _settled: bool = False
 
     def __post_init__(self) -> None:
         self._turn = threading.Lock()
@@ -66,6 +67,7 @@ class StreamRound(FrameRound):
             time.sleep(LOOK)
             if not self._turn.acquire(blocking=False):
                 continue  # a micro-batch is under way, and its tasks know their terms
+            self._look(query.status)
             try:
                 self._closed = self._closed or self.wanted() or self._over()
             finally:
@@ -73,6 +75,12 @@ class StreamRound(FrameRound):
         query.stop()  # nothing is under way: a batch that begins now finds it closed
         if query.exception() is not None and not self._closed:
             self._failure = query.exception()
+
+    def _look(self, status: Mapping[str, Any]) -> None:
+        """Whether the source is idle: not while it has something, nor before Spark has looked at it for the first time."""
+        self._settled = self._settled or str(status["message"]).startswith("Waiting for")
+        if status["isDataAvailable"] or not self._settled:
+            self._active = time.monotonic()
 
     def cancel(self) -> None:
         self._closed = True
@@ -93,8 +101,7 @@ class StreamRound(FrameRound):
                 raise
             for report in reports:
                 self.done[report.task] = joined(self.done[report.task], report)
-            if any(report.records for report in reports):
-                self._active = time.monotonic()
+            self._active = time.monotonic()
             if len(reports) < len(self.tasks) or any(report.how != How.ENDED for report in reports):
                 self._closed = True
                 raise _NotWhole

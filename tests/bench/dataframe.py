@@ -59,7 +59,8 @@ def new_topic(bootstrap: str) -> str:
     from confluent_kafka.admin import AdminClient, NewTopic
 
     name = f"frame-{secrets.token_hex(4)}"
-    AdminClient({"bootstrap.servers": bootstrap}).create_topics([NewTopic(name, PARTITIONS, 1)])[name].result()
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result()
     return name
 
 

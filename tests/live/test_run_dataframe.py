@@ -8,6 +8,7 @@ import secrets
 import signal
 import subprocess
 import sys
+import threading
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -107,7 +108,7 @@ class Place:
         line = ran.err.strip().splitlines()[-1]
         if line.startswith("{"):
             error = json.loads(line)["error"]
-            return f"{error['message']}: {error['why']}. {error['nextStep']}"
+            return " ".join(filter(None, (error["message"], error["why"], error["nextStep"])))
         return line
 
     def seen(self) -> dict[str, list[int]]:
@@ -145,40 +146,54 @@ def test_a_batch_ends_by_itself_and_the_next_one_sends_only_what_is_new(place: P
     assert place.well(until={"records": 5})["records"] == 0
 
 
-def test_a_stream_goes_on_until_nothing_comes_and_is_killed_and_repeated_without_harm(
+STREAM = {"streaming": "true", "schema": SCHEMA, "option.maxFilesPerTrigger": "1", "records.per.transaction": "20"}
+
+
+def test_a_stream_that_is_stopped_in_the_middle_of_a_micro_batch_goes_on_there_with_and_without_its_checkpoint(
     place: Place, tmp_path: Path
 ) -> None:
-    stream = {"streaming": "true", "schema": SCHEMA, "option.maxFilesPerTrigger": "1", "records.per.transaction": "20"}
     place.append(300)
-    args = place.args(**stream)
-    with subprocess.Popen([sys.executable, "-m", "connectctl.cli", *args], stderr=subprocess.PIPE) as killed:
-        try:
-            eventually(lambda: sum(map(len, place.seen().values())) > 100, 300)
-        finally:
-            os.kill(killed.pid, signal.SIGKILL)
-    place.append(300)
-    stream["checkpoint"] = str(tmp_path / "checkpoint")
-    ran = place.well(until={"idle": "4s"}, **stream)
-    assert (ran["outcome"], ran["records"] <= 500) == ("ended", True)
-    place.all_there()
+    kept = {**STREAM, "checkpoint": str(tmp_path / "checkpoint")}
+    first = place.well(until={"records": 100}, **kept)
+    assert (first["outcome"], 100 <= first["records"] < 300) == ("ended", True)
+    place.append(150)
+    second = place.well(until={"idle": "4s"}, **kept)
+    assert (second["outcome"], first["records"] + second["records"]) == ("ended", 450)
     place.append(90)
-    assert place.well(until={"idle": "4s"}, **stream)["records"] == 90
+    assert place.well(until={"idle": "4s"}, **STREAM)["records"] == 90
     place.all_there()
 
 
 def test_sigterm_ends_a_stream_between_two_transactions(place: Place) -> None:
     place.append(200)
-    args = place.args(streaming="true", schema=SCHEMA)
-    command = [sys.executable, "-m", "connectctl.cli", *args]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+
+    def end() -> None:
+        eventually(lambda: sum(map(len, place.seen().values())) == 200, 300)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a signal that the run does not hear is nobody's end
+    try:
+        ending = threading.Thread(target=end)
+        ending.start()
+        ran = place.well(**STREAM)
+        ending.join()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert (ran["outcome"], ran["records"]) == ("stopped", 200)
+    place.all_there()
+
+
+@pytest.mark.slow
+def test_a_stream_that_is_killed_and_begun_again_from_nothing_doubles_and_loses_nothing(place: Place) -> None:
+    place.append(3000)
+    command = [sys.executable, "-m", "connectctl.cli", *place.args(**STREAM)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as killed:
         try:
-            eventually(lambda: sum(map(len, place.seen().values())) == 200, 300)
-            process.send_signal(signal.SIGTERM)
-            out, err = process.communicate(timeout=200)
+            eventually(lambda: sum(map(len, place.seen().values())) > 100, 600)
         finally:
-            process.kill()
-    assert process.returncode == 0, err
-    assert json.loads(out)["outcome"] == "stopped"
+            os.kill(killed.pid, signal.SIGKILL)
+    place.append(300)
+    assert place.well(until={"idle": "4s"}, **STREAM)["outcome"] == "ended"
     place.all_there()
 
 
