@@ -43,7 +43,6 @@ PATIENCE = 300.0
 JVM = ("-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35", "-Djava.awt.headless=true")
 """Those of Kafka's own start scripts, and not a sandbox's, which is made for a short life."""
 COUNTING = """
-import json
 import time
 
 from connectctl.ops.runtime.api import SourceConnector, SourceRecord, SourceTask
@@ -59,8 +58,8 @@ class Task(SourceTask):
         if time.monotonic() < self.due:
             return None
         self.due = time.monotonic() + 1.0
-        value, self.next = json.dumps({"task": self.task, "seqno": self.next}), self.next + 1
-        return [SourceRecord(self.partition, {"next": self.next}, self.topic, value)]
+        number, self.next = self.next, self.next + 1
+        return [SourceRecord(self.partition, {"next": self.next}, self.topic, str(number), str(self.task))]
 
 
 class Counting(SourceConnector):
@@ -92,8 +91,10 @@ class Topic:
             for message in self._consumer.consume(1000, timeout=5):
                 error = message.error()
                 if error is None:
-                    value = json.loads(message.value())
-                    self.seen.append((message.timestamp()[1] / 1000, value.get("payload", value)["task"]))
+                    key = json.loads(message.key())  # both sides have the task's number there
+                    self.seen.append(
+                        (message.timestamp()[1] / 1000, int(key["payload"] if isinstance(key, dict) else key))
+                    )
                 else:
                     assert error.code() == KafkaError._PARTITION_EOF, error
                     return self.seen
