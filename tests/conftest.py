@@ -20,6 +20,18 @@ if TYPE_CHECKING:
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 
+ALL = "not slow and not campaign"
+WIDTH = 2
+"""Processes that share the whole suite. Each has a cluster of its own, and most of the time tests wait for clusters."""
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Two processes for the whole suite; none for what somebody looks at, whose output is to come as it is printed."""
+    whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    looked_at = config.option.capture == "no" or config.option.keyword or config.option.collectonly
+    return WIDTH if whole and not looked_at and config.option.markexpr == ALL else 0
+
+
 _OURS = re.compile(r"connectctl-tests-(\d+)-")
 
 
