@@ -51,6 +51,9 @@ def run() -> None:
       config: {connector.class: FileStreamSource, file: /data/in.txt, topic: numbers}
       spark: {master: "local[2]"}
       until: {idle: 5s}                     or records: N, duration: 60s, forever: true
+
+    With records: N it ends at the first report that makes N; what a task committed that was killed before it reported does
+    not count. idle ends at the end of the source whatever was killed.
     """
 
 
