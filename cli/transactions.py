@@ -150,7 +150,8 @@ def abort(
 
     An open transaction is aborted by its coordinator, which fences the producer. A hanging one has no coordinator, and
     gets an abort marker in its partition, for which the brokers want the right ClusterAction; what does not hang is
-    refused (exit code 4).
+    refused (exit code 4). Its records are gone for readers then, also where the coordinator had decided to commit them and
+    the broker lost the marker, as 4.3.1 may when it restarts (KAFKA-20734): look at its other partitions first.
     """
     session: Session = ctx.obj
     if (id is None) == (topic is None) or (topic is None) != (partition is None):
@@ -266,6 +267,10 @@ def _plan_hanging(session: Session, topic: str, partition: int, start: int | Non
     if len(found) > 1:
         starts = ", ".join(_named(each) for each in found)
         raise BadInput(f"Several transactions hang on {place}: {starts}", next_step="Give --producer-id.")
+    render.note(
+        "warning: The abort takes its records from readers. A broker that restarted may have lost the marker of a commit "
+        "(KAFKA-20734): see with connectctl audit --headers-only whether its other partitions have one."
+    )
     return plan_abort_hanging(session.transactions.cluster_id(), found[0])
 
 
