@@ -3,7 +3,7 @@
     python tests/bench/dataframe.py [--records 2000000] [--runs 3] [--master 'local[2]']
 
 The broker is a sandbox's, on the same machine, and the frame the same for all: cached, of two partitions, with values of 100
-bytes and eight source partitions. Writers alternate in one warm session, each run into a new topic of four partitions.
+bytes and 64 source partitions. Writers alternate in one warm session, each run into a new topic of four partitions.
 Timed is the whole call, from the frame to the last record committed or flushed; for ours with a new generation of tasks, its
 fencing and its offsets. *shuffled* is what ``write_exactly_once`` does with any frame, *partitioned* what it does with one
 that has each source partition in one of its partitions, as this one has. What is there afterwards is counted.
@@ -34,7 +34,7 @@ SINK = [
     ivy.Dependency("org.apache.commons", "commons-pool2", "2.12.0", "sink", transitive=False),
 ]
 """Spark's sink, with what Spark itself does not bring."""
-SIZE, TASKS, SOURCES, PARTITIONS = 100, 2, 8, 4
+SIZE, TASKS, SOURCES, PARTITIONS = 100, 2, 64, 4
 
 
 def sink_jars(into: Path) -> str:

@@ -108,7 +108,7 @@ class Place:
         line = ran.err.strip().splitlines()[-1]
         if line.startswith("{"):
             error = json.loads(line)["error"]
-            return " ".join(filter(None, (error["message"], error["why"], error["nextStep"])))
+            return ". ".join(filter(None, (error["message"], error["why"], error["nextStep"])))
         return line
 
     def seen(self) -> dict[str, list[int]]:
@@ -209,7 +209,7 @@ def test_what_is_no_frame_is_one_line_and_nothing_is_written(place: Place, tmp_p
         ({"query": "select *, nope from source"}, "with name `nope` cannot be resolved"),
         ({"query": "select shop, id / 2 id, value from source"}, "is a double and cannot be a source offset"),
         ({"query": "select shop, id, id value from source"}, "is a bigint, and a record has text or bytes"),
-        ({"schema": "shop strin"}, "strin"),
+        ({"schema": "shop strin"}, "Unsupported data type"),
         ({"streaming": "true"}, "Schema must be specified"),
         ({"format": None}, "there is nothing to read"),
     ):
