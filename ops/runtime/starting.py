@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from connectctl.ops.errors import BadInput, Refused, Unreachable
 from connectctl.ops.model.brokers import BrokerVersion
 from connectctl.ops.plan import Plan
-from connectctl.ops.runtime.api import ConnectorContext
+from connectctl.ops.runtime.api import ConnectorContext, SourceConnector
 from connectctl.ops.runtime.configs import STOPPED, Standing, standing
 from connectctl.ops.runtime.internaltopics import PARTITIONS, check_layout, internal_topics
 from connectctl.ops.runtime.overrides import SUPPORT, check, manner
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from connectctl.ops.edges.contract import BrokerReads, ConnectCalls, TransactionCalls
     from connectctl.ops.edges.kafka import Kafka
     from connectctl.ops.model.membership import ConnectGroup
-    from connectctl.ops.runtime.api import SourceConnector
     from connectctl.ops.runtime.job import Job
     from connectctl.ops.runtime.overrides import Manner
 
@@ -150,7 +149,7 @@ def look(scene: Scene, job: Job, *, take_over: bool) -> Ready:
         own = topics["offsets"]  # on the other cluster, with the workers' own behind it (Worker.offsetStoreFor…)
     there = own is None or own in scene.target.topic_names()
     check_layout(scene, topics, create, own if there else None)
-    notes = (*notes, *how.ignored, *outlook.notes)
+    notes = (*notes, *how.ignored, *outlook.notes, *(_value_note(config, connector) if live else ()))
     does, group = tuple(outlook.steps), scene.group.id
     return Ready(job, config, path, connector, group, topics, create, own, there, how, before, live, notes, does)
 
@@ -207,6 +206,16 @@ def _config(job: Job, before: Standing, *, live: bool) -> tuple[Mapping[str, str
         return job.config, ()
     return job.config, (
         f"The job's configuration differs from the workers' in {', '.join(differs)}; the job's is used.",
+    )
+
+
+def _value_note(config: Mapping[str, str], connector: SourceConnector) -> tuple[str, ...]:
+    """What becomes of values for which workers have a converter of their own, which nobody can ask them for."""
+    copies = any("supply" in vars(kind) for kind in type(connector).__mro__ if kind is not SourceConnector)
+    if copies or "value.converter" in config:
+        return ()
+    return (
+        "value.converter is not given: strings are written as they are, where workers use a converter of their own.",
     )
 
 

@@ -12,6 +12,7 @@ from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.runtime.api import ExactlyOnceSupport, TaskContext
 from connectctl.ops.runtime.connectors import filestream
 from connectctl.ops.runtime.connectors.filestream import FileStreamSource, FileStreamTask
+from connectctl.ops.runtime.converters import converters
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,6 +45,15 @@ def read(
         found += [(r.value, r.source_offset["position"]) for r in records if r.source_offset]
     made.stop()
     return found
+
+
+def test_a_line_is_a_string_in_json_as_kafkas_own_task_has_it(tmp_path: Path) -> None:
+    path = tmp_path / "in.txt"
+    path.write_bytes("größe\n".encode() + b"\xff\n")
+    config = {"value.converter": "org.apache.kafka.connect.json.JsonConverter"}
+    values = [converters(config).value("t", value) for value, _ in read(path, configs=config)]
+    said = '{"schema":{"type":"string","optional":false},"payload":"%s"}'
+    assert values == [(said % "größe").encode(), (said % "\ufffd").encode()]
 
 
 @pytest.mark.parametrize(

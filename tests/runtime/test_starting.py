@@ -128,13 +128,20 @@ def test_there_must_be_something_to_take_over() -> None:
 
 
 def test_a_job_that_only_names_the_connector_has_the_workers_configuration() -> None:
-    ready = with_workers().look(Job("c", {"name": "c"}), take_over=True)
-    assert (ready.config, ready.notes) == ({"name": "c", **FILE}, ())
+    theirs = {"name": "c", **FILE, "value.converter": "StringConverter"}
+    ready = with_workers(config=theirs).look(Job("c", {"name": "c"}), take_over=True)
+    assert (ready.config, ready.notes) == (theirs, ())
 
 
 def test_a_configuration_that_differs_from_the_workers_is_told() -> None:
     ready = with_workers().look(Job("c", {"name": "c", **FILE, "batch.size": "7"}), take_over=True)
-    assert ready.notes == ("The job's configuration differs from the workers' in batch.size; the job's is used.",)
+    assert ready.notes[0] == "The job's configuration differs from the workers' in batch.size; the job's is used."
+
+
+def test_a_converter_that_only_the_workers_know_is_told_where_their_connector_is_taken_over() -> None:
+    (note,) = with_workers().look(take_over=True).notes
+    assert note.startswith("value.converter is not given: strings are written as they are")
+    assert World().look().notes == ()
 
 
 def test_brokers_that_do_not_verify_transactions_are_refused_with_the_reason() -> None:

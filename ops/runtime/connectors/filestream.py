@@ -47,6 +47,8 @@ class FileStreamTask(SourceTask):
         self._path = configs["file"]
         self._topic = configs["topic"]
         self._batch = int(configs.get("batch.size", DEFAULT_BATCH))
+        # Text for a converter that writes bytes in another way than text; the others take bytes, which are there already.
+        self._as_text = configs.get("value.converter", "").endswith("JsonConverter")
         self._bounded = configs.get("until.end", "false").lower() == "true"
         self._partition: Partition = {"filename": self._path}
         stored = self.context.offsets.offset(self._partition) or {}
@@ -68,12 +70,14 @@ class FileStreamTask(SourceTask):
     def _records(self, most: int) -> list[SourceRecord]:
         # Once for each line of the file, so nothing is looked up that need not be.
         topic, partition, position = self._topic, self._partition, self._position
-        lines = self._read[self._given : self._given + most]
+        lines: Sequence[tuple[bytes | str, int]] = self._read[self._given : self._given + most]
+        self._given += len(lines)
+        if self._as_text:
+            lines = [(bytes(line).decode("utf-8", "replace"), width) for line, width in lines]
         records = [
             SourceRecord(partition, {"position": (position := position + width)}, topic, line) for line, width in lines
         ]
         self._position = position
-        self._given += len(lines)
         return records
 
     def _fill(self) -> bool:
