@@ -70,10 +70,11 @@ class FileStreamTask(SourceTask):
     def _records(self, most: int) -> list[SourceRecord]:
         # Once for each line of the file, so nothing is looked up that need not be.
         topic, partition, position = self._topic, self._partition, self._position
-        lines: Sequence[tuple[bytes | str, int]] = self._read[self._given : self._given + most]
-        self._given += len(lines)
+        read = self._read[self._given : self._given + most]
+        self._given += len(read)
+        lines: Sequence[tuple[bytes | str, int]] = read
         if self._as_text:
-            lines = [(bytes(line).decode("utf-8", "replace"), width) for line, width in lines]
+            lines = [(line.decode("utf-8", "replace"), width) for line, width in read]
         records = [
             SourceRecord(partition, {"position": (position := position + width)}, topic, line) for line, width in lines
         ]
