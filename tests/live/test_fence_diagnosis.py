@@ -72,4 +72,5 @@ def test_fencing_that_stalls_is_recognised_predicted_and_cured(cluster: Sandbox)
         # With the cure the next round is over before anyone could look.
         workers.call("PUT", f"/connectors/{source}/config", now | {"tasks.max": str(TASKS - 4)})
         eventually(lambda: workers.state(source) == ["RUNNING"] * (TASKS - 3), 10)
-        assert run(cluster, "connectors", "cure", source, "--yes")["results"][0]["outcome"] == "already"
+        again = ("connectors", "cure", source, "--yes")
+        eventually(lambda: run(cluster, *again)["results"][0]["outcome"] == "already", 30)
