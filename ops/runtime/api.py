@@ -56,6 +56,27 @@ class SourceRecord:
     timestamp: int | None = None
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class SourceRecords:
+    """Values of one source partition for one topic, in their order: what ``poll`` may give in place of a list of records,
+    and many times as quick. The last one's offset stands for all.
+
+    ``commit_record`` hears of none of them, and a transaction that the task defines can end only behind all of them.
+    """
+
+    source_partition: Partition
+    source_offset: Offset
+    topic: str
+    values: Sequence[Any]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+Batch = Sequence[SourceRecord] | SourceRecords
+"""What one poll gives."""
+
+
 class OffsetReader(Protocol):
     """``OffsetStorageReader``: the offsets that were committed before the task was started."""
 
@@ -99,7 +120,7 @@ class SourceTask(ABC):
         """Begin where ``context.offsets`` says."""
 
     @abstractmethod
-    def poll(self) -> Sequence[SourceRecord] | None:
+    def poll(self) -> Batch | None:
         """The next records, None where there are none for now; may wait for up to a second or so."""
 
     def commit_record(self, record: SourceRecord) -> None:  # noqa: B027  # a hook that most tasks do not need

@@ -16,7 +16,7 @@ from connectctl.ops.runtime.handle import DEFAULTS, Doubt, Handle
 
 if TYPE_CHECKING:
     from connectctl.ops.edges.kafka import Kafka
-    from connectctl.ops.runtime.api import SourceRecord
+    from connectctl.ops.runtime.api import Batch
     from connectctl.ops.runtime.boundaries import Boundaries
     from connectctl.ops.runtime.overrides import Manner
     from connectctl.ops.runtime.step import Offsets, Step
@@ -39,7 +39,7 @@ class Flushes:
         self._now = now
         self._last = now()
 
-    def cut(self, batch: Sequence[SourceRecord]) -> list[Segment]:
+    def cut(self, batch: Batch) -> list[Segment]:
         """The batch, and the flush behind it when it is due."""
         segments = [Segment(batch, None)] if batch else []
         if self._now() - self._last >= self._interval:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from connectctl.ops.errors import ConnectctlError
 
 if TYPE_CHECKING:
-    from connectctl.ops.runtime.api import SourceRecord
+    from connectctl.ops.runtime.api import Batch, SourceRecord
 
 
 class Boundary(StrEnum):
@@ -33,7 +33,7 @@ class End(StrEnum):
 class Segment:
     """Records of one batch that belong to one transaction; ``end`` None where it goes on behind them."""
 
-    records: Sequence[SourceRecord]
+    records: Batch
     end: End | None
 
 
@@ -79,10 +79,12 @@ class Boundaries:
         self._last = now()
         self.requests = Requests() if boundary is Boundary.CONNECTOR else None
 
-    def cut(self, batch: Sequence[SourceRecord]) -> list[Segment]:
+    def cut(self, batch: Batch) -> list[Segment]:
         """The batch in segments; an empty batch may end a transaction, too."""
         if self.requests is None:
             return [Segment(batch, End.COMMIT if self._due() else None)]
+        if not isinstance(batch, Sequence):
+            return [Segment(batch, self.requests.of_batch())]
         segments: list[Segment] = []
         start = 0
         for n, record in enumerate(batch, 1):

@@ -9,7 +9,7 @@ from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.runtime.step import Bulk, Outgoing
 
 if TYPE_CHECKING:
-    from connectctl.ops.runtime.api import SourceRecord
+    from connectctl.ops.runtime.api import Batch, SourceRecord, SourceRecords
     from connectctl.ops.runtime.converters import Converters
 
 
@@ -19,10 +19,16 @@ class Messages:
     def __init__(self, converters: Converters, forbidden: str):
         self._converters, self._forbidden = converters, forbidden
 
-    def of(self, records: Sequence[SourceRecord]) -> tuple[list[Outgoing], list[Bulk]]:
+    def of(self, records: Batch) -> tuple[list[Outgoing], list[Bulk]]:
         """The messages, all of them in one of the two: what is sent in part here and in part there would lose its order."""
+        if not isinstance(records, Sequence):
+            return [], [self._bulk(records)]
         bulks = self._bulks(records)
         return ([], bulks) if bulks is not None else (list(map(self._one, records)), [])
+
+    def _bulk(self, records: SourceRecords) -> Bulk:
+        self._check(records.topic)
+        return Bulk(records.topic, [{"value": value} for value in map(self._converters.of_value, records.values)])
 
     def _bulks(self, records: Sequence[SourceRecord]) -> list[Bulk] | None:
         """One bulk for each topic; None where a record has what no bulk can have. This loop is a polled task's speed."""

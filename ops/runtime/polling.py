@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.model.sourcekey import SourceKey, connect_json, decode_json, parse_key
-from connectctl.ops.runtime.api import Offset, Partition, SourceRecord, SourceTask, TaskContext
+from connectctl.ops.runtime.api import Batch, Offset, Partition, SourceRecord, SourceTask, TaskContext
 from connectctl.ops.runtime.boundaries import Boundaries, End, Segment
 from connectctl.ops.runtime.messages import Messages
 from connectctl.ops.runtime.metrics import Meter
@@ -150,7 +150,7 @@ class Polling:
     def _step_of(self, segment: Segment) -> Step | None:
         outgoing, bulks = self._messages.of(segment.records)
         self._sent += len(segment.records)
-        if self._heeds_records:
+        if self._heeds_records and isinstance(segment.records, Sequence):
             self._records += segment.records
         self._move(segment.records)
         if segment.end is None:
@@ -164,8 +164,11 @@ class Polling:
         self._in_hand = True
         return Step(records=outgoing, bulks=bulks, offsets=self._flushing, abort=segment.end is End.ABORT)
 
-    def _move(self, records: Sequence[SourceRecord]) -> None:
+    def _move(self, records: Batch) -> None:
         """Note the newest offset of every source partition."""
+        if not isinstance(records, Sequence):
+            self._moved[self._offsets.key(records.source_partition)] = records.source_partition, records.source_offset
+            return
         if len(set(map(id, map(_PARTITION, records)))) == 1:
             records = [r for r in records[-1:] if r.source_offset is not None] or records  # mostly there is just one
         newest = {id(r.source_partition): n for n, r in enumerate(records) if r.source_offset is not None}

@@ -39,12 +39,26 @@ def task(path: Path, position: int | None = None, configs: Mapping[str, str] = M
 def read(
     path: Path, position: int | None = None, configs: Mapping[str, str] = MappingProxyType({})
 ) -> list[tuple[bytes, int]]:
+    """Each line with its end, of a task that gives one at a time."""
+    return [(value, end) for (value,), end in batches(path, position, {"batch.size": "1", **configs})]
+
+
+def batches(
+    path: Path, position: int | None = None, configs: Mapping[str, str] = MappingProxyType({})
+) -> list[tuple[list[bytes], int]]:
+    """The values of each poll, with the offset that stands for them."""
     made = task(path, position, configs)
     found = []
     while records := made.poll():
-        found += [(r.value, r.source_offset["position"]) for r in records if r.source_offset]
+        found.append((list(records.values), records.source_offset["position"]))
     made.stop()
     return found
+
+
+def given_by(made: FileStreamTask) -> list[bytes]:
+    """The values of the next poll."""
+    records = made.poll()
+    return [] if records is None else list(records.values)
 
 
 def test_a_line_is_a_string_in_json_as_kafkas_own_task_has_it(tmp_path: Path) -> None:
@@ -79,8 +93,13 @@ def test_what_is_a_line(tmp_path: Path, content: bytes, lines: list[tuple[bytes,
 def test_it_goes_on_at_any_position_that_it_gave(tmp_path_factory: Any, lines: list[str], batch: int) -> None:
     path = tmp_path_factory.mktemp("f") / "f"
     path.write_text("".join(line + "\n" for line in lines))
-    whole = read(path, configs={"batch.size": str(batch)})
+    whole = read(path)
     assert [value.decode() for value, _ in whole] == lines
+    polls = batches(path, configs={"batch.size": str(batch)})
+    assert [value.decode() for values, _ in polls for value in values] == lines
+    assert all(len(values) == batch for values, _ in polls[:-1])
+    for values, position in polls:
+        assert (values[-1], position) in whole
     for n, (_, position) in enumerate(whole):
         assert read(path, position) == whole[n + 1 :]
 
@@ -90,10 +109,10 @@ def test_a_file_that_grows_goes_on_and_one_that_is_not_there_yet_is_waited_for(t
     made = task(path)
     assert made.poll() is None
     path.write_text("one\ntw")
-    assert [r.value for r in made.poll() or ()] == [b"one"]
+    assert given_by(made) == [b"one"]
     with path.open("a") as file:
         file.write("o\n")
-    assert [r.value for r in made.poll() or ()] == [b"two"]
+    assert given_by(made) == [b"two"]
     assert not made.finished
     made.stop()
 
@@ -104,9 +123,17 @@ def test_a_bounded_one_is_finished_at_the_end(tmp_path: Path) -> None:
     made = task(path, configs={"until.end": "true", "batch.size": "1"})
     seen = []
     while not made.finished:
-        seen += [r.value for r in made.poll() or ()]
+        seen += given_by(made)
     assert seen == [b"one", b"two"]
     made.stop()
+
+
+def test_a_poll_of_long_lines_ends_sooner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(b"0123456789\n" * 10)
+    monkeypatch.setattr(filestream, "CHUNK", 30)
+    monkeypatch.setattr(filestream, "MOST_BYTES", 40)
+    assert [len(values) for values, _ in batches(path)] == [5, 5]
 
 
 def test_a_file_that_is_shorter_than_its_offset_is_another_file(tmp_path: Path) -> None:
@@ -145,7 +172,9 @@ def test_where_a_read_ends_changes_no_line(tmp_path_factory: Any, parts: list[by
     whole = read(path)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(filestream, "CHUNK", chunk)
-        assert read(path, configs={"batch.size": str(batch)}) == whole
+        polls = batches(path, configs={"batch.size": str(batch)})
+        assert [value for values, _ in polls for value in values] == [value for value, _ in whole]
+        assert {position for _, position in polls} <= {position for _, position in whole}
         for n, (_, position) in enumerate(whole):
             # Between the two halves of an end there is no position that was ever given.
             assert read(path, position) == whole[n + 1 :]

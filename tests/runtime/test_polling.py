@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from connectctl.ops.errors import ConnectctlError
-from connectctl.ops.runtime.api import SourceRecord, SourceTask
+from connectctl.ops.runtime.api import SourceRecord, SourceRecords, SourceTask
 from connectctl.ops.runtime.atleastonce import Flushes
 from connectctl.ops.runtime.boundaries import Boundaries, Boundary, End, Requests
 from connectctl.ops.runtime.converters import converters
@@ -320,6 +320,45 @@ class TestOrder:
         run(broker)
         assert broker.records == ALL[5:]
         assert broker.offsets == {b'["c", {"file": "a"}]': b'{"n":9}'}
+
+
+def at_once(self: Any, topic: str = "t") -> SourceRecords | None:
+    """What ``Task.poll`` gives, as values."""
+    records = Task.poll(self)
+    if not records:
+        return None
+    return SourceRecords(PARTITION, records[-1].source_offset or {}, topic, [record.value for record in records])
+
+
+class TestValuesAtOnce:
+    @pytest.mark.parametrize("boundary", [Boundary.POLL, Boundary.INTERVAL, None])
+    def test_they_come_to_the_same_as_records(self, boundary: Boundary | None) -> None:
+        ones, many = Broker(), Broker()
+        counts = run(ones, boundary, last=23).counts, run(many, boundary, last=23, poll=at_once).counts
+        assert (many.records, many.offsets) == (ones.records, ones.offsets)
+        assert many.records == list(range(24))
+        assert (counts[0].records, counts[0].transactions) == (counts[1].records, counts[1].transactions)
+
+    def test_no_record_of_them_is_told_of_and_the_commit_is(self) -> None:
+        broker = Broker()
+        run(broker, poll=at_once)
+        assert not [what for what in broker.trace if what.startswith("record")]
+        assert broker.trace.count("committed") == broker.commits == 4
+
+    def test_after_a_doubt_a_new_task_starts_at_what_is_stored(self) -> None:
+        broker = Broker()
+        broker.doubt_at = 2
+        run(broker, poll=at_once)
+        assert (broker.records, offset(broker)) == (ALL, 9)
+
+    def test_the_connector_ends_a_transaction_behind_all_of_them(self) -> None:
+        broker = Broker()
+        run(broker, Boundary.CONNECTOR, poll=at_once, asks_batch={2: End.ABORT, 5: End.COMMIT})
+        assert (broker.records, offset(broker)) == ([3, 4, 5], 5)
+
+    def test_the_offsets_topic_is_refused(self) -> None:
+        with pytest.raises(ConnectctlError, match="may not produce to their own offsets topics"):
+            run(Broker(), poll=lambda self: at_once(self, "offsets"))
 
 
 class TestWhatIsInHand:
