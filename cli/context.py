@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         GroupReads,
         KafkaReads,
         TransactionCalls,
+        TransactionLogReads,
         WorkerDriver,
     )
     from connectctl.ops.model.membership import ConnectGroup
@@ -132,6 +133,13 @@ class Session:
         self._closing.append(calls.close)
         self._check_cluster(calls)
         return calls
+
+    @cached_property
+    def transaction_log(self) -> TransactionLogReads:
+        """What coordinators of the same Kafka cluster wrote down. Opens nothing before it is asked."""
+        from connectctl.ops.edges.transactionlog import TransactionLog
+
+        return TransactionLog(self.client_properties, timeout=self.timeout)
 
     @cached_property
     def brokers(self) -> BrokerReads:

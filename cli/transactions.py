@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from connectctl.cli import apply, complete, render, transactionview
-from connectctl.cli.apply import DryRunOption, OutputOption, YesOption
+from connectctl.cli import complete, render, transactionends, transactionview
+from connectctl.cli.apply import OutputOption
 from connectctl.cli.render import Output
-from connectctl.cli.sources import directory_of, group_of, roles_of, sources_of
+from connectctl.cli.sources import directory_of, group_of, roles_of
+from connectctl.cli.transactionends import searched
 from connectctl.ops.errors import BadInput
 
 if TYPE_CHECKING:
     from connectctl.cli.context import Session
-    from connectctl.ops.plan import Plan
-    from connectctl.ops.transactions.hanging import Hanging, Search
 
 app = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help="See transactions, and end them.")
 
@@ -110,11 +108,12 @@ def hanging(ctx: typer.Context, topics: TopicsOption = None, output: OutputOptio
       connectctl transactions hanging --topic connect-offsets -o json
 
     Nobody will end such a transaction, and read_committed readers never get beyond it. Every partition is looked at
-    twice, with the coordinators in between, so that what is listed hangs for certain. Exit code 1: something hangs, or
-    something could not be looked at.
+    twice, with the coordinators in between, so that what is listed hangs for certain. DECIDED is what the coordinator had
+    decided before the marker was lost, as far as __transaction_state proves it; -o wide says why. Exit code 1: something
+    hangs, or something could not be looked at.
     """
     session: Session = ctx.obj
-    found = _search(session, topics)
+    found = searched(session, topics)
     now = time.time()
     data = {
         "clusterId": session.transactions.cluster_id(),
@@ -122,49 +121,10 @@ def hanging(ctx: typer.Context, topics: TopicsOption = None, output: OutputOptio
         "hanging": [each.as_json(now) for each in found.found],
         "findings": [finding.as_json() for finding in found.findings],
     }
-    render.emit("HangingTransactions", data, output, lambda wide: transactionview.print_hanging(found, now))
+    render.emit("HangingTransactions", data, output, lambda wide: transactionview.print_hanging(found, now, wide))
     _findings(found.findings, output)
     if found.found or found.findings:
         raise typer.Exit(1)
-
-
-@app.command()
-def abort(
-    ctx: typer.Context,
-    id: Annotated[str | None, typer.Argument(metavar="[TRANSACTIONAL-ID]")] = None,
-    topic: Annotated[str | None, typer.Option(metavar="TOPIC", help="Where a transaction hangs.")] = None,
-    partition: Annotated[int | None, typer.Option(metavar="N", min=0, help="The partition of it.")] = None,
-    start_offset: Annotated[int | None, typer.Option(metavar="N", min=0, help="Where it begins.")] = None,
-    producer_id: Annotated[int | None, typer.Option(metavar="N", min=0, help="Whose it is.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Even where a running task fails by it.")] = False,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
-    output: OutputOption = Output.TABLE,
-) -> None:
-    """End one transaction: an open one by its id, a hanging one by its partition.
-
-    \b
-    Examples:
-      connectctl transactions abort connect-prod-orders-0
-      connectctl transactions abort --topic connect-offsets --partition 7 --start-offset 4711 --yes
-
-    An open transaction is aborted by its coordinator, which fences the producer. A hanging one has no coordinator, and
-    gets an abort marker in its partition, for which the brokers want the right ClusterAction; what does not hang is
-    refused (exit code 4). Its records are gone for readers then, also where the coordinator had decided to commit them and
-    the broker lost the marker, as 4.3.1 may when it restarts (KAFKA-20734): look at its other partitions first.
-    """
-    session: Session = ctx.obj
-    if (id is None) == (topic is None) or (topic is None) != (partition is None):
-        hint = "Give a transactional id, or --topic and --partition of a hanging transaction."
-        raise BadInput("One transaction must be named", next_step=hint, code="usage")
-    if id is not None:
-        plan = _plan_open(session, id, force)
-    else:
-        plan = _plan_hanging(session, str(topic), int(partition or 0), start_offset, producer_id)
-    from connectctl.ops.transactions.abort import AbortHands
-
-    hands = AbortHands(session.transactions, session.timeout)
-    apply.apply(session, plan, hands, dry_run=dry_run, yes=yes, output=output)
 
 
 @app.command()
@@ -204,6 +164,9 @@ def lag(ctx: typer.Context, topics: TopicsOption = None, output: OutputOption = 
         raise typer.Exit(1)
 
 
+transactionends.register(app)
+
+
 def _known_states(given: list[str] | None) -> tuple[str, ...]:
     """The states as Kafka writes them. Raises ``BadInput`` for what is none."""
     from connectctl.ops.model.transactions import STATES
@@ -213,69 +176,6 @@ def _known_states(given: list[str] | None) -> tuple[str, ...]:
     if unknown:
         raise BadInput(f"There is no state {unknown[0]}", next_step=f"Known states: {', '.join(STATES)}.")
     return tuple(by_name[state.lower().replace("-", "")] for state in given or ())
-
-
-def _search(session: Session, topics: list[str] | None) -> Search:
-    from connectctl.ops.transactions.hanging import search
-
-    calls = session.transactions
-    if topics:
-        missing = sorted(set(topics) - {place.topic for place in calls.places(topics)})
-        if missing:
-            raise BadInput(f"There is no topic {', '.join(missing)}", code="unknown-topic")
-    roles: dict[str, str] = {}
-    if group_of(session):
-        try:
-            roles = roles_of(session)
-        except BadInput as e:
-            render.note(f"warning: which topics are the workers' is not known: {e}")
-    return search(calls, topics, roles)
-
-
-def _plan_open(session: Session, id: str, force: bool) -> Plan:
-    from connectctl.ops.fence.observe import observe
-    from connectctl.ops.fence.planning import plan_fence
-    from connectctl.ops.fence.snapshot import Wish
-    from connectctl.ops.model.ownership import LEADER
-    from connectctl.ops.transactions.abort import plan_abort_open
-
-    # A leader's transaction is asked for by its whole id, which is as plain as --leader; with --leader alone the plan
-    # would have the group's own leader in it, too.
-    wish = Wish(ids=(id,), leader=id.startswith(LEADER))
-    sources = sources_of(session, wish)
-    snapshot = observe(replace(sources, group_id=None) if id.startswith(LEADER) else sources, wish)
-    plan = plan_fence(snapshot, wish)
-    render.findings(plan.findings)
-    return plan_abort_open(plan, force=force)
-
-
-def _plan_hanging(session: Session, topic: str, partition: int, start: int | None, producer_id: int | None) -> Plan:
-    from connectctl.ops.errors import Refused
-    from connectctl.ops.model.transactions import Place
-    from connectctl.ops.transactions.abort import plan_abort_hanging
-    from connectctl.ops.transactions.hanging import pick
-
-    place = Place(topic, partition)
-    found = pick(_search(session, [topic]).found, place, start, producer_id)
-    if not found:
-        raise Refused(
-            f"No such transaction hangs on {place}; nothing was done",
-            why="what is open there is known to its coordinator, or nothing is open",
-            next_step="See connectctl transactions lag; an open transaction is aborted by its id.",
-            code="not-hanging",
-        )
-    if len(found) > 1:
-        starts = ", ".join(_named(each) for each in found)
-        raise BadInput(f"Several transactions hang on {place}: {starts}", next_step="Give --producer-id.")
-    render.note(
-        "warning: The abort takes its records from readers. A broker that restarted may have lost the marker of a commit "
-        "(KAFKA-20734): see with connectctl audit --headers-only whether its other partitions have one."
-    )
-    return plan_abort_hanging(session.transactions.cluster_id(), found[0])
-
-
-def _named(found: Hanging) -> str:
-    return f"producer {found.producer.producer_id} from offset {found.producer.start_offset}"
 
 
 def _findings(findings: object, output: Output) -> None:

@@ -57,9 +57,10 @@ def print_one(found: Owned, now: float) -> None:
     render.blocks(parts)
 
 
-def print_hanging(found: Search, now: float) -> None:
+def print_hanging(found: Search, now: float, wide: bool) -> None:
     """One row per hanging transaction."""
-    columns = ["TOPIC", "PARTITION", "START-OFFSET", "PRODUCER", "EPOCH", "SILENT", "FORMER-ID", "WHY"]
+    columns = ["TOPIC", "PARTITION", "START-OFFSET", "PRODUCER", "EPOCH", "SILENT", "FORMER-ID", "DECIDED", "WHY"]
+    columns += ["DECIDED-WHY"] if wide else []
     rows = [
         [
             each.place.topic,
@@ -69,7 +70,9 @@ def print_hanging(found: Search, now: float) -> None:
             str(each.producer.epoch),
             render.duration(each.seconds(now)),
             each.id or "-",
+            each.decision.outcome or "not known",
             each.why,
+            *([each.decision.why] if wide else []),
         ]
         for each in found.found
     ]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from connectctl.ops.audit.batches import Marker
     from connectctl.ops.errors import ConnectctlError
     from connectctl.ops.model.acls import Authorizer, Binding
     from connectctl.ops.model.brokers import BrokerVersion, ReaderGroups
@@ -220,8 +221,37 @@ class TransactionCalls(Protocol):
         """Last stable offset and high watermark of each place."""
         ...
 
-    def abort(self, place: Place, producer: PartitionProducer) -> Code:
-        """Write an abort marker for the producer's open transaction in that partition."""
+    def mark(self, place: Place, producer: PartitionProducer, *, commit: bool) -> Code:
+        """Write the marker that ends the producer's open transaction in that partition, as its coordinator would."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """What the log of a partition has before an open transaction of a producer, and where that begins.
+
+    ``epoch`` is that of the batch with which it begins, None where there is none. ``marker`` is the producer's newest one
+    before it. Where there is none, ``since_ms`` says from which time on there certainly is none, in milliseconds since the
+    epoch; infinite where the log could not be seen whole.
+    """
+
+    epoch: int | None
+    marker: Marker | None
+    since_ms: float
+
+
+class TransactionLogReads(Protocol):
+    """What coordinators wrote down, and what came of it in partitions. Raises what ``KafkaReads`` raises."""
+
+    def entries(self, ids: Sequence[str] | None, wanted: Callable[[bytes | None, bytes | None], bool]) -> list[Record]:
+        """The records of ``__transaction_state`` whose key and value are ``wanted``, in the order of the log.
+
+        Only the partitions of the transactional ``ids`` are read; None: all.
+        """
+        ...
+
+    def behind(self, place: Place, producer: PartitionProducer, since_ms: int | None) -> Behind:
+        """What the log has before the open transaction of ``producer``, as far back as ``since_ms``; None: nothing."""
         ...
 
 

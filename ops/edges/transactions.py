@@ -23,6 +23,21 @@ _TRANSACTION = 1
 """The key type of FindCoordinator."""
 
 
+def find_request(id: str) -> Any:
+    """Who is the coordinator of ``id``, for any broker: the request that looks up one."""
+    from kafka.protocol.metadata.find_coordinator import FindCoordinatorRequest
+
+    return FindCoordinatorRequest(key=id, key_type=_TRANSACTION, max_version=3)
+
+
+def init_request(id: str, timeout_ms: int) -> Any:
+    """InitProducerId without a producer id and an epoch: whoever holds ``id`` now is the one to be fenced."""
+    from kafka.protocol.producer.transaction import InitProducerIdRequest
+
+    # Version 6 is KIP-939's.
+    return InitProducerIdRequest(transactional_id=id, transaction_timeout_ms=timeout_ms, max_version=5)
+
+
 class Transactions:
     """The transactions of one Kafka cluster. ``properties`` are librdkafka's; ``timeout`` is in seconds."""
 
@@ -68,8 +83,6 @@ class Transactions:
         return found
 
     def fence(self, timeouts: Mapping[str, int], patience: float, told: Callable[[str, Answer], None]) -> None:
-        from kafka.protocol.producer.transaction import InitProducerIdRequest
-
         def heard(id: str, code: Code, answer: Any) -> None:
             if answer is None or answer.error_code:
                 self._coordinators.pop(id, None)
@@ -77,11 +90,7 @@ class Transactions:
 
         def requests(ids: Iterable[str]) -> Iterator[tuple[str, Any]]:
             for id in ids:
-                # No producer id and no epoch: whoever holds the id now is the one to be fenced. Version 6 is KIP-939's.
-                yield (
-                    id,
-                    InitProducerIdRequest(transactional_id=id, transaction_timeout_ms=timeouts[id], max_version=5),
-                )
+                yield id, init_request(id, timeouts[id])
 
         async def all_of_them() -> None:
             lost = await self._find(list(timeouts))
@@ -127,9 +136,7 @@ class Transactions:
 
     async def _find_singly(self, ids: Sequence[str], heard: Told) -> None:
         """Brokers before 3.0 look up one id per request."""
-        from kafka.protocol.metadata.find_coordinator import FindCoordinatorRequest
-
-        requests = ((id, FindCoordinatorRequest(key=id, key_type=_TRANSACTION, max_version=3)) for id in ids)
+        requests = ((id, find_request(id)) for id in ids)
         broker = self._wire.manager.least_loaded_node()
         await self._wire.pipeline(broker, requests, self._wire.timeout, heard)
 
@@ -193,8 +200,8 @@ class Transactions:
     def bounds(self, places: Sequence[Place]) -> dict[Place, Bounds | Code]:
         return self._leaders.bounds(places)
 
-    def abort(self, place: Place, producer: PartitionProducer) -> Code:
-        return self._leaders.abort(place, producer)
+    def mark(self, place: Place, producer: PartitionProducer, *, commit: bool) -> Code:
+        return self._leaders.mark(place, producer, commit=commit)
 
 
 def _transaction(state: Any, coordinator: int) -> Transaction | Code:

@@ -13,6 +13,7 @@ from connectctl.ops.fence.observe import look
 from connectctl.ops.model.fencinground import Backoff, Round
 from connectctl.ops.model.offsetstore import client_bootstrap, servers
 from connectctl.ops.model.ownership import Directory, task_id
+from connectctl.ops.model.partitioning import coordinator_partition
 from connectctl.ops.model.transactions import Place, Transaction
 from connectctl.ops.model.verdicts import DESCRIBE, Code, Move, verdict
 from connectctl.ops.preflight.activetopics import configured_topics, reason
@@ -28,21 +29,6 @@ DEFAULT_PARTITIONS = 50
 """``transaction.state.log.num.partitions`` where the topic is not seen."""
 _MOST_TASKS = 10_000
 """No connector has more tasks; a tasks.max beyond it is a way to say "as many as you like"."""
-
-
-def java_hash(text: str) -> int:
-    """``String.hashCode`` of Java: over UTF-16 units, 32 bits, signed."""
-    units = text.encode("utf-16-be", "surrogatepass")
-    value = 0
-    for n in range(0, len(units), 2):
-        value = (31 * value + int.from_bytes(units[n : n + 2], "big")) & 0xFFFFFFFF
-    return value - (1 << 32) if value >= 1 << 31 else value
-
-
-def coordinator_partition(id: str, partitions: int) -> int:
-    """The partition of ``__transaction_state`` whose leader coordinates ``id`` (``TransactionStateManager``)."""
-    value = java_hash(id)
-    return (0 if value == -(1 << 31) else abs(value)) % partitions
 
 
 @dataclass(frozen=True)

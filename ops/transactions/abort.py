@@ -1,4 +1,4 @@
-"""Ends one transaction: an open one through its coordinator, by fencing; a hanging one by a marker in its partition."""
+"""Ends one open transaction through its coordinator, by fencing. One that hangs has none: ``marking``."""
 
 from __future__ import annotations
 
@@ -11,15 +11,12 @@ from connectctl.ops.errors import ConnectctlError, Refused
 from connectctl.ops.fence.campaign import Campaign
 from connectctl.ops.fence.proof import prove
 from connectctl.ops.fence.snapshot import Fate
-from connectctl.ops.model.verdicts import MARKER, Code, Move, verdict
+from connectctl.ops.model.verdicts import Code
 from connectctl.ops.plan import Plan
-from connectctl.ops.transactions.hanging import Hanging, opened
 
 if TYPE_CHECKING:
     from connectctl.ops.edges.contract import TransactionCalls
     from connectctl.ops.fence.snapshot import FencePlan, Row
-
-PAUSE = 0.2
 
 
 @dataclass
@@ -60,47 +57,6 @@ class AbortOpen:
         return f"{how} (epoch {result.epoch_before} → {result.epoch_after})"
 
 
-@dataclass(frozen=True)
-class AbortHanging:
-    """Write the abort marker that the coordinator will never write."""
-
-    subject: str
-    hanging: Hanging
-    now: str
-
-    def says(self) -> str:
-        producer = self.hanging.producer
-        what = f"abort the transaction of producer {producer.producer_id}"
-        return f"{what} that hangs on {self.subject} since offset {producer.start_offset}"
-
-    def holds(self, hands: AbortHands) -> str | None:
-        return None if self._is_open(hands) else "it is no longer open"
-
-    def do(self, hands: AbortHands) -> str | None:
-        deadline = hands.now() + hands.timeout
-        while True:
-            code = hands.calls.abort(self.hanging.place, self.hanging.producer)
-            said = verdict(MARKER, code)
-            if said.move is Move.DONE:
-                break
-            # A marker that was written after all makes the next one needless, and is seen by looking.
-            if said.move in (Move.GIVE_UP, Move.ABSENT) or hands.now() >= deadline or not self._is_open(hands):
-                raise self._failure(code, said.meaning, said.advice)
-            hands.sleep(PAUSE)
-        if self._is_open(hands):
-            raise self._failure(Code.NONE, "the marker was taken, and the transaction is still open", None)
-        return "aborted; nothing is open there any more"
-
-    def _is_open(self, hands: AbortHands) -> bool:
-        place, producer = self.hanging.place, self.hanging.producer
-        now = opened(hands.calls.producers([place])).get((place, producer.producer_id))
-        return now is not None and now.start_offset == producer.start_offset
-
-    def _failure(self, code: Code, why: str, advice: str | None) -> ConnectctlError:
-        what = f"The transaction that hangs on {self.subject} is not aborted"
-        return ConnectctlError(what, why=why, next_step=advice, code=code.name if code else "not-proven")
-
-
 def plan_abort_open(plan: FencePlan, *, force: bool) -> Plan:
     """The plan that aborts the transaction of one id. Raises ``Refused`` where a running task has it."""
     (row,) = plan.rows
@@ -120,9 +76,3 @@ def plan_abort_open(plan: FencePlan, *, force: bool) -> Plan:
         )
     now = f"{found.state} on {', '.join(map(str, found.partitions)) or 'no partition'}"
     return Plan("transactions abort", plan.cluster_id, (AbortOpen(row.id, row, now),))
-
-
-def plan_abort_hanging(cluster_id: str, found: Hanging) -> Plan:
-    """The plan that aborts one hanging transaction."""
-    step = AbortHanging(str(found.place), found, found.why)
-    return Plan("transactions abort", cluster_id, (step,))

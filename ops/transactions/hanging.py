@@ -8,19 +8,22 @@ between: what was open before and after, from the same offset, and unknown in be
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.fence.observe import look
 from connectctl.ops.model.finding import Finding, Severity
 from connectctl.ops.model.transactions import PartitionProducer, Place, Transaction
 from connectctl.ops.model.verdicts import PRODUCERS, Code, Move, verdict
+from connectctl.ops.transactions.decided import Decision, Outcome, unknown
+from connectctl.ops.transactions.decisions import decisions
 
 if TYPE_CHECKING:
-    from connectctl.ops.edges.contract import TransactionCalls
+    from connectctl.ops.edges.contract import TransactionCalls, TransactionLogReads
 
 Open = dict[tuple[Place, int], PartitionProducer]
 """Open transactions by partition and producer id."""
+NOT_ASKED = unknown("nobody looked")
 BLOCKING = {
     "config": "A hanging transaction on the config topic stops connectors from starting.",
     "offsets": "A hanging transaction on the offsets topic stops connectors from starting.",
@@ -31,7 +34,8 @@ BLOCKING = {
 class Hanging:
     """A transaction that hangs on ``place``. ``id`` is the transactional id that has the producer id now, if any has.
 
-    ``role`` is what the topic is to a Connect cluster: config, offsets, status, or None.
+    ``role`` is what the topic is to a Connect cluster: config, offsets, status, or None. ``decision`` is how its
+    coordinator had decided it.
     """
 
     place: Place
@@ -39,10 +43,18 @@ class Hanging:
     id: str | None
     why: str
     role: str | None = None
+    decision: Decision = NOT_ASKED
 
     def seconds(self, now: float) -> float | None:
         """Since when the producer wrote nothing more, ``now`` in seconds since the epoch."""
         return max(0.0, now - self.producer.last_timestamp / 1000) if self.producer.last_timestamp >= 0 else None
+
+    @property
+    def command(self) -> str:
+        """What ends it: the commit that was decided, else an abort."""
+        verb = Outcome.COMMIT if self.decision.outcome is Outcome.COMMIT else Outcome.ABORT
+        where = f"--topic {self.place.topic} --partition {self.place.partition}"
+        return f"connectctl transactions {verb} {where} --start-offset {self.producer.start_offset}"
 
     def as_json(self, now: float) -> dict[str, Any]:
         """The transaction as scripts get it."""
@@ -58,6 +70,8 @@ class Hanging:
             "silentSeconds": None if seconds is None else round(seconds, 3),
             "formerTransactionalId": self.id,
             "why": self.why,
+            "decided": self.decision.outcome,
+            "decidedWhy": self.decision.why,
         }
 
 
@@ -70,8 +84,16 @@ class Search:
     findings: tuple[Finding, ...] = ()
 
 
-def search(calls: TransactionCalls, topics: Sequence[str] | None, roles: Mapping[str, str]) -> Search:
-    """Look for hanging transactions on ``topics``, or on all; ``roles`` are those of the internal topics by name."""
+def search(
+    calls: TransactionCalls,
+    topics: Sequence[str] | None,
+    roles: Mapping[str, str],
+    log: TransactionLogReads | None = None,
+) -> Search:
+    """Look for hanging transactions on ``topics``, or on all; ``roles`` are those of the internal topics by name.
+
+    How they were decided is looked up in ``log``, where it is given and something hangs.
+    """
     places = calls.places(topics)
     before = calls.producers(places)
     open_before = opened(before)
@@ -85,7 +107,12 @@ def search(calls: TransactionCalls, topics: Sequence[str] | None, roles: Mapping
         return Search((), len(places), (*unseen(before), _no_verdict(listed.problems)))
     after = opened(calls.producers(sorted({place for place, _ in open_before})))
     found = hanging(open_before, owners, described, after)
-    told = tuple(Hanging(h.place, h.producer, h.id, h.why, roles.get(h.place.topic)) for h in found)
+    told = tuple(replace(each, role=roles.get(each.place.topic)) for each in found)
+    if log is not None and told:
+        answers = decisions(log, [(each.place, each.producer, each.id) for each in told])
+        # A coordinator that is just taking its log over knows nothing as yet, and does not say so.
+        answered = zip(told, answers, strict=True)
+        told = tuple(replace(each, decision=answer) for each, answer in answered if not answer.running)
     return Search(told, len(places), (*unseen(before), *filter(None, map(blocking, told))))
 
 
@@ -135,9 +162,7 @@ def blocking(found: Hanging) -> Finding | None:
     if words is None:
         return None
     place = found.place
-    hint = f"connectctl transactions abort --topic {place.topic} --partition {place.partition}"
-    hint += f" --start-offset {found.producer.start_offset}"
-    return Finding("TXN001", Severity.ERROR, str(place), words, hint)
+    return Finding("TXN001", Severity.ERROR, str(place), words, found.command)
 
 
 def unseen(producers: Mapping[Place, Any]) -> tuple[Finding, ...]:

@@ -26,6 +26,8 @@ class FakeCoordinators:
     asked: list[str] = field(default_factory=list)
     groups: frozenset[str] = frozenset()
     problems: dict[int, Code] = field(default_factory=dict)
+    marked: list[tuple[Place, int, bool]] = field(default_factory=list)
+    marking: list[Code] = field(default_factory=list)
 
     def cluster_id(self) -> str:
         return "fake-cluster"
@@ -83,8 +85,14 @@ class FakeCoordinators:
             return known
         return Bounds(min((p.start_offset for p in known if p.start_offset is not None), default=100), 100)
 
-    def abort(self, place: Place, producer: PartitionProducer) -> Code:
+    def mark(self, place: Place, producer: PartitionProducer, *, commit: bool) -> Code:
+        scripted = self.marking.pop(0) if self.marking else Code.NONE
+        if scripted:
+            return scripted
         known = self.partitions[place]
         assert not isinstance(known, Code)
-        self.partitions[place] = tuple(replace(p, start_offset=None) if p == producer else p for p in known)
+        self.partitions[place] = tuple(
+            replace(p, start_offset=None) if p.producer_id == producer.producer_id else p for p in known
+        )
+        self.marked.append((place, producer.producer_id, commit))
         return Code.NONE

@@ -8,6 +8,7 @@ from typing import Any
 
 from connectctl.cli.context import Session
 from connectctl.ops.settings import Setting, Settings
+from fakes.coordinators import FakeCoordinators
 from fakes.kafkareads import FakeKafka
 from fakes.workers import FakeWorkers
 
@@ -28,6 +29,10 @@ class FakeSession(Session):
     @cached_property
     def kafka(self) -> Any:
         return self.reads
+
+    @cached_property
+    def transactions(self) -> Any:
+        return FakeCoordinators()
 
     def connect(self, urls: tuple[str, ...]) -> Any:
         return self.calls

@@ -13,6 +13,9 @@ from kafka.record.memory_records import MemoryRecordsBuilder
 
 BROKER = 1
 """The sandbox's only one."""
+OLD_PRODUCE, OLD_END = 9, 4
+NEW_PRODUCE, NEW_END = 12, 5
+"""Versions of Produce and EndTxn without and with KIP-890: its clients never name partitions beforehand."""
 
 
 class RawProducers:
@@ -59,20 +62,28 @@ class RawProducers:
 
     def commit(self, ids: Iterable[str]) -> None:
         """Ask for the commit; the coordinator then writes a marker to every partition, one after the other."""
+        self.end(ids, commit=True)
+
+    def end(self, ids: Iterable[str], *, commit: bool, version: int = OLD_END) -> None:
+        """Ask for the end, as a client of before KIP-890 or, with ``NEW_END``, as one that has it."""
         answers = self._each(
             ids,
             lambda id: EndTxnRequest(
                 transactional_id=id,
                 producer_id=self.who[id][0],
                 producer_epoch=self.who[id][1],
-                committed=True,
-                max_version=4,
+                committed=commit,
+                max_version=version,
             ),
         )
         assert {answer.error_code for answer in answers.values()} == {0}
+        if version == NEW_END:
+            self.who |= {id: (answer.producer_id, answer.producer_epoch) for id, answer in answers.items()}
 
-    def write_behind(self, id: str, topic: str, partition: int = 0) -> None:
-        """Write a record in a transaction of which the coordinator knows nothing: it hangs at once."""
+    def write_behind(
+        self, id: str, topic: str, partition: int = 0, *, sequence: int = 0, version: int = OLD_PRODUCE
+    ) -> None:
+        """Write a record: where the coordinator knows nothing of it, it hangs at once. ``NEW_PRODUCE`` tells it first."""
         builder = MemoryRecordsBuilder(
             magic=2,
             compression_type=0,
@@ -80,7 +91,7 @@ class RawProducers:
             transactional=True,
             producer_id=self.who[id][0],
             producer_epoch=self.who[id][1],
-            base_sequence=0,
+            base_sequence=sequence,
         )
         builder.append(timestamp=int(time.time() * 1000), key=None, value=b"ghost")
         builder.close()
@@ -91,7 +102,7 @@ class RawProducers:
             acks=-1,
             timeout_ms=5000,
             topic_data=[data(name=topic, partition_data=[part])],
-            max_version=9,
+            max_version=version,
         )
         (answer,) = self._each([id], lambda id: request).values()
         assert answer.responses[0].partition_responses[0].error_code == 0

@@ -151,7 +151,7 @@ def test_a_transaction_that_ends_differently_in_two_partitions_is_torn(cluster: 
     calls = Transactions({"bootstrap.servers": cluster.bootstrap_servers}, timeout=60)
     place = Place(name, 1)
     (open_,) = [p for p in calls.producers([place])[place] if p.start_offset is not None]  # type: ignore[union-attr]
-    assert calls.abort(place, open_) == 0
+    assert calls.mark(place, open_, commit=False) == 0
     calls.close()
     writer.commit_transaction(60)
     transact(writer, name, range(10, 12))

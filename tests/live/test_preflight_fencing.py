@@ -17,10 +17,11 @@ from connectctl.ops.edges.transactions import Transactions
 from connectctl.ops.model import configtopic
 from connectctl.ops.model.fencinground import CURE
 from connectctl.ops.model.ownership import Directory, task_id
+from connectctl.ops.model.partitioning import coordinator_partition
 from connectctl.ops.preflight import fencing, fencingfacts, transactionfacts, transactions
 from connectctl.ops.preflight.activetopics import active_topics
 from connectctl.ops.preflight.facts import Checked, Wish
-from connectctl.ops.preflight.fencingfacts import TRANSACTION_STATE, coordinator_partition
+from connectctl.ops.preflight.fencingfacts import TRANSACTION_STATE
 from live.offsetchanges import read_all
 from live.real import FILE_SOURCE, connector, eventually
 

@@ -12,6 +12,7 @@ from connectctl.ops.model.connector import Connector, Status
 from connectctl.ops.model.fencinground import CURE, Backoff, Round
 from connectctl.ops.model.finding import Finding
 from connectctl.ops.model.ownership import Directory, task_id
+from connectctl.ops.model.partitioning import coordinator_partition, java_hash
 from connectctl.ops.model.transactions import Place, Transaction
 from connectctl.ops.model.verdicts import Code
 from connectctl.ops.preflight.facts import Checked, Wish
@@ -21,9 +22,7 @@ from connectctl.ops.preflight.fencingfacts import (
     Fenced,
     FencingFacts,
     FencingSources,
-    coordinator_partition,
     ids_of,
-    java_hash,
     observe,
 )
 from fakes.coordinators import FakeCoordinators

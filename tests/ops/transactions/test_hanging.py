@@ -11,10 +11,11 @@ from connectctl.ops.model.ownership import Directory, Owner
 from connectctl.ops.model.transactions import PartitionProducer, Place, Transaction
 from connectctl.ops.model.verdicts import Code
 from connectctl.ops.plan import Outcome, perform
-from connectctl.ops.transactions.abort import AbortHands, plan_abort_hanging, plan_abort_open
+from connectctl.ops.transactions.abort import AbortHands, plan_abort_open
 from connectctl.ops.transactions.hanging import hanging, opened, pick, search
 from connectctl.ops.transactions.lag import measure
 from connectctl.ops.transactions.listing import Filter, find
+from connectctl.ops.transactions.marking import plan_abort_hanging
 from fakes.coordinators import FakeCoordinators
 
 AT = Place("connect-offsets", 7)

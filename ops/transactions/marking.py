@@ -1,0 +1,122 @@
+"""Ends a hanging transaction by the marker that its coordinator will never write: the one that it had decided on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from connectctl.ops.errors import ConnectctlError, Refused
+from connectctl.ops.model.verdicts import MARKER, Move, verdict
+from connectctl.ops.plan import Plan
+from connectctl.ops.transactions.decided import Outcome
+from connectctl.ops.transactions.hanging import Hanging, opened, pick, search
+
+if TYPE_CHECKING:
+    from connectctl.ops.model.transactions import PartitionProducer
+    from connectctl.ops.transactions.abort import AbortHands
+
+PAUSE = 0.2
+"""Seconds before a marker that a leader could not take is sent again."""
+
+
+@dataclass(frozen=True)
+class MarkHanging:
+    """Write the marker that the coordinator will never write. ``hanging`` is what was seen when the plan was made."""
+
+    subject: str
+    hanging: Hanging
+    now: str
+    outcome: ClassVar[Outcome]
+    done: ClassVar[str]
+
+    def says(self) -> str:
+        producer = self.hanging.producer
+        what = f"{self.outcome} the transaction of producer {producer.producer_id}"
+        return f"{what} that hangs on {self.subject} since offset {producer.start_offset}"
+
+    def holds(self, hands: AbortHands) -> str | None:
+        return None if self._open(hands) else "it is no longer open"
+
+    def do(self, hands: AbortHands) -> str | None:
+        self._look_again(hands)
+        deadline = hands.now() + hands.timeout
+        while True:
+            code = hands.calls.mark(self.hanging.place, self.hanging.producer, commit=self.outcome is Outcome.COMMIT)
+            said = verdict(MARKER, code)
+            if said.move is Move.DONE:
+                break
+            # A marker that was written after all makes the next one needless, and is seen by looking.
+            if said.move in (Move.GIVE_UP, Move.ABSENT) or hands.now() >= deadline or not self._open(hands):
+                raise self._failure(code.name, said.meaning, said.advice)
+            hands.sleep(PAUSE)
+        if self._open(hands):
+            raise self._failure("not-proven", "the marker was taken, and the transaction is still open", None)
+        return f"{self.done}; nothing is open there any more"
+
+    def _look_again(self, hands: AbortHands) -> None:
+        """That it still hangs, and is the same: with version 1 a new transaction may have the epoch of the old one.
+
+        Its records would be ended along with those that hang.
+        """
+        place, producer = self.hanging.place, self.hanging.producer
+        found = search(hands.calls, [place.topic], {}).found
+        (now,) = pick(found, place, producer.start_offset, producer.producer_id) or (None,)
+        # A commit is decided for the records that were there; an abort is as right for one that is still written to.
+        same = now is not None and (now.producer == producer or self.outcome is Outcome.ABORT)
+        if now is None or not same or now.producer.epoch != producer.epoch:
+            why = "it changed since the plan was made" if now else "its coordinator knows it by now, or does not answer"
+            raise self._failure("changed", why, "Look again: connectctl transactions hanging.")
+
+    def _open(self, hands: AbortHands) -> PartitionProducer | None:
+        place, producer = self.hanging.place, self.hanging.producer
+        now = opened(hands.calls.producers([place])).get((place, producer.producer_id))
+        return now if now is not None and now.start_offset == producer.start_offset else None
+
+    def _failure(self, code: str, why: str, advice: str | None) -> ConnectctlError:
+        what = f"The transaction that hangs on {self.subject} is not {self.done}"
+        return ConnectctlError(what, why=why, next_step=advice, code=code)
+
+
+@dataclass(frozen=True)
+class AbortHanging(MarkHanging):
+    """Take the records of a hanging transaction from readers."""
+
+    outcome = Outcome.ABORT
+    done = "aborted"
+
+
+@dataclass(frozen=True)
+class CommitHanging(MarkHanging):
+    """Give the records of a hanging transaction to readers."""
+
+    outcome = Outcome.COMMIT
+    done = "committed"
+
+
+def plan_abort_hanging(cluster_id: str, found: Hanging, *, force: bool = False) -> Plan:
+    """The plan that aborts one hanging transaction. Raises ``Refused`` where its coordinator had decided to commit it."""
+    if found.decision.outcome is Outcome.COMMIT and not force:
+        raise Refused(
+            f"The transaction that hangs on {found.place} was not aborted, because committed records would be lost",
+            why=found.decision.why,
+            next_step=f"Commit it: {found.command}, or give --force.",
+            code="commit-decided",
+        )
+    return Plan("transactions abort", cluster_id, (AbortHanging(str(found.place), found, found.why),))
+
+
+def plan_commit_hanging(cluster_id: str, found: Hanging) -> Plan:
+    """The plan that commits one hanging transaction. Raises ``Refused`` where that is not what was decided, for certain."""
+    decision = found.decision
+    if decision.outcome is Outcome.COMMIT:
+        return Plan("transactions commit", cluster_id, (CommitHanging(str(found.place), found, found.why),))
+    aborted = decision.outcome is Outcome.ABORT
+    raise Refused(
+        f"The transaction that hangs on {found.place} was not committed, because "
+        f"{'it is to be aborted' if aborted else 'nothing proves that this was decided'}",
+        why=decision.why,
+        next_step=f"Abort it: {found.command}."
+        if aborted
+        else "See with connectctl audit --headers-only whether its other partitions have a commit marker.",
+        code="abort-decided" if aborted else "not-decided",
+    )
