@@ -125,7 +125,7 @@ class _Start(Exception):
 def _leaders(wire: Wire, topic: str) -> dict[Place, int]:
     from connectctl.ops.edges.leaders import Leaders
 
-    known = Leaders(wire)._leaders([topic])
+    known = Leaders(wire).leaders([topic])
     return {place: leader for place, leader in known.items() if not isinstance(leader, Code)}
 
 

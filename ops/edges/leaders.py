@@ -1,4 +1,4 @@
-"""Leaders of partitions through kafka-python: their producers, their ends, and abort markers (KIP-664)."""
+"""Leaders of partitions through kafka-python: their producers, their ends, and markers (KIP-664)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from connectctl.ops.model.verdicts import Code
 if TYPE_CHECKING:
     from connectctl.ops.edges.wire import Wire
 
-_READ_UNCOMMITTED, _READ_COMMITTED, _LATEST = 0, 1, -1
+LATEST, EARLIEST = -1, -2
 
 Item = TypeVar("Item")
 
@@ -25,7 +25,7 @@ class Leaders:
         self._wire = wire
 
     def places(self, topics: Sequence[str] | None = None) -> list[Place]:
-        return sorted(self._leaders(topics))
+        return sorted(self.leaders(topics))
 
     def producers(self, places: Sequence[Place]) -> dict[Place, tuple[PartitionProducer, ...] | Code]:
         from kafka.protocol.admin.transactions import DescribeProducersRequest
@@ -33,7 +33,7 @@ class Leaders:
         def request(some: Sequence[Place]) -> Any:
             topics = [
                 DescribeProducersRequest.TopicRequest(name=topic, partition_indexes=numbers)
-                for topic, numbers in _by_topic(some).items()
+                for topic, numbers in by_topic(some).items()
             ]
             return DescribeProducersRequest(topics=topics)
 
@@ -49,7 +49,7 @@ class Leaders:
         return self._of_leaders("describe producers", places, request, read)
 
     def bounds(self, places: Sequence[Place]) -> dict[Place, Bounds | Code]:
-        stable, end = self._latest(places, _READ_COMMITTED), self._latest(places, _READ_UNCOMMITTED)
+        stable, end = self.offsets(places, LATEST, committed=True), self.offsets(places, LATEST)
         found: dict[Place, Bounds | Code] = {}
         for place in places:
             low, high = stable[place], end[place]
@@ -58,7 +58,12 @@ class Leaders:
             found[place] = Bounds(int(low), int(high)) if problem is None else problem
         return found
 
-    def _latest(self, places: Sequence[Place], isolation: int) -> dict[Place, int | Code]:
+    def offsets(self, places: Sequence[Place], timestamp: int, *, committed: bool = False) -> dict[Place, int | Code]:
+        """The first offset of each place with a time of ``timestamp`` or later, in milliseconds since the epoch.
+
+        -1 where there is none. ``LATEST`` gives the end, ``EARLIEST`` the beginning; ``committed``: as far as
+        read_committed readers get.
+        """
         from kafka.protocol.consumer.offsets import ListOffsetsRequest
 
         def request(some: Sequence[Place]) -> Any:
@@ -67,12 +72,12 @@ class Leaders:
                 topic(
                     name=name,
                     partitions=[
-                        topic.ListOffsetsPartition(partition_index=number, timestamp=_LATEST) for number in numbers
+                        topic.ListOffsetsPartition(partition_index=number, timestamp=timestamp) for number in numbers
                     ],
                 )
-                for name, numbers in _by_topic(some).items()
+                for name, numbers in by_topic(some).items()
             ]
-            return ListOffsetsRequest(replica_id=-1, isolation_level=isolation, topics=topics, max_version=6)
+            return ListOffsetsRequest(replica_id=-1, isolation_level=int(committed), topics=topics, max_version=6)
 
         def read(answer: Any) -> Iterator[tuple[Place, int | Code]]:
             for topic in answer.topics:
@@ -80,9 +85,10 @@ class Leaders:
                     code = part.error_code
                     yield Place(topic.name, part.partition_index), known_code(code) if code else part.offset
 
-        return self._of_leaders("tell the ends of partitions", places, request, read)
+        return self._of_leaders("tell offsets", places, request, read)
 
-    def abort(self, place: Place, producer: PartitionProducer) -> Code:
+    def mark(self, place: Place, producer: PartitionProducer, *, commit: bool) -> Code:
+        """Write a marker behind the transaction of ``producer`` that is open on ``place``."""
         from kafka.protocol.producer.transaction import WriteTxnMarkersRequest
 
         marker = WriteTxnMarkersRequest.WritableTxnMarker
@@ -91,7 +97,7 @@ class Leaders:
                 marker(
                     producer_id=producer.producer_id,
                     producer_epoch=producer.epoch,
-                    transaction_result=False,
+                    transaction_result=commit,
                     coordinator_epoch=max(0, producer.coordinator_epoch),
                     topics=[marker.WritableTxnMarkerTopic(name=place.topic, partition_indexes=[place.partition])],
                 )
@@ -107,12 +113,17 @@ class Leaders:
 
         return self._of_leaders("write a transaction marker", [place], lambda some: request, read)[place]
 
-    def _leaders(self, topics: Sequence[str] | None) -> dict[Place, int | Code]:
+    def leaders(self, topics: Sequence[str] | None, *, create: bool = False) -> dict[Place, int | Code]:
+        """Who leads each partition of ``topics`` (None: of all), or why nobody does; a topic that is not there has none.
+
+        With ``create`` brokers that create topics by themselves create what is missing.
+        """
         from kafka.protocol.metadata.metadata import MetadataRequest
 
         async def ask() -> Any:
             wanted = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
-            return await self._wire.ask(MetadataRequest(topics=wanted, allow_auto_topic_creation=False, max_version=9))
+            request = MetadataRequest(topics=wanted, allow_auto_topic_creation=create, max_version=9)
+            return await self._wire.ask(request)
 
         answer = self._wire.run("look up topics", ask)
         return {
@@ -131,7 +142,7 @@ class Leaders:
         """Ask the leader of each place, all leaders at once."""
         if not places:
             return {}
-        leaders = self._leaders(sorted({place.topic for place in places}))
+        leaders = self.leaders(sorted({place.topic for place in places}))
         found: dict[Place, Item | Code] = {}
         parts: dict[int, list[Place]] = defaultdict(list)
         for place in places:
@@ -163,7 +174,8 @@ def _producer(state: Any) -> PartitionProducer:
     )
 
 
-def _by_topic(places: Iterable[Place]) -> dict[str, list[int]]:
+def by_topic(places: Iterable[Place]) -> dict[str, list[int]]:
+    """The numbers of partitions by topic, as most requests want them."""
     found: dict[str, list[int]] = defaultdict(list)
     for topic, partition in places:
         found[topic].append(partition)

@@ -34,7 +34,7 @@ class RawConnection:
             manager._net.cancel(transport._read_task)
             return connection
 
-        self._wire, self._connection = wire, wire.run("connect", take)
+        self._wire, self._broker, self._connection = wire, broker, wire.run("connect", take)
         self._socket = self._connection.transport._sock
         self._socket.settimeout(timeout)
         self._buffer = bytearray(_BUFFER)
@@ -46,24 +46,36 @@ class RawConnection:
 
     def close(self) -> None:
         """Close the connection."""
-        connection = self._connection
+        connection, known = self._connection, self._wire.manager._conns
 
         async def closed() -> None:
+            # At its end a connection has kafka-python forget the broker's, which by now is another one.
+            other = known.get(self._broker)
             connection.close()
+            if other is not None and other is not connection:
+                known[self._broker] = other
 
         self._wire.run("close a connection", closed)
 
     def ask(self, request: Any) -> None:
         """Send ``request`` and wait until its answer begins; ``take`` and ``skip`` then go through it."""
+        self.hear(self.send(request))
+
+    def send(self, request: Any) -> int:
+        """Send ``request``; gives its number, for ``hear``. Answers come in the order of the requests."""
+        self._asked += 1
+        request.with_header(correlation_id=self._asked, client_id=self._wire.client_id)
+        self._socket.sendall(request.encode(framed=True, header=True))
+        return self._asked
+
+    def hear(self, number: int) -> None:
+        """Wait until the answer to the request with that ``number`` begins: the oldest that has none."""
         if self.left:
             raise Broken("an answer was not read to its end")
-        self._asked += 1
-        request.with_header(correlation_id=self._asked, client_id="connectctl")
-        self._socket.sendall(request.encode(framed=True, header=True))
         self.left = 4
         (self.left,) = self.take(_SIZE)
         (told,) = self.take(_SIZE)
-        if told != self._asked:
+        if told != number:
             raise Broken("the answer is not to this request")
 
     def take(self, layout: struct.Struct) -> tuple[Any, ...]:

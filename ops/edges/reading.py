@@ -7,7 +7,7 @@ a million records cost a million dictionary writes and no more.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.edges.contract import Extent, HeldBack, Record, TopicImage
@@ -62,6 +62,20 @@ def read_tails(kafka: Kafka, topics: Sequence[str], count: int) -> dict[str, lis
     finally:
         consumer.close()
     return reading.all
+
+
+def read_wanted(
+    kafka: Kafka, topic: str, partitions: Iterable[int], wanted: Callable[[bytes | None, bytes | None], bool]
+) -> list[Record]:
+    """The records of these partitions whose key and value are ``wanted``, by partition in the order of the log."""
+    ends = end_offsets(kafka, [topic])[topic]
+    consumer = consumer_of(kafka, "read_uncommitted")
+    reading = Sifting(kafka, {topic: {p: ends[p] for p in partitions}}, wanted)
+    try:
+        reading.run(consumer, 0.0)
+    finally:
+        consumer.close()
+    return sorted(reading.all[topic], key=lambda record: (record.partition, record.offset))
 
 
 def end_offsets(kafka: Kafka, topics: Sequence[str]) -> dict[str, dict[int, int]]:
@@ -229,6 +243,29 @@ class Reading:
             keyless=self._keyless[topic],
             superseded=tuple(r for r in self.all[topic] if (r.partition, r.offset) not in newest),
         )
+
+
+class Sifting(Reading):
+    """A pass over topics too big to keep, for the records whose key and value are ``wanted``."""
+
+    def __init__(
+        self, kafka: Kafka, ends: dict[str, dict[int, int]], wanted: Callable[[bytes | None, bytes | None], bool]
+    ):
+        super().__init__(kafka, ends)
+        self._wanted = wanted
+
+    def _take(self, batch: Iterable[Any]) -> None:
+        ends, wanted = self._ends, self._wanted
+        for message in batch:
+            if message.error() is not None:
+                self._mark(message)
+                continue
+            topic, partition, offset = message.topic(), message.partition(), message.offset()
+            end = ends[topic][partition]
+            if offset < end and wanted(message.key(), message.value()):
+                self.all[topic].append(record_of(message))
+            if offset >= end - 1:
+                self._pending.discard((topic, partition))
 
 
 def record_of(message: Any) -> Record:

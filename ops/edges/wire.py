@@ -88,6 +88,7 @@ class Wire:
         self.bootstrap = str(properties.get("bootstrap.servers", ""))
         self.timeout = timeout
         self._properties = properties
+        self.client_id = str(properties.get("client.id", "connectctl"))
         self._opening = threading.RLock()
         self.last_words = LastWords()
         _load()

@@ -194,6 +194,8 @@ class SourceConnector(ABC):
     context: ConnectorContext
     task: type[SourceTask]
     settings: Sequence[Setting] = ()
+    converts: bool = True
+    """Whether its values go through ``value.converter``."""
 
     def __init__(self) -> None:
         self.configs: Mapping[str, str] = {}

@@ -12,12 +12,11 @@ import secrets
 import socket
 import threading
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.model.sourcekey import connect_json
-from connectctl.ops.runtime.line import Address
+from connectctl.ops.runtime.line import Address, Listener
 
 CONNECT_TIMEOUT = 10.0
 
@@ -26,11 +25,10 @@ class Claims:
     """The driver's end: open while a generation's tasks run."""
 
     def __init__(self, host: str, bind: str | None = None):
-        self._server = socket.create_server((bind or host, 0))
         self._owners: dict[str, int] = {}
         self._lock = threading.Lock()
-        self.address = Address(host, self._server.getsockname()[1], secrets.token_hex(16))
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._listener = Listener(host, bind, self._answer)
+        self.address = self._listener.address
 
     def give(self, task: int, places: Sequence[str]) -> tuple[str, int] | None:
         """Give all of ``places`` to ``task``, or none: then the first that is another's, and whose."""
@@ -43,17 +41,7 @@ class Claims:
 
     def close(self) -> None:
         """Give nothing any more."""
-        with suppress(OSError):
-            self._server.shutdown(socket.SHUT_RDWR)
-        self._server.close()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                line, _ = self._server.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._answer, args=(line,), daemon=True).start()
+        self._listener.close()
 
     def _answer(self, line: socket.socket) -> None:
         with line, line.makefile("rwb") as words:
@@ -92,6 +80,6 @@ class Claiming:
             raise ConnectctlError(
                 f"The source partition {place} is in two partitions of the frame",
                 why=f"tasks {owner} and {self._task} have rows of it",
-                next_step="Leave partitioned out: the frame is shuffled by source partition then.",
+                next_step="Set partitioned to false: the frame is shuffled by source partition then.",
                 code="not-partitioned",
             )

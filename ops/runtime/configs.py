@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.model.configtopic import COMMIT, CONNECTOR, FENCING, TARGET, TASK
@@ -100,13 +100,15 @@ def count_record(name: str, tasks: int) -> list[KeyValue]:
 class Generation:
     """One set of task configs in ``topic``, told by the offset of its commit record.
 
-    ``target_at`` is the offset of the STOPPED record on which a take-over relies, None where the set is our own.
+    ``target_at`` is the offset of the STOPPED record on which a take-over relies, None where the set is our own. ``seen``
+    is the end of the topic at which it was the newest, -1 where nobody looked.
     """
 
     topic: str
     connector: str
     commit: int
     target_at: int | None = None
+    seen: int = field(default=-1, compare=False)
 
     @property
     def since(self) -> int:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from connectctl.ops.runtime.configs import Generation
     from pyspark.sql import DataFrame
 
-ROWS_PER_TRANSACTION = 50_000
+ROWS_PER_TRANSACTION = 200_000
 TRANSACTION_TIMEOUT_MS = 20_000
 FENCING_PATIENCE = 30.0
 LISTING_PAUSE = 0.5
@@ -40,8 +40,9 @@ LISTING_PAUSE = 0.5
 class Target:
     """Where rows go, and as whom. ``client`` are librdkafka's properties, with ``bootstrap.servers``.
 
-    ``partition`` and ``offset`` are columns: what makes a source partition, and what only grows within one. ``tasks`` is
-    how many tasks share the source partitions. ``config_topic`` keeps the group's generations of tasks; it is
+    ``partition`` and ``offset`` are columns: what makes a source partition, and what only grows within one. So are
+    ``value``, ``key``, ``timestamp`` (milliseconds) and ``headers`` (as Spark's Kafka sink takes them). ``tasks`` is how
+    many tasks share the source partitions. ``config_topic`` keeps the group's generations of tasks; it is
     ``<group_id>-configs`` where none is given, and created if it is missing, as the offsets topic is.
 
     With ``partitioned`` the frame is written as it is split, without a shuffle: each source partition has to be in one of
@@ -58,6 +59,7 @@ class Target:
     value: str = "value"
     key: str | None = None
     timestamp: str | None = None
+    headers: str | None = None
     tasks: int = 2
     partitioned: bool = False
     config_topic: str | None = None
@@ -67,7 +69,7 @@ class Target:
     @property
     def columns(self) -> Columns:
         """Which columns of the frame are what."""
-        return Columns(tuple(self.partition), self.offset, self.value, self.key, self.timestamp)
+        return Columns(tuple(self.partition), self.offset, self.value, self.key, self.timestamp, self.headers)
 
 
 @dataclass(frozen=True)
@@ -228,6 +230,8 @@ def configs_of(target: Target) -> tuple[dict[str, str], list[dict[str, str]]]:
         "offset.column": target.offset,
         "value.column": target.value,
         "key.column": target.key or "",
+        "timestamp.column": target.timestamp or "",
+        "headers.column": target.headers or "",
     }
     config = {"name": target.connector, "connector.class": "DataFrameSource", "tasks.max": str(target.tasks), **named}
     return config, [{**named, "task.id": str(n)} for n in range(target.tasks)]

@@ -16,6 +16,8 @@ WHOLE = ("tinyint", "smallint", "int", "bigint")
 PLACES = (*WHOLE, "string", "boolean")
 """Types that JSON keeps exactly."""
 RECORDS = ("string", "binary")
+HEADERS = "array<struct<key:string,value:binary>>"
+"""As Spark's own Kafka source and sink have them."""
 
 
 def check_columns(dtypes: Iterable[tuple[str, str]], columns: Columns) -> None:
@@ -50,6 +52,11 @@ def check_columns(dtypes: Iterable[tuple[str, str]], columns: Columns) -> None:
         raise BadInput(
             f"The column {columns.timestamp} is a {have[columns.timestamp]}, and a timestamp is a bigint of milliseconds",
             next_step="Give unix_millis(time).",
+        )
+    if columns.headers is not None and have[columns.headers] != HEADERS:
+        raise BadInput(
+            f"The column {columns.headers} is a {have[columns.headers]}, and headers are {HEADERS}",
+            next_step="Give array(struct('name' AS key, cast(value AS binary) AS value)).",
         )
 
 

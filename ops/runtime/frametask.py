@@ -9,25 +9,21 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from connectctl.ops.edges.kafka import Kafka
 from connectctl.ops.errors import ConnectctlError
-from connectctl.ops.model.ownership import task_id
+from connectctl.ops.runtime.ahead import Ahead
+from connectctl.ops.runtime.batchhandle import kind_for
 from connectctl.ops.runtime.claims import Claiming
-from connectctl.ops.runtime.committed import Committed, Store
-from connectctl.ops.runtime.handle import Handle
-from connectctl.ops.runtime.kernel import Kernel
-from connectctl.ops.runtime.leasedtask import FAILED, LONGEST_TRACE, Leased, Report, Terms, Work
+from connectctl.ops.runtime.leasedtask import FAILED, LONGEST_TRACE, Leased, Report, Terms, Work, kernel_of
 from connectctl.ops.runtime.line import Line
+from connectctl.ops.runtime.neighbours import Neighbours
 from connectctl.ops.runtime.rows import Rows
-from connectctl.ops.runtime.secondary import Secondary
 from connectctl.ops.runtime.step import Counts
-from connectctl.ops.runtime.watch import Watch
 
 if TYPE_CHECKING:
     from connectctl.ops.runtime.late import Passed
     from connectctl.ops.runtime.line import Address
     from connectctl.ops.runtime.pieces import Columns
-    from connectctl.ops.runtime.step import Supply
+    from connectctl.ops.runtime.step import Ended, Supply
 
 TO_THE_END = Terms(math.inf)
 
@@ -63,48 +59,35 @@ def run(
     counts = Counts()
     work = writing.work
     claim = Claiming(writing.claims, task) if writing.claims is not None else lambda places: None
-    rows = Rows(batches, work.connector, writing.topic, writing.columns, writing.size, claim, writing.passed)
+    ahead = Ahead(batches)
+    rows = Rows(ahead, work.connector, writing.topic, writing.columns, writing.size, claim, writing.passed)
     why = trace = None
     try:
-        with ExitStack() as closing:
-            ended = _run(work, task, rows, counts, terms, address, closing)
+        ended = _run(work, task, rows, counts, terms, address)
         how, why = ended.how.value, ended.why
     except ConnectctlError as e:
         how, why, trace = FAILED, str(e), str(e)
     except Exception as e:  # noqa: BLE001  # whatever a batch holds, Spark would run it again for it
         how, why, trace = FAILED, f"{type(e).__name__}: {e}", traceback.format_exc()[-LONGEST_TRACE:]
+    finally:
+        ahead.close()
     return cast(FrameReport, FrameReport.of(task, how, counts, why=why, trace=trace, skipped=rows.skipped))
 
 
-def _run(
-    work: Work, task: int, rows: Rows, counts: Counts, terms: Terms, address: Address | None, closing: ExitStack
-) -> Any:
-    home, target = (Kafka(properties, timeout=work.timeout) for properties in (work.home, work.target))
-    manner, id_ = work.manner, task_id(work.group, work.connector, task)
+def _run(work: Work, task: int, rows: Rows, counts: Counts, terms: Terms, address: Address | None) -> Ended:
+    near = Neighbours(work)
     supply: Supply = rows
     stopped: Callable[[], bool] = _never
-    if address is not None:
-        line = Line(address)
-        closing.callback(line.close)
-        leased = Leased(rows, task, counts, terms, line)
-        closing.callback(leased.say)
-        supply, stopped = leased, leased.over
-    behind = Secondary(home, work.behind, work.patience) if work.behind else None
-    global_ = Committed(home, work.behind, work.connector) if work.behind else None
-    if behind is not None:
-        closing.callback(behind.close)
-    kernel = Kernel(
-        lambda: Handle(target, id_, timeout_ms=manner.timeout_ms, properties={**rows.producer, **manner.properties}),
-        work.offsets,
-        Store(Committed(target, work.offsets, work.connector), global_),
-        behind,
-        Watch(home, work.generation, work.patience).stale,
-        stopped,
-        work.patience,
-        manner.strict,
-        counts,
-    )
-    return kernel.run(supply)
+    with ExitStack() as closing:
+        if address is not None:
+            line = Line(address)
+            closing.callback(line.close)
+            leased = Leased(rows, task, counts, terms, line)
+            closing.callback(leased.say)
+            supply, stopped = leased, leased.over
+        kind = kind_for(near.target, work.manner.properties)
+        kernel = closing.enter_context(kernel_of(work, near, task, rows.producer, stopped, counts, kind))
+        return kernel.run(supply)
 
 
 def _never() -> bool:

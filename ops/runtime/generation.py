@@ -16,8 +16,9 @@ from connectctl.ops.errors import ConnectctlError, Refused, TimedOut
 from connectctl.ops.fence.campaign import Campaign
 from connectctl.ops.fence.snapshot import Action, Fate, Row
 from connectctl.ops.model.ownership import leader_id, task_id
+from connectctl.ops.runtime.batchhandle import BatchHandle
 from connectctl.ops.runtime.configs import Generation, KeyValue, Standing, count_record, standing, task_set
-from connectctl.ops.runtime.handle import Doubt, Fenced, Handle
+from connectctl.ops.runtime.handle import Doubt, Fenced
 from connectctl.ops.runtime.step import Outgoing, Step
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Leader:
         deadline = time.monotonic() + self.patience
         fenced = 0
         while True:
-            handle = Handle(self.kafka, leader_id(self.group), timeout_ms=LEADER_TIMEOUT_MS)
+            handle = BatchHandle(self.kafka, leader_id(self.group), timeout_ms=LEADER_TIMEOUT_MS)
             try:
                 return self._start(handle, name, config, choose)
             except Doubt as e:
@@ -77,7 +78,7 @@ class Leader:
 
     def _start(
         self,
-        handle: Handle,
+        handle: BatchHandle,
         name: str,
         config: Mapping[str, str],
         choose: Callable[[Standing], Sequence[Mapping[str, str]]],
@@ -91,13 +92,18 @@ class Leader:
             raise Doubt("another set of task configs stands in the config topic")
         fence(self.calls, self.group, name, ids_of(before, len(tasks)), self.patience)
         self._write(handle, count_record(name, len(tasks)))
-        after = self.look(name)
+        after, end = self._look(name)
         if after.commit != written.commit or after.fenced < after.commit:
             raise Doubt("new task configurations were generated for the connector meanwhile")
-        return Generation(self.topic, name, after.commit)
+        return Generation(self.topic, name, after.commit, seen=end)
 
     def look(self, name: str) -> Standing:
         """What stands in the config topic about the connector. Raises ``TimedOut`` where its end is out of reach."""
+        return self._look(name)[0]
+
+    def _look(self, name: str) -> tuple[Standing, int]:
+        """The same, and up to where that was read."""
+        self.kafka.partitions(self.topic)  # waits for a broker that does not know a new topic yet
         image = self.kafka.image([self.topic], patience=READ_PATIENCE)[self.topic]
         if image.held_back:
             raise TimedOut(
@@ -105,9 +111,9 @@ class Leader:
                 why="a transaction is open on it",
                 next_step="See whose: connectctl transactions lag",
             )
-        return standing(image.latest, name)
+        return standing(image.latest, name), image.end_offsets.get(0, -1)
 
-    def _write(self, handle: Handle, records: Sequence[KeyValue]) -> None:
+    def _write(self, handle: BatchHandle, records: Sequence[KeyValue]) -> None:
         handle.begin()
         handle.send(Step([Outgoing(self.topic, key, value, 0) for key, value in records]))
         handle.commit(self.patience)

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.errors import ConnectctlError, NotAuthorized
+from connectctl.ops.runtime.step import ColumnBulk
 
 if TYPE_CHECKING:
     from connectctl.ops.edges.kafka import Kafka
@@ -24,7 +25,13 @@ SOCKET_TIMEOUT_MS = 10_000
 """How long one request may take, unless ``socket.timeout.ms`` is given. A commit that took as long may be sent twice."""
 DEFAULTS = {"linger.ms": 20, "socket.timeout.ms": SOCKET_TIMEOUT_MS}
 _FENCED = {"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "INVALID_PRODUCER_ID_MAPPING"}
-_HOPELESS = {"MSG_SIZE_TOO_LARGE", "INVALID_RECORD", "INVALID_TRANSACTION_TIMEOUT", "UNSUPPORTED_VERSION"} | {
+_HOPELESS = {
+    "MSG_SIZE_TOO_LARGE",
+    "RECORD_LIST_TOO_LARGE",
+    "INVALID_RECORD",
+    "INVALID_TRANSACTION_TIMEOUT",
+    "UNSUPPORTED_VERSION",
+} | {
     "_INVALID_ARG",
     "_UNKNOWN_PARTITION",
     "UNKNOWN_TOPIC_OR_PART",
@@ -35,6 +42,7 @@ _HOPELESS = {"MSG_SIZE_TOO_LARGE", "INVALID_RECORD", "INVALID_TRANSACTION_TIMEOU
 """What a new instance would meet again."""
 _ALARMS = ("REQTMOUT", "FAIL", "TXNERR", "RETRY")
 FULL_PAUSE = 0.05
+FENCING_PAUSES, FENCING_PATIENCE = (0.05, 0.2, 1.0), 5.0
 
 
 class Fenced(Exception):
@@ -43,6 +51,10 @@ class Fenced(Exception):
 
 class Doubt(Exception):
     """Nobody knows any more what the coordinator still has to do for this instance; the reason is its text."""
+
+
+class Failed(Doubt):
+    """The broker failed, and said so."""
 
 
 class _Ears(logging.Handler):
@@ -109,7 +121,10 @@ class Handle:
                     record.topic, record.key, record.value, record.partition, list(record.headers), record.timestamp
                 )
             for bulk in step.bulks:
-                self._many(bulk.topic, bulk.messages)
+                if isinstance(bulk, ColumnBulk) and bulk.columns.headers is not None:
+                    self._with_headers(bulk)
+                else:
+                    self._many(bulk.topic, bulk.messages)
             for copies in step.copies:
                 self._copy(copies.topic, copies.messages)
 
@@ -133,6 +148,12 @@ class Handle:
                 return
             except BufferError:
                 self._wait_for_room()
+
+    def _with_headers(self, bulk: ColumnBulk) -> None:
+        """Record by record: librdkafka has no headers for many at once."""
+        for message, headers in zip(bulk.messages, bulk.columns.header_lists(), strict=True):
+            when = message.get("timestamp") or None  # 0 stands for none
+            self._one(bulk.topic, message.get("key"), message["value"], None, headers, when)
 
     def _many(self, topic: str, messages: list[dict[str, Any]]) -> None:
         from confluent_kafka import KafkaException
@@ -170,9 +191,28 @@ class Handle:
     def commit(self, patience: float) -> None:
         """Commit, and know that it happened; ``patience`` in seconds. After ``Doubt`` only the topic knows."""
         began = time.monotonic()
-        self._do("commit its transaction", lambda: self._producer.commit_transaction(patience))
+        self._commit(lambda: self._producer.commit_transaction(patience))
         if time.monotonic() - began > self._longest:
             self._ears.heard = self._ears.heard or "a commit took longer than a request may"
+
+    def _commit(self, call: Any) -> None:
+        """Commit. A fenced instance must not come back, and one that is being fenced meets a coordinator that fails: 4.3.1
+        has an IllegalStateException while it writes PREPARE_EPOCH_FENCE. A moment later it tells why. What was answered
+        with an error is not on its way any more, so that an abort may be asked for.
+        """
+        try:
+            self._do("commit its transaction", call)
+        except Failed:
+            for pause in FENCING_PAUSES:
+                time.sleep(pause)
+                try:
+                    self.abort(FENCING_PATIENCE)
+                except Failed:
+                    continue
+                except (Doubt, ConnectctlError):
+                    pass  # nothing is known beyond the first
+                break
+            raise
 
     def abort(self, patience: float) -> None:
         """Abort what was begun. Only where no commit was asked for."""
@@ -214,7 +254,8 @@ class Handle:
         failure: ConnectctlError = self._kafka.failure(error, doing)
         if isinstance(failure, NotAuthorized) or error.name() in _HOPELESS:
             raise failure from cause
-        raise Doubt(f"it could not {doing}: {error.str()}") from cause
+        kind = Failed if error.name() == "UNKNOWN" else Doubt
+        raise kind(f"it could not {doing}: {error.str()}") from cause
 
 
 def _close(producer: Any) -> None:

@@ -190,10 +190,7 @@ class Transaction:
         try:
             self._handle.commit(self._kernel.patience)
         except Fenced as e:
-            if self._handle.overdue:
-                timeout = f"{self._handle.timeout_ms / 1000:g} s"
-                raise Fenced(f"{e}; its transaction was open for longer than {timeout}. {REMEDIES}") from e
-            raise
+            raise self._explained(e) from e
         self._kernel.counts.commit(self.size)
         self.begun, self.size = False, 0
         if secondary is not None:
@@ -205,11 +202,20 @@ class Transaction:
             self.begun = True
         try:
             send()
+        except Fenced as e:
+            raise self._explained(e) from e
         except BaseException:
             # No commit was asked for, so it can be aborted; else readers would wait until its time-out.
             with suppress(Doubt, Fenced, ConnectctlError):
                 self._handle.abort(ABORT_PATIENCE)
             raise
+
+    def _explained(self, fenced: Fenced) -> Fenced:
+        """``fenced`` with what can be done, where it was the coordinator that lost its patience."""
+        if not self._handle.overdue:
+            return fenced
+        timeout = f"{self._handle.timeout_ms / 1000:g} s"
+        return Fenced(f"{fenced}; its transaction was open for longer than {timeout}. {REMEDIES}")
 
 
 def _given_up(patience: float, last: Exception) -> TimedOut:

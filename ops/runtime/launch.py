@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from connectctl.ops.connectorsteps import Await, Hands, SetTargetState
 from connectctl.ops.errors import ConnectctlError, Refused, TimedOut
@@ -22,7 +22,7 @@ from connectctl.ops.runtime.generation import Leader, fence
 from connectctl.ops.runtime.internaltopics import create_topics
 from connectctl.ops.runtime.leasedtask import Work
 from connectctl.ops.runtime.leases import Round, warm
-from connectctl.ops.runtime.line import Switchboard
+from connectctl.ops.runtime.line import Switchboard, driver_address
 from connectctl.ops.runtime.metrics import metrics
 from connectctl.ops.runtime.rounds import LEASE, Outcome, Run
 from connectctl.ops.runtime.starting import offsets_topic
@@ -121,8 +121,7 @@ class Launch:
             create_topics(self.ready, self.scene)
             if self._frame is None:
                 warm(self.spark, int(self.ready.config.get("tasks.max", "1")), lambda: self.signals.count > 0)
-            host, bind = _driver_address(self.spark)
-            board = Switchboard(host, bind)
+            board = Switchboard(*driver_address(self.spark))
             try:
                 return self._go(board, began)
             finally:
@@ -299,17 +298,6 @@ class Launch:
             if time.monotonic() > deadline:
                 raise TimedOut(f"{self.ready.name} still has {seen.committed_tasks} tasks on its workers")
             time.sleep(PAUSE)
-
-
-def _driver_address(spark: Any) -> tuple[str, str | None]:
-    """Where executors reach the driver, and where it listens for them."""
-    conf: Mapping[str, str] = spark.conf
-    host = conf.get("spark.driver.host", None)
-    if host is None:
-        import socket
-
-        return socket.gethostname(), ""
-    return host, conf.get("spark.driver.bindAddress", None) or host
 
 
 def _say_end(told: Statuses, run: Run, failure: str | None, *, stopped: bool) -> None:

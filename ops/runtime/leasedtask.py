@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from connectctl.ops.model.ownership import task_id
 from connectctl.ops.runtime.api import Share
 from connectctl.ops.runtime.atleastonce import boundaries_of, handle_of
 from connectctl.ops.runtime.converters import converters
+from connectctl.ops.runtime.handle import Handle
 from connectctl.ops.runtime.kernel import Kernel
 from connectctl.ops.runtime.line import BEAT, Line
 from connectctl.ops.runtime.neighbours import Neighbours
@@ -204,27 +205,44 @@ def _run(
     line: Line,
     counts: Counts,
 ) -> tuple[Ended, bool]:
-    id_, manner = task_id(work.group, work.connector, task), work.manner
     supply = _supply(work, config, counts)
     leased = Leased(supply, task, counts, terms, line)
-    properties = {**supply.producer, **manner.properties}
+    kind = handle_of(work.manner)
+    with kernel_of(work, near, task, supply.producer, leased.over, counts, kind) as kernel:
+        try:
+            return kernel.run(leased), leased.idle
+        finally:
+            leased.say()
+            supply.close()
+
+
+@contextmanager
+def kernel_of(
+    work: Work,
+    near: Neighbours,
+    task: int,
+    properties: Mapping[str, str],
+    stopped: Callable[[], bool],
+    counts: Counts,
+    kind: type[Handle] = Handle,
+) -> Iterator[Kernel]:
+    """A task's kernel, with a producer of ``kind``. ``properties`` are librdkafka's, where ``work`` says nothing else."""
+    id_, manner = task_id(work.group, work.connector, task), work.manner
+    whole = {**properties, **manner.properties}
     behind = Secondary(near.home, work.behind, work.patience) if work.behind else None
-    kernel = Kernel(
-        lambda: handle_of(manner)(near.target, id_, timeout_ms=manner.timeout_ms, properties=properties),
-        work.offsets,
-        near.view(),
-        behind,
-        near.stale,
-        leased.over,
-        work.patience,
-        manner.strict,
-        counts,
-    )
     try:
-        return kernel.run(leased), leased.idle
+        yield Kernel(
+            lambda: kind(near.target, id_, timeout_ms=manner.timeout_ms, properties=whole),
+            work.offsets,
+            near.view(),
+            behind,
+            near.stale,
+            stopped,
+            work.patience,
+            manner.strict,
+            counts,
+        )
     finally:
-        leased.say()
-        supply.close()
         if behind is not None:
             behind.close()
 

@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass, field
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.edges.executors import spare_archives
 from connectctl.ops.edges.spark import first_line
 from connectctl.ops.runtime import leasedtask
 from connectctl.ops.runtime.leasedtask import FAILED, LONGEST_TRACE, Report, Terms, Work
@@ -85,6 +86,7 @@ def frame(
         for report in side_by_side(share, lambda n: leasedtask.run(work, n, configs[n], terms, address, near)):
             columns = [pa.array([report.task], pa.int32()), pa.array([json.dumps(asdict(report))], pa.string())]
             yield pa.RecordBatch.from_arrays(columns, names=["task", "report"])
+        spare_archives()
 
     return spark.range(0, len(numbers), 1, max(1, min(len(numbers), slots(spark)))).mapInArrow(leased, SCHEMA)
 

@@ -11,10 +11,13 @@ import secrets
 import select
 import socket
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 CONNECT_TIMEOUT = 3.0
 LONGEST_LINE = 4096
@@ -34,17 +37,49 @@ class Address:
         return f"{self.host}:{self.port}"
 
 
+class Listener:
+    """Where a driver is reached by its tasks: ``hear`` gets each connection, on a thread of its own."""
+
+    def __init__(self, host: str, bind: str | None, hear: Callable[[socket.socket], None]):
+        self._server = socket.create_server((bind or host, 0))
+        self._hear = hear
+        self.address = Address(host, self._server.getsockname()[1], secrets.token_hex(16))
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        """Take no connection any more."""
+        with suppress(OSError):
+            self._server.shutdown(socket.SHUT_RDWR)
+        self._server.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                line, _ = self._server.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._hear, args=(line,), daemon=True).start()
+
+
+def driver_address(spark: SparkSession) -> tuple[str, str | None]:
+    """Where executors reach the driver, and where it listens for them."""
+    conf: Any = spark.conf
+    host = conf.get("spark.driver.host", None)
+    if host is None:
+        return socket.gethostname(), ""
+    return host, conf.get("spark.driver.bindAddress", None) or host
+
+
 class Switchboard:
     """The driver's end. ``heard`` is what each task last said, by its number; ``stop`` is told to all, now and later."""
 
     def __init__(self, host: str, bind: str | None = None):
-        self._server = socket.create_server((bind or host, 0))
-        self.address = Address(host, self._server.getsockname()[1], secrets.token_hex(16))
         self.heard: dict[int, Mapping[str, Any]] = {}
         self._stopping = False
         self._lines: set[socket.socket] = set()
         self._lock = threading.Lock()
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._listener = Listener(host, bind, self._listen)
+        self.address = self._listener.address
 
     def stop(self) -> None:
         """Tell every task to end between two transactions."""
@@ -55,21 +90,11 @@ class Switchboard:
 
     def close(self) -> None:
         """Hang up; tasks that are still there end."""
-        with suppress(OSError):
-            self._server.shutdown(socket.SHUT_RDWR)
-        self._server.close()
+        self._listener.close()
         with self._lock:
             for line in self._lines:
                 with suppress(OSError):
                     line.shutdown(socket.SHUT_RDWR)
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                line, _ = self._server.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._listen, args=(line,), daemon=True).start()
 
     def _listen(self, line: socket.socket) -> None:
         with line, line.makefile("rb") as words:

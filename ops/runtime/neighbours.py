@@ -99,7 +99,9 @@ class Neighbours:
     """The tasks of ``work`` that run in this process. ``home`` is the workers' cluster, ``target`` that of the records."""
 
     def __init__(self, work: Work):
-        self.home, self.target = (Kafka(client, timeout=work.timeout) for client in (work.home, work.target))
+        self.home = Kafka(work.home, timeout=work.timeout)
+        # A connection takes a moment to be made: where both are one cluster, one does.
+        self.target = self.home if work.target == work.home else Kafka(work.target, timeout=work.timeout)
         behind = Committed(self.home, work.behind, work.connector) if work.behind else None
         store = Store(Committed(self.target, work.offsets, work.connector), behind)
         self._offsets = Together(lambda: _seen(store, work.patience))

@@ -28,6 +28,8 @@ _SAME = {
     "connections.max.idle.ms",
 }
 _RENAMED = {"max.request.size": "message.max.bytes"}
+OF_COLUMNS = frozenset({"client.id", "compression.type", "batch.size"})
+"""Those that have an effect on a producer of columns (``batchhandle``), too."""
 _FIXED = {
     "enable.idempotence": ("true", " for connectors when exactly-once source support is enabled"),
     "transactional.id": (None, " for connectors when exactly-once source support is enabled"),
@@ -112,6 +114,12 @@ def check(how: Manner) -> None:
                 next_step="Correct it, or leave it out.",
                 code="bad-config",
             ) from e
+
+
+def idle_for_columns(config: Mapping[str, str]) -> list[str]:
+    """The properties that librdkafka's producer would heed, and one of columns does not."""
+    given = {name.removeprefix(PRODUCER) for name in config if name.startswith(PRODUCER)}
+    return sorted(PRODUCER + name for name in given & (_SAME | _RENAMED.keys()) - OF_COLUMNS)
 
 
 def _not_here(config: Mapping[str, str]) -> Iterator[str]:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from connectctl.ops.errors import ConnectctlError
+from connectctl.ops.model.partitioning import stable_order
+from connectctl.ops.model.recordbatch import Columnar
 from connectctl.ops.model.sourcekey import connect_json
 
 
@@ -14,7 +16,7 @@ from connectctl.ops.model.sourcekey import connect_json
 class Columns:
     """Which columns of a frame are what. ``partition`` and ``offset`` have the same names in the offsets topic.
 
-    ``timestamp`` is a column of milliseconds since the epoch.
+    ``timestamp`` is a column of milliseconds since the epoch, ``headers`` one as Spark's Kafka sink takes it.
     """
 
     partition: tuple[str, ...]
@@ -22,11 +24,13 @@ class Columns:
     value: str = "value"
     key: str | None = None
     timestamp: str | None = None
+    headers: str | None = None
 
     @property
     def names(self) -> list[str]:
         """All of them, each once."""
-        return list(dict.fromkeys(filter(None, [*self.partition, self.offset, self.key, self.value, self.timestamp])))
+        records = self.key, self.value, self.timestamp, self.headers
+        return list(dict.fromkeys(filter(None, [*self.partition, self.offset, *records])))
 
     def disorder(self, partition: tuple[Any, ...], before: Any, after: Any) -> ConnectctlError:
         """What is wrong where ``after`` comes after ``before``."""
@@ -119,64 +123,69 @@ def _by_partition(batch: Any, names: tuple[str, ...]) -> tuple[Any, Any]:
     import numpy as np
     import pyarrow as pa
 
-    codes = None
+    codes: Any = None
+    distinct = 1
     for name in names:
         encoded = batch.column(name).dictionary_encode(null_encoding="encode")
         if len(encoded.dictionary) == 1:
             continue
         indices = encoded.indices.to_numpy().astype(np.int64)
-        if codes is not None:
+        if codes is None:
+            codes, distinct = indices, len(encoded.dictionary)
+        else:
             # Made dense again each time: no product of dictionaries is larger than the square of a batch.
-            _, codes = np.unique(codes, return_inverse=True)
-            indices += codes * len(encoded.dictionary)
-        codes = indices
+            found, codes = np.unique(codes * len(encoded.dictionary) + indices, return_inverse=True)
+            distinct = len(found)
     if codes is None:
         return batch, np.zeros(1, np.int64)
     starts = np.flatnonzero(np.diff(codes, prepend=-1))
-    if len(starts) > len(np.unique(codes)):
-        # NumPy sorts two bytes by radix, many times as fast as eight, and that keeps the order of equal ones.
-        _, codes = np.unique(codes, return_inverse=True)
-        order = np.argsort(codes.astype(np.uint16) if codes.max() < 1 << 16 else codes, kind="stable")
+    if len(starts) > distinct:
+        order = stable_order(codes, distinct)
         batch, codes = batch.take(pa.array(order)), codes[order]
         starts = np.flatnonzero(np.diff(codes, prepend=-1))
     return batch, starts
 
 
-def messages(taken: Iterable[Piece], columns: Columns) -> Iterator[list[dict[str, Any]]]:
-    """The records of ``taken``, as librdkafka takes many at once; pieces that lie beside each other as one list."""
+def columnar(taken: Iterable[Piece], columns: Columns) -> Iterator[Columnar]:
+    """The records of ``taken``; those of pieces that lie beside each other together."""
     batch: Any = None
     start = end = 0
     for piece in taken:
         if batch is not piece.batch or piece.start != end:
             if batch is not None:
-                yield _messages(batch.slice(start, end - start), columns)
+                yield _columnar(batch.slice(start, end - start), columns)
             batch, start = piece.batch, piece.start
         end = piece.start + piece.rows
     if batch is not None:
-        yield _messages(batch.slice(start, end - start), columns)
+        yield _columnar(batch.slice(start, end - start), columns)
 
 
-def _messages(batch: Any, columns: Columns) -> list[dict[str, Any]]:
-    values = _bytes(batch.column(columns.value))
+def _columnar(batch: Any, columns: Columns) -> Columnar:
+    times = None
     if columns.timestamp is not None:
-        # A producer takes 0 for the time at which it is given a record.
-        times = batch.column(columns.timestamp).fill_null(0).to_pylist()
-        keys = _bytes(batch.column(columns.key)) if columns.key else [None] * batch.num_rows
-        triples = zip(keys, values, times, strict=True)
-        return [{"key": key, "value": value, "timestamp": time} for key, value, time in triples]
-    if columns.key is not None:
-        keys = _bytes(batch.column(columns.key))
-        return [{"key": key, "value": value} for key, value in zip(keys, values, strict=True)]
-    return [{"value": value} for value in values]
+        times = batch.column(columns.timestamp).fill_null(0).to_numpy()
+    keys = _bytes(batch.column(columns.key)) if columns.key else None
+    headers = _headers(batch.column(columns.headers), columns.headers) if columns.headers else None
+    return Columnar(_bytes(batch.column(columns.value)), keys, times, headers)
 
 
-def _bytes(column: Any) -> list[bytes | None]:
+def _headers(lists: Any, name: str) -> Any:
+    flat = lists.flatten()
+    if flat.null_count or flat.field("key").null_count:
+        raise ConnectctlError(
+            f"The column {name} has a header without a key, which Kafka does not know",
+            next_step="Give every header a key; only its value may be null.",
+            code="bad-header",
+        )
+    return lists
+
+
+def _bytes(column: Any) -> Any:
     """Text as UTF-8, which is what Arrow keeps it as: nothing is copied for that."""
     import pyarrow as pa
 
     if pa.types.is_string(column.type):
-        column = column.cast(pa.binary())
-    elif pa.types.is_large_string(column.type):
-        column = column.cast(pa.large_binary())
-    found: list[bytes | None] = column.to_pylist()
-    return found
+        return column.cast(pa.binary())
+    if pa.types.is_large_string(column.type):
+        return column.cast(pa.large_binary())
+    return column

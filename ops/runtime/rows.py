@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.model.sourcekey import connect_json
-from connectctl.ops.runtime.pieces import Piece, messages, pieces
+from connectctl.ops.runtime.pieces import Piece, columnar, pieces
 from connectctl.ops.runtime.polling import Offsets
-from connectctl.ops.runtime.step import Bulk, Step
+from connectctl.ops.runtime.step import ColumnBulk, Step
 
 if TYPE_CHECKING:
     from connectctl.ops.runtime.late import Passed
@@ -82,7 +82,7 @@ class Rows:
             return None
         newest = {piece.partition: piece.last for piece in taken}
         offsets = {self._key(partition): self._value(offset) for partition, offset in newest.items()}
-        return Step(bulks=[Bulk(self._topic, some) for some in messages(taken, self._columns)], offsets=offsets)
+        return Step(bulks=[ColumnBulk(self._topic, some) for some in columnar(taken, self._columns)], offsets=offsets)
 
     def last(self) -> Step | None:
         """Nothing: every step is a transaction of its own."""

@@ -211,8 +211,7 @@ def _config(job: Job, before: Standing, *, live: bool) -> tuple[Mapping[str, str
 
 def _value_note(config: Mapping[str, str], connector: SourceConnector) -> tuple[str, ...]:
     """What becomes of values for which workers have a converter of their own, which nobody can ask them for."""
-    copies = any("supply" in vars(kind) for kind in type(connector).__mro__ if kind is not SourceConnector)
-    if copies or "value.converter" in config:
+    if not connector.converts or "value.converter" in config:
         return ()
     return (
         "value.converter is not given: strings are written as they are, where workers use a converter of their own.",

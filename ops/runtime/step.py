@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
+from connectctl.ops.model.recordbatch import Columnar
 from connectctl.ops.runtime.metrics import Meter
 
 Offsets = Mapping[bytes, bytes | None]
@@ -34,6 +35,25 @@ class Bulk:
     topic: str
     messages: list[dict[str, Any]]
 
+    def __len__(self) -> int:
+        return len(self.messages)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnBulk:
+    """Many records for one topic as columns, which can be made a batch of Kafka's without a look at each."""
+
+    topic: str
+    columns: Columnar
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        """As ``Bulk`` has them, for a producer that takes records."""
+        return self.columns.messages()
+
 
 @dataclass(frozen=True, slots=True)
 class Copies:
@@ -55,7 +75,7 @@ class Step:
     """
 
     records: Sequence[Outgoing] = ()
-    bulks: Sequence[Bulk] = ()
+    bulks: Sequence[Bulk | ColumnBulk] = ()
     offsets: Offsets = field(default_factory=dict)
     abort: bool = False
     more: bool = False
@@ -70,7 +90,7 @@ class Step:
     @property
     def size(self) -> int:
         """How many records it has, offsets not counted."""
-        many = (*(bulk.messages for bulk in self.bulks), *(copies.messages for copies in self.copies))
+        many: Iterable[Sized] = (*self.bulks, *(copies.messages for copies in self.copies))
         return len(self.records) + sum(map(len, many))
 
 

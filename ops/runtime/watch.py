@@ -22,7 +22,7 @@ class Watch:
 
     def __init__(self, kafka: Kafka, generation: Generation, patience: float):
         self._kafka, self._generation, self._patience = kafka, generation, patience
-        self._read_to = -1
+        self._read_to = generation.seen
         self._answer: str | None = None
 
     def stale(self) -> str | None:

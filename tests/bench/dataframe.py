@@ -3,7 +3,8 @@
     python tests/bench/dataframe.py [--records 2000000] [--runs 3] [--master 'local[2]']
 
 The broker is a sandbox's, on the same machine, and the frame the same for all: cached, of two partitions, with values of 100
-bytes and 64 source partitions. Writers alternate in one warm session, each run into a new topic of four partitions.
+bytes and 64 source partitions. Writers alternate in one warm session, each run into a new topic of four partitions, for a
+connector whose internal topics are there.
 Timed is the whole call, from the frame to the last record committed or flushed; for ours with a new generation of tasks, its
 fencing and its offsets. *shuffled* is what ``write_exactly_once`` does with any frame, *partitioned* what it does with one
 that has each source partition in one of its partitions, as this one has. What is there afterwards is counted.
@@ -56,11 +57,22 @@ def frame_of(spark: Any, records: int) -> Any:
 
 
 def new_topic(bootstrap: str) -> str:
+    """A topic, and those that a connector has beside it: none is new when it is written to for the second time."""
     from confluent_kafka.admin import AdminClient, NewTopic
 
     name = f"frame-{secrets.token_hex(4)}"
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result()
+    compacted = {"cleanup.policy": "compact"}
+    topics = [
+        NewTopic(name, PARTITIONS, 1),
+        NewTopic(f"{name}-offsets", 25, 1, config=compacted),
+        NewTopic(f"g-{name}-configs", 1, 1, config=compacted),
+    ]
+    for created in admin.create_topics(topics).values():
+        created.result()
+    # Java's producer gets stuck where the first of its requests comes before a new partition has its leader, and the
+    # second behind it: the broker then holds the first one to be out of order.
+    Kafka({"bootstrap.servers": bootstrap}, timeout=60).extents([name])
     return name
 
 

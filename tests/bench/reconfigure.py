@@ -40,6 +40,8 @@ NAME = "reconfigure"
 STEADY = 10.0
 """Seconds of work before the change, and after it."""
 PATIENCE = 300.0
+LOOK = 2.0
+"""Seconds that a look takes at most: tasks that write without a pause have no end."""
 JVM = ("-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35", "-Djava.awt.headless=true")
 """Those of Kafka's own start scripts, and not a sandbox's, which is made for a short life."""
 COUNTING = """
@@ -87,10 +89,8 @@ class Topic:
 
     def look(self) -> Seen:
         """All records so far."""
-        while True:
-            messages = self._consumer.consume(1000, timeout=1)
-            if not messages:
-                return self.seen  # the end is told once, and not again while nothing comes
+        late = time.monotonic() + LOOK
+        while time.monotonic() < late and (messages := self._consumer.consume(1000, timeout=0.2)):
             for message in messages:
                 error = message.error()
                 if error is None:
@@ -99,8 +99,9 @@ class Topic:
                         (message.timestamp()[1] / 1000, int(key["payload"] if isinstance(key, dict) else key))
                     )
                 else:
+                    # The end, which is told again and again; behind it there may be more by now.
                     assert error.code() == KafkaError._PARTITION_EOF, error
-                    return self.seen
+        return self.seen
 
     def wait(self, tasks: int, since: float, failed: Callable[[], str | None]) -> str | None:
         """Until so many tasks have written after ``since``, and a while longer; why not, where that will never be."""

@@ -133,7 +133,13 @@ def create_topic(bootstrap: str, name: str, partitions: int = 5, policy: str = "
     admin = AdminClient({"bootstrap.servers": bootstrap})
     topic = NewTopic(name, partitions, 1, config={"cleanup.policy": policy})
     admin.create_topics([topic])[name].result()
+    await_topic(admin, name)
     return name
+
+
+def await_topic(admin: AdminClient, name: str) -> None:
+    """Brokers know a new topic a moment after the controller said that it is there."""
+    eventually(lambda: name in admin.list_topics(timeout=10).topics)
 
 
 def forget_deleted_connectors(cluster: Sandbox) -> None:

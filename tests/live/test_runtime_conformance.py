@@ -20,6 +20,7 @@ from connectctl.ops.errors import ConnectctlError, Refused
 from connectctl.ops.model.ownership import leader_id, task_id
 from connectctl.ops.model.sourcekey import SourceKey, decode_json, parse_key
 from connectctl.ops.runtime.api import SourceRecord, SourceTask
+from connectctl.ops.runtime.batchhandle import BatchHandle
 from connectctl.ops.runtime.boundaries import Boundaries, Boundary
 from connectctl.ops.runtime.configs import Generation, Standing
 from connectctl.ops.runtime.converters import converters
@@ -94,7 +95,7 @@ class Connector:
     boundary: Boundary = Boundary.POLL
 
     def handle(self, task: int) -> Handle:
-        return Handle(self.place.kafka, task_id("g", self.place.connector, task), timeout_ms=30_000)
+        return self.place.kind(self.place.kafka, task_id("g", self.place.connector, task), timeout_ms=30_000)
 
     def run(
         self,
@@ -257,6 +258,14 @@ def test_a_leader_that_is_fenced_once_writes_again_and_its_tasks_are_exactly_onc
     assert not made.connector.findings()
 
 
+def test_a_leader_finds_a_config_topic_that_is_newer_than_what_it_was_told_of_the_cluster(
+    place: Place, calls: Transactions
+) -> None:
+    assert f"{place.connector}-configs" not in place.kafka.topic_names()
+    made = Generations(Connector(place), calls)
+    assert made.start(2).topic == made.topic
+
+
 def test_a_leader_that_is_fenced_again_and_again_is_refused_in_one_line(place: Place, calls: Transactions) -> None:
     made = Generations(Connector(place), calls)
 
@@ -270,9 +279,11 @@ def test_a_leader_that_is_fenced_again_and_again_is_refused_in_one_line(place: P
     assert made.leader.look(place.connector).commit == -1
 
 
+@pytest.mark.parametrize("kind", [Handle, BatchHandle])
 def test_tasks_that_commit_without_a_pause_are_fenced_in_the_middle_of_a_commit_too(
-    place: Place, calls: Transactions
+    cluster: Sandbox, calls: Transactions, kind: type[Handle]
 ) -> None:
+    place = Place(cluster, kind)
     for _ in range(5):
         busy = [Busy(Connector(place), task) for task in range(4)]
         for each in busy:

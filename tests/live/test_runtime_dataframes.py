@@ -7,13 +7,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from confluent_kafka import Consumer
 from connectctl.ops.edges.kafka import Kafka
 from connectctl.ops.edges.spark import open_session
 from connectctl.ops.errors import BadInput, ConnectctlError, Refused
-from connectctl.ops.runtime import dataframes, framerounds, frametask
+from connectctl.ops.runtime import dataframes, framerounds, frametask, neighbours
 from connectctl.ops.runtime.configs import standing
 from connectctl.ops.runtime.dataframes import Target, write_exactly_once
+from connectctl.ops.runtime.framerounds import large_batches, shared
 from connectctl.ops.runtime.frametask import Writing
+from connectctl.ops.runtime.line import Address
+from connectctl.ops.runtime.pieces import Columns
 from connectctl.ops.runtime.watch import Watch
 from live.real import create_topic, write_uncommitted
 
@@ -67,6 +71,18 @@ def seen(target: Target) -> list[int]:
     image = kafka.image([target.topic], patience=30, superseded=True)[target.topic]
     assert not image.held_back
     return sorted(int((r.value or b"").rpartition(b":")[2]) for r in (*image.latest, *image.superseded))
+
+
+def consumed(target: Target, count: int) -> list[Any]:
+    consumer = Consumer({**target.client, "group.id": target.topic, "auto.offset.reset": "earliest"})
+    consumer.subscribe([target.topic])
+    found: list[Any] = []
+    while len(found) < count:
+        some = consumer.consume(count, 30)
+        assert some, f"{len(found)} of {count} came"
+        found += some
+    consumer.close()
+    return found
 
 
 def test_each_row_is_there_once_however_often_and_by_however_many_tasks_it_is_written(
@@ -137,7 +153,7 @@ class Unchecked(Watch):
 def test_a_zombie_of_a_call_with_another_number_of_tasks_that_begins_late_sends_nothing(
     session: Any, target: Target, monkeypatch: pytest.MonkeyPatch, watch: type[Watch], how: str, twice: bool
 ) -> None:
-    monkeypatch.setattr(frametask, "Watch", watch)
+    monkeypatch.setattr(neighbours, "Watch", watch)
     late: list[Writing] = []
 
     def not_yet(df: Any, writing: Writing, tasks: int) -> list[Any]:
@@ -178,6 +194,25 @@ def test_a_frame_that_is_partitioned_needs_no_shuffle_and_one_that_is_not_is_fou
     assert len(seen(target)) <= 1500
 
 
+@pytest.mark.parametrize("codec", ["zstd", "lz4"])  # connectctl's own producer, and librdkafka's
+def test_headers_and_times_are_written_as_sparks_own_sink_takes_them(session: Any, target: Target, codec: str) -> None:
+    rows = session.range(3).selectExpr(
+        "'shop' shop",
+        "id",
+        "concat('', id) value",
+        "1700000000000 + id at",
+        "if(id = 1, null, array(struct('n' key, cast(id as string) value), struct('none' key, null value))) headers",
+    )
+    rows = rows.withColumn("headers", rows.headers.cast("array<struct<key:string,value:binary>>"))
+    client = {**target.client, "compression.type": codec}
+    write_exactly_once(rows, replace(target, client=client, headers="headers", timestamp="at"))
+    assert {each.value(): (each.headers() or [], each.timestamp()[1]) for each in consumed(target, 3)} == {
+        b"0": ([("n", b"0"), ("none", None)], 1700000000000),
+        b"1": ([], 1700000000001),
+        b"2": ([("n", b"2"), ("none", None)], 1700000000002),
+    }
+
+
 def test_offsets_of_other_columns_are_refused_with_both(session: Any, target: Target) -> None:
     write_exactly_once(frame(session, 1, 2), target)
     other = frame(session, 3, 4).withColumnRenamed("shop", "store")
@@ -210,3 +245,29 @@ def test_bad_columns_are_one_line_and_nothing_is_written(session: Any, target: T
     with pytest.raises(BadInput, match="No column makes the source partition"):
         write_exactly_once(good, replace(target, partition=()))
     assert seen(target) == []
+
+
+def test_a_frame_that_spark_knows_to_be_ordered_is_not_sorted_again(session: Any) -> None:
+    frame = session.range(0, 100, 1, 2).selectExpr("concat('s', id div 50) source", "id", "cast(id as string) value")
+    work: Any = None
+    writing = Writing(work, "t", Columns(("source",), "id"), 10, claims=Address("localhost", 1, "word"))
+    plans = [str(shared(frame, writing, tasks)._jdf.queryExecution().executedPlan()) for tasks in (2, 1)]
+    assert "Sort" not in plans[0]
+    assert "Coalesce 1" in plans[1]
+    assert "Sort" in plans[1]
+
+
+@pytest.mark.parametrize(("own", "meanwhile"), [(None, ["50000", "16777216"]), ("7", ["7", "16777216"])])
+def test_arrows_batches_are_large_while_a_frame_is_written_unless_the_session_says_how_large(
+    session: Any, own: str | None, meanwhile: list[str]
+) -> None:
+    names = ["spark.sql.execution.arrow.maxRecordsPerBatch", "spark.sql.execution.arrow.maxBytesPerBatch"]
+    if own is not None:
+        session.conf.set(names[0], own)
+    try:
+        before = [session.conf.get(name) for name in names]
+        with large_batches(session):
+            assert [session.conf.get(name) for name in names] == meanwhile
+        assert [session.conf.get(name) for name in names] == before
+    finally:
+        session.conf.unset(names[0])

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from connectctl.ops.edges.kafka import Kafka
+from connectctl.ops.runtime.batchhandle import BatchHandle
 from connectctl.ops.runtime.handle import Handle
 from connectctl.ops.runtime.step import How, Step
-from fakes.faultproxy import END_TXN, Fault, FaultProxy
+from fakes.faultproxy import ADD_PARTITIONS, END_TXN, PRODUCE, Fault, FaultProxy
 from live.test_runtime_kernel import Numbers, Place
 
 if TYPE_CHECKING:
@@ -98,3 +99,27 @@ def test_the_kernel_takes_a_new_epoch_instead_and_the_late_commit_finds_nothing(
     assert ended.counts.doubts
     assert ended.counts.instances > 1
     assert place.seen() == list(range(40))
+
+
+@pytest.mark.parametrize("api", [PRODUCE, ADD_PARTITIONS, END_TXN])
+def test_a_producer_of_batches_ends_in_doubt_whatever_was_held_back_and_what_comes_late_finds_nothing(
+    cluster: Sandbox, proxy: FaultProxy, api: int
+) -> None:
+    place = Place(cluster)
+    fault = proxy.hold(api)
+
+    class Late(BatchHandle):
+        """The held request arrives behind the first commit of the next instance."""
+
+        def commit(self, patience: float) -> None:
+            super().commit(patience)
+            if fault.caught.is_set() and not fault.delivered.is_set():
+                fault.release()
+
+    kafka = Kafka({"bootstrap.servers": proxy.bootstrap}, timeout=30)
+    open_handle = lambda: Late(kafka, f"g-{place.connector}-0", timeout_ms=30_000, properties=QUICK)  # noqa: E731
+    ended = place.kernel(open_handle=open_handle).run(Numbers(place, 60))
+    assert (ended.how, fault.delivered.is_set()) == (How.ENDED, True)
+    assert len(ended.counts.doubts) == 1
+    assert place.seen() == list(range(60))
+    assert place.stored() == {"next": 60}

@@ -7,14 +7,18 @@ import secrets
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 from connectctl.ops.edges.kafka import Kafka
 from connectctl.ops.errors import ConnectctlError
+from connectctl.ops.model.partitioning import java_partition
+from connectctl.ops.model.recordbatch import CODECS, Columnar
+from connectctl.ops.runtime.batchhandle import BatchHandle
 from connectctl.ops.runtime.committed import Committed, Store
 from connectctl.ops.runtime.handle import Handle
 from connectctl.ops.runtime.kernel import Kernel
 from connectctl.ops.runtime.secondary import Secondary
-from connectctl.ops.runtime.step import Bulk, How, Outgoing, Step
+from connectctl.ops.runtime.step import Bulk, ColumnBulk, How, Outgoing, Step
 from live.real import create_topic, eventually
 
 if TYPE_CHECKING:
@@ -42,6 +46,9 @@ class Numbers:
         self._each(self._next)
         self._next = numbers.stop
         offsets = {self._place.key: json.dumps({"next": numbers.stop}, separators=(",", ":")).encode()}
+        if self._next % 3 == 0:
+            values = pa.array([b"%d" % n for n in numbers])
+            return Step(bulks=[ColumnBulk(self._place.topic, Columnar(values))], offsets=offsets)
         if self._next % 20:
             return Step(bulks=[Bulk(self._place.topic, [{"value": b"%d" % n} for n in numbers])], offsets=offsets)
         return Step(records=[Outgoing(self._place.topic, None, b"%d" % n) for n in numbers], offsets=offsets)
@@ -60,7 +67,8 @@ class Numbers:
 class Place:
     """A connector's id, topic and offsets topics, new for each test."""
 
-    def __init__(self, cluster: Sandbox):
+    def __init__(self, cluster: Sandbox, kind: type[Handle] = Handle):
+        self.kind = kind
         self.connector = f"kernel-{secrets.token_hex(4)}"
         self.key = f'["{self.connector}",{{"file":1}}]'.encode()
         self.kafka = Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=30)
@@ -69,7 +77,7 @@ class Place:
         self.global_ = create_topic(cluster.bootstrap_servers, f"{self.connector}-global-offsets")
 
     def handle(self) -> Handle:
-        return Handle(self.kafka, f"g-{self.connector}-0", timeout_ms=15_000)
+        return self.kind(self.kafka, f"g-{self.connector}-0", timeout_ms=15_000)
 
     def store(self, *, secondary: bool = False) -> Store:
         behind = Committed(self.kafka, self.global_, self.connector) if secondary else None
@@ -92,9 +100,9 @@ class Place:
         return json.loads(value) if value else None
 
 
-@pytest.fixture
-def place(cluster: Sandbox) -> Place:
-    return Place(cluster)
+@pytest.fixture(params=[Handle, BatchHandle])
+def place(cluster: Sandbox, request: pytest.FixtureRequest) -> Place:
+    return Place(cluster, request.param)
 
 
 @pytest.mark.parametrize("strict", [False, True])
@@ -183,3 +191,19 @@ def test_a_tombstone_reaches_the_secondary_before_the_primary(place: Place) -> N
         store.refresh(30)
         assert store.value(place.key) is None
         assert store.primary.has(place.key)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_batches_are_read_however_they_are_compressed(cluster: Sandbox, codec: str) -> None:
+    place = Place(cluster)
+    properties = {"compression.type": codec, "batch.size": 200}
+    handle = BatchHandle(place.kafka, f"g-{place.connector}-0", timeout_ms=15_000, properties=properties)
+    values = [b"%d" % n for n in range(1000)]
+    handle.initialise(30)
+    handle.begin()
+    handle.send(Step(bulks=[ColumnBulk(place.topic, Columnar(pa.array(values), pa.array(values)))]))
+    handle.commit(30)
+    handle.drop()
+    image = place.kafka.image([place.topic], patience=30, superseded=True)[place.topic]
+    assert {record.key: record.partition for record in image.latest} == {v: java_partition(v, 3) for v in values}
+    assert sorted(int(record.value or b"") for record in image.latest) == list(range(1000))

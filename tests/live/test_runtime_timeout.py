@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from connectctl.ops.edges.transactions import Transactions
 from connectctl.ops.model.transactions import Transaction
+from connectctl.ops.runtime.batchhandle import BatchHandle
 from connectctl.ops.runtime.handle import Handle
 from connectctl.ops.runtime.step import Bulk, How, Step
 from live.real import eventually
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.live
 
 
-@pytest.fixture
-def place(cluster: Sandbox) -> Place:
-    return Place(cluster)
+@pytest.fixture(params=[Handle, BatchHandle])
+def place(cluster: Sandbox, request: pytest.FixtureRequest) -> Place:
+    return Place(cluster, request.param)
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ def test_the_coordinator_ends_it_and_the_task_says_what_can_be_done(
             eventually(over)
             return step if more else Step(offsets=step.offsets)
 
-    ended = place.kernel(open_handle=lambda: Handle(place.kafka, id_, timeout_ms=1000)).run(Slow(place, 20))
+    ended = place.kernel(open_handle=lambda: place.kind(place.kafka, id_, timeout_ms=1000)).run(Slow(place, 20))
     assert ended.how is How.FENCED
     assert "its transaction was open for longer than 1 s" in str(ended.why)
     for remedy in ("transaction.timeout.ms", "fewer records", "transaction.boundary=poll", "interval.ms"):

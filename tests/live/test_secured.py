@@ -6,7 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
+from connectctl.ops.edges.kafka import Kafka
+from connectctl.ops.errors import NotAuthorized
+from connectctl.ops.model.recordbatch import Columnar
+from connectctl.ops.runtime.batchhandle import BatchHandle
+from connectctl.ops.runtime.step import ColumnBulk, Step
 from fakes.certificates import Certificates, certificates
 from live.real import Ran, connectctl, create_topic, write
 
@@ -105,3 +111,37 @@ def test_an_audit_reads_headers_and_records_over_tls(
     ran = connectctl("--config", str(tmp_path / "config.yaml"), "audit", "offsets", "--sequence", "$.o", "-o", "json")
     assert ran.code == 0, ran.err
     assert ran.json["recordsRead"] == ran.json["records"]["committed"] == 1
+
+
+def test_batches_of_a_frame_are_written_over_tls_with_a_login(guarded: Sandbox, certificate: Certificates) -> None:
+    topic = create_topic(guarded.bootstrap_servers, "batches", 2, "delete")
+    handle = batch_handle(guarded, certificate, "ops")
+    handle.initialise(20)
+    handle.begin()
+    handle.send(Step(bulks=[ColumnBulk(topic, Columnar(pa.array([b"one", b"two"])))]))
+    handle.commit(20)
+    handle.drop()
+    kafka = Kafka({"bootstrap.servers": guarded.bootstrap_servers}, timeout=20)
+    image = kafka.image([topic], patience=20, superseded=True)[topic]
+    assert sorted(record.value or b"" for record in (*image.latest, *image.superseded)) == [b"one", b"two"]
+
+
+def test_a_transactional_id_that_a_principal_may_not_use_is_told_as_such(
+    guarded: Sandbox, certificate: Certificates
+) -> None:
+    handle = batch_handle(guarded, certificate, "nobody")
+    with pytest.raises(NotAuthorized, match="may not use the transactional id g-c-0"):
+        handle.initialise(20)
+    handle.drop()
+
+
+def batch_handle(guarded: Sandbox, certificate: Certificates, user: str) -> BatchHandle:
+    client = {
+        "bootstrap.servers": guarded.listeners["SECURED"],
+        "security.protocol": "SASL_SSL",
+        "ssl.ca.location": str(certificate.authority),
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": user,
+        "sasl.password": PASSWORD,
+    }
+    return BatchHandle(Kafka(client, timeout=20), "g-c-0", timeout_ms=15_000)

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from connectctl.ops.edges.kafka import Kafka
 from connectctl.ops.errors import BadInput, ConnectctlError, Refused
+from connectctl.ops.runtime.api import ConnectorContext
 from connectctl.ops.runtime.claims import Claiming, Claims
 from connectctl.ops.runtime.connectors.dataframe import DataFrameSource, columns_of
 from connectctl.ops.runtime.framechecks import check_columns, check_committed
@@ -16,8 +18,9 @@ from connectctl.ops.runtime.line import Address
 from connectctl.ops.runtime.pieces import Columns
 from connectctl.ops.runtime.streamrounds import joined
 
-COLUMNS = Columns(("shop",), "id", "value", "key", "at")
+COLUMNS = Columns(("shop",), "id", "value", "key", "at", "with")
 TYPES = {"shop": "string", "id": "bigint", "value": "binary", "key": "string", "at": "bigint", "more": "map<int,int>"}
+TYPES["with"] = "array<struct<key:string,value:binary>>"
 
 
 @pytest.mark.parametrize(
@@ -29,6 +32,7 @@ TYPES = {"shop": "string", "id": "bigint", "value": "binary", "key": "string", "
         ("value", "int", "a record has text or bytes"),
         ("key", "struct<a:int>", "a record has text or bytes"),
         ("at", "timestamp", "a bigint of milliseconds"),
+        ("with", "array<string>", "headers are array<struct<key:string,value:binary>>"),
     ],
 )
 def test_a_column_of_a_type_that_does_not_fit_is_named_with_its_type(column: str, kind: str, said: str) -> None:
@@ -37,7 +41,7 @@ def test_a_column_of_a_type_that_does_not_fit_is_named_with_its_type(column: str
         check_columns((TYPES | {column: kind}).items(), COLUMNS)
 
 
-@pytest.mark.parametrize("missing", ["shop", "id", "value", "key", "at"])
+@pytest.mark.parametrize("missing", ["shop", "id", "value", "key", "at", "with"])
 def test_a_missing_column_is_named_beside_those_that_are_there(missing: str) -> None:
     with pytest.raises(BadInput, match=f"no column {missing}. It has .*more"):
         check_columns([(name, kind) for name, kind in TYPES.items() if name != missing], COLUMNS)
@@ -132,6 +136,19 @@ def test_the_tasks_know_which_columns_their_offsets_are_made_of() -> None:
     assert [task["task.id"] for task in tasks] == ["0", "1"]
     assert all((task["partition.columns"], task["offset.column"]) == ("shop, day", "id") for task in tasks)
     assert columns_of(GOOD) == Columns(("shop", "day"), "id", "value")
+
+
+def test_what_has_no_effect_on_a_producer_of_columns_is_told_unless_librdkafka_has_to_compress() -> None:
+    source, lz4 = DataFrameSource(), DataFrameSource()
+    source.context = ConnectorContext(Kafka({"bootstrap.servers": "nowhere:1"}, timeout=1))
+    lz4.context = ConnectorContext(Kafka({"bootstrap.servers": "nowhere:1", "compression.type": "lz4"}, timeout=1))
+    idle = {"producer.override.linger.ms": "5", "producer.override.max.request.size": "5000000"}
+    heeded = {"producer.override.batch.size": "5", "producer.override.compression.type": "zstd"}
+    (note,) = source.outlook(GOOD | idle | heeded).notes
+    assert note.startswith("producer.override.linger.ms, producer.override.max.request.size have no effect here")
+    assert source.outlook(GOOD | heeded) == source.outlook(GOOD)
+    assert not source.outlook(GOOD | idle | {"producer.override.compression.type": "lz4"}).notes
+    assert not lz4.outlook(GOOD | idle).notes
 
 
 CLASH = """An error occurred while calling o121.collectToPython.

@@ -41,6 +41,9 @@ class World:
         self.log += [Record(k, v, 0, len(self.log) + n) for n, (k, v) in enumerate(records)]
         self.log.append(Record(b"session-key", b"{}", 0, len(self.log)))
 
+    def partitions(self, topic: str) -> list[int]:
+        return [0]
+
     def image(self, topics: Sequence[str], *, patience: float) -> dict[str, TopicImage]:
         newest = {r.key: r for r in self.log}
         held = (HeldBack(0, 0, 1),) if self.held_back else ()
@@ -102,7 +105,7 @@ class Handle:
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    monkeypatch.setattr(generation, "Handle", Handle)
+    monkeypatch.setattr(generation, "BatchHandle", Handle)
     monkeypatch.setattr(generation, "PAUSE", 0.0)
     return World(known={f"g-c-{n}" for n in range(9)})
 

@@ -92,7 +92,7 @@ class Stage:
             "Switchboard": Board,
             "fence": lambda calls, group, name, count, patience: trace.append(f"fence {count}"),
             "create_topics": lambda ready, scene: None,
-            "_driver_address": lambda spark: ("h", None),
+            "driver_address": lambda spark: ("h", None),
             "PAUSE": 0.0,
         }.items():
             monkeypatch.setattr(launch, name, made)

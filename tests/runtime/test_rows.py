@@ -13,7 +13,7 @@ from connectctl.ops.runtime.handle import Doubt
 from connectctl.ops.runtime.kernel import Kernel
 from connectctl.ops.runtime.pieces import Columns
 from connectctl.ops.runtime.rows import Rows
-from connectctl.ops.runtime.step import How, Step
+from connectctl.ops.runtime.step import ColumnBulk, How, Step
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -165,6 +165,29 @@ def test_keys_and_times_travel_with_their_records() -> None:
         {"key": b"x", "value": b"1", "timestamp": 5},
         {"key": None, "value": None, "timestamp": 0},
     ]
+
+
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+
+
+def test_headers_travel_with_their_records_and_each_has_a_key() -> None:
+    columns = Columns(("t",), "id", "v", headers="h")
+
+    def batch(*headers: Any) -> pa.RecordBatch:
+        count = len(headers)
+        names = ["t", "id", "v", "h"]
+        lists = pa.array(headers, HEADERS)
+        return pa.RecordBatch.from_arrays(
+            [pa.array([1] * count), pa.array(range(count)), pa.array([b"v"] * count), lists], names
+        )
+
+    good = batch([{"key": "a", "value": b"1"}, {"key": "a", "value": None}], None, [])
+    (bulk,) = supplied(Rows([good], "c", "t", columns, 10)).bulks
+    assert isinstance(bulk, ColumnBulk)
+    assert bulk.columns.header_lists() == [[("a", b"1"), ("a", None)], [], []]
+    for bad in ([{"key": None, "value": b"1"}], [None]):
+        with pytest.raises(ConnectctlError, match="The column h has a header without a key"):
+            supplied(Rows([batch([], bad)], "c", "t", columns, 10))
 
 
 def supplied(supply: Rows) -> Step:

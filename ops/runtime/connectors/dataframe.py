@@ -11,8 +11,9 @@ The driver reads the frame; its tasks write the rows. Its own properties:
 ``partition.columns``       what makes a source partition, separated by commas
 ``offset.column``           what only grows within a source partition: whole numbers or text
 ``value.column``            text or bytes; a null is a tombstone. ``value`` where it is not given
-``key.column``              text or bytes; ``timestamp.column``: milliseconds since the epoch
-``records.per.transaction`` 50000 where it is not given
+``key.column``              text or bytes; ``timestamp.column``: milliseconds since the epoch; ``headers.column``: as Spark's
+                            own Kafka sink takes them, ``array<struct<key:string,value:binary>>``
+``records.per.transaction`` 200000 where it is not given
 ``partitioned``             true where each source partition is in one partition of the frame: nothing is shuffled then
 ==========================  ==========================================================================================
 """
@@ -25,20 +26,31 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.errors import BadInput, ConnectctlError
 from connectctl.ops.runtime.api import (
     ExactlyOnceSupport,
+    Outlook,
     Setting,
     SourceConnector,
     SourceRecord,
     SourceTask,
 )
+from connectctl.ops.runtime.overrides import idle_for_columns, manner
 from connectctl.ops.runtime.pieces import Columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-SIZE = 50_000
+SIZE = 200_000
 VIEW = "source"
 OPTION = "option."
 _FLAGS = ("streaming", "partitioned")
+_NAMED = (
+    "topic",
+    "partition.columns",
+    "offset.column",
+    "value.column",
+    "key.column",
+    "timestamp.column",
+    "headers.column",
+)
 _STRICT = {"json", "csv", "xml"}
 """Formats that make a null of what they cannot read, unless they are told to fail."""
 _AS_IT_IS = ("StringConverter", "ByteArrayConverter")
@@ -65,6 +77,7 @@ class DataFrameSource(SourceConnector):
         Setting("value.column", "the records' values: text or bytes", default="value"),
         Setting("key.column", "the records' keys: text or bytes"),
         Setting("timestamp.column", "the records' times: milliseconds since the epoch"),
+        Setting("headers.column", "the records' headers: an array of structs of key, text, and value, bytes"),
         Setting("format", "what Spark reads: parquet, json, jdbc, kafka …"),
         Setting("load", "the path that it loads"),
         Setting("schema", "the schema as DDL, which files need in a stream"),
@@ -84,9 +97,19 @@ class DataFrameSource(SourceConnector):
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
         """As many as there may be: Spark's hash decides which has which source partition."""
-        names = ("topic", "partition.columns", "offset.column", "value.column", "key.column", "timestamp.column")
-        named = {name: self.configs[name] for name in names if self.configs.get(name)}
+        named = {name: self.configs[name] for name in _NAMED if self.configs.get(name)}
         return [{**named, "task.id": str(n)} for n in range(max_tasks)]
+
+    def outlook(self, configs: Mapping[str, str]) -> Outlook:
+        """Tells which properties of a producer have no effect on one of columns."""
+        from connectctl.ops.runtime.batchhandle import BatchHandle, kind_for
+
+        idle = idle_for_columns(configs)
+        if not idle or kind_for(self.context.target, manner(configs).properties) is not BatchHandle:
+            return Outlook()
+        has = "has" if len(idle) == 1 else "have"
+        note = f"{', '.join(idle)} {has} no effect here: batches are made of columns, and sent at once."
+        return Outlook(notes=[note])
 
     def exactly_once_support(self, configs: Mapping[str, str]) -> ExactlyOnceSupport:
         return ExactlyOnceSupport.SUPPORTED
@@ -131,6 +154,7 @@ def columns_of(configs: Mapping[str, str]) -> Columns:
         configs.get("value.column") or "value",
         configs.get("key.column") or None,
         configs.get("timestamp.column") or None,
+        configs.get("headers.column") or None,
     )
 
 

@@ -15,8 +15,6 @@ Place = tuple[str, int]
 """A topic of the source and a partition of it."""
 ASSIGNED, INDEX = "task.assigned.partitions", "task.index"
 """What a task's configuration has besides the connector's."""
-NOTHING_YET = -1
-"""An offset that says of a partition that nothing of it was copied; a Java task starts there as its reset policy says."""
 _LARGEST = 2**31 - 1
 
 

@@ -66,6 +66,7 @@ _NUMBERS = {RECORDS: 1, POLL_TIMEOUT: 0, "replication.factor": 1}
 class TopicCopy(SourceConnector):
     """Partitions of the topics that ``topics`` selects, in turn among at most ``tasks.max`` tasks."""
 
+    converts = False
     settings = (
         Setting("source.cluster.alias", "The name of the cluster that is read.", required=True),
         Setting("source.cluster.bootstrap.servers", "Its brokers.", required=True),

@@ -1,7 +1,10 @@
 """Keys land where Java's producer puts them."""
 
+import pyarrow as pa
 import pytest
-from connectctl.ops.model.partitioning import java_partition, murmur2
+from connectctl.ops.model.partitioning import java_partition, java_partitions, murmur2
+from hypothesis import given
+from hypothesis import strategies as st
 
 # Kafka's own UtilsTest.testMurmur2 states these, as signed numbers.
 VECTORS = {
@@ -21,3 +24,9 @@ def test_murmur2_gives_what_kafkas_own_test_states(key: bytes, hashed: int) -> N
 
 def test_a_partition_is_within_the_topic_even_for_negative_hashes() -> None:
     assert [java_partition(key, 25) for key in VECTORS] == [(h & 0x7FFFFFFF) % 25 for h in VECTORS.values()]
+
+
+@given(st.lists(st.binary(max_size=40)), st.integers(1, 60), st.integers(0, 5))
+def test_many_keys_at_once_land_where_each_alone_does(keys: list[bytes], partitions: int, start: int) -> None:
+    column = pa.array(keys, pa.binary()).slice(start)
+    assert java_partitions(column, partitions).tolist() == [java_partition(key, partitions) for key in keys[start:]]

@@ -1,0 +1,57 @@
+"""Columns of numbers as Kafka's variable-length integers, column by column.
+
+Encoding: ``ByteUtils.writeVarint`` and ``writeVarlong`` of Kafka's clients, which are Protocol Buffers' zigzag integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Varints:
+    """A column of numbers as varints (zigzag): ``width`` is how many bytes each has, one number where all have as many.
+
+    ``cells`` are the first byte of each, the second and so on, each with the rows that have it, None for all.
+    """
+
+    width: Any
+    cells: Sequence[tuple[Any, Any]]
+
+
+def varints(numbers: Any) -> Varints:
+    """``numbers``, an array of int64, at least one."""
+    import numpy as np
+
+    rest = ((numbers << 1) ^ (numbers >> 63)).astype(np.uint64)
+    narrowest, widest = (max(1, -(-int(n).bit_length() // 7)) for n in (rest.min(), rest.max()))
+    width: Any = widest
+    if narrowest < widest:
+        width = narrowest + sum((rest >> np.uint64(7 * at) > 0).astype(np.int64) for at in range(narrowest, widest))
+    cells = []
+    for at in range(widest):
+        cell = (rest >> np.uint64(7 * at)).astype(np.uint8) & np.uint8(0x7F)
+        cell |= np.where(np.greater(width, at + 1), np.uint8(0x80), np.uint8(0))
+        cells.append((cell, None if at < narrowest else width > at))
+    return Varints(width, cells)
+
+
+def joined(columns: Sequence[Varints]) -> Any:
+    """For each row the bytes of ``columns`` behind each other, as an Arrow array."""
+    import numpy as np
+    import pyarrow as pa
+
+    cells = [cell for column in columns for cell in column.cells]
+    matrix = np.stack([cell for cell, _ in cells], 1)
+    flat = matrix.reshape(-1)
+    if any(there is not None for _, there in cells):
+        mask = np.ones(matrix.shape, bool)
+        for at, (_, there) in enumerate(cells):
+            if there is not None:
+                mask[:, at] = there
+        flat = matrix[mask]
+    sizes = np.broadcast_to(sum(column.width for column in columns), len(matrix))
+    offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int32)
+    return pa.Array.from_buffers(pa.binary(), len(matrix), [None, pa.py_buffer(offsets), pa.py_buffer(flat)])

@@ -1,0 +1,183 @@
+"""An instance of a task's producer for columns of records: whole batches, without librdkafka.
+
+Every record that librdkafka is given is an object of Python's, a message of its own and its acknowledgement; Arrow's
+columns become a batch of Kafka's at once (docs/decisions/0014). What it promises is what ``Handle`` promises, and what it
+meets is told in the same ways. It repeats nothing that may have been performed, so that any failure is a doubt.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.edges.batchproducer import BatchProducer, Refusal
+from connectctl.ops.errors import ConnectctlError
+from connectctl.ops.model.partitioning import java_partitions, stable_order
+from connectctl.ops.model.recordbatch import CODECS, Batch, Columnar, batches
+from connectctl.ops.model.transactions import Place
+from connectctl.ops.runtime.handle import SOCKET_TIMEOUT_MS, Doubt, Fenced, Handle
+from connectctl.ops.runtime.step import ColumnBulk
+
+if TYPE_CHECKING:
+    from connectctl.ops.edges.kafka import Kafka
+    from connectctl.ops.runtime.step import Offsets, Step
+
+BATCH_BYTES = 1_000_000
+"""librdkafka's ``batch.size``: just below what a topic takes by default (``max.message.bytes``)."""
+TOPIC_PATIENCE = 30.0
+"""Seconds for a topic that is not there, or has no leader."""
+
+
+class BatchHandle(Handle):
+    """See ``Handle``. It sends columns, and single records without headers and timestamps. Of ``properties`` it heeds
+    those in ``overrides.OF_COLUMNS``, and ``socket.timeout.ms``.
+    """
+
+    def __init__(self, kafka: Kafka, id_: str, *, timeout_ms: int, properties: Mapping[str, Any] | None = None):
+        whole = kafka.client | dict(properties or {})
+        timeout = min(int(whole.get("socket.timeout.ms", SOCKET_TIMEOUT_MS)), timeout_ms) / 1000
+        self._kafka = kafka
+        self._begun = 0.0
+        # A leader's few records go as they are where a context asks for what only librdkafka has.
+        self._codec = codec if (codec := _codec(whole)) in CODECS else "none"
+        self._batch_bytes = int(whole.get("batch.size", BATCH_BYTES))
+        self._turn = random.randrange(1 << 16)
+        named = {"client.id": whole["client.id"]} if "client.id" in whole else {}
+        self._producer: BatchProducer = BatchProducer(
+            kafka.client | named, id_, transaction_timeout_ms=timeout_ms, timeout=timeout
+        )
+        self.id = id_
+        self.timeout_ms = timeout_ms
+
+    def initialise(self, patience: float) -> None:
+        """Fence all older producers of the id, and wait until their transaction is ended; ``patience`` in seconds."""
+        self._do("initialise its producer", lambda: self._producer.initialise(patience))
+
+    def begin(self) -> None:
+        """Begin a transaction: for the coordinator it begins with its first partition."""
+        self._begun = time.monotonic()
+
+    def send(self, step: Step) -> None:
+        """Put the records of ``step`` into the transaction. Raises ``TypeError`` for what it cannot send."""
+
+        def all_() -> None:
+            for (topic, partition), records in _plain(step).items():
+                self._write(topic, _columnar(records), partition)
+            for bulk in step.bulks:
+                if isinstance(bulk, ColumnBulk):
+                    self._write(bulk.topic, bulk.columns)
+
+        if step.copies:
+            raise TypeError("copies")
+        self._do("write its records", all_)
+
+    def send_offsets(self, topic: str, offsets: Offsets) -> None:
+        """Put source offsets into the transaction, where Java's partitioner puts their keys."""
+        self._do("write its offsets", lambda: self._write(topic, _columnar(offsets.items())))
+
+    def _write(self, topic: str, rows: Columnar, partition: int | None = None) -> None:
+        count = self._producer.partitions(topic, TOPIC_PATIENCE)
+        placed = [(Place(topic, number), batch) for number, batch in self._placed(rows, partition, count)]
+        self._producer.add({place for place, _ in placed})
+        for place, batch in placed:
+            self._producer.send(place, len(batch), partial(batch.encode, codec=self._codec))
+
+    def _placed(self, rows: Columnar, partition: int | None, count: int) -> Iterator[tuple[int, Batch]]:
+        """Batches with their partitions: keys where Java's partitioner puts them, others batch by batch in turn."""
+        import numpy as np
+
+        if partition is not None:
+            yield from ((partition, batch) for batch in batches(rows, self._batch_bytes))
+            return
+        if rows.keys is None:
+            for batch in batches(rows, self._batch_bytes):
+                self._turn += 1
+                yield self._turn % count, batch
+            return
+        self._turn += 1
+        numbers = java_partitions(rows.keys.fill_null(b""), count)
+        numbers[rows.keys.is_null().to_numpy(zero_copy_only=False)] = self._turn % count
+        order = stable_order(numbers, count)
+        numbers = numbers[order]
+        cuts = np.flatnonzero(np.diff(numbers)) + 1
+        for batch in batches(rows.take(order), self._batch_bytes, cuts.tolist()):
+            yield int(numbers[batch.start]), batch
+
+    def commit(self, patience: float) -> None:
+        """Commit, and know that it happened. After ``Doubt`` only the topic knows."""
+        try:
+            self._do("write its records", self._producer.flush)
+        except (Fenced, Doubt, ConnectctlError):
+            # No commit was asked for: readers need not wait until it expires.
+            with suppress(Fenced, Doubt, ConnectctlError):
+                self.abort(patience)
+            raise
+        self._commit(lambda: self._producer.end(commit=True))
+
+    def abort(self, patience: float) -> None:
+        """Abort what was begun. What is on its way is waited for: no record may come behind the marker."""
+
+        def all_() -> None:
+            self._producer.settle()
+            self._producer.end(commit=False)
+
+        self._do("abort its transaction", all_)
+
+    def doubt(self) -> str | None:
+        """None: what went wrong was raised."""
+        return None
+
+    def drop(self) -> None:
+        """Let go of it, on another thread: a broker that hangs must not keep us."""
+        threading.Thread(target=_close, args=(self._producer,), daemon=True).start()
+
+    def _do(self, doing: str, call: Any) -> None:
+        from confluent_kafka import KafkaError
+
+        try:
+            call()
+        except Refusal as e:
+            self._fail(KafkaError(e.code), doing, e)
+        except OSError as e:
+            raise Doubt(f"it could not {doing}: {e or type(e).__name__}") from e
+
+
+def _plain(step: Step) -> Mapping[tuple[str, int | None], list[tuple[bytes | None, bytes | None]]]:
+    """What of ``step`` is no columns, by where it goes, each in its order."""
+    found: dict[tuple[str, int | None], list[tuple[bytes | None, bytes | None]]] = defaultdict(list)
+    for record in step.records:
+        if record.headers or record.timestamp is not None:
+            raise TypeError(f"{record.topic}: headers, or a timestamp")
+        found[record.topic, record.partition].append((record.key, record.value))
+    for bulk in step.bulks:
+        if not isinstance(bulk, ColumnBulk):
+            for message in bulk.messages:
+                found[bulk.topic, message.get("partition")].append((message.get("key"), message.get("value")))
+    return found
+
+
+def _columnar(records: Iterable[tuple[bytes | None, bytes | None]]) -> Columnar:
+    import pyarrow as pa
+
+    keys, values = zip(*records, strict=True)
+    return Columnar(pa.array(values, pa.binary()), pa.array(keys, pa.binary()))
+
+
+def _close(producer: BatchProducer) -> None:
+    with suppress(OSError, ConnectctlError):
+        producer.close()
+
+
+def _codec(properties: Mapping[str, Any]) -> str:
+    return str(properties.get("compression.type") or properties.get("compression.codec") or "none")
+
+
+def kind_for(kafka: Kafka, properties: Mapping[str, Any]) -> type[Handle]:
+    """What writes columns to ``kafka``: librdkafka where they are to be compressed as only it can."""
+    return BatchHandle if _codec(kafka.client | dict(properties)) in CODECS else Handle
