@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 from connectctl.cli import offsetrun
-from connectctl.cli.main import app
 from connectctl.ops.model import waiting
 from connectctl.ops.model.partitioning import java_partition
 from connectctl.ops.model.sourcekey import SourceKey, parse_key, spelled_by_rest, value_by_rest
 from fakes.kafkareads import connect_group
 from fakes.kafkawrites import Breaking, FakeKafkaWrites, Faults
+from fakes.runner import invoke
 from fakes.session import FakeSession
 from fakes.workers import FakeConnector, FakeWorkers
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 TOPICS = {"topics.config": "cfg", "topics.offsets": "off", "topics.status": "sta"}
 PARTITIONS = 3
@@ -107,7 +107,7 @@ class World:
             patch.setenv("CONNECTCTL_JOURNAL", str(self.journal))
             patch.setattr(waiting, "STEADY", 0.0)
             patch.setattr(offsetrun, "hands_of", hands_of)
-            return CliRunner().invoke(app, list(args), obj=session, input=stdin)
+            return invoke(list(args), obj=session, input=stdin)
 
     def _sleep(self, seconds: float) -> None:
         self.clock += seconds

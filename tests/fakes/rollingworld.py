@@ -11,7 +11,6 @@ from urllib.parse import unquote
 
 import pytest
 from connectctl.cli import upgradeplan, upgraderun
-from connectctl.cli.main import app
 from connectctl.ops.edges.contract import Manner, Told
 from connectctl.ops.errors import ConnectctlError, Unreachable
 from connectctl.ops.journal import Journal
@@ -20,8 +19,9 @@ from connectctl.ops.model.transactions import Transaction
 from connectctl.ops.model.verdicts import Code
 from connectctl.ops.model.worker import NOT_ENABLED
 from connectctl.ops.rolling.mode import PROPERTY
+from fakes.runner import invoke
 from fakes.session import FakeSession
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 START = 2.0
 """Seconds that a worker needs to come back."""
@@ -278,7 +278,7 @@ class RollingWorld:
             patch.setenv("CONNECTCTL_JOURNAL", str(self.journal))
             patch.setattr(upgraderun, "hands_of", hands_of)
             patch.setattr(upgradeplan, "findings_of", lambda scene, leads_to: ())
-            return CliRunner().invoke(app, list(args), obj=session)
+            return invoke(list(args), obj=session)
 
     def notes(self) -> Journal:
         return Journal(self.journal)

@@ -154,7 +154,10 @@ class Campaign:
             self._wait(lambda: all(r.commits or r.over is not None for r in self._current), "every task commits")
         end = time.monotonic() + self._chance.uniform(0.05, 0.6)
         self._wait(lambda: time.monotonic() > end, "time passes")
-        # What ended by itself, such as one whose transaction timed out, is started again, as a driver would.
+        self._restart()
+
+    def _restart(self) -> None:
+        """Start again what ended by itself, such as one whose transaction timed out, as a driver would."""
         self._current = [r if r.over is None else self._start(r.attempt.task) for r in self._current]
 
     def _wait(self, until: Callable[[], bool], what: str) -> None:
@@ -219,6 +222,11 @@ class Campaign:
         if kind in ALONE:
             row.followed([self._current[place]])
 
+    def _alone(self) -> bool:
+        """Whether nobody runs but the newest. An older one that initialises once more fences the newest, which ends."""
+        self._restart()
+        return all(r.over is not None for r in self._processes.attempts if r not in self._current)
+
     def _hold(self, kind: str, row: Row) -> None:
         """Hold the next request of the kind of whoever sends it, for less or for more than a request may take."""
         fault = self._proxy.hold(HELD[kind])
@@ -250,8 +258,7 @@ class Campaign:
             assert fault.delivered.wait(PATIENCE)
         self._let_run()
         self._wait(lambda: all(r.commits or r.over is not None for r in self._current), "every task commits")
-        older = [r for r in self._processes.attempts if r not in self._current]
-        self._wait(lambda: all(r.over is not None for r in older), "older attempts end")
+        self._wait(self._alone, "older attempts end")
         for running in self._current:
             running.send(signal.SIGTERM)
         self._wait(lambda: all(r.over is not None for r in self._current), "the tasks stop")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from live import campaignplugin
+from live.sparkclusters import SHORT_LIVED
 
 PLUGIN = "plugin.zip"
 TIMEOUT_MS = 5_000
@@ -20,10 +21,9 @@ WORKERS = (4, 4)
 """Cores of the cluster's workers, which have addresses of their own: Spark starts a speculative attempt only on another
 host than the first one's. A run takes half of them, so that the next one can begin beside it.
 """
-_JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 CONF = {
-    "spark.driver.extraJavaOptions": _JAVA,
-    "spark.executor.extraJavaOptions": _JAVA,
+    "spark.driver.extraJavaOptions": SHORT_LIVED,
+    "spark.executor.extraJavaOptions": SHORT_LIVED,
     "spark.cores.max": "4",
     "spark.executor.cores": "2",
     "spark.executor.memory": "512m",

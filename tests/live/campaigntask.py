@@ -22,6 +22,7 @@ from connectctl.ops.edges.kafka import Kafka
 from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.model.ownership import task_id
 from connectctl.ops.runtime.api import SourceRecord, SourceTask
+from connectctl.ops.runtime.batchhandle import BatchHandle
 from connectctl.ops.runtime.boundaries import Boundaries, Boundary
 from connectctl.ops.runtime.committed import Committed, Store
 from connectctl.ops.runtime.converters import converters
@@ -79,7 +80,7 @@ class Counting(SourceTask):
 
 
 class Told(Handle):
-    """A producer that tells of its first commit, and may be slow to begin."""
+    """librdkafka's producer, which tells of its first commit, and may be slow to begin."""
 
     hesitate: Callable[[], None]
     first = True
@@ -98,6 +99,10 @@ class Told(Handle):
         if self.first:
             self.first = False
             report("commits")
+
+
+class ToldBatches(Told, BatchHandle):
+    """The same of the producer that writes whole batches."""
 
 
 class Reported(Committed):
@@ -130,10 +135,12 @@ def run(attempt: Attempt) -> None:
     chance = random.Random(attempt.seed)
     kafka = Kafka({"bootstrap.servers": attempt.bootstrap}, timeout=30)
 
+    kind = chance.choice([Told, ToldBatches])  # the attempts of a task meet each other's
+
     def open_handle() -> Told:
         properties = {"socket.timeout.ms": SOCKET_TIMEOUT_MS, "linger.ms": 2}
         id_ = task_id(attempt.group, attempt.connector, attempt.task)
-        handle = Told(kafka, id_, timeout_ms=attempt.timeout_ms, properties=properties)
+        handle = kind(kafka, id_, timeout_ms=attempt.timeout_ms, properties=properties)
         handle.hesitate = lambda: time.sleep(chance.uniform(0, attempt.hesitation))
         return handle
 

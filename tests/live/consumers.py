@@ -9,6 +9,7 @@ from typing import Any, Self
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from connectctl.ops.model.transactions import Place
+from live.real import await_topic
 
 PATIENCE = 90.0
 """Seconds that a broker may take to make its offsets topic, and a group to settle."""
@@ -39,6 +40,7 @@ class Consumers:
         topic = NewTopic(name, partitions, 1, config={key.replace("_", "."): value for key, value in config.items()})
         self._admin.create_topics([topic])[name].result()
         self._topics.append(name)
+        await_topic(self._admin, name)
         return name
 
     def open(self, group: str, **more: Any) -> Consumer:

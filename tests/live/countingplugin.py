@@ -57,12 +57,12 @@ _STRING = "org.apache.kafka.connect.storage.StringConverter"
 CONFIG = {"key.converter": _STRING, "value.converter": _STRING}
 
 
-def as_zip(directory: Path) -> tuple[str, str]:
-    """A zip with a module of a new name: its file name, and the ``connector.class``."""
-    module = f"counting_{secrets.token_hex(4)}"
+def as_zip(directory: Path, source: str = SOURCE, name: str = "Counting") -> tuple[str, str]:
+    """A zip with a module of a new name: its file name, and the ``connector.class``, the class ``name`` in ``source``."""
+    module = f"plugin_{secrets.token_hex(4)}"
     with zipfile.ZipFile(directory / f"{module}.zip", "w") as archive:
-        archive.writestr(f"{module}.py", SOURCE)
-    return f"{module}.zip", f"{module}:Counting"
+        archive.writestr(f"{module}.py", source)
+    return f"{module}.zip", f"{module}:{name}"
 
 
 def as_wheel(directory: Path) -> tuple[str, str]:

@@ -46,7 +46,9 @@ class SparkCluster:
         """One of Spark's daemons on ``address``, with ``name`` for its log."""
         java = Path(find_java().path).resolve().parent.parent
         env = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK_", "SPARK_", "PYTHON"))}
+        scripts = Path(sys.executable).parent  # theirs look for the python3 that has PySpark on PATH
         env |= {
+            "PATH": os.pathsep.join([str(scripts), os.environ["PATH"]]),
             "JAVA_HOME": str(java),
             "SPARK_LOCAL_IP": address,  # where their web pages listen, too
             "SPARK_LOCAL_DIRS": str(self.directory / "local"),
@@ -54,7 +56,7 @@ class SparkCluster:
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_DAEMON_JAVA_OPTS": f"-Dspark.master.rest.enabled=false {SHORT_LIVED}",
         }
-        command = [str(Path(sys.executable).parent / "spark-class"), *args]
+        command = [str(scripts / "spark-class"), *args]
         command[2:2] = ["--host", address, "--webui-port", "0"]
         with (self.directory / f"{name}.log").open("wb") as log:
             process = subprocess.Popen(command, env=env, stdout=log, stderr=log, start_new_session=True)
@@ -89,8 +91,9 @@ def standalone(directory: Path, workers: Sequence[int] = (1, 1)) -> Iterator[Spa
     directory.mkdir(parents=True, exist_ok=True)
     cluster = SparkCluster(directory, free_ports(1)[0])
     try:
-        cluster.start("master", LOOPBACK, _MASTER, "--port", str(cluster.port))
-        eventually(lambda: not can_bind(cluster.port), DEADLINE)
+        master = cluster.start("master", LOOPBACK, _MASTER, "--port", str(cluster.port))
+        eventually(lambda: master.poll() is not None or not can_bind(cluster.port), DEADLINE)
+        assert master.poll() is None, cluster.log("master")
         names = [cluster.start_worker(cores) for cores in workers]
         eventually(lambda: all("Successfully registered with master" in cluster.log(n) for n in names), DEADLINE)
         yield cluster

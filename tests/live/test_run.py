@@ -8,7 +8,6 @@ import secrets
 import signal
 import subprocess
 import sys
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,6 +18,7 @@ import psutil
 import pytest
 from connectctl.ops.edges.kafka import Kafka
 from connectctl.ops.runtime.configs import Standing, standing
+from live import countingplugin
 from live.real import FILE_SOURCE, Ran, connectctl, connector, create_topic, eventually
 
 if TYPE_CHECKING:
@@ -224,11 +224,9 @@ def test_a_plugin_travels_with_its_job_and_too_many_of_its_tasks_fail_it(
 ) -> None:
     monkeypatch.setattr(sys, "path", list(sys.path))
     place = Place(cluster, tmp_path)
-    module = f"counting_{secrets.token_hex(4)}"
-    with zipfile.ZipFile(tmp_path / "counting.zip", "w") as archive:
-        archive.writestr(f"{module}.py", COUNTING)
-    place.config |= {"connector.class": f"{module}:Counting", "wanted": "3", "count": "50", "tasks.max": "2"}
-    place.plugins = ["counting.zip"]
+    archive, class_ = countingplugin.as_zip(tmp_path, COUNTING)
+    place.config |= {"connector.class": class_, "wanted": "3", "count": "50", "tasks.max": "2"}
+    place.plugins = [archive]
     ran = place.run()
     assert ran.code == 1
     explanation = f"The connector {place.name} has generated 3 tasks, which is greater than 2"

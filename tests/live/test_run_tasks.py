@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import secrets
 import sys
-import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from live import countingplugin
 from live.test_run import Place
 
 if TYPE_CHECKING:
@@ -67,14 +66,12 @@ def test_more_tasks_than_cores_run_at_once_and_one_that_fails_takes_none_along(
 ) -> None:
     monkeypatch.setattr(sys, "path", list(sys.path))
     place = Place(cluster, tmp_path)
-    module = f"meeting_{secrets.token_hex(4)}"
-    with zipfile.ZipFile(tmp_path / "meeting.zip", "w") as archive:
-        archive.writestr(f"{module}.py", MEETING)
+    archive, class_ = countingplugin.as_zip(tmp_path, MEETING, "Meeting")
     room = tmp_path / "room"
     room.mkdir()
-    place.config |= {"connector.class": f"{module}:Meeting", "wanted": str(TASKS), "room": str(room)}
+    place.config |= {"connector.class": class_, "wanted": str(TASKS), "room": str(room)}
     place.config["tasks.max"] = str(TASKS + 1)
-    place.plugins = ["meeting.zip"]
+    place.plugins = [archive]
     ran = place.run(duration="90s")
     assert ran.code == 1
     assert "this one never comes" in ran.err
