@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+from sparkjvm import Archive, java_options, submit_args
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
@@ -27,14 +28,27 @@ WIDTH = 2
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Two processes for the whole suite; none for what somebody looks at, whose output is to come as it is printed."""
-    whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
     looked_at = config.option.capture == "no" or config.option.keyword or config.option.collectonly
-    return WIDTH if whole and not looked_at and config.option.markexpr == ALL else 0
+    return WIDTH if _whole(config) and not looked_at and config.option.markexpr == ALL else 0
+
+
+def _whole(config: pytest.Config) -> bool:
+    return config.args_source is pytest.Config.ArgsSource.TESTPATHS
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """The process that has others test makes what their Sparks start with, beside the first tests."""
+    if session.config.getoption("numprocesses", None) and _whole(session.config):
+        session.config.stash[_CLASSES] = Archive()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if (made := session.config.stash.get(_CLASSES, None)) is not None:
+        made.close()
 
 
 SPARK = "PYSPARK_SUBMIT_ARGS"
-SHORT_LIVED = '--driver-java-options "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC" pyspark-shell'
-"""What a Spark that runs for seconds is quicker with: a fifth of the time of such a run."""
+_CLASSES = pytest.StashKey[Archive]()
 _OURS = re.compile(r"connectctl-tests-(\d+)-")
 
 
@@ -48,7 +62,7 @@ def state_home() -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(directory))
         if SPARK not in os.environ:
-            patch.setenv(SPARK, SHORT_LIVED)
+            patch.setenv(SPARK, submit_args(java_options()))
         yield directory
     shutil.rmtree(directory, ignore_errors=True)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from live import campaignplugin
-from live.sparkclusters import SHORT_LIVED
+from sparkjvm import java_options
 
 PLUGIN = "plugin.zip"
 TIMEOUT_MS = 5_000
@@ -22,8 +22,8 @@ WORKERS = (4, 4)
 host than the first one's. A run takes half of them, so that the next one can begin beside it.
 """
 CONF = {
-    "spark.driver.extraJavaOptions": SHORT_LIVED,
-    "spark.executor.extraJavaOptions": SHORT_LIVED,
+    "spark.driver.extraJavaOptions": java_options(),
+    "spark.executor.extraJavaOptions": java_options(),
     "spark.cores.max": "4",
     "spark.executor.cores": "2",
     "spark.executor.memory": "512m",

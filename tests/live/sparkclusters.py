@@ -19,13 +19,12 @@ import psutil
 from connectctl.ops.sandbox.java import find_java
 from connectctl.ops.sandbox.ports import LOOPBACK, can_bind, free_ports
 from live.real import eventually
+from sparkjvm import java_options
 
 DEADLINE = 180.0
 """Seconds that a process of Spark may take to come up, however slow the machine is."""
 _MASTER = "org.apache.spark.deploy.master.Master"
 _WORKER = "org.apache.spark.deploy.worker.Worker"
-SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""For a JVM that is gone before it would be worth the while to compile it well."""
 EXECUTOR = "CoarseGrainedExecutorBackend"
 
 
@@ -54,7 +53,7 @@ class SparkCluster:
             "SPARK_LOCAL_DIRS": str(self.directory / "local"),
             "SPARK_NO_DAEMONIZE": "1",
             "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": f"-Dspark.master.rest.enabled=false {SHORT_LIVED}",
+            "SPARK_DAEMON_JAVA_OPTS": f"-Dspark.master.rest.enabled=false {java_options()}",
         }
         command = [str(scripts / "spark-class"), *args]
         command[2:2] = ["--host", address, "--webui-port", "0"]

@@ -18,7 +18,8 @@ import pytest
 from connectctl.ops.edges.kafka import Kafka
 from live import countingplugin, oracle, sparkframe
 from live.real import create_topic, eventually
-from live.sparkclusters import SHORT_LIVED, below, executors, history, python_workers, send, standalone
+from live.sparkclusters import below, executors, history, python_workers, send, standalone
+from sparkjvm import java_options
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
@@ -62,8 +63,8 @@ class Counted:
             "spark.eventLog.rolling.enabled": "false",
             "spark.eventLog.compress": "false",
             "spark.executor.memory": "512m",
-            "spark.driver.extraJavaOptions": SHORT_LIVED,
-            "spark.executor.extraJavaOptions": SHORT_LIVED,
+            "spark.driver.extraJavaOptions": java_options(),
+            "spark.executor.extraJavaOptions": java_options(),
             "spark.scheduler.maxRegisteredResourcesWaitingTime": f"{PATIENCE:g}s",
         }
 
