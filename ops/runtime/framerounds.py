@@ -160,7 +160,7 @@ class FrameRound(Round):
         assert self.writing is not None
         assert self.frame is not None
         try:
-            self.spark.addTag(self.tag)
+            self.spark.sparkContext.addJobTag(self.tag)
             terms = replace(self.terms, idle=None)  # it has an end of its own
             self.reports = written_by(self.frame, self.writing, self.count, set(self.tasks), terms, self.address)
         except Exception as e:  # noqa: BLE001  # Spark raises its own, Py4J's and the network's errors

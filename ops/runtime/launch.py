@@ -16,6 +16,7 @@ from connectctl.ops.errors import ConnectctlError, Refused, TimedOut
 from connectctl.ops.model.connector import State
 from connectctl.ops.runtime import statuses as words
 from connectctl.ops.runtime import tasksmax
+from connectctl.ops.runtime.attendance import attendance
 from connectctl.ops.runtime.configs import STOPPED, Generation, Standing
 from connectctl.ops.runtime.connectors.dataframe import DataFrameSource
 from connectctl.ops.runtime.generation import Leader, fence
@@ -226,6 +227,12 @@ class Launch:
             told.flush()
             board.heard.clear()
 
+        there = attendance(self.spark, self.note)
+
+        def tell(run: Run) -> None:
+            there.look()
+            self.tell(run, board)
+
         run = Run(
             dict(enumerate(started.tasks)),
             ready.job.until,
@@ -233,7 +240,8 @@ class Launch:
             wanted=lambda: self.signals.count > 0,
             stop=board.stop,
             hurry=lambda: self.signals.count > 1,
-            tell=lambda run: self.tell(run, board),
+            alone=lambda: there.nobody,
+            tell=tell,
             after=say,
             # The rows of a frame come in one go: a lease that ended before would have Spark read them all again.
             seconds=self.lease if self._frame is None else math.inf,

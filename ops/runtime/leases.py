@@ -61,11 +61,12 @@ class Round:
 
     def cancel(self) -> None:
         """End it on the spot; what its transactions have open is aborted by whoever comes next, or by their time-out."""
-        self.spark.interruptTag(self.tag)
+        # Not the session's interruptTag: that finds what the thread that calls it has tagged, and nothing else (4.0).
+        self.spark.sparkContext.cancelJobsWithTag(self.tag)
 
     def _run(self) -> None:
         try:
-            self.spark.addTag(self.tag)
+            self.spark.sparkContext.addJobTag(self.tag)
             rows = frame(self.spark, self.work, self.tasks, self.terms, self.address).collect()
             self.reports = [Report(**json.loads(row.report)) for row in rows]
         except Exception as e:  # noqa: BLE001  # Spark raises its own, Py4J's and the network's errors

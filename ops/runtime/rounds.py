@@ -106,7 +106,8 @@ class Total:
 class Run:
     """A run of ``tasks`` (configurations by number). ``lease`` makes a round of them; ``wanted`` says that all is to end.
 
-    ``tell`` hears, while a round is under way, and ``after`` when one is over. ``lost`` counts rounds that Spark lost.
+    ``tell`` hears, while a round is under way, and ``after`` when one is over. ``alone`` says that nobody is there to run
+    tasks: then no end of a round is waited for. ``lost`` counts rounds that Spark lost.
     """
 
     tasks: Mapping[int, Mapping[str, str]]
@@ -115,6 +116,7 @@ class Run:
     wanted: Callable[[], bool] = lambda: False
     stop: Callable[[], None] = lambda: None
     hurry: Callable[[], bool] = lambda: False
+    alone: Callable[[], bool] = lambda: False
     tell: Callable[[Run], None] = lambda run: None
     after: Callable[[Run], None] = lambda run: None
     seconds: float = LEASE
@@ -167,7 +169,7 @@ class Run:
             if self.wanted() and not told:
                 told = True
                 self.stop()
-            if self.hurry() and not cancelled:
+            if not cancelled and (self.hurry() or (self.alone() and (self.wanted() or self._terms() is None))):
                 cancelled = True
                 round_.cancel()
             self.tell(self)

@@ -39,13 +39,10 @@ class LocalSpark:
     """As much of a session as a run of polled tasks asks of it, by its own names."""
 
     conf = CONF
-    sparkContext = SimpleNamespace(getConf=lambda: CONF)
+    sparkContext = SimpleNamespace(getConf=lambda: CONF, addJobTag=lambda tag: None, master="local")
 
     def range(self, start: int, end: int, step: int, partitions: int) -> Frame:
         return Frame(end - start)
-
-    def addTag(self, tag: str) -> None:
-        pass
 
     def stop(self) -> None:
         pass

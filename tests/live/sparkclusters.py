@@ -70,18 +70,26 @@ class SparkCluster:
         self.start(name, _address(len(self.started) + 1), _WORKER, *args)
         return name
 
+    def lose_workers(self) -> None:
+        """Kill all workers, and their executors."""
+        gone, self.started[1:] = self.started[1:], []
+        for process in below(gone):
+            with suppress(psutil.Error):
+                process.kill()
+        for worker in gone:
+            worker.kill()
+            worker.wait()
+
     def log(self, name: str) -> str:
         """What one of them has written."""
         return (self.directory / f"{name}.log").read_text(errors="replace")
 
     def close(self) -> None:
         """End all of them at once, executors first, so that none outlives its worker."""
-        for process in below(self.started):
-            with suppress(psutil.Error):
-                process.kill()
-        for started in self.started:
-            started.kill()
-            started.wait()
+        self.lose_workers()
+        for master in self.started:
+            master.kill()
+            master.wait()
 
 
 @contextmanager

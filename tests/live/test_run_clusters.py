@@ -8,7 +8,8 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -191,6 +192,48 @@ def test_a_connector_in_a_wheel_runs_where_neither_it_nor_connectctl_is_and_an_e
     assert place.judged() == {b"0": 400, b"1": 400}
     assert history(place.events)["executors lost"] == 1
     assert told(secret, [place.events, spark.directory, state_home / "connectctl/spark.log"], []) == []
+
+
+def test_a_cluster_that_loses_all_workers_is_told_of_waited_for_and_can_be_left(
+    cluster: Sandbox, tmp_path: Path
+) -> None:
+    place = Counted(cluster, tmp_path, countingplugin.as_zip(tmp_path), count=100_000, batch=5, pause=0.1)
+    with standalone(tmp_path / "spark", (2,)) as spark, place.running(spark.master) as run:
+        err = heard(run)
+        place.sees(run, 50)
+        spark.lose_workers()
+        eventually(lambda: f"All executors of {spark.master} are gone" in err(), PATIENCE)
+        spark.start_worker(2)
+        eventually(lambda: "the tasks go on" in err(), PATIENCE)
+        place.sees(run, 50)
+        spark.lose_workers()
+        eventually(lambda: err().count("are gone") == 2, PATIENCE)
+        run.send_signal(signal.SIGTERM)
+        assert run.wait(30) == 0, err()
+    assert place.judged().keys() == {b"0", b"1"}
+
+
+def test_a_second_signal_ends_a_run_whose_tasks_do_not_hear_the_first(cluster: Sandbox, tmp_path: Path) -> None:
+    paused = 'time.sleep(float(self.configs.get("pause", "0")))'
+    hangs = countingplugin.SOURCE.replace(paused, "self.next and time.sleep(3600)")
+    place = Counted(cluster, tmp_path, countingplugin.as_zip(tmp_path, hangs), count=100, batch=5)
+    with place.running("local[2]") as run:
+        place.sees(run, 10)
+        run.send_signal(signal.SIGTERM)
+        with pytest.raises(subprocess.TimeoutExpired):
+            run.wait(5)
+        run.send_signal(signal.SIGTERM)
+        out, err = run.communicate(timeout=60)
+    assert (run.returncode, json.loads(out)["outcome"]) == (0, "stopped"), err
+    assert place.judged() == {b"0": 5, b"1": 5}
+
+
+def heard(process: subprocess.Popen[str]) -> Callable[[], str]:
+    """What it has said on standard error so far."""
+    assert process.stderr is not None
+    lines: list[str] = []
+    threading.Thread(target=lines.extend, args=(process.stderr,), daemon=True).start()
+    return lambda: "".join(lines)
 
 
 def test_more_tasks_than_cores_all_get_their_turn_and_a_spark_task_that_dies_is_run_again(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from connectctl.ops.errors import ConnectctlError, Refused, TimedOut
 from connectctl.ops.runtime import launch
+from connectctl.ops.runtime.attendance import Attendance
 from connectctl.ops.runtime.configs import Standing
 from connectctl.ops.runtime.job import Job
 from connectctl.ops.runtime.launch import Launch, Signals, TooMany
@@ -93,6 +94,7 @@ class Stage:
             "fence": lambda calls, group, name, count, patience: trace.append(f"fence {count}"),
             "create_topics": lambda ready, scene: None,
             "driver_address": lambda spark: ("h", None),
+            "attendance": lambda spark, note: Attendance(lambda: 1, "local", note),
             "PAUSE": 0.0,
         }.items():
             monkeypatch.setattr(launch, name, made)

@@ -171,6 +171,26 @@ def test_a_second_wish_cancels_the_round() -> None:
     assert (run.go(), spark.leases[0].cancelled) == (Outcome.STOPPED, True)
 
 
+@pytest.mark.parametrize(
+    ("wanted", "until", "expected"),
+    [
+        (once(), Until(), Outcome.STOPPED),
+        (lambda: False, Until(duration=20.0), Outcome.ENDED),
+    ],
+)
+def test_where_nobody_runs_tasks_the_end_of_a_round_is_not_waited_for(
+    wanted: Callable[[], bool], until: Until, expected: Outcome
+) -> None:
+    spark = Spark(["cancelled"], waits=1000)
+    run = spark.run(until=until, wanted=wanted, alone=lambda: True)
+    assert (run.go(), spark.leases[0].cancelled, len(spark.leases)) == (expected, True, 1)
+
+
+def test_a_round_without_anybody_waits_for_somebody_as_long_as_no_end_is_wanted() -> None:
+    spark = Spark([[report(how="ended")]], waits=1000)
+    assert (spark.run(alone=lambda: True).go(), spark.leases[0].cancelled) == (Outcome.ENDED, False)
+
+
 def test_a_connector_without_tasks_has_nothing_to_do() -> None:
     assert Spark([[]]).run(0).go() is Outcome.ENDED
 
