@@ -1,9 +1,9 @@
 """A transactional producer of whole record batches, through kafka-python's connections.
 
-It never repeats a request that may have been performed, and asks for nothing twice: after any failure it is good for
-nothing but to be closed, and whoever holds it initialises another one. What is left out by that is what makes producers
-large: retries, reordering, recovery of sequence numbers. Requests are those of clients before KIP-890's second part,
-which every broker from 2.5 to 4.x takes: partitions are added to the transaction before they are written to.
+It never repeats a request that may have been performed; only a coordinator that was busy is asked again. After any failure
+it is good for nothing but to be closed, and whoever holds it initialises another one. What is left out by that is what makes
+producers large: retries, reordering, recovery of sequence numbers. Requests are those of clients before KIP-890's second
+part, which every broker from 2.5 to 4.x takes: partitions are added to the transaction before they are written to.
 """
 
 from __future__ import annotations

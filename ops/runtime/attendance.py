@@ -16,6 +16,12 @@ OFTEN = 2.0
 ABSENT = 10.0
 """Seconds without an executor after which that is said: Spark replaces one that was lost within a few."""
 
+GONE = (
+    "All executors of {} are gone, and no task runs until there is one again. "
+    "SIGTERM or Ctrl-C ends the run: the next one goes on from what is committed."
+)
+BACK = "There is an executor of {} again: the tasks go on."
+
 
 class Attendance:
     """What ``count`` says of executors, looked at now and then; ``note`` hears when all are gone, and when one is back."""
@@ -46,16 +52,10 @@ class Attendance:
             self._gone = None
         elif self._gone is None:
             self._gone = now
-        if there and self.nobody:
-            self._note(f"There is an executor of {self._master} again: the tasks go on.")
-        elif not there and not self.nobody and now - (self._gone or now) >= ABSENT:
-            self._note(
-                f"All executors of {self._master} are gone, and no task runs until there is one again. "
-                "SIGTERM or Ctrl-C ends the run: the next one goes on from what is committed."
-            )
-        else:
-            return
-        self.nobody = not there
+        nobody = self._gone is not None and now - self._gone >= ABSENT
+        if nobody != self.nobody:
+            self.nobody = nobody
+            self._note((GONE if nobody else BACK).format(self._master))
 
 
 def attendance(spark: SparkSession, note: Callable[[str], None]) -> Attendance:

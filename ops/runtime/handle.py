@@ -12,6 +12,7 @@ import logging
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.errors import ConnectctlError, NotAuthorized
@@ -203,16 +204,16 @@ class Handle:
         try:
             self._do("commit its transaction", call)
         except Failed:
-            for pause in FENCING_PAUSES:
-                time.sleep(pause)
-                try:
-                    self.abort(FENCING_PATIENCE)
-                except Failed:
-                    continue
-                except (Doubt, ConnectctlError):
-                    pass  # nothing is known beyond the first
-                break
+            with suppress(Doubt, ConnectctlError):  # which tell nothing beyond the first
+                self._hear_why()
             raise
+
+    def _hear_why(self) -> None:
+        for pause in FENCING_PAUSES:
+            time.sleep(pause)
+            with suppress(Failed):
+                self.abort(FENCING_PATIENCE)
+                return
 
     def abort(self, patience: float) -> None:
         """Abort what was begun. Only where no commit was asked for."""
