@@ -13,7 +13,7 @@ from connectctl.ops.errors import Refused
 
 if TYPE_CHECKING:
     from connectctl.cli.context import Session
-    from connectctl.ops.journal import Run
+    from connectctl.ops.journal import Journal, Run
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
 
@@ -58,7 +58,7 @@ def show(run: RunArgument, output: OutputOption = Output.TABLE) -> None:
 
     journal = Journal(places.journal_directory())
     found = journal.get(run)
-    steps = steps_of(found, journal.plan(run)["steps"])
+    steps = steps_of(found, journal)
 
     def table(wide: bool) -> None:
         render.say(f"{found.id}  {found.operation} {', '.join(found.subjects)}  {found.state}")
@@ -72,12 +72,15 @@ def show(run: RunArgument, output: OutputOption = Output.TABLE) -> None:
     render.emit("Run", data, output, table)
 
 
-def steps_of(run: Run, data: list[dict[str, Any]]) -> tuple[Any, ...]:
-    """The steps of a run of any operation."""
+def steps_of(run: Run, journal: Journal) -> tuple[Any, ...]:
+    """The steps of a run of any operation; those of a roll name the workers that were taken."""
     from connectctl.ops.offsets import planning
-    from connectctl.ops.rolling import ledger, steps
+    from connectctl.ops.rolling import ledger, runs
 
-    return steps.steps_from_data(data) if run.operation == ledger.OPERATION else planning.steps_from_data(data)
+    if run.operation != ledger.OPERATION:
+        return planning.steps_from_data(journal.plan(run.id)["steps"])
+    restored = runs.restored(journal, run)
+    return tuple(map(restored.taken, range(len(restored.steps))))
 
 
 @app.command()
@@ -97,9 +100,9 @@ def resume(ctx: typer.Context, run: RunArgument, yes: YesOption = False, output:
     journal = Journal(places.journal_directory())
     found = journal.get(run)
     if found.operation == "upgrade":
-        from connectctl.cli.upgraderun import take_up
+        from connectctl.cli.upgraderun import Given, take_up
 
-        take_up(session, run, (None, None, None), pause_after=None, dry_run=False, yes=yes, output=output)
+        take_up(session, run, Given(), pause_after=None, dry_run=False, yes=yes, output=output)
         return
     if found.state in (State.DONE, State.UNDONE, State.REFUSED):
         raise Refused(f"The run {run} is {found.state}; there is nothing to resume")

@@ -62,6 +62,19 @@ TimeoutOption = Annotated[
         metavar="SECONDS",
     ),
 ]
+WithoutOption = Annotated[
+    list[str] | None,
+    typer.Option(help="Plan without this worker of an earlier run, which is down; may be repeated.", metavar="WORKER"),
+]
+ByHandOption = Annotated[
+    float | None,
+    typer.Option(
+        "--by-hand-timeout",
+        help="Time to restart a worker by hand; needed without a terminal.  [default: 3600]",
+        min=1,
+        metavar="SECONDS",
+    ),
+]
 RunArgument = Annotated[str | None, typer.Argument(metavar="[RUN]", show_default=False)]
 
 
@@ -109,6 +122,7 @@ def plan(
     to: ToOption = None,
     migration: MigrationOption = None,
     set_: SetOption = None,
+    without: WithoutOption = None,
     out: Annotated[Path | None, typer.Option(help="Write the plan here, for upgrade apply.", metavar="FILE")] = None,
     exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit with 3 where there is something to do.")] = False,
     output: OutputOption = Output.TABLE,
@@ -124,14 +138,15 @@ def plan(
       connectctl upgrade plan -o wide                    with the reason of every step
 
     It never skips preparing, takes broken workers first and the leader last, and never two at once. What the plan does
-    not know, or only believes, it says. Errors of preflight refuse it (exit code 4). Nothing is changed.
+    not know, or only believes, it says. Errors of preflight refuse it (exit code 4), and so does a worker of the last
+    run that is not in the group any more, unless --without names it. Nothing is changed.
     """
     from connectctl.cli import upgradeplan
 
     session: Session = ctx.obj
     given = upgradeplan.usage_of(None, to, migration, set_)
-    scene = upgradeplan.look(session)
-    made = upgradeplan.make_plan(scene, upgradeplan.wished(to or Mode.ENABLED, migration), given)
+    scene = upgradeplan.look(session, workers=upgradeplan.needs_workers(migration))
+    made = upgradeplan.make_plan(scene, upgradeplan.wished(to or Mode.ENABLED, migration), given, without or ())
     if out is not None:
         upgradeplan.write_plan(made, out)
     upgradeplan.show(made, output)
@@ -154,12 +169,14 @@ def apply(
     to: ToOption = None,
     migration: MigrationOption = None,
     set_: SetOption = None,
+    without: WithoutOption = None,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
     pause_after: PauseOption = None,
     max_failures: FailuresOption = None,
     gate_looks: LooksOption = None,
     gate_timeout: TimeoutOption = None,
+    by_hand_timeout: ByHandOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Perform a roll: one worker after the other, each behind a gate.
@@ -172,38 +189,41 @@ def apply(
 
     A gate opens after several healthy looks in a row: every worker answers, the group is stable, no rebalance delay is
     pending, nothing is UNASSIGNED, and nothing is worse than before the roll. Where it does not open in time the roll
-    stops with exit code 7, and the cluster goes on serving as it is; so does a run that is killed. Then:
-    connectctl upgrade status, resume or abort.
+    stops with exit code 7 and changes nothing more, as if it had been killed. Then: connectctl upgrade status, resume
+    or abort. Workers that are restarted by hand are marked in the plan; without a terminal nobody is waited for, unless
+    --by-hand-timeout says for how long.
     """
     from connectctl.cli import upgradeplan, upgraderun
     from connectctl.ops.rolling.hands import Patience
 
-    given = upgradeplan.usage_of(plan_file, to, migration, set_)
-    scene = upgradeplan.look(ctx.obj)
+    given = upgradeplan.usage_of(plan_file, to, migration, set_, without)
+    scene = upgradeplan.look(ctx.obj, workers=plan_file is None and upgradeplan.needs_workers(migration))
     upgraderun.refuse_unfinished(scene)
     if plan_file is not None:
-        what, given, saved = upgradeplan.check_file(scene, plan_file)
-        made = upgradeplan.make_plan(scene, what, given)
-        upgradeplan.check_steps(made, saved)
+        saved = upgradeplan.check_file(scene, plan_file)
+        made = upgradeplan.make_plan(scene, saved.what, saved.given, saved.without)
+        upgradeplan.check_steps(made, saved.steps)
     else:
-        made = upgradeplan.make_plan(scene, upgradeplan.wished(to or Mode.ENABLED, migration), given)
+        made = upgradeplan.make_plan(scene, upgradeplan.wished(to or Mode.ENABLED, migration), given, without or ())
     if output in (Output.TABLE, Output.WIDE):
         render.findings(made.findings)
     if not made.steps:
-        upgraderun.nothing_to_do(scene, output)
+        upgraderun.nothing_to_do(scene, made, output)
         return
     upgraderun.check_pause(pause_after, len(made.steps))
     if dry_run:
         upgradeplan.show(made, output)
         return
+    given_patience = upgraderun.Given(gate_looks, gate_timeout, max_failures, by_hand_timeout)
+    upgraderun.check_somebody(made.steps, given_patience)
     upgradeplan.confirm(scene, made, output, yes=yes)
-    patience = upgraderun.with_patience(Patience(), gate_looks, gate_timeout, max_failures)
+    patience = given_patience.over(Patience())
     upgraderun.start(scene, made, patience, pause_after, output)
 
 
 @app.command()
 def status(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
-    """Show where the cluster stands: each worker's mode with how it is known, the last run, and how to go on.
+    """Show each worker's mode with how it is known, the last run, and the next command.
 
     \b
     Examples:
@@ -229,7 +249,7 @@ def status(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
         for trouble in scene.snapshot.baseline:
             render.say(f"Not well: {trouble}")
         if following:
-            render.say(f"Go on: {following}")
+            render.say(f"Next: {following}")
 
     data: dict[str, Any] = {
         "clusterId": scene.snapshot.cluster_id,
@@ -256,24 +276,25 @@ def resume(
     max_failures: FailuresOption = None,
     gate_looks: LooksOption = None,
     gate_timeout: TimeoutOption = None,
+    by_hand_timeout: ByHandOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Go on with a run that was paused, stopped at a gate, or killed; the newest one if none is named.
+    """Resume a run that was paused, stopped at a gate, or killed; the newest one if none is named.
 
     \b
     Examples:
       connectctl upgrade resume
       connectctl upgrade resume --max-failures 1 --yes
 
-    What is done is not done again, and what the run has done is looked at first: where somebody else has changed it
-    meanwhile, the run does not go on (exit code 4).
+    What is done is not done again, and a worker that is still starting is not restarted. What the run has done is
+    looked at first: where it has been changed meanwhile, the run is not resumed (exit code 4).
     """
     from connectctl.cli import upgraderun
 
     upgraderun.take_up(
         ctx.obj,
         run,
-        (gate_looks, gate_timeout, max_failures),
+        upgraderun.Given(gate_looks, gate_timeout, max_failures, by_hand_timeout),
         pause_after=pause_after,
         dry_run=dry_run,
         yes=yes,
@@ -291,6 +312,7 @@ def abort(
     gate_looks: LooksOption = None,
     gate_timeout: TimeoutOption = None,
     max_failures: FailuresOption = None,
+    by_hand_timeout: ByHandOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Take a run back from where it stands: workers that it changed become what they were, the last one first.
@@ -300,10 +322,10 @@ def abort(
       connectctl upgrade abort
       connectctl upgrade abort --leave     the run is over, and the cluster stays as it is now
 
-    It is a roll of its own, with the same gates, through preparing where that is on the way.
+    It is a roll of its own, with the same gates, through preparing where that is on the way. An abort that was
+    interrupted is resumed by the same command.
     """
     from connectctl.cli import upgraderun
 
-    upgraderun.take_back(
-        ctx.obj, run, (gate_looks, gate_timeout, max_failures), leave=leave, dry_run=dry_run, yes=yes, output=output
-    )
+    given = upgraderun.Given(gate_looks, gate_timeout, max_failures, by_hand_timeout)
+    upgraderun.take_back(ctx.obj, run, given, leave=leave, dry_run=dry_run, yes=yes, output=output)

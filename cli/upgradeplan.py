@@ -42,8 +42,9 @@ class Scene:
         return self.snapshot.cluster_id, self.snapshot.group_id
 
 
-def look(session: Session) -> Scene:
-    """The cluster as a roll sees it."""
+def look(session: Session, *, workers: bool = True) -> Scene:
+    """The cluster as a roll sees it. Raises ``BadInput`` for a group that does not exist, unless no ``workers`` matter."""
+    from connectctl.ops.connectgroups import is_unknown, unknown_group
     from connectctl.ops.journal import Journal
     from connectctl.ops.rolling import ledger
     from connectctl.ops.rolling.observe import Eyes, members_of, observe
@@ -51,6 +52,9 @@ def look(session: Session) -> Scene:
     journal = Journal(places.journal_directory())
     kafka = session.kafka
     group = session.group()
+    last = ledger.last_workers(journal, kafka.cluster_id(), group.id)
+    if workers and is_unknown(group) and last is None:
+        raise unknown_group(group, session.transactions.connect_groups)
     driver = session.driver(tell)
     eyes = Eyes(
         kafka=kafka,
@@ -58,18 +62,11 @@ def look(session: Session) -> Scene:
         group_id=group.id,
         transactions=session.transactions,
         driver=driver,
-        extra=(*(session.settings.get("rest") or ()), *_known(journal, kafka.cluster_id(), group.id)),
+        extra=tuple(session.settings.get("rest") or ()),
+        remembered=dict.fromkeys(last[1], last[0]) if last else {},
     )
     known = ledger.beliefs(journal, kafka.cluster_id(), group.id, members_of(group))
     return Scene(session, journal, eyes, driver, observe(eyes, group, known))
-
-
-def _known(journal: Journal, cluster_id: str, group_id: str) -> tuple[str, ...]:
-    """The addresses of the workers of a run that has not ended: the one that was being restarted may be away now."""
-    from connectctl.ops.rolling import ledger, runs
-
-    open_ = ledger.unfinished(journal, cluster_id, group_id)[:1]
-    return tuple(f"http://{worker}" for run in open_ for worker in runs.restored(journal, run).ground.workers)
 
 
 def tell(line: str) -> None:
@@ -84,8 +81,29 @@ def wished(to: str, name: str | None) -> Migration | str:
     return named(name) if name else to
 
 
-def make_plan(scene: Scene, what: Migration | str, given: Mapping[str, str] = MappingProxyType({})) -> RollingPlan:
-    """The plan for a migration or a mode; ``given`` is what the migration is told. Raises ``Refused`` with all reasons."""
+def needs_workers(migration: str | None) -> bool:
+    """Whether what is asked for concerns workers; a stream application needs none."""
+    from connectctl.migrations.registry import named
+
+    return migration is None or named(migration).looks_at != "application"
+
+
+def make_plan(
+    scene: Scene,
+    what: Migration | str,
+    given: Mapping[str, str] = MappingProxyType({}),
+    without: Sequence[str] = (),
+) -> RollingPlan:
+    """The plan for a migration or a mode; ``given`` is what the migration is told, ``without`` which workers are gone.
+
+    Raises ``Refused`` with all reasons.
+    """
+    scene = replace(scene, snapshot=scene.snapshot.leaving_out(without))
+    made = _planned(scene, what, given)
+    return replace(made, wish=replace(made.wish, without=tuple(without)))
+
+
+def _planned(scene: Scene, what: Migration | str, given: Mapping[str, str]) -> RollingPlan:
     from connectctl.cli.upgradelook import seen_for
     from connectctl.migrations.registry import Ask
     from connectctl.ops.rolling import planning
@@ -114,31 +132,39 @@ def findings_of(scene: Scene, leads_to: str | None) -> tuple[Finding, ...]:
     return tuple(finding for finding in found if finding.id not in OWN)
 
 
-def check_file(scene: Scene, path: Path) -> tuple[Migration | str, dict[str, str], list[str]]:
-    """What a plan that was saved asks for, what it was told, and its steps in words.
+@dataclass(frozen=True)
+class Saved:
+    """What a plan that was saved asks for, what it was told, whom it leaves out, and its steps in words."""
 
-    Raises ``Refused`` where the cluster is not as it was when it was made.
-    """
+    what: Migration | str
+    given: dict[str, str]
+    without: tuple[str, ...]
+    steps: list[str]
+
+
+def check_file(scene: Scene, path: Path) -> Saved:
+    """The plan that was saved at ``path``. Raises ``Refused`` where the cluster is not as it was when it was made."""
     try:
         data = json.loads(path.read_text())
         wanted = data["kind"], data["operation"]
         what = wished(data["to"], data["migration"])
-        given, steps = dict(data["given"]), [step["says"] for step in data["steps"]]
+        steps = [step["says"] for step in data["steps"]]
+        saved = Saved(what, dict(data["given"]), tuple(map(str, data.get("without", ()))), steps)
         digest, where = data["digest"], (data["clusterId"], data["groupId"])
     except (OSError, ValueError, KeyError, TypeError) as e:
         hint = "Write one with connectctl upgrade plan --out FILE."
-        raise BadInput(f"{path} is no plan of an upgrade", why=str(e) or type(e).__name__, next_step=hint) from e
+        raise BadInput(f"{path} is not an upgrade plan", why=str(e) or type(e).__name__, next_step=hint) from e
     if wanted != ("Plan", "upgrade"):
-        raise BadInput(f"{path} is no plan of an upgrade", why=f"it is a {wanted[0]} of {wanted[1]}")
+        raise BadInput(f"{path} is not an upgrade plan", why=f"it is a {wanted[0]} of {wanted[1]}")
     if where != scene.where:
         raise Refused(f"The plan is for the group {where[1]} on the Kafka cluster {where[0]}", code="other-cluster")
-    if digest != scene.snapshot.digest():
+    if digest != scene.snapshot.leaving_out(saved.without).digest():
         raise Refused(
             "The plan is stale: workers, their versions or their modes have changed since it was made",
             next_step="Make a new one: connectctl upgrade plan.",
             code="stale",
         )
-    return what, given, steps
+    return saved
 
 
 def check_steps(plan: RollingPlan, saved: list[str]) -> None:
@@ -161,14 +187,20 @@ def write_plan(plan: RollingPlan, path: Path) -> None:
 
 
 def usage_of(
-    plan_file: Path | None, to: str | None, migration: str | None, pairs: Sequence[str] | None = None
+    plan_file: Path | None,
+    to: str | None,
+    migration: str | None,
+    pairs: Sequence[str] | None = None,
+    without: Sequence[str] | None = None,
 ) -> dict[str, str]:
-    """What was given with ``--set``. Raises ``BadInput`` where the wish is given twice."""
+    """What was given with ``--set``. Raises ``BadInput`` where the wish is given twice, or beside a plan."""
     from connectctl.cli.upgradelook import given_of
 
     given = [name for name, value in (("a plan", plan_file), ("--to", to), ("--migration", migration)) if value]
     if len(given) > 1:
         raise BadInput(f"Give one of {' and '.join(given)}, not both")
+    if without and plan_file is not None:
+        raise BadInput("--without does not go with a plan", next_step="The plan records whom it leaves out.")
     if pairs and migration is None:
         raise BadInput("--set goes with --migration")
     return given_of(pairs or ())

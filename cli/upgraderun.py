@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from connectctl.cli import apply, render, upgradelook
@@ -30,7 +31,7 @@ def refuse_unfinished(scene: Scene) -> None:
     for run in ledger.unfinished(scene.journal, *scene.where)[:1]:
         raise Refused(
             f"The run {run.id} ({', '.join(run.subjects)}) has not ended",
-            next_step=f"Go on with it: {GO_ON}; or take it back: connectctl upgrade abort.",
+            next_step=f"Resume it: {GO_ON}; or roll it back: connectctl upgrade abort.",
             code="unfinished",
         )
 
@@ -51,7 +52,7 @@ def pick(scene: Scene, name: str | None) -> Restored:
         run = scene.journal.get(name)
     check_same_cluster(run, *scene.where)
     if run.operation != ledger.OPERATION:
-        raise BadInput(f"The run {run.id} is no upgrade", next_step=f"connectctl runs resume {run.id}")
+        raise BadInput(f"The run {run.id} is not an upgrade", next_step=f"connectctl runs resume {run.id}")
     if run.state in (State.DONE, State.UNDONE, State.REFUSED):
         raise Refused(f"The run {run.id} is {run.state}; there is nothing to resume")
     return runs.restored(scene.journal, run)
@@ -123,7 +124,7 @@ def carry_out(
 
     def told(step: Any) -> None:
         if not render.plain(sys.stderr):
-            render.note(f"[{restored.steps.index(step) + 1}/{total}] {step.says()} …", style="dim")
+            render.note(f"[{hands.step + 1}/{total}] {step.says()} …", style="dim")
 
     def done(result: Result) -> None:
         if for_people:
@@ -160,7 +161,9 @@ def _report(scene: Scene, run: Run, results: list[Result], paused: bool, output:
     }
 
     def table(wide: bool) -> None:
-        render.say(f"Paused. Go on: {next_step}" if paused else f"Done, run {run.id}. See connectctl upgrade status.")
+        render.say(
+            f"Paused. Resume with: {next_step}" if paused else f"Done, run {run.id}. See connectctl upgrade status."
+        )
 
     render.emit("UpgradeResult", data, output, table)
 
@@ -171,25 +174,45 @@ def check_pause(pause_after: int | None, count: int) -> None:
         raise BadInput(f"The plan has steps 1 to {count}, and no step {pause_after}")
 
 
-def with_patience(patience: Patience, looks: int | None, timeout: float | None, failures: int | None) -> Patience:
-    """``patience`` with what was given on the command line."""
-    return replace(
-        patience,
-        looks=patience.looks if looks is None else looks,
-        timeout=patience.timeout if timeout is None else timeout,
-        max_failures=patience.max_failures if failures is None else failures,
-    )
+@dataclass(frozen=True)
+class Given:
+    """``--gate-looks``, ``--gate-timeout``, ``--max-failures`` and ``--by-hand-timeout``, None where not given."""
+
+    looks: int | None = None
+    timeout: float | None = None
+    max_failures: int | None = None
+    by_hand: float | None = None
+
+    def over(self, patience: Patience) -> Patience:
+        """``patience`` with what was given on the command line."""
+        return replace(patience, **{name: value for name, value in vars(self).items() if value is not None})
 
 
-def nothing_to_do(scene: Scene, output: Output) -> None:
-    """Say that the cluster is as wished."""
+def check_somebody(steps: Sequence[Any], given: Given) -> None:
+    """Raises ``BadInput`` where somebody has to restart workers by hand, and there is no terminal to tell them on."""
+    from connectctl.ops.rolling.planning import by_hand
+
+    workers = by_hand(steps)
+    if workers and given.by_hand is None and not apply.somebody_is_there():
+        raise BadInput(
+            f"{', '.join(workers)} must be restarted by hand, and there is no terminal; nothing was done",
+            next_step="Describe under workers: in the context how they are restarted, run it on a terminal, or give "
+            "--by-hand-timeout SECONDS.",
+            code="by-hand",
+        )
+
+
+def nothing_to_do(scene: Scene, plan: RollingPlan, output: Output) -> None:
+    """Say that there is nothing to do."""
+    from connectctl.cli import upgradeview
+
+    _emit_nothing(scene, upgradeview.nothing_to_do(plan).strip(), output)
+
+
+def _emit_nothing(scene: Scene, line: str, output: Output) -> None:
     data = {"operation": "upgrade", "clusterId": scene.snapshot.cluster_id, "groupId": scene.snapshot.group_id}
     data |= {"run": None, "paused": False, "results": [], "nextStep": None}  # type: ignore[dict-item]
-    render.emit("UpgradeResult", data, output, lambda wide: render.say("Nothing to do: every worker is as wished."))
-
-
-Given = tuple[int | None, float | None, int | None]
-"""``--gate-looks``, ``--gate-timeout`` and ``--max-failures`` as they were given."""
+    render.emit("UpgradeResult", data, output, lambda wide: render.say(line))
 
 
 def take_up(
@@ -202,52 +225,95 @@ def take_up(
     yes: bool,
     output: Output,
 ) -> None:
-    """Go on with a run. Raises ``Refused`` where somebody has changed what it had done."""
+    """Resume a run. Raises ``Refused`` where what it had done has been changed meanwhile, or is being taken back."""
+    from connectctl.ops.rolling import runs
+
+    scene = look(session, workers=False)
+    restored = pick(scene, name)
+    back = runs.taking_back(scene.journal, restored.run)
+    if back is not None and back.id != restored.run.id:
+        raise Refused(
+            f"The run {restored.run.id} is being taken back by {back.id}",
+            next_step=f"{GO_ON} {back.id}; or end both as they are: connectctl upgrade abort --leave.",
+            code="being-aborted",
+        )
+    _resume(scene, restored, given, pause_after=pause_after, dry_run=dry_run, yes=yes, output=output)
+
+
+def _resume(
+    scene: Scene,
+    restored: Restored,
+    given: Given,
+    *,
+    pause_after: int | None,
+    dry_run: bool,
+    yes: bool,
+    output: Output,
+) -> None:
     from connectctl.ops.plan import Plan
     from connectctl.ops.rolling import ledger, runs
+    from connectctl.ops.rolling.steps import as_taken
 
-    scene = look(session)
-    restored = pick(scene, name)
-    runs.check_going_on(restored, ledger.load(scene.journal, restored.run.id), scene.snapshot)
+    session, notes = scene.session, ledger.load(scene.journal, restored.run.id)
+    runs.check_going_on(restored, notes, scene.snapshot)
     check_pause(pause_after, len(restored.steps))
-    left = Plan("resume upgrade", scene.snapshot.cluster_id, restored.steps[restored.first_undone :])
+    steps = tuple(as_taken(step, notes.turns) for step in restored.steps[restored.first_undone :])
+    left = Plan("resume upgrade", scene.snapshot.cluster_id, steps)
+    if not dry_run:
+        check_somebody(steps, given)
     if dry_run:
         apply.show(left, output)
         return
     apply.confirm(session, left, output in (Output.TABLE, Output.WIDE), yes=yes)
-    patience = with_patience(restored.patience, *given)
-    carry_out(scene, restored, patience, pause_after, output, resumed=True)
+    carry_out(scene, restored, given.over(restored.patience), pause_after, output, resumed=True)
 
 
 def take_back(
     session: Session, name: str | None, given: Given, *, leave: bool, dry_run: bool, yes: bool, output: Output
 ) -> None:
-    """Take a run back, or leave it where it is and end it."""
+    """Take a run back, or leave it where it is and end it. A way back that was interrupted is resumed."""
     from connectctl.ops.journal import State
-    from connectctl.ops.plan import Plan
     from connectctl.ops.rolling import ledger, planning, runs
 
-    scene = look(session)
+    scene = look(session, workers=False)
     restored = pick(scene, name)
-    if leave and not dry_run:
-        apply.confirm(
-            session, Plan(f"end the run {restored.run.id} where it is", scene.snapshot.cluster_id, ()), yes=yes
-        )
-        plan = None
-    elif leave:
-        render.note(f"The run {restored.run.id} would be ended where it is.")
+    back = runs.taking_back(scene.journal, restored.run)
+    if leave:
+        _leave(scene, runs.restored(scene.journal, back) if back else restored, dry_run=dry_run, yes=yes, output=output)
         return
-    elif upgradelook.has_own_way_back(restored):
+    if back is not None:
+        taken_up = runs.restored(scene.journal, back)
+        render.note(f"The run {back.id} takes {taken_up.wish.aborts} back already, and is resumed.")
+        _resume(scene, taken_up, given, pause_after=None, dry_run=dry_run, yes=yes, output=output)
+        return
+    if upgradelook.has_own_way_back(restored):
         plan = upgradelook.way_back(scene, restored)
     else:
         notes = ledger.load(scene.journal, restored.run.id)
         plan = planning.plan(scene.snapshot, runs.way_back(restored, notes))
-    if dry_run and plan is not None:
+    if dry_run:
         show(plan, output)
         return
-    if plan is None or not plan.steps:
+    if not plan.steps:
         scene.journal.end(restored.run.id, State.UNDONE)
-        nothing_to_do(scene, output)
+        nothing_to_do(scene, plan, output)
         return
+    check_somebody(plan.steps, given)
     confirm(scene, plan, output, yes=yes)
-    start(scene, plan, with_patience(restored.patience, *given), None, output)
+    start(scene, plan, given.over(restored.patience), None, output)
+
+
+def _leave(scene: Scene, restored: Restored, *, dry_run: bool, yes: bool, output: Output) -> None:
+    """End a run where it is, and with a way back the run that it was to take back."""
+    from connectctl.ops.journal import State
+    from connectctl.ops.plan import Plan
+
+    ended = [restored.run.id, *filter(None, [restored.wish.aborts])]
+    named = f"the run {ended[0]}" if len(ended) == 1 else f"the runs {' and '.join(ended)}"
+    if dry_run:
+        render.note(f"This would end {named}, and change no worker.")
+        return
+    apply.confirm(scene.session, Plan(f"end {named} as it is now", scene.snapshot.cluster_id, ()), yes=yes)
+    for run in ended:
+        scene.journal.end(run, State.UNDONE)
+    _emit_nothing(scene, f"Ended {named}. No worker was changed.", output)

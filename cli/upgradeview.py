@@ -15,8 +15,15 @@ if TYPE_CHECKING:
 
 
 def nothing_to_do(plan: RollingPlan) -> str:
-    """That all is as wished, in one line."""
-    return "  Nothing to do: every worker is as wished." if plan.wish.end else "  Nothing to do: all is as wished."
+    """That there is nothing to do, in one line; of workers only where a plan for workers looked at them."""
+    from connectctl.ops.rolling.steps import in_words
+
+    if plan.wish.end is None:
+        return "  Nothing to do."
+    left_out = f", without {', '.join(plan.wish.without)}" if plan.wish.without else ""
+    workers = plan.snapshot.workers
+    modes = sorted({in_words(worker.value) for worker in workers})
+    return f"  Nothing to do: every worker ({len(workers)}{left_out}) is {' or '.join(modes)}."
 
 
 def plan_lines(plan: RollingPlan, wide: bool = False) -> list[str]:
@@ -27,6 +34,8 @@ def plan_lines(plan: RollingPlan, wide: bool = False) -> list[str]:
     if not plan.steps:
         return [head, nothing_to_do(plan), *remarks]
     lines = [head]
+    if plan.wish.without:
+        lines.append(f"  without {', '.join(plan.wish.without)}, which is not in the group")
     for number, step in enumerate(plan.steps, 1):
         now = f" (now {step.now})" if step.now else ""
         lines.append(f"{number:>4}. {step.says()}{now}" + (f"  [{step.reason}]" if wide and step.reason else ""))
@@ -69,7 +78,7 @@ def run_lines(restored: Restored) -> list[str]:
     lines = [f"Run {run.id} ({', '.join(run.subjects)}) is {run.state}: {done} of {len(steps)} steps done."]
     if done < len(steps):
         number = restored.first_undone
-        lines.append(f"  Next is step {number + 1}: {steps[number].says()}")
+        lines.append(f"  Next is step {number + 1}: {restored.taken(number).says()}")
     if failure := failure_of(run):
         lines.append(f"  It stopped: {failure}")
     return lines
@@ -107,7 +116,7 @@ def run_json(restored: Restored) -> dict[str, Any]:
         "state": run.state.value,
         "done": done,
         "steps": len(steps),
-        "next": steps[following].says() if following < len(steps) else None,
+        "next": restored.taken(following).says() if following < len(steps) else None,
         "failure": failure_of(run),
     }
 
@@ -116,5 +125,5 @@ def next_step(scene: Scene, restored: Restored | None) -> str | None:
     """The command to go on with, None where there is nothing to do."""
     if restored is not None:
         return f"connectctl upgrade resume {restored.run.id}, or connectctl upgrade abort {restored.run.id}"
-    values = {worker.value for worker in scene.snapshot.workers}
-    return None if len(values) == 1 else "connectctl upgrade plan"
+    values = {worker.value for worker in scene.snapshot.workers if worker.member is not None}
+    return "connectctl upgrade plan" if len(values) > 1 else None

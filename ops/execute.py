@@ -43,9 +43,10 @@ def execute(
     number, doing = start, False
     try:
         with journal.locked(run.cluster_id, run.group_id):
-            for number, step in list(enumerate(steps))[start:until]:
-                told(step)
+            for number, planned in list(enumerate(steps))[start:until]:
                 edges.run, edges.step, doing = run, number, False
+                step = _decided(planned, edges)
+                told(step)
                 journal.mark(run.id, number, "begun")
                 already = step.holds(edges)
                 doing = already is None and _changes(step)
@@ -70,6 +71,12 @@ def execute(
             raise
         raise _part_done(e, run, number, doing, go_on) from e
     return results
+
+
+def _decided(step: Any, edges: Any) -> Any:
+    """The step with what is decided only when its turn comes, for steps that have a method ``decided``."""
+    decide = getattr(step, "decided", None)
+    return step if decide is None else decide(edges)
 
 
 def _changes(step: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 POLL = 0.4
 """Seconds between two looks at the cluster."""
 BY_HAND = 3600.0
-"""Seconds that a person may take to change and restart a worker, before the run stops and waits to be resumed."""
+"""Seconds that somebody may take to restart a worker by hand, before the run stops and can be resumed."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,8 @@ class Patience:
 class RollingHands(OffsetHands):
     """What the steps of a roll work with; steps borrowed from changes of offsets find theirs in it, too.
 
-    ``eyes`` and ``driver`` are always given. ``tell`` gets lines for the person who watches or has something to do.
+    ``eyes`` and ``driver`` are always given. ``tell`` gets lines for the person who watches or has something to do;
+    ``wall`` is a clock that other processes share, in seconds since 1970.
     ``application`` is the stream application of a run that changes one.
     """
 
@@ -56,6 +58,7 @@ class RollingHands(OffsetHands):
     patience: Patience = field(default_factory=Patience)
     tell: Callable[[str], None] = lambda line: None
     progress: Callable[[str], None] = lambda line: None
+    wall: Callable[[], float] = time.time
     application: ApplicationEyes | None = None
     _notes: tuple[str, Notes] | None = None
 
@@ -96,7 +99,7 @@ class RollingHands(OffsetHands):
 
     def turn(self, step: Turn) -> tuple[str, ...]:
         """Who is taken at the step's turn; decided when first asked, and written down."""
-        key = f"{step.phase}.{step.slot}"
+        key = step.turn
         if key not in self.notes.turns:
             prefix = f"{step.phase}."
             taken = {int(k.removeprefix(prefix)): v for k, v in self.notes.turns.items() if k.startswith(prefix)}
@@ -132,11 +135,11 @@ class RollingHands(OffsetHands):
             if not away and not seen.problem:
                 return
             if self.now() - began >= self.patience.timeout:
-                why = seen.problem or f"{', '.join(away)} is away"
                 raise ConnectctlError(
-                    f"{' and '.join(workers)} is not restarted: never two at once",
-                    why=why,
-                    next_step="Bring it back first.",
+                    f"Not restarting {' and '.join(workers)}: "
+                    + ("the other workers could not be seen" if seen.problem else "another worker is down"),
+                    why=seen.problem or f"{', '.join(away)} is not in the group, or does not answer",
+                    next_step=None if seen.problem else "Start it first.",
                     code="two-at-once",
                 )
             self.sleep(POLL)

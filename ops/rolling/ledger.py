@@ -19,14 +19,15 @@ if TYPE_CHECKING:
 
 OPERATION = "upgrade"
 FILE = "notes.json"
-CHANGED, RESTARTED, JOINED = "changed", "restarted", "joined"
+CHANGED, RESTARTING, RESTARTED, JOINED = "changed", "restarting", "restarted", "joined"
 
 
 @dataclass(frozen=True)
 class Entry:
     """How far a worker is with ``value``. ``before`` is its member id before the restart, ``member`` the one after it.
 
-    ``leads``: that process was seen to use the leader's transactional id.
+    ``leads``: that process was seen to use the leader's transactional id. ``at``: when its restart was ordered, in seconds
+    since 1970: a worker that is still starting must not be restarted.
     """
 
     value: str
@@ -34,6 +35,11 @@ class Entry:
     before: str | None = None
     member: str | None = None
     leads: bool = False
+    at: float | None = None
+
+    def restarted(self, member: str | None) -> bool:
+        """Whether it has been restarted since its property was changed, now that its member id is ``member``."""
+        return self.state in (RESTARTING, RESTARTED, JOINED) and member not in (None, self.before)
 
 
 @dataclass
@@ -86,6 +92,14 @@ def unfinished(journal: Journal, cluster_id: str, group_id: str) -> list[Run]:
     return [r for r in journal.interrupted(cluster_id, group_id) if r.operation == OPERATION]
 
 
+def last_workers(journal: Journal, cluster_id: str, group_id: str) -> tuple[str, tuple[str, ...]] | None:
+    """The newest run that changed something, or that is open, and the workers that it knew; None where there is none."""
+    for run in runs_here(journal, cluster_id, group_id):
+        if run.state is not State.REFUSED and run.changed:
+            return run.id, tuple(journal.plan(run.id)["ground"]["workers"])
+    return None
+
+
 def beliefs(journal: Journal, cluster_id: str, group_id: str, members: Mapping[str, str]) -> dict[str, Belief]:
     """What the newest run that touched it says of each worker. ``members`` are the member ids by address, as of now."""
     found: dict[str, Belief] = {}
@@ -98,6 +112,6 @@ def beliefs(journal: Journal, cluster_id: str, group_id: str, members: Mapping[s
 
 
 def _belief(run: str, entry: Entry, member: str | None) -> Belief:
-    restarted = entry.state == JOINED or (entry.state == RESTARTED and member not in (None, entry.before))
+    restarted = entry.state == JOINED or entry.restarted(member)
     same = entry.state == JOINED and member is not None and member == entry.member
     return Belief(Value(entry.value), run, restarted, same, entry.leads)

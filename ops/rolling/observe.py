@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -36,7 +36,8 @@ DEDICATED = "offsets.storage.topic"
 class Eyes:
     """What is looked with. ``extra`` are REST addresses of workers that the person named, in the group or not.
 
-    ``transactions`` is None where coordinators cannot be asked.
+    ``transactions`` is None where coordinators cannot be asked. ``remembered`` are addresses of workers that an earlier run
+    knew, with its id.
     """
 
     kafka: KafkaReads
@@ -45,6 +46,7 @@ class Eyes:
     transactions: TransactionCalls | None = None
     driver: WorkerDriver | None = None
     extra: tuple[str, ...] = ()
+    remembered: Mapping[str, str] = field(default_factory=dict)
 
     def group(self) -> ConnectGroup:
         """The workers' group as it is now."""
@@ -105,10 +107,21 @@ def observe(eyes: Eyes, group: ConnectGroup, beliefs: Mapping[str, Belief]) -> R
 
 
 def _outside(eyes: Eyes, group: ConnectGroup) -> list[Worker]:
-    """The workers that the person named and that are not in the group."""
+    """The workers that are named in the settings or remembered from an earlier run, and are not in the group."""
     inside = {address(member.url) for member in group.members}
-    named = {address(url): url for url in eyes.extra if address(url) not in inside}
-    return [Worker(where, url, problem="it is not in the group") for where, url in named.items()]
+    named = {address(url): url for url in eyes.extra} | {where: f"http://{where}" for where in _lost(eyes)}
+    return [Worker(where, url, problem=_absence(eyes, where)) for where, url in named.items() if where not in inside]
+
+
+def _lost(eyes: Eyes) -> dict[str, str]:
+    """The workers that only an earlier run knows of, with its id."""
+    named = {address(url) for url in eyes.extra}
+    return {worker: run for worker, run in eyes.remembered.items() if worker not in named}
+
+
+def _absence(eyes: Eyes, worker: str) -> str:
+    run = eyes.remembered.get(worker)
+    return f"it is not in the group, and was in run {run}" if run else "it is not in the group"
 
 
 def _worker(
@@ -145,6 +158,7 @@ def _worker(
         together=manner.together if manner else None,
         by_hand=manner.by_hand if manner else True,
         told=_value(told),
+        lost=None if answer.address in members else _lost(eyes).get(answer.address),
         ways=_ways(eyes, answer.address),
     )
 
@@ -182,7 +196,7 @@ def _connectors(eyes: Eyes, urls: Sequence[str]) -> tuple[list[Connector] | None
             return reading.from_workers(eyes.calls, url=url, timeout=LISTING), []
         except ConnectctlError as e:
             why = str(e)
-    return None, [f"how the connectors are: {why}"]
+    return None, [f"connector status: {why}"]
 
 
 def troubles(connectors: Sequence[Connector], owners: Owners | None) -> tuple[Trouble, ...]:
@@ -220,14 +234,16 @@ def look(eyes: Eyes, at: float) -> Look:
     try:
         group = eyes.group()
     except ConnectctlError as e:
-        return Look(at, problem=f"the brokers do not tell of the group: {e}")
+        return Look(at, problem=f"cannot describe the worker group: {e}")
     urls = {address(member.url): member.url for member in group.members if member.url}
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
         answers = dict(zip(urls, pool.map(lambda url: _silence(eyes.calls, url), urls.values()), strict=True))
     silent = {worker: why for worker, why in answers.items() if why}
     found, unseen = _connectors(eyes, [url for worker, url in urls.items() if worker not in silent])
     if found is None and urls and group.state == "Stable":
-        return Look(at, group.state, members_of(group), silent, group.delay_ms, problem="; ".join(unseen))
+        return Look(
+            at, group.state, members_of(group), silent, group.delay_ms, problem=f"could not read {'; '.join(unseen)}"
+        )
     return Look(
         at=at,
         state=group.state,

@@ -50,7 +50,7 @@ class Wish:
     ``straight``: from enabled to disabled in one roll, as KIP-618 has its soft downgrade. ``binaries``: the release is
     replaced by an older one, after that or, with ``to`` None, at once. ``only``: all others are left as they are.
     ``order``: whom to take first where it is free. ``name`` is the migration's. ``aborts``: a run that this takes back.
-    ``given`` is what the migration was told besides.
+    ``given`` is what the migration was told besides. ``without`` are workers of an earlier run that are down for good.
     """
 
     to: Value | None
@@ -62,6 +62,7 @@ class Wish:
     order: tuple[str, ...] = ()
     aborts: str | None = None
     given: Mapping[str, str] = field(default_factory=dict)
+    without: tuple[str, ...] = ()
 
     def target(self, worker: RollingWorker) -> Value:
         """What the worker is to become by its property."""
@@ -100,6 +101,7 @@ class RollingPlan:
             "given": dict(self.wish.given),
             "from": self.snapshot.values(),
             "to": self.wish.end,
+            "without": list(self.wish.without),
             "steps": [_step(number, step, self.snapshot) for number, step in enumerate(self.steps, 1)],
             "remarks": list(self.remarks),
             "unknown": list(self.unknown),
@@ -111,7 +113,14 @@ def _step(number: int, step: Any, snapshot: RollingSnapshot) -> dict[str, Any]:
     told = {worker.address: worker.told for worker in snapshot.workers}
     holds = isinstance(step, ChangeProperty) and all(told.get(worker) == step.value for worker in step.workers)
     data = {"id": number, "kind": step.kind, "worker": step.worker}
-    return data | {"says": step.says(), "reason": step.reason, "holds": holds}
+    by_hand = bool(getattr(step, "by_hand", False))
+    return data | {"says": step.says(), "reason": step.reason, "holds": holds, "byHand": by_hand}
+
+
+def by_hand(steps: Sequence[Any]) -> tuple[str, ...]:
+    """The workers, or instances of an application, that somebody has to restart by hand, in the order of ``steps``."""
+    found = [step for step in steps if getattr(step, "by_hand", False)]
+    return tuple(dict.fromkeys(w for step in found for w in getattr(step, "workers", (step.subject,))))
 
 
 def plan(
@@ -123,8 +132,13 @@ def plan(
     """
     phases = list(_phases(snapshot, wish))
     pending = any(workers for workers, _ in phases)
-    if pending and (reasons := [*_reasons(snapshot, wish, phases), *_errors(findings)]):
-        raise Refused("The roll is not planned", why="; ".join(dict.fromkeys(reasons)), code="refused")
+    reasons = [*_absent(snapshot, wish)]
+    if pending:
+        reasons += [*_reasons(snapshot, wish, phases), *_errors(findings)]
+    if reasons:
+        lost = [w.address for w in snapshot.workers if w.lost] if wish.aborts is None else []
+        hint = f"Start the workers, or plan without them: {' '.join(f'--without {w}' for w in lost)}" if lost else None
+        raise Refused("Upgrade refused", why="; ".join(dict.fromkeys(reasons)), next_step=hint, code="refused")
     steps = tuple(_steps(snapshot, wish, phases, before)) if pending else ()
     return RollingPlan(snapshot, wish, steps, tuple(unknowns.lines(snapshot, steps)), tuple(findings))
 
@@ -163,13 +177,18 @@ def _is(worker: RollingWorker, target: Value) -> bool:
 # ------------------------------------------------------------------------------------------------ what stands against it
 
 
+def _absent(snapshot: RollingSnapshot, wish: Wish) -> Iterator[str]:
+    """What is not there. It stands against every plan: of workers that are not seen nobody can say that nothing is to do."""
+    if not snapshot.workers or snapshot.state in ("Empty", "Dead"):
+        yield f"no worker is in the group {snapshot.group_id}: start the workers first"
+    elif wish.aborts is None:
+        for worker in snapshot.workers:
+            if worker.lost:
+                yield f"{worker.address} was in the group in run {worker.lost} and is not in it now"
+
+
 def _reasons(snapshot: RollingSnapshot, wish: Wish, phases: Sequence[Phase]) -> Iterator[str]:
-    if not snapshot.workers:
-        yield f"the group {snapshot.group_id} has no workers"
-        return
-    if snapshot.state in ("Empty", "Dead"):
-        yield f"no worker is in the group {snapshot.group_id}: start them first"
-    elif snapshot.state != "Stable":
+    if snapshot.state not in ("Stable", "Empty", "Dead"):
         yield f"the group {snapshot.group_id} is {snapshot.state}: wait until the rebalance is over"
     touched = {w.address: w for workers, value in phases for w in workers if value is not OLD}
     yield from _too_old(touched.values(), wish)
@@ -207,7 +226,10 @@ def _steps(snapshot: RollingSnapshot, wish: Wish, phases: Sequence[Phase], befor
     )
     order: Sequence[str] = wish.order
     busy = [(number, workers, value) for number, (workers, value) in enumerate(phases) if workers]
-    standing = {worker.address: str(worker.value) for worker in snapshot.workers}
+    touched = {worker.address for _, workers, _ in busy for worker in workers}
+    # A worker that is away and is not restarted here has no mode that could be verified at the end.
+    seen = [worker for worker in snapshot.workers if worker.member is not None or worker.address in touched]
+    standing = {worker.address: str(worker.value) for worker in seen}
     restarted: set[str] = set()
     for number, workers, value in busy:
         # A leader that has been restarted leads no more: by then it is one of those that were taken early.
@@ -242,14 +264,14 @@ def _turn(
         return kind(subject, phase, slot, group, str(value), reason, **more)
 
     if value is OLD:
-        yield made(ReplaceBinaries, WHY_OLD, now=now)
-        yield made(Rejoin, "it has to be back before the next one goes", by_hand=True)
+        yield made(ReplaceBinaries, WHY_OLD, now=now, by_hand=True)
+        yield made(Rejoin, "it has to be back before the next one is stopped", by_hand=True)
     else:
         back = value is PREPARING and all(wish.target(w) is DISABLED for w in members)
-        yield made(ChangeProperty, WHY_BACK if back else WHY[value], now=now)
-        yield made(Restart, _why_restarted(members, value))
-        by_hand = any(w.by_hand for w in members)
-        yield made(Rejoin, "it has to be back, in the wished mode, before the next one goes", by_hand=by_hand)
+        hand = any(w.by_hand for w in members)
+        yield made(ChangeProperty, WHY_BACK if back else WHY[value], now=now, by_hand=hand)
+        yield made(Restart, _why_restarted(members, value), by_hand=hand)
+        yield made(Rejoin, "it has to be back, in its new mode, before the next one is restarted", by_hand=hand)
     forgives = wish.binaries and wish.to is None
     yield made(Gate, "one worker at a time is all that a cluster has to bear", forgives_fencing=forgives)
 

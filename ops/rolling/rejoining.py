@@ -1,17 +1,49 @@
-"""Waiting for a restarted worker: another process of it in the group, answering, in no other mode than the wished one."""
+"""Waiting for a restarted worker: another process of it in the group, answering, and not contradicting its new mode."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from connectctl.ops.errors import ConnectctlError, TimedOut
 from connectctl.ops.model.worker import Support
-from connectctl.ops.rolling.ledger import CHANGED, JOINED, Entry
+from connectctl.ops.rolling.ledger import CHANGED, JOINED, RESTARTED, RESTARTING, Entry
 from connectctl.ops.rolling.mode import Value, too_old
 
 if TYPE_CHECKING:
     from connectctl.ops.model.worker import Worker
     from connectctl.ops.rolling.hands import RollingHands
+
+
+def wait_for_start(hands: RollingHands, workers: Sequence[str], *, by_hand: bool) -> bool:
+    """Whether each of ``workers`` has been restarted by this run, once those that are still starting had their time.
+
+    An earlier attempt may have been killed a moment after it ordered the restart, or while the order was carried out. A
+    worker that is away is starting then, and one whose order was carried out is stopping or starting: restarted again, it
+    would only need longer. The time is that of a gate, counted from the order.
+    """
+    from connectctl.ops.rolling.hands import POLL
+
+    shown = False
+    while True:
+        members, notes = hands.members(), hands.notes.workers
+        left = [w for w in workers if (entry := notes.get(w)) is None or not entry.restarted(members.get(w))]
+        if not left:
+            return True
+        if not all(_starting(hands, notes.get(worker), members.get(worker), by_hand) for worker in left):
+            return False
+        if not shown:
+            hands.progress(f"waiting: {' and '.join(left)} was restarted before this run was interrupted")
+            shown = True
+        hands.sleep(POLL)
+
+
+def _starting(hands: RollingHands, entry: Entry | None, member: str | None, by_hand: bool) -> bool:
+    """Whether a worker that is not back may be on its way: its restart was ordered less than the gate's time ago."""
+    if entry is None or entry.at is None or entry.state not in (RESTARTING, RESTARTED):
+        return False
+    under_way = member is None or (entry.state == RESTARTED and not by_hand)
+    return under_way and 0 <= hands.wall() - entry.at < hands.patience.timeout
 
 
 def wait_for(hands: RollingHands, worker: str, value: str, *, by_hand: bool) -> str:
@@ -26,7 +58,7 @@ def wait_for(hands: RollingHands, worker: str, value: str, *, by_hand: bool) -> 
             members = hands.members()
             missing, answer = _missing(hands, worker, members.get(worker), before)
         except ConnectctlError as e:
-            missing, answer = f"the brokers do not tell of the group: {e}", None
+            missing, answer = f"cannot describe the worker group: {e}", None
         if missing is None and answer is not None and members is not None:
             wrong = contradiction(answer, value)
             if wrong is None:
@@ -59,7 +91,7 @@ def _missing(
     if answer is None or answer.problem:
         return f"{worker} does not answer: {answer.problem if answer else 'it left the group'}", None
     if answer.support is Support.UNKNOWN and not too_old(answer.version):
-        return f"{worker} does not tell whether exactly-once is enabled on it", None
+        return f"{worker} does not report whether exactly-once is enabled on it", None
     return None, answer
 
 
@@ -81,7 +113,7 @@ def contradiction(answer: Worker, value: str) -> str | None:
 
 def _wrong(worker: str, why: str) -> ConnectctlError:
     return ConnectctlError(
-        f"{worker} is back, and not in the wished mode",
+        f"{worker} is back in another mode than planned",
         why=why,
         next_step="Look at the properties that it is started with: the property may be set in another place as well.",
         code="wrong-mode",
@@ -89,7 +121,7 @@ def _wrong(worker: str, why: str) -> ConnectctlError:
 
 
 def _late(worker: str, patience: float, missing: str | None, members: dict[str, str] | None) -> TimedOut:
-    others = ", ".join(sorted(members)) if members else "nobody"
+    others = ", ".join(sorted(members)) if members else "no workers"
     return TimedOut(
         f"{worker} is not back after {patience:g} s",
         why=f"{missing}; in the group are {others}",

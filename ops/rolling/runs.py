@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.errors import Refused
@@ -13,7 +13,7 @@ from connectctl.ops.rolling.hands import Patience
 from connectctl.ops.rolling.mode import Value
 from connectctl.ops.rolling.planning import Wish
 from connectctl.ops.rolling.snapshot import Ground
-from connectctl.ops.rolling.steps import Borrowed, Gate, Turn, steps_from_data, steps_to_data
+from connectctl.ops.rolling.steps import Borrowed, Gate, Turn, as_taken, steps_from_data, steps_to_data
 
 if TYPE_CHECKING:
     from connectctl.ops.journal import Journal, Run
@@ -30,12 +30,18 @@ class Restored:
     ground: Ground
     wish: Wish
     patience: Patience
+    turns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def taken(self, number: int) -> Any:
+        """A step with the workers that were taken at its turn, where that is decided."""
+        return as_taken(self.steps[number], self.turns)
 
     @property
     def first_undone(self) -> int:
         """Where it goes on: at the first step that is not done, and with a worker that is not back where its turn began.
 
-        The steps before are not done again where they hold; a worker that did not come back is restarted once more.
+        The steps before are not done again where they hold; a worker that did not come back in its time is restarted
+        once more.
         """
         from connectctl.ops.offsets.planning import first_to_do
 
@@ -79,6 +85,7 @@ def restored(journal: Journal, run: Run) -> Restored:
         Ground.from_data(data["ground"]),
         wish_from_data(data["wish"]),
         Patience(**data["patience"]),
+        ledger.load(journal, run.id).turns,
     )
 
 
@@ -88,6 +95,7 @@ def wish_from_data(data: Mapping[str, Any]) -> Wish:
     values["to"] = None if values["to"] is None else Value(values["to"])
     values["targets"] = {worker: Value(value) for worker, value in values["targets"].items()}
     values["order"] = tuple(values["order"])
+    values["without"] = tuple(values.get("without", ()))
     values["only"] = None if values["only"] is None else tuple(values["only"])
     return Wish(**values)
 
@@ -117,11 +125,20 @@ def check_going_on(taken_up: Restored, notes: ledger.Notes, snapshot: RollingSna
     """Raises ``Refused`` where somebody has changed meanwhile what this run had done."""
     if found := contradictions(taken_up, notes, snapshot):
         raise Refused(
-            f"The run {taken_up.run.id} cannot go on: somebody else has changed workers meanwhile",
+            f"The run {taken_up.run.id} cannot be resumed: its workers have been changed meanwhile",
             why="; ".join(found),
-            next_step="Take it back: connectctl upgrade abort; or leave all as it is: connectctl upgrade abort --leave.",
+            next_step="Roll it back: connectctl upgrade abort; or end it as it is: connectctl upgrade abort --leave.",
             code="contradicted",
         )
+
+
+def taking_back(journal: Journal, run: Run) -> Run | None:
+    """The run that takes ``run`` back and has not ended, which may be ``run`` itself; None where there is none."""
+    for known in ledger.unfinished(journal, run.cluster_id, run.group_id):
+        aborts = restored(journal, known).wish.aborts
+        if aborts is not None and run.id in (known.id, aborts):
+            return known
+    return None
 
 
 def way_back(taken_up: Restored, notes: ledger.Notes) -> Wish:

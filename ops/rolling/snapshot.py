@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.errors import BadInput
 from connectctl.ops.model.worker import Support
 from connectctl.ops.rolling.gates import Part, Trouble
 from connectctl.ops.rolling.mode import Value
@@ -21,6 +23,7 @@ class RollingWorker:
     """A worker as a roll sees it. ``problem``: it does not answer. ``obstacle``: why it could not be changed.
 
     ``ways`` says what changing it to a value and restarting it will do; ``told`` is the property as its driver tells it.
+    ``lost`` is the run that knew it, where it is not in the group and only that run tells that there is such a worker.
     """
 
     address: str
@@ -35,6 +38,7 @@ class RollingWorker:
     together: str | None = None
     by_hand: bool = False
     told: str | None = None
+    lost: str | None = None
     ways: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -81,6 +85,22 @@ class RollingSnapshot:
     def leader(self) -> RollingWorker | None:
         """The leader, where one is known."""
         return next((worker for worker in self.workers if worker.leader), None)
+
+    def leaving_out(self, without: Collection[str]) -> RollingSnapshot:
+        """The cluster without workers that are down for good. Raises ``BadInput`` for any other worker."""
+        known = {worker.address: worker for worker in self.workers}
+        for name in without:
+            if name not in known:
+                near = get_close_matches(name, known, n=1) or [w for w in known if w.startswith(f"{name}:")]
+                hint = f"Did you mean {near[0]}?" if near else f"Known are {', '.join(known) or 'none'}."
+                raise BadInput(f"Unknown worker: {name}", next_step=hint, code="unknown-worker")
+            if known[name].member is not None:
+                raise BadInput(
+                    f"{name} is in the group, and cannot be left out",
+                    why="exactly-once needs the same mode on every worker of the group (KIP-618)",
+                    next_step="--without takes workers that are down; stop it first, or leave the option out.",
+                )
+        return replace(self, workers=tuple(w for w in self.workers if w.address not in without))
 
     def values(self) -> dict[str, str]:
         """Mode by worker, as ``from`` in the JSON of a plan has it: a release without the property is ``disabled``."""

@@ -1,17 +1,18 @@
 """The steps of a roll. Each looks again when it is carried out, so that a run may be killed anywhere and taken up.
 
 A worker's turn is four steps: its property is changed, it is restarted, it is waited for until it is back in the group
-with the wished mode, and a gate is waited for. Who is taken at a turn is decided at its first step.
+with the wished mode, and a gate is waited for. Who is taken at a turn is decided at its first step; from then on the
+steps of the turn name the worker that was taken (``as_taken``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from connectctl.ops.errors import ConnectctlError, Refused
-from connectctl.ops.rolling.ledger import CHANGED, JOINED, RESTARTED, Entry
+from connectctl.ops.rolling.ledger import CHANGED, JOINED, RESTARTED, RESTARTING, Entry
 from connectctl.ops.rolling.mode import PROPERTY, Value, too_old
 
 if TYPE_CHECKING:
@@ -25,7 +26,10 @@ def in_words(value: str) -> str:
 
 @dataclass(frozen=True)
 class Turn:
-    """One step of a worker's turn. ``workers`` are the planned ones, more than one only if restarted together."""
+    """One step of a worker's turn. ``workers`` are the planned ones, more than one only if restarted together.
+
+    ``by_hand``: somebody does it, and the run waits. ``planned``: who was planned, where others were taken.
+    """
 
     subject: str
     phase: int
@@ -35,7 +39,13 @@ class Turn:
     reason: str = ""
     now: str = ""
     by_hand: bool = False
+    planned: tuple[str, ...] = ()
     kind: ClassVar[str] = "turn"
+
+    @property
+    def turn(self) -> str:
+        """The turn as notes name it."""
+        return f"{self.phase}.{self.slot}"
 
     @property
     def worker(self) -> str | None:
@@ -47,9 +57,38 @@ class Turn:
         """The workers in words."""
         return " and ".join(self.workers)
 
-    def instead(self, workers: tuple[str, ...]) -> str:
-        """What to add where another worker was taken than planned."""
-        return f" ({' and '.join(workers)} instead of {self.whom}, which leads now)" if workers != self.workers else ""
+    @property
+    def hand(self) -> str:
+        """What to add where somebody has to do it."""
+        return " (by hand)" if self.by_hand else ""
+
+    def decided(self, hands: RollingHands) -> Turn:
+        """The step with the workers that are taken at its turn, which is decided at the first step of it."""
+        workers = hands.turn(self)
+        found: Turn = as_taken(self, {self.turn: workers})
+        if not found.planned or self.value == Value.NOT_SUPPORTED:
+            return found
+        return replace(found, by_hand=any(hands.driver.manner(worker).by_hand for worker in workers))
+
+    def swapped(self, turns: Mapping[str, tuple[str, ...]]) -> str:
+        """What to add where another worker was taken than planned, and why."""
+        if not self.planned:
+            return ""
+        earlier = [workers for turn, workers in turns.items() if self._is_earlier(turn)]
+        why = "had its turn already" if self.planned in earlier else "leads now and is taken last"
+        return f"{self.whom} instead of {' and '.join(self.planned)}, which {why}"
+
+    def _is_earlier(self, turn: str) -> bool:
+        phase, slot = map(int, turn.split("."))
+        return phase == self.phase and slot < self.slot
+
+
+def as_taken(step: Any, turns: Mapping[str, tuple[str, ...]]) -> Any:
+    """``step`` with the workers that were taken at its turn, where ``turns`` has them; any other step as it is."""
+    taken = turns.get(step.turn) if isinstance(step, Turn) else None
+    if taken is None or taken == step.workers:
+        return step
+    return replace(step, subject=" and ".join(taken), workers=taken, planned=step.planned or step.workers)
 
 
 @dataclass(frozen=True)
@@ -59,23 +98,22 @@ class ChangeProperty(Turn):
     kind: ClassVar[str] = "change-property"
 
     def says(self) -> str:
-        return f"set {PROPERTY}={self.value} on {self.whom}"
+        return f"set {PROPERTY}={self.value} on {self.whom}{self.hand}"
 
     def holds(self, hands: RollingHands) -> str | None:
-        workers = hands.turn(self)
-        entries = [hands.notes.workers.get(worker) for worker in workers]
-        if all(e is not None and e.value == self.value and e.state in (RESTARTED, JOINED) for e in entries):
-            return f"already set by this run{self.instead(workers)}"
+        entries = [hands.notes.workers.get(worker) for worker in self.workers]
+        kept = (RESTARTING, RESTARTED, JOINED)
+        if all(e is not None and e.value == self.value and e.state in kept for e in entries):
+            return "; ".join(filter(None, ["already set by this run", self.swapped(hands.notes.turns)]))
         return None
 
     def do(self, hands: RollingHands) -> str | None:
-        workers = hands.turn(self)
         members = hands.members()
-        said = []
-        for worker in workers:
+        said: list[str | None] = []
+        for worker in self.workers:
             hands.write(worker, Entry(self.value, CHANGED, members.get(worker)))
             said.append(hands.driver.change(worker, PROPERTY, self.value))
-        return ("; ".join(dict.fromkeys(filter(None, said))) + self.instead(workers)).strip() or None
+        return "; ".join(dict.fromkeys(filter(None, [*said, self.swapped(hands.notes.turns)]))) or None
 
 
 @dataclass(frozen=True)
@@ -85,30 +123,26 @@ class Restart(Turn):
     kind: ClassVar[str] = "restart"
 
     def says(self) -> str:
-        return f"restart {self.whom}"
+        return f"restart {self.whom}{self.hand}"
 
     def holds(self, hands: RollingHands) -> str | None:
-        members = hands.members()
-        entries = {worker: hands.notes.workers.get(worker) for worker in hands.turn(self)}
-        done = all(
-            e is not None and e.state in (RESTARTED, JOINED) and members.get(w) not in (None, e.before)
-            for w, e in entries.items()
-        )
-        return "it has been restarted since its property was changed" if done else None
+        from connectctl.ops.rolling.rejoining import wait_for_start
+
+        done = "it has been restarted since its property was changed"
+        return done if wait_for_start(hands, self.workers, by_hand=self.by_hand) else None
 
     def do(self, hands: RollingHands) -> str | None:
-        workers = hands.turn(self)
-        hands.refuse_two_at_once(workers)
+        hands.refuse_two_at_once(self.workers)
         members = hands.members()
         hands.remember_leader()
         said = []
-        for worker in workers:
+        for worker in self.workers:
             before = hands.notes.workers.get(worker)
             # Who is restarted with others may be back already, and its old member id is the one from before the change.
             known = before.before if before is not None and self.worker is None else members.get(worker)
-            hands.write(worker, Entry(self.value, CHANGED, known))
+            hands.write(worker, Entry(self.value, RESTARTING, known, at=hands.wall()))
             said.append(hands.driver.restart(worker))
-            hands.write(worker, Entry(self.value, RESTARTED, known))
+            hands.write(worker, Entry(self.value, RESTARTED, known, at=hands.wall()))
         return "; ".join(dict.fromkeys(filter(None, said))) or None
 
 
@@ -119,21 +153,20 @@ class ReplaceBinaries(Turn):
     kind: ClassVar[str] = "replace-binaries"
 
     def says(self) -> str:
-        return f"have a release before 3.3 put in place on {self.whom}, and wait until it is back with it"
+        return f"have a release before 3.3 put in place on {self.whom}, and wait until it is back with it{self.hand}"
 
     def holds(self, hands: RollingHands) -> str | None:
-        answers = [hands.answer(worker) for worker in hands.turn(self)]
+        answers = [hands.answer(worker) for worker in self.workers]
         old = all(a is not None and a.problem is None and too_old(a.version) for a in answers)
         return "it runs an older release already" if old else None
 
     def do(self, hands: RollingHands) -> str | None:
-        workers = hands.turn(self)
-        hands.refuse_two_at_once(workers)
+        hands.refuse_two_at_once(self.workers)
         members = hands.members()
-        for worker in workers:
+        for worker in self.workers:
             hands.write(worker, Entry(Value.NOT_SUPPORTED, RESTARTED, members.get(worker)))
-        hands.tell(f"Stop {' and '.join(workers)}, and no other; put a release before 3.3 in place; start it again.")
-        return "told" + self.instead(workers)
+        hands.tell(f"Stop {self.whom}, and no other; put a release before 3.3 in place; start it again.")
+        return "; ".join(filter(None, ["told", self.swapped(hands.notes.turns)]))
 
 
 @dataclass(frozen=True)
@@ -152,8 +185,7 @@ class Rejoin(Turn):
     def do(self, hands: RollingHands) -> str | None:
         from connectctl.ops.rolling.rejoining import wait_for
 
-        workers = hands.turn(self)
-        told = [wait_for(hands, worker, self.value, by_hand=self.by_hand) for worker in workers]
+        told = [wait_for(hands, worker, self.value, by_hand=self.by_hand) for worker in self.workers]
         return "; ".join(told)
 
 
@@ -174,8 +206,7 @@ class Gate(Turn):
     def do(self, hands: RollingHands) -> str | None:
         from connectctl.ops.rolling.waiting import wait
 
-        workers = hands.turn(self)
-        return wait(hands, f"{self.phase}.{self.slot}", forgives_fencing=self.forgives_fencing) + self.instead(workers)
+        return wait(hands, self.turn, forgives_fencing=self.forgives_fencing)
 
 
 @dataclass(frozen=True)
@@ -190,7 +221,7 @@ class FirstGate:
     only_looks: ClassVar[bool] = True
 
     def says(self) -> str:
-        return "see that the cluster is healthy before anything is changed"
+        return "check cluster health"
 
     def holds(self, hands: RollingHands) -> str | None:
         return None
@@ -220,7 +251,7 @@ class CheckModes:
 
     def says(self) -> str:
         values = sorted({in_words(value) for value in self.expected.values()})
-        return f"see that every worker is {' or '.join(values)}, as far as that can be known"
+        return f"verify that every worker is {' or '.join(values)} (where observable)"
 
     def holds(self, hands: RollingHands) -> str | None:
         return None
@@ -231,7 +262,7 @@ class CheckModes:
         wrong += [f"{worker} is {mode}" for worker, mode in found.items() if not self.fits(worker, mode.value)]
         if wrong:
             raise ConnectctlError(
-                "Not every worker is in the mode that it should be in by now",
+                "Workers are not in the expected mode",
                 why="; ".join(wrong),
                 next_step="See connectctl upgrade status.",
                 code="wrong-mode",

@@ -67,9 +67,9 @@ class Way:
             Choice.LEAVE: "leave it to you",
         }
         if self.raised is None:
-            sayings[Choice.RAISE] = f"raise: not to be had, {self.why_not}"
+            sayings[Choice.RAISE] = f"raise: unavailable ({self.why_not})"
         if self.bridge is None:
-            sayings[Choice.BRIDGE] = f"bridge: not to be had, {self.why_not}"
+            sayings[Choice.BRIDGE] = f"bridge: unavailable ({self.why_not})"
         rest = "; or ".join(words for choice, words in sayings.items() if choice is not chosen)
         return f"{self.connector}: {self.why}. Chosen is {sayings[chosen]}. Or {rest}."
 
@@ -136,7 +136,7 @@ def steps(found: tuple[Way, ...], chosen: Mapping[str, Choice], *, patch: bool) 
     for way in found:
         values = way.of(chosen[way.connector])
         if values is None:
-            raise BadInput(f"{chosen[way.connector]} is not to be had for {way.connector}", why=way.why_not)
+            raise BadInput(f"{chosen[way.connector]} is unavailable for {way.connector}", why=way.why_not)
         if not values:
             continue
         was = {name: way.was.get(name) for name in values}
@@ -194,7 +194,7 @@ class SettleTasks:
     only_looks: ClassVar[bool] = True
 
     def says(self) -> str:
-        return f"see that {self.subject} settles with that"
+        return f"wait for {self.subject} to stabilise"
 
     def holds(self, hands: RollingHands) -> str | None:
         return None

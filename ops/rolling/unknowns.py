@@ -22,7 +22,7 @@ def lines(snapshot: RollingSnapshot, steps: Sequence[Any]) -> Iterator[str]:
         elif mode.how is How.TOLD:
             yield f"{worker.address}: {mode.value} is what its properties say ({mode.source}); nothing outside proves it."
     if snapshot.unseen:
-        yield from (f"It could not be seen {unseen}." for unseen in snapshot.unseen)
+        yield from (f"Could not read {unseen}." for unseen in snapshot.unseen)
     if steps:
         yield from _later(snapshot, steps)
 
@@ -39,14 +39,17 @@ def _later(snapshot: RollingSnapshot, steps: Sequence[Any]) -> Iterator[str]:
     if snapshot.baseline:
         told = ", ".join(map(str, snapshot.baseline[:5]))
         more = f" and {len(snapshot.baseline) - 5} more" if len(snapshot.baseline) > 5 else ""
-        yield f"Not well before it begins, and no reason to stop: {told}{more}."
+        yield f"Already failing before the upgrade (ignored by the gates): {told}{more}."
 
 
 def _delay(milliseconds: str | None) -> str:
     if milliseconds is not None and milliseconds.strip().isdigit():
         seconds = int(milliseconds) / 1000
-        return f"What a worker gives up stays unassigned for up to {seconds:g} s (scheduled.rebalance.max.delay.ms)."
+        return (
+            f"Connectors and tasks of a stopped worker stay unassigned for up to {seconds:g} s "
+            "(scheduled.rebalance.max.delay.ms)."
+        )
     return (
-        "How long what a worker gives up stays unassigned is the leader's scheduled.rebalance.max.delay.ms, "
-        "5 minutes by default; it shows when the first worker has left, and is waited for."
+        "Connectors and tasks of a stopped worker stay unassigned for up to the leader's "
+        "scheduled.rebalance.max.delay.ms (5 minutes by default); the gates wait for that."
     )

@@ -10,7 +10,7 @@ from connectctl.ops.model.membership import CONNECTOR_INSTANCE
 from connectctl.ops.rolling.gates import Seen, Watch, take
 
 if TYPE_CHECKING:
-    from connectctl.ops.rolling.gates import Trouble
+    from connectctl.ops.rolling.gates import Look, Trouble
     from connectctl.ops.rolling.hands import RollingHands
 
 
@@ -24,7 +24,8 @@ def wait(hands: RollingHands, gate: str, *, forgives_fencing: bool = False, rest
     demand = hands.demand(forgives_fencing=forgives_fencing)
     watch, shown = Watch(hands.now()), ""
     while True:
-        seen = take(watch, hands.see(), demand)
+        look = hands.see()
+        seen = take(watch, look, demand)
         watch = seen.watch
         if seen.passed:
             hands.remember_leader()
@@ -34,22 +35,31 @@ def wait(hands: RollingHands, gate: str, *, forgives_fencing: bool = False, rest
                 restart_once(hands, gate, trouble)
             watch = Watch(watch.began, delay=watch.delay)
         elif seen.stopped:
-            raise _stop(hands, seen)
+            raise _stop(hands, seen, look)
         if seen.unwell and seen.unwell[0] != shown:
             shown = seen.unwell[0]
             hands.progress(f"waiting: {'; '.join(seen.unwell[:3])}")
         hands.sleep(POLL)
 
 
-def _stop(hands: RollingHands, seen: Seen) -> ConnectctlError:
+def _stop(hands: RollingHands, seen: Seen, look: Look) -> ConnectctlError:
     late = hands.now() - seen.watch.began >= hands.patience.timeout
     kind = TimedOut if late else ConnectctlError
     return kind(
-        "The cluster is not healthy, so the roll stops here; it goes on serving as it is",
-        why=seen.stopped,
+        "Health gate failed; upgrade stopped",
+        why="; ".join(filter(None, [seen.stopped, _serving(hands, look)])),
         next_step="See connectctl upgrade status.",
         code="gate",
     )
+
+
+def _serving(hands: RollingHands, look: Look) -> str | None:
+    """What the last look saw of the workers; None where it saw nothing: then nothing is said of them."""
+    if look.problem:
+        return None
+    workers = hands.ground.workers
+    there = sum(worker in look.members and worker not in look.silent for worker in workers)
+    return f"{there} of {len(workers)} workers are in the group and answer"
 
 
 def restart_once(hands: RollingHands, gate: str, trouble: Trouble) -> None:

@@ -117,7 +117,7 @@ class AwaitInstance(InstanceStep):
     def says(self) -> str:
         release = f", with Streams {first_release_of(self.protocol)} or newer" if self.protocol else ""
         release = f", with Streams {release_of(self.most)} or older" if self.most else release
-        return f"wait until {self.subject} is back in the group{release}"
+        return f"wait until {self.subject} is back in the group{release}{' (by hand)' if self.by_hand else ''}"
 
     def holds(self, hands: RollingHands) -> str | None:
         return None

@@ -107,13 +107,15 @@ def told(command: Sequence[str]) -> tuple[float, float, dict[str, float]]:
 
 def kind(line: str) -> str:
     """What kind of step a line tells of."""
-    found = next((word for word in ("set exactly", "restart", "is back", "is healthy", "see that") if word in line), "")
+    found = next(
+        (word for word in ("set exactly", "restart", "is back", "is healthy", "verify that") if word in line), ""
+    )
     names = {
         "set exactly": "change",
         "restart": "restart",
         "is back": "rejoin",
         "is healthy": "gate",
-        "see that": "modes",
+        "verify that": "modes",
     }
     return names.get(found, "rest")
 

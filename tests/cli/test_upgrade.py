@@ -77,7 +77,7 @@ def test_a_dry_run_prints_the_plan_and_does_nothing(world: RollingWorld) -> None
     assert "set exactly.once.source.support=disabled on a:8083" in world.run("upgrade", "abort", "--dry-run").stdout
     assert "preparing on b:8083" in world.run("upgrade", "resume", "--dry-run").stdout
     assert world.history == before
-    assert "Go on: connectctl upgrade resume" in world.run("upgrade", "status").stdout
+    assert "Next: connectctl upgrade resume" in world.run("upgrade", "status").stdout
 
 
 def test_a_saved_plan_is_applied_to_the_same_cluster_only(world: RollingWorld, tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_what_is_no_plan_is_bad_input(world: RollingWorld, tmp_path: Path, text:
     path.write_text(text)
     result = world.run(*APPLY, str(path))
     assert result.exit_code == 2
-    assert "no plan of an upgrade" in result.stderr
+    assert "is not an upgrade plan" in result.stderr
 
 
 def test_a_wish_is_given_once(world: RollingWorld) -> None:
@@ -176,14 +176,14 @@ def test_a_restart_that_changes_nothing_is_noticed(world: RollingWorld) -> None:
 
 def test_a_worker_that_joins_with_the_wrong_mode_stops_the_roll_at_once(world: RollingWorld) -> None:
     world.workers["a"].joins_as = "enabled"
-    failing(world.run(*APPLY), "not in the wished mode", "exactly-once is enabled on it")
+    failing(world.run(*APPLY), "in another mode than planned", "exactly-once is enabled on it")
     assert world.clock < 10
 
 
 def test_a_worker_that_is_only_said_to_be_preparing_is_found_out_where_it_leads(world: RollingWorld) -> None:
     world.workers["a"].joins_as = "disabled"
     world.tells = False
-    failing(world.run(*APPLY), "Not every worker is in the mode", "a:8083 is disabled (proven")
+    failing(world.run(*APPLY), "Workers are not in the expected mode", "a:8083 is disabled (proven")
     assert "enabled" not in {mode for _, mode in world.history}
 
 
@@ -192,7 +192,7 @@ def test_a_connector_that_turns_failed_stops_the_roll(world: RollingWorld) -> No
         world.tasks["orders", 0] = "FAILED"
 
     world.on_restart = break_task
-    failing(world.run(*APPLY), "orders/0 is FAILED (java.io.IOException: boom)", "goes on serving")
+    failing(world.run(*APPLY), "Health gate failed", "orders/0 is FAILED (java.io.IOException: boom)")
     assert len(world.history) == 1
     world.on_restart = None
     assert world.run("upgrade", "resume", "--yes", "--max-failures", "1").exit_code == 0
@@ -201,7 +201,7 @@ def test_a_connector_that_turns_failed_stops_the_roll(world: RollingWorld) -> No
 def test_what_was_failed_before_is_the_baseline(world: RollingWorld) -> None:
     world.tasks["orders", 0] = "FAILED"
     result = world.run("upgrade", "plan")
-    assert "Not well before it begins, and no reason to stop: orders/0 is FAILED" in result.stdout
+    assert "Already failing before the upgrade (ignored by the gates): orders/0 is FAILED" in result.stdout
     assert world.run(*APPLY).exit_code == 0
     assert world.restarted_tasks == []
 
@@ -243,13 +243,13 @@ def test_who_leads_by_now_is_left_for_the_end(tmp_path: Path) -> None:
     result = world.run("upgrade", "resume", "--yes")
     assert result.exit_code == 0, result.stderr
     assert [name for name, _ in world.history] == ["b", "c", "a"]
-    assert "b:8083 instead of a:8083, which leads now" in result.stdout
+    assert "b:8083 instead of a:8083, which leads now and is taken last" in result.stdout
 
 
 def test_what_somebody_else_changed_meanwhile_stops_a_resume(world: RollingWorld) -> None:
     world.run(*APPLY, "--pause-after", "5")
     world.workers["a"].mode = "enabled"
-    failing(world.run("upgrade", "resume", "--yes"), "somebody else has changed workers meanwhile", code=4)
+    failing(world.run("upgrade", "resume", "--yes"), "have been changed meanwhile", code=4)
     assert len(world.history) == 1
 
 
@@ -289,7 +289,7 @@ def test_a_person_is_told_and_waited_for(world: RollingWorld) -> None:
             world.restart(world.told_person.pop(0).split()[1].partition(":")[0])
 
     world.sleep = somebody_does_it  # type: ignore[method-assign]
-    assert world.run(*APPLY).exit_code == 0
+    assert world.run(*APPLY, "--by-hand-timeout", "3600").exit_code == 0
     assert set(world.modes().values()) == {"enabled"}
 
 
@@ -346,7 +346,7 @@ def downgraded_by_hand(world: RollingWorld, *, breaks: bool = False) -> None:
 def test_a_hard_downgrade_in_two_steps(tmp_path: Path) -> None:
     world = RollingWorld.of(tmp_path, "enabled", "enabled")
     downgraded_by_hand(world)
-    result = world.run(*APPLY, "--migration", "hard-downgrade-two-steps")
+    result = world.run(*APPLY, "--migration", "hard-downgrade-two-steps", "--by-hand-timeout", "3600")
     assert result.exit_code == 0, result.stderr
     assert [mode for _, mode in world.history][:2] == ["disabled", "disabled"]
     assert {w.version for w in world.workers.values()} == {"3.2.3"}
@@ -356,7 +356,7 @@ def test_a_hard_downgrade_in_two_steps(tmp_path: Path) -> None:
 def test_a_hard_downgrade_in_one_step_restarts_what_could_not_fence(tmp_path: Path) -> None:
     world = RollingWorld.of(tmp_path, "enabled", "enabled")
     downgraded_by_hand(world, breaks=True)
-    result = world.run(*APPLY, "--migration", "hard-downgrade-one-step")
+    result = world.run(*APPLY, "--migration", "hard-downgrade-one-step", "--by-hand-timeout", "3600")
     assert result.exit_code == 0, result.stderr
     assert world.restarted_tasks == ["/connectors/orders/tasks/1/restart"]
     assert world.tasks["orders", 1] == "RUNNING"

@@ -89,6 +89,7 @@ class RollingWorld:
     """``workers`` by name (``a`` is at ``a:8083``); ``tasks`` are states by connector and task.
 
     ``who`` is the leader's transactional id, ``written`` whether something was written with it since it was initialised.
+    ``dead``: Kafka knows no such group, only ``others``; ``blind``: the brokers do not answer.
     ``history`` tells what happened to the workers; ``violations`` which promise was broken.
     """
 
@@ -109,6 +110,9 @@ class RollingWorld:
     together: str | None = None
     fences_badly: int = 0
     on_restart: Any = None
+    dead: bool = False
+    blind: bool = False
+    others: frozenset[str] = frozenset()
     history: list[tuple[str, str | None]] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
     restarted_tasks: list[str] = field(default_factory=list)
@@ -177,7 +181,14 @@ class RollingWorld:
     def cluster_id(self) -> str:
         return "fake-cluster"
 
+    def connect_groups(self) -> frozenset[str]:
+        return self.others
+
     def group(self, group_id: str) -> ConnectGroup:
+        if self.blind:
+            raise Unreachable("Kafka does not answer")
+        if self.dead:
+            return ConnectGroup(group_id, "Dead", "", ())
         up = self.up()
         if self.leads not in up and up:
             self.leads = up[0]
@@ -271,7 +282,8 @@ class RollingWorld:
 
         def hands_of(*given: Any) -> Any:
             hands = original(*given)
-            hands.now, hands.sleep = lambda: self.clock, self.sleep
+            hands.now = hands.wall = lambda: self.clock
+            hands.sleep = self.sleep
             return hands
 
         with pytest.MonkeyPatch.context() as patch:

@@ -76,7 +76,10 @@ def downgraded(sandbox: Sandbox, way: str) -> str:
     numbers = {str(worker.port): number for number, worker in enumerate(sandbox.group.workers, 1)}
     said = []
     with subprocess.Popen(
-        [*command, "--migration", way, "--yes", *LONG], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        [*command, "--migration", way, "--yes", "--by-hand-timeout", "600", *LONG],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:

@@ -76,9 +76,9 @@ def test_choices_are_made_by_name_and_for_the_others() -> None:
     says = [step.says() for step in steps(found, made, patch=True)]
     assert says == [
         "set tasks.max.enforce=false on b",
-        "see that b settles with that",
+        "wait for b to stabilise",
         "set tasks.max=2 on c",
-        "see that c settles with that",
+        "wait for c to stabilise",
     ]
 
 
@@ -97,7 +97,7 @@ def test_a_choice_that_cannot_be_meant_is_bad_input(given_: dict[str, str], told
 
 def test_a_bridge_that_is_there_already_cannot_be_had() -> None:
     found = ways(seen(tasks("a", 1, 2, "false")), None)
-    with pytest.raises(BadInput, match="bridge is not to be had for a"):
+    with pytest.raises(BadInput, match="bridge is unavailable for a"):
         list(steps(found, {"a": Choice.BRIDGE}, patch=False))
     assert choices(found, {"others": "bridge"}) == {"a": Choice.LEAVE}
 
