@@ -16,6 +16,11 @@ them as fields. Which exit code an error means is decided in one table, in ``cli
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from connectctl.ops.model.visibility import Right
+
 
 class ConnectctlError(Exception):
     """An operation was tried and failed.
@@ -58,9 +63,21 @@ class Unreachable(ConnectctlError):
 
 
 class NotAuthorized(Unreachable):
-    """A broker or a worker answers that this principal may not."""
+    """A broker or a worker answers that this principal may not; ``right`` is the one that is missing, where it is known."""
 
     code = "not-authorized"
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        why: str | None = None,
+        next_step: str | None = None,
+        code: str | None = None,
+        right: Right | None = None,
+    ):
+        super().__init__(what, why=why, next_step=next_step, code=code)
+        self.right = right
 
 
 class TimedOut(ConnectctlError):
