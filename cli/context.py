@@ -71,8 +71,7 @@ class Session:
     def _file(self, wanted: str | None) -> Parsed | None:
         path = self.config or places.config_file()
         if wanted and wanted.startswith(SANDBOX):
-            sandbox = places.sandbox_directory(wanted.removeprefix(SANDBOX)) / "context.yaml"
-            if sandbox.is_file():
+            if sandbox := _sandbox_file(wanted):
                 path = sandbox
             elif not (path.is_file() and wanted in _contexts(path)):
                 hint = f"connectctl sandbox up --name {wanted.removeprefix(SANDBOX)}"
@@ -334,6 +333,16 @@ class Session:
     def named_topics(self) -> dict[str, str | None]:
         """The internal topics that the person named, by role."""
         return {role: self.settings.get(f"topics.{role}") for role in ("config", "offsets", "status")}
+
+
+def _sandbox_file(context: str) -> Path | None:
+    """The context file of the sandbox that has this context: ``sandbox-NAME``, or ``sandbox-NAME-WAY`` of a secured one."""
+    name = context.removeprefix(SANDBOX)
+    own = places.sandbox_directory(name) / "context.yaml"
+    if own.is_file():
+        return own
+    secured = places.sandbox_directory(name.rpartition("-")[0] or name) / "context.yaml"
+    return secured if secured.is_file() and context in _contexts(secured) else None
 
 
 def _contexts(path: Path) -> list[str]:

@@ -51,19 +51,20 @@ def list_(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
     Examples:
       connectctl context list
     """
+    from connectctl.ops import contextfile
+
     session: Session = ctx.obj
     path = session.config or places.config_file()
     found: list[dict[str, object]] = []
     if path.is_file():
-        from connectctl.ops import contextfile
-
         content = contextfile.read(path).content
         for name, entry in content.contexts.items():
             row = {"name": name, "current": name == content.current, "bootstrapServers": entry.bootstrap_servers}
             found.append(row | {"groupId": entry.group_id, "file": str(path)})
     for file in sorted(places.sandbox_directory("_").parent.glob("*/context.yaml")):
-        row = {"name": f"sandbox-{file.parent.name}", "current": False, "bootstrapServers": None}
-        found.append(row | {"groupId": None, "file": str(file)})
+        for name in contextfile.read(file).content.contexts:
+            row = {"name": name, "current": False, "bootstrapServers": None}
+            found.append(row | {"groupId": None, "file": str(file)})
 
     def table(wide: bool) -> None:
         rows = [

@@ -38,6 +38,7 @@ def up(
         str, typer.Option(help="The workers' exactly.once.source.support: disabled, preparing, enabled.")
     ] = "disabled",
     kafka_version: Annotated[str, typer.Option(help="The workers' version, X.Y or X.Y.Z.", metavar="V")] = LATEST,
+    secured: Annotated[bool, typer.Option("--secured", help="TLS, logins and ACLs on everything: see below.")] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Start a sandbox, and return when it can be used.
@@ -47,15 +48,23 @@ def up(
       connectctl sandbox up
       connectctl sandbox up --name old --kafka-version 3.9 --workers 3
       connectctl sandbox up --support enabled && connectctl --context sandbox-default cluster show
+      connectctl sandbox up --name safe --secured && connectctl --context sandbox-safe-mtls cluster show
 
     Its jars are downloaded once for each version. The workers have Kafka's FileStream, MirrorMaker and test
     connectors. Everything listens on 127.0.0.1. Workers older than 4.0 get a broker of the newest version, which
     Kafka supports. A sandbox that is up with the same options is left as it is; one of which a process died is
     started afresh. Processes run on until connectctl sandbox down.
+
+    With --secured the broker has listeners for SCRAM, PLAIN and OAUTHBEARER over TLS and for mutual TLS, and denies what
+    no ACL allows; workers log in by SCRAM and serve REST on HTTPS with basic authentication. Certificates and passwords
+    are made for this sandbox and lie in its directory. Context sandbox-NAME is admin over SCRAM; sandbox-NAME-plain,
+    -oauth and -mtls are admin by the other ways, and sandbox-NAME-nobody is a user without any right.
     """
     from connectctl.ops.sandbox import cluster
 
-    spec = cluster.SandboxSpec(name=name, workers=workers, support=support, kafka_version=kafka_version)
+    spec = cluster.SandboxSpec(
+        name=name, workers=workers, support=support, kafka_version=kafka_version, secured=secured
+    )
     began = time.monotonic()
     with ExitStack() as stack:
         sandbox = cluster.up(spec, shown(stack))
@@ -182,6 +191,7 @@ def _sandbox_data(sandbox: Sandbox) -> dict[str, Any]:
         "contextFile": str(sandbox.context_path),
         "kafkaVersion": spec.kafka_version,
         "support": spec.support,
+        "secured": spec.secured,
         "bootstrapServers": sandbox.bootstrap_servers,
         "clusterId": sandbox.cluster_id,
         "groupId": sandbox.group_id,

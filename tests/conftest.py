@@ -83,6 +83,19 @@ def cluster(state_home: Path) -> Iterator[Sandbox]:
         down("tests")
 
 
+@pytest.fixture(scope="session")
+def secured(state_home: Path) -> Iterator[Sandbox]:
+    """A cluster behind TLS, logins and ACLs, with two workers and exactly-once support enabled."""
+    from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
+
+    _end_what_killed_sessions_left()
+    sandbox = up(SandboxSpec(name="secured", workers=2, support="enabled", secured=True))
+    yield sandbox
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(state_home))
+        down("secured")
+
+
 def _end_what_killed_sessions_left() -> None:
     """A test run that was killed cannot take its cluster down, and no other would look in its directory."""
     import psutil

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from connectctl.ops.errors import Refused
-from connectctl.ops.sandbox import archives, groups, processes, properties, record
+from connectctl.ops.sandbox import access, archives, granting, groups, processes, record
 from connectctl.ops.sandbox.context import write_context
 from connectctl.ops.sandbox.groups import LOCK_PATIENCE, Group
 from connectctl.ops.sandbox.handle import Sandbox
@@ -132,13 +132,19 @@ def _start(launch: Launcher) -> None:
     """Start everything that the record's spec asks for, and wait until it is ready."""
     spec, layout = launch.record.spec, launch.layout
     layout.logs.mkdir()
-    listeners = (properties.PLAINTEXT, properties.CONTROLLER, *spec.extra_listeners)
+    listeners = tuple(access.protocols(spec))
     ports = launch.free_ports(len(listeners))
     launch.record = Record(spec, launch.record.cluster_id, dict(zip(listeners, ports, strict=True)))
     launch.save()
+    if spec.secured:
+        layout.root.chmod(0o700)
+        launch.on_progress(Progress("Making certificates and passwords"))
+        launch.security.create(launch.java().path)
     launch.on_progress(Progress("Starting the broker"))
     launch.format_broker(layout.home(BROKER) / "data")
     launch.start_broker()
+    if spec.secured:
+        granting.grant(launch.access().client)
     if spec.workers:
         launch.on_progress(Progress(f"Starting {spec.workers} worker{'s' * (spec.workers > 1)}"))
     nodes = groups.prepare(launch, spec.group_id, spec.workers, spec.support, spec.extra_worker_properties)

@@ -1,27 +1,51 @@
-"""The context file of a sandbox, by which every other command reaches it as ``--context sandbox-<name>``."""
+"""The context file of a sandbox, by which every other command reaches it as ``--context sandbox-<name>``.
+
+A secured sandbox has a context for each way in besides: ``sandbox-<name>-plain``, ``-oauth``, ``-mtls``, all as ``admin``,
+and ``-nobody`` of a principal that is known and may do nothing.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.sandbox import private
 from connectctl.ops.sandbox.ports import LOOPBACK
-from connectctl.ops.sandbox.properties import PLAINTEXT, internal_topics
+from connectctl.ops.sandbox.properties import internal_topics
+from connectctl.ops.sandbox.security import ADMIN, MTLS, NOBODY, OAUTH, PLAIN, SCRAM, Security
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.layout import Layout
     from connectctl.ops.sandbox.record import Record
+
+_WAYS = {"": SCRAM, "-plain": PLAIN, "-oauth": OAUTH, "-mtls": MTLS}
 
 
 def write_context(layout: Layout, record: Record) -> None:
     """Write ``context.yaml``, in the form of the person's own context file."""
     import yaml
 
-    name, group_id = f"sandbox-{layout.name}", record.spec.group_id
+    name = f"sandbox-{layout.name}"
+    text = yaml.safe_dump({"current": name, "contexts": _contexts(name, layout, record)}, sort_keys=False)
+    private.write(layout.context, text)
+
+
+def _contexts(name: str, layout: Layout, record: Record) -> dict[str, Any]:
+    group_id = record.spec.group_id
     entry = {
-        "bootstrap_servers": f"{LOOPBACK}:{record.listeners[PLAINTEXT]}",
+        "bootstrap_servers": record.bootstrap_servers,
         "group_id": group_id,
         "cluster_id": record.cluster_id,
         "topics": internal_topics(group_id),
         "workers": {"driver": "sandbox"},
     }
-    layout.context.write_text(yaml.safe_dump({"current": name, "contexts": {name: entry}}, sort_keys=False))
+    if not record.spec.secured:
+        return {name: entry}
+    entry["workers"] = {"driver": "sandbox", "sandbox": layout.name}
+    known = Security(layout.security)
+    at = {listener: {"bootstrap_servers": f"{LOOPBACK}:{port}"} for listener, port in record.listeners.items()}
+    contexts: dict[str, Any] = {
+        f"{name}{suffix}": deepcopy(entry) | at[listener] | known.rest() | {"client": known.client(listener, ADMIN)}
+        for suffix, listener in _WAYS.items()
+    }
+    return contexts | {f"{name}-nobody": deepcopy(entry) | {"client": known.client(SCRAM, NOBODY)}}

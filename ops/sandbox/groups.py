@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 from connectctl.ops.errors import BadInput, ConnectctlError
 from connectctl.ops.sandbox import properties, record
+from connectctl.ops.sandbox.access import worker_url
 from connectctl.ops.sandbox.launch import Launcher
 from connectctl.ops.sandbox.layout import Layout
 from connectctl.ops.sandbox.lock import locked
 from connectctl.ops.sandbox.progress import OnProgress, silent
-from connectctl.ops.sandbox.readiness import worker_url
 from connectctl.ops.sandbox.record import Node, Record
 from connectctl.ops.sandbox.spec import SandboxSpec, check_support
 from connectctl.ops.sandbox.versions import parse_version
@@ -36,7 +36,9 @@ class Group:
     @property
     def rest_urls(self) -> tuple[str, ...]:
         """The REST addresses of the workers that were not stopped."""
-        return tuple(worker_url(node.port) for node in self.workers if node.pid is not None)
+        known = current(self.layout)
+        nodes = known.workers(self.group_id)
+        return tuple(worker_url(known.spec, node.port) for node in nodes if node.pid is not None)
 
     @property
     def workers(self) -> tuple[Node, ...]:
@@ -52,8 +54,9 @@ class Group:
 
     def number_of(self, url: str) -> int:
         """The number of the worker with this REST address. Raises BadInput."""
-        for number, node in enumerate(self.workers, start=1):
-            if worker_url(node.port) == url.rstrip("/"):
+        known = current(self.layout)
+        for number, node in enumerate(known.workers(self.group_id), start=1):
+            if worker_url(known.spec, node.port) == url.rstrip("/"):
                 return number
         raise BadInput(
             f"No worker of group {self.group_id} in sandbox {self.layout.name} is at {url}", code="no-worker"

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from connectctl.ops.sandbox import groups, properties
+from connectctl.ops.sandbox.access import access
 from connectctl.ops.sandbox.groups import Group, current, launcher
 from connectctl.ops.sandbox.jars import cached
 from connectctl.ops.sandbox.layout import BROKER, Layout
@@ -43,7 +45,12 @@ class Sandbox:
 
     @property
     def bootstrap_servers(self) -> str:
-        return self.listeners[properties.PLAINTEXT]
+        return self.record.bootstrap_servers
+
+    @property
+    def client(self) -> dict[str, Any]:
+        """librdkafka's properties of the broker's super user."""
+        return dict(access(self.layout, self.record).client)
 
     @property
     def group(self) -> Group:

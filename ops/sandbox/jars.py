@@ -89,6 +89,7 @@ def optional(version: KafkaVersion) -> list[Dependency]:
     """The plugins, which a cluster can be started without: not every repository has all of every version."""
     modules = {"connect-file": "connect-file", "connect-mirror": "connect-mirror"}
     modules["connect-mirror-client"] = "connect-mirror"
+    modules["connect-basic-auth-extension"] = CONNECT  # passwords for the REST servers of a secured sandbox
     if version.has_test_plugins:
         # Its package is left out of plugin isolation (PluginUtils), so a plugin directory lists it and cannot load it.
         modules["connect-test-plugins"] = CONNECT

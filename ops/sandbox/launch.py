@@ -12,12 +12,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from connectctl.ops.errors import ConnectctlError, TimedOut
-from connectctl.ops.sandbox import archives, java, logs, processes, properties, readiness, record
+from connectctl.ops.sandbox import access, archives, java, logs, private, processes, properties, readiness, record
 from connectctl.ops.sandbox.jars import Jars, jars_of
 from connectctl.ops.sandbox.layout import BROKER, Layout
-from connectctl.ops.sandbox.ports import LOOPBACK, free_ports
+from connectctl.ops.sandbox.ports import free_ports
 from connectctl.ops.sandbox.progress import OnProgress, silent
 from connectctl.ops.sandbox.record import Node, Record
+from connectctl.ops.sandbox.security import Security
 from connectctl.ops.sandbox.versions import KafkaVersion, parse_version
 
 PATIENCE = 120.0
@@ -56,6 +57,15 @@ class Launcher:
         self._java = self._java or java.find_java()
         return self._java
 
+    @property
+    def security(self) -> Security:
+        """The secrets of this sandbox; there are none where it is not secured."""
+        return Security(self.layout.security)
+
+    def access(self) -> access.Access:
+        """How this sandbox is reached by itself."""
+        return access.access(self.layout, self.record)
+
     def jars(self, version: KafkaVersion) -> Jars:
         return jars_of(version, self.java, self.on_progress, [processes.mark(self.layout.root)])
 
@@ -63,16 +73,22 @@ class Launcher:
         """Write ``server.properties``, and the broker's empty storage with Kafka's own tool."""
         spec, home = self.record.spec, self.layout.home(BROKER)
         home.mkdir(parents=True)
+        extra = {**(self.security.of_broker() if spec.secured else {}), **spec.extra_broker_properties}
         text = properties.render(
             properties.broker_properties(
-                data, self.record.listeners, spec.extra_listeners, spec.extra_broker_properties
+                data, self.record.listeners, access.protocols(spec), extra, access.internal(spec)
             )
         )
-        self.layout.properties(BROKER).write_text(text)
-        arguments = ["format", "-t", self.record.cluster_id, "-c", str(self.layout.properties(BROKER))]
+        file = private.write(self.layout.properties(BROKER), text)
+        if spec.secured:
+            # Passwords in a file: an argument could be read by everybody.
+            arguments = [f"@{self.security.format_arguments(self.record.cluster_id, file)}"]
+        else:
+            arguments = ["format", "-t", self.record.cluster_id, "-c", str(file)]
         version = spec.version.broker
         command = self._command(version, "kafka.tools.StorageTool", BROKER, heap="-Xmx128m", writes=False)
         run = subprocess.run([*command, *arguments], capture_output=True, text=True, errors="replace", check=False)
+        self.security.forget_arguments()
         with self.layout.log(BROKER).open("a") as log:
             log.write(run.stdout + run.stderr)
         if run.returncode != 0:
@@ -82,30 +98,33 @@ class Launcher:
         """Start the broker and wait until it answers."""
         spec = self.record.spec
         version = spec.version.broker
-        node = Node(BROKER, self.record.listeners[properties.PLAINTEXT], str(version))
+        node = Node(BROKER, self.record.listeners[access.internal(spec)], str(version))
         command = self._command(version, "kafka.Kafka", BROKER)
         self._spawn(node, command)
         with self._watching([BROKER]) as check:
             deadline = time.monotonic() + PATIENCE
-            readiness.wait_for_broker(node.port, self.record.cluster_id, check=check, deadline=deadline)
+            readiness.wait_for_broker(
+                self.access().client, node.port, self.record.cluster_id, check=check, deadline=deadline
+            )
 
     def prepare_worker(
         self, name: str, group_id: str, version: KafkaVersion, support: str, extra: Mapping[str, str], port: int
     ) -> Node:
         """Write a new worker's ``worker.properties``; gives the node that is not started yet."""
         self.layout.home(name).mkdir(parents=True)
+        spec = self.record.spec
         text = properties.render(
             properties.worker_properties(
                 version,
                 group_id,
-                bootstrap_servers=f"{LOOPBACK}:{self.record.listeners[properties.PLAINTEXT]}",
+                bootstrap_servers=self.record.bootstrap_servers,
                 port=port,
                 plugin_path=self.jars(version).plugins,
                 support=support,
-                extra=extra,
+                extra={**(self.security.of_worker(port) if spec.secured else {}), **extra},
             )
         )
-        self.layout.properties(name).write_text(text)
+        private.write(self.layout.properties(name), text)
         node = Node(name, port, str(version), group_id)
         self.record = self.record.with_node(node)
         self.save()
@@ -115,7 +134,8 @@ class Launcher:
         """Start a worker on the properties file that is there, without waiting."""
         version = parse_version(node.kafka_version)
         main = "org.apache.kafka.connect.cli.ConnectDistributed"
-        self._spawn(node, self._command(version, main, node.name))
+        options = self.security.java_options() if self.record.spec.secured else []
+        self._spawn(node, self._command(version, main, node.name, options))
 
     def wait_for_group(self, group_id: str, started: Collection[str] = ()) -> None:
         """Wait until the workers ``started`` now and those that live are one stable group.
@@ -130,10 +150,10 @@ class Launcher:
         ]
         if not running:
             return
-        urls = [readiness.worker_url(node.port) for node in running]
-        port = self.record.listeners[properties.PLAINTEXT]
+        urls = [access.worker_url(self.record.spec, node.port) for node in running]
         with self._watching([node.name for node in running]) as check:
-            readiness.wait_for_group(port, group_id, urls, check=check, deadline=time.monotonic() + PATIENCE)
+            deadline = time.monotonic() + PATIENCE
+            readiness.wait_for_group(self.access(), group_id, urls, check=check, deadline=deadline)
 
     def end(self, name: str, *, kill: bool, timeout: float = GRACE) -> bool:
         """Stop a node and wait until it is gone; says whether it ended by itself, in ``timeout`` seconds."""
@@ -159,14 +179,21 @@ class Launcher:
         return self.layout.root / f"{kind}.jsa"
 
     def _command(
-        self, version: KafkaVersion, main: str, name: str, *, heap: str = _HEAP, writes: bool = True
+        self,
+        version: KafkaVersion,
+        main: str,
+        name: str,
+        more: Sequence[str] = (),
+        *,
+        heap: str = _HEAP,
+        writes: bool = True,
     ) -> list[str]:
         """The command of one JVM. Of several that write an archive, only one may: ``writes``."""
         kind = archives.BROKER if name == BROKER else archives.CONNECT
         draft = self.draft(kind) if self.training and writes else None
         shared = archives.options(self.archive(version, kind), draft)
         logging = logs.write_logging(version, self.layout.home(name))
-        options = [processes.mark(self.layout.root), heap, *_JVM, *shared, logging]
+        options = [processes.mark(self.layout.root), heap, *_JVM, *shared, logging, *more]
         return [self.java().path, *options, "-cp", str(self.jars(version).root / kind / "*"), main]
 
     def _spawn(self, node: Node, command: Sequence[str]) -> None:

@@ -7,6 +7,7 @@
         context.yaml        the context that the CLI resolves ``sandbox-<name>`` to
         broker/             server.properties, data/
         worker-1/ …         worker.properties
+        security/           certificates and passwords of a secured sandbox, see ``security``
         logs/               one file per process
     $XDG_CACHE_HOME/connectctl/
         jars/<version>/…    see ``jars``
@@ -49,6 +50,10 @@ class Layout:
     @property
     def context(self) -> Path:
         return self.root / "context.yaml"
+
+    @property
+    def security(self) -> Path:
+        return self.root / "security"
 
     @property
     def logs(self) -> Path:

@@ -19,7 +19,10 @@ appender.out.type=Console
 appender.out.name=OUT
 appender.out.layout.type=PatternLayout
 appender.out.layout.pattern=[%d] %p %m (%c)%n
+logger.tokens.name=org.apache.kafka.common.security.oauthbearer.internals.unsecured
+logger.tokens.level=WARN
 """
+# The last two lines: it would write down the scope of every token, which is a secured sandbox's secret.
 
 _LOG4J1 = """log4j.rootLogger=INFO, OUT
 log4j.appender.OUT=org.apache.log4j.ConsoleAppender

@@ -19,16 +19,20 @@ _JSON = "org.apache.kafka.connect.json.JsonConverter"
 
 
 def broker_properties(
-    data: Path, listeners: Mapping[str, int], protocols: Mapping[str, str], extra: Mapping[str, str]
+    data: Path,
+    listeners: Mapping[str, int],
+    protocols: Mapping[str, str],
+    extra: Mapping[str, str],
+    internal: str = PLAINTEXT,
 ) -> dict[str, str]:
     """``server.properties`` of one KRaft process that is broker and controller.
 
-    ``listeners`` are names with ports, PLAINTEXT and CONTROLLER among them; ``protocols`` the security protocols of the
-    others. Internal topics are small and unreplicated, and buffers are cut to what a handful of topics needs: the log
-    cleaner alone would take 128 MB.
+    ``listeners`` are names with ports, CONTROLLER among them; ``protocols`` their security protocols where those are not
+    PLAINTEXT; the broker speaks to itself on ``internal``. Internal topics are small and unreplicated, and buffers are
+    cut to what a handful of topics needs: the log cleaner alone would take 128 MB.
     """
     addresses = {name: f"{name}://{LOOPBACK}:{port}" for name, port in listeners.items()}
-    mapping = {PLAINTEXT: PLAINTEXT, CONTROLLER: PLAINTEXT, **protocols}
+    mapping = dict.fromkeys(listeners, PLAINTEXT) | dict(protocols)
     return {
         "process.roles": "broker,controller",
         "node.id": "1",
@@ -37,7 +41,7 @@ def broker_properties(
         "listeners": ",".join(addresses.values()),
         "advertised.listeners": ",".join(address for name, address in addresses.items() if name != CONTROLLER),
         "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in mapping.items()),
-        "inter.broker.listener.name": PLAINTEXT,
+        "inter.broker.listener.name": internal,
         "log.dirs": str(data),
         "offsets.topic.replication.factor": "1",
         "offsets.topic.num.partitions": "4",

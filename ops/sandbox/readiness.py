@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Collection
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.errors import TimedOut
 from connectctl.ops.model.membership import decode_assignment, decode_metadata
-from connectctl.ops.sandbox.ports import LOOPBACK, answers
+from connectctl.ops.sandbox.ports import answers
+
+if TYPE_CHECKING:
+    from connectctl.ops.sandbox.access import Access
 
 _PAUSE = 0.05
 
 
-def wait_for_broker(port: int, cluster_id: str, *, check: Callable[[], None], deadline: float) -> None:
-    """Wait until the broker on ``port`` answers as a member of ``cluster_id``.
+def wait_for_broker(
+    client: Mapping[str, Any], port: int, cluster_id: str, *, check: Callable[[], None], deadline: float
+) -> None:
+    """Wait until the broker on ``port`` answers ``client``, librdkafka's properties, as a member of ``cluster_id``.
 
     ``check`` raises when waiting has become pointless; ``deadline`` is a time of ``time.monotonic``. Raises TimedOut.
     """
     while not answers(port):
         _pause(check, deadline, f"nothing listens on port {port}")
-    admin = _admin(port)
+    admin = _admin(client)
     why = ""
     while True:
         try:
@@ -35,19 +40,19 @@ def wait_for_broker(port: int, cluster_id: str, *, check: Callable[[], None], de
 
 
 def wait_for_group(
-    bootstrap_port: int, group_id: str, urls: Collection[str], *, check: Callable[[], None], deadline: float
+    access: Access, group_id: str, urls: Collection[str], *, check: Callable[[], None], deadline: float
 ) -> None:
     """Wait until the workers at ``urls`` are one stable group, all of it, and each answers requests.
 
-    Arguments and errors are those of :func:`wait_for_broker`.
+    Other arguments and errors are those of :func:`wait_for_broker`.
     """
     import httpx
 
-    with httpx.Client(timeout=5.0, trust_env=False) as client:
+    with httpx.Client(timeout=5.0, trust_env=False, **access.rest) as client:
         for url in urls:
             while (why := _silent(client, url)) is not None:
                 _pause(check, deadline, why)
-        admin = _admin(bootstrap_port)
+        admin = _admin(access.client)
         while (why := _unsettled(admin, group_id, set(urls))) is not None:
             _pause(check, deadline, why)
 
@@ -86,19 +91,15 @@ def _unsettled(admin: Any, group_id: str, urls: set[str]) -> str | None:
     return None
 
 
-def worker_url(port: int) -> str:
-    return f"http://{LOOPBACK}:{port}"
-
-
 def _stripped(url: str) -> str:
     return url.rstrip("/")
 
 
-def _admin(port: int) -> Any:
+def _admin(client: Mapping[str, Any]) -> Any:
     from confluent_kafka.admin import AdminClient
 
     # log_level 0: librdkafka would write every refused connection on standard error.
-    return AdminClient({"bootstrap.servers": f"{LOOPBACK}:{port}", "log_level": 0, "reconnect.backoff.max.ms": 200})
+    return AdminClient({**client, "log_level": 0, "reconnect.backoff.max.ms": 200})
 
 
 def _kafka_exception() -> type[Exception]:

@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.errors import BadInput
+from connectctl.ops.sandbox.access import people
+from connectctl.ops.sandbox.ports import LOOPBACK
 from connectctl.ops.sandbox.spec import SandboxSpec
 
 if TYPE_CHECKING:
@@ -40,6 +42,11 @@ class Record:
     listeners: Mapping[str, int]
     ready: bool = False
     nodes: tuple[Node, ...] = field(default_factory=tuple)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The broker's address that people and workers are told of."""
+        return f"{LOOPBACK}:{self.listeners[people(self.spec)]}"
 
     def node(self, name: str) -> Node:
         """The node of this name; KeyError when there is none."""

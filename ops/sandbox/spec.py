@@ -23,7 +23,8 @@ class SandboxSpec:
     ``workers`` may be 0, for a broker to which connectors of another sandbox write. ``support`` is the workers'
     ``exactly.once.source.support``. ``extra_worker_properties`` and ``extra_broker_properties`` win over the sandbox's
     own. ``extra_listeners`` adds broker listeners, name to security protocol (``{"SASL": "SASL_PLAINTEXT"}``), on free
-    ports; the sandbox itself always speaks to the listener PLAINTEXT, as ``User:ANONYMOUS``.
+    ports; the sandbox itself always speaks to the listener PLAINTEXT, as ``User:ANONYMOUS``. ``secured`` puts everything
+    behind TLS, logins and ACLs instead, without any PLAINTEXT listener: see ``security``.
     Raises BadInput for what no sandbox can be.
     """
 
@@ -34,6 +35,7 @@ class SandboxSpec:
     extra_worker_properties: Mapping[str, str] = field(default_factory=dict)
     extra_broker_properties: Mapping[str, str] = field(default_factory=dict)
     extra_listeners: Mapping[str, str] = field(default_factory=dict)
+    secured: bool = False
 
     def __post_init__(self) -> None:
         check_name(self.name)

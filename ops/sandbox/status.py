@@ -8,11 +8,10 @@ from pathlib import Path
 
 from connectctl.ops.errors import BadInput
 from connectctl.ops.sandbox import processes, record
+from connectctl.ops.sandbox.access import worker_url
 from connectctl.ops.sandbox.layout import Layout
 from connectctl.ops.sandbox.lock import is_held
 from connectctl.ops.sandbox.ports import LOOPBACK, answers
-from connectctl.ops.sandbox.properties import PLAINTEXT
-from connectctl.ops.sandbox.readiness import worker_url
 from connectctl.ops.sandbox.record import Node, Record
 from connectctl.ops.sandbox.spec import check_name
 
@@ -72,11 +71,11 @@ def status(name: str) -> SandboxStatus:
                 code="no-sandbox",
             )
         return SandboxStatus(name, _unfinished(layout), "", "", "", ())
-    found = tuple(_process(node, layout) for node in known.nodes)
+    found = tuple(_process(known, node, layout) for node in known.nodes)
     return SandboxStatus(
         name=name,
         state=_overall(known, found, layout),
-        bootstrap_servers=f"{LOOPBACK}:{known.listeners[PLAINTEXT]}",
+        bootstrap_servers=known.bootstrap_servers,
         group_id=known.spec.group_id,
         cluster_id=known.cluster_id,
         processes=found,
@@ -94,7 +93,7 @@ def _overall(known: Record, found: tuple[ProcessStatus, ...], layout: Layout) ->
     return State.DEGRADED if lost else State.RUNNING
 
 
-def _process(node: Node, layout: Layout) -> ProcessStatus:
+def _process(known: Record, node: Node, layout: Layout) -> ProcessStatus:
     used = processes.usage(node.pid, node.created, layout.root) if node.pid is not None else None
     if node.pid is None:
         state = State.STOPPED
@@ -107,7 +106,7 @@ def _process(node: Node, layout: Layout) -> ProcessStatus:
         state=state,
         kafka_version=node.kafka_version,
         group_id=node.group_id,
-        address=worker_url(node.port) if node.group_id else f"{LOOPBACK}:{node.port}",
+        address=worker_url(known.spec, node.port) if node.group_id else f"{LOOPBACK}:{node.port}",
         pid=node.pid if used else None,
         uptime=used[0] if used else None,
         memory=used[1] if used else None,

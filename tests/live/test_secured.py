@@ -35,7 +35,7 @@ def guarded(certificate: Certificates, state_home: Path) -> Iterator[Sandbox]:
     from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
 
     spec = SandboxSpec(
-        name="secured",
+        name="guarded",
         workers=0,
         extra_listeners={"SECURED": "SASL_SSL"},
         extra_broker_properties={
@@ -53,7 +53,7 @@ def guarded(certificate: Certificates, state_home: Path) -> Iterator[Sandbox]:
     write(sandbox.bootstrap_servers, "config", ("connector-c", {"properties": {"connector.class": "X"}}))
     write(sandbox.bootstrap_servers, "offsets", (["c", {"p": 1}], {"o": 1}))
     yield sandbox
-    down("secured")
+    down("guarded")
 
 
 def run(guarded: Sandbox, authority: str, tmp_path: Path, user: str = "ops", password: str = PASSWORD) -> Ran:

@@ -1,0 +1,62 @@
+"""How a sandbox itself reaches its broker and its workers, while it brings them up and looks after them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.sandbox import properties, security
+from connectctl.ops.sandbox.ports import LOOPBACK
+
+if TYPE_CHECKING:
+    from connectctl.ops.sandbox.layout import Layout
+    from connectctl.ops.sandbox.record import Record
+    from connectctl.ops.sandbox.spec import SandboxSpec
+
+HTTP, HTTPS = "http", "https"
+
+
+def people(spec: SandboxSpec) -> str:
+    """The listener that people and workers are told of."""
+    return security.SCRAM if spec.secured else properties.PLAINTEXT
+
+
+def internal(spec: SandboxSpec) -> str:
+    """The listener on which the broker and the sandbox speak to the broker, as its super user."""
+    return security.MTLS if spec.secured else properties.PLAINTEXT
+
+
+def protocols(spec: SandboxSpec) -> dict[str, str]:
+    """All listeners of the broker with their security protocols."""
+    own = {properties.PLAINTEXT: "PLAINTEXT", properties.CONTROLLER: "PLAINTEXT"}
+    if spec.secured:
+        own = {**security.PROTOCOLS, properties.CONTROLLER: "SSL"}
+    return own | dict(spec.extra_listeners)
+
+
+def worker_url(spec: SandboxSpec, port: int) -> str:
+    """The REST address of the worker on ``port``."""
+    return f"{HTTPS if spec.secured else HTTP}://{LOOPBACK}:{port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """``client``: librdkafka's properties of the super user. ``rest``: httpx' arguments for the workers."""
+
+    client: Mapping[str, Any]
+    rest: Mapping[str, Any]
+
+
+def access(layout: Layout, record: Record) -> Access:
+    """How this sandbox is reached by itself."""
+    spec = record.spec
+    client: dict[str, Any] = {"bootstrap.servers": f"{LOOPBACK}:{record.listeners[internal(spec)]}"}
+    if not spec.secured:
+        return Access(client, {})
+    import ssl
+
+    known = security.Security(layout.security)
+    client |= known.client(security.MTLS, security.BROKER)
+    trust = ssl.create_default_context(cafile=known.authority)
+    return Access(client, {"verify": trust, "auth": (security.ADMIN, known.password(security.ADMIN))})

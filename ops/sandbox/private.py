@@ -1,0 +1,21 @@
+"""Files with secrets in them, which nobody but their owner may read at any moment."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def write(path: Path, text: str) -> Path:
+    """Write ``text``; the file is 0600 before there is anything in it. Gives ``path``."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "w") as file:
+        os.fchmod(handle, 0o600)
+        file.write(text)
+    return path
+
+
+def directory(path: Path) -> Path:
+    """Make a directory that only its owner may enter. Gives ``path``."""
+    path.mkdir(mode=0o700)
+    return path
