@@ -104,6 +104,7 @@ def audit(
         until=plan.bound(until, "--until") if until else None,
         shown=limit,
     )
+    plan.check_bounds(wish)
     _check(wish, evidence, html)
     found = look(session, wish, engine, patience, evidence)
     from connectctl.cli import auditview

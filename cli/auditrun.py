@@ -30,7 +30,9 @@ def look(session: Session, wish: Wish, engine: Choice, patience: float, evidence
     """The whole audit: look at the topics and the offsets, run the jobs, judge."""
     from dataclasses import replace
 
+    from connectctl.ops.audit.places import resolve
     from connectctl.ops.audit.verdict import Audit, findings_of, matching, unseen
+    from connectctl.ops.jobs.audit import reader
 
     kafka: Any = session.kafka
     _known(kafka, wish)
@@ -43,6 +45,8 @@ def look(session: Session, wish: Wish, engine: Choice, patience: float, evidence
         wish = replace(wish, sequence=wish.sequence or guess.sequence, by=wish.by or guess.by)
     work, unread = _work(session, wish, spans, compared, guess, engine, evidence)
     gathered = _run(session, work, engine)
+    if work.wanted is not None and work.wanted.sequence is not None:
+        resolve(gathered, reader(work.cluster, work.wanted))
     if compared is not None and work.wanted and wish.sequence is not None:
         compared = matching(gathered, compared)
         if all(span.start == 0 for span in spans):

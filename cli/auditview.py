@@ -16,9 +16,17 @@ if TYPE_CHECKING:
 def show(audit: Audit, wide: bool) -> None:
     """Print it; ``wide`` adds the partitions of the topics, and who wrote what is wrong."""
     data = as_json(audit)
-    render.say(f"{', '.join(data['topics'])}: {data['verdict']}")
+    render.say(f"{', '.join(data['topics'])}: {data['verdict']}{_headline(audit, data)}")
     render.say("")
     render.blocks([_numbers(audit, data), *_sources(audit), *([_parts(audit)] if wide else []), *_evidence(data, wide)])
+
+
+def _headline(audit: Audit, data: dict[str, Any]) -> str:
+    """What of the records was counted, for the first line: one count alone would hide the other."""
+    if audit.gathered.reads is None or audit.wish.sequence is None:
+        return ""
+    counts = ((data["duplicates"], "duplicate"), (data["gaps"], "gap"))
+    return f" ({', '.join(f'{n:,} {word}' + ('' if n == 1 else 's') for n, word in counts)})"
 
 
 def _numbers(audit: Audit, data: dict[str, Any]) -> Block:

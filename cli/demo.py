@@ -19,6 +19,7 @@ from connectctl.cli.context import Session
 from connectctl.cli.demospark import OnSpark
 from connectctl.cli.demotelling import PATIENCE, Stage, growing, proved, title, until
 from connectctl.ops.errors import ConnectctlError
+from connectctl.ops.interrupts import put_in_order
 
 if TYPE_CHECKING:
     from connectctl.ops.edges.contract import ConnectCalls
@@ -44,7 +45,7 @@ def demo() -> None:
     type it; what follows a check mark was asked of the cluster and is true.
     """
     name = f"demo-{secrets.token_hex(3)}"
-    with ExitStack() as stack:
+    with put_in_order("removing the sandbox of the demo"), ExitStack() as stack:
         files = Path(tempfile.mkdtemp(prefix="connectctl-demo-"))
         stack.callback(shutil.rmtree, files, ignore_errors=True)
         stack.callback(_down, name)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import io
+import itertools
 import os
 import signal
 import sys
@@ -11,7 +14,9 @@ from typing import Annotated, Any, cast
 
 import typer
 from connectctl.cli.context import Session
+from connectctl.cli.interrupt import Watch
 from connectctl.ops import errors
+from connectctl.ops.interrupts import WORK
 from typer.core import TyperGroup
 
 EXIT_CODES: dict[type[BaseException], int] = {
@@ -24,6 +29,9 @@ EXIT_CODES: dict[type[BaseException], int] = {
     KeyboardInterrupt: 130,
 }
 BUG = 70
+READER_GONE = 128 + signal.SIGPIPE
+"""As of any other program that is ended by writing into a pipe that nobody reads."""
+WATCH = Watch()
 
 COMMANDS = {
     "cluster": "See workers, internal topics and connectors of a Connect cluster.",
@@ -78,6 +86,10 @@ def globals_first(args: Sequence[str]) -> list[str]:
     return front + rest
 
 
+class ReaderGone(Exception):
+    """Whoever read the output has gone."""
+
+
 class Root(TyperGroup):
     """Loads a command's module when it is used, and ends every run with a documented exit code."""
 
@@ -105,6 +117,12 @@ class Root(TyperGroup):
             raise errors.BadInput(f"There is no command {args[0]}", next_step=hint)
         return super().resolve_command(ctx, args)
 
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as e:
+            raise ReaderGone from e  # the library below would end the process with 1
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
@@ -118,10 +136,8 @@ class Root(TyperGroup):
             from typer.completion import completion_init  # type: ignore[attr-defined]
 
             completion_init()
-        try:
-            sys.exit(_run(lambda: super(Root, self).main(globals_first(given), *rest, **extra), given))
-        finally:
-            _flush()
+        WORK.resume.clear()
+        sys.exit(_run(lambda: super(Root, self).main(globals_first(given), *rest, **extra), given))
 
 
 def _run(command: Any, args: Sequence[str]) -> int:
@@ -129,7 +145,8 @@ def _run(command: Any, args: Sequence[str]) -> int:
     try:
         code = command()
         if code == EXIT_CODES[KeyboardInterrupt]:  # Typer gives ^C as a code and says nothing
-            _complain(args, "Interrupted", None, None, "interrupted", code)
+            _interrupted(args)
+        sys.stdout.flush()  # what is printed late fails here, and not when it is too late to say so
         return code if isinstance(code, int) else 0
     except errors.ConnectctlError as e:
         code = exit_code(e)
@@ -138,14 +155,33 @@ def _run(command: Any, args: Sequence[str]) -> int:
     except typer.TyperException as e:
         return _usage(e, args)
     except (KeyboardInterrupt, typer.Abort):
-        _complain(args, "Interrupted", None, None, "interrupted", 130)
+        _interrupted(args)
         return 130
-    except BrokenPipeError:
+    except (BrokenPipeError, ReaderGone):
         # Whoever read our output has gone, as head does; there is nobody left to tell.
-        sys.stdout = None  # or the interpreter flushes into the closed pipe once more
-        return 0
+        _give_up_output()
+        return READER_GONE
+    except OSError as e:
+        if e.filename is not None or e.errno not in (errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG, errno.EDQUOT):
+            return _bug(e, args)
+        _give_up_output()
+        _complain(args, "The output cannot be written", e.strerror, None, "output", 1)
+        return 1
     except Exception as e:  # noqa: BLE001  # the last line of defence: a bug must not end in a traceback
         return _bug(e, args)
+
+
+def _interrupted(args: Sequence[str]) -> None:
+    """Say so once, however many threads notice."""
+    if not WATCH.told:
+        WATCH.told = True
+        _write(_interruption(args))
+
+
+def _interruption(args: Sequence[str]) -> str:
+    """The line that tells of ^C, with the command that goes on where something was begun."""
+    hint = f"Take it up again: {WORK.resume[-1]}" if WORK.resume else None
+    return _line(args, "Interrupted", None, hint, "interrupted", EXIT_CODES[KeyboardInterrupt])
 
 
 def exit_code(error: BaseException) -> int:
@@ -175,27 +211,36 @@ def _bug(error: Exception, args: Sequence[str]) -> int:
 
 
 def _complain(args: Sequence[str], what: str, why: str | None, next_step: str | None, code: str, number: int) -> None:
+    _write(_line(args, what, why, next_step, code, number))
+
+
+def _line(args: Sequence[str], what: str, why: str | None, next_step: str | None, code: str, number: int) -> str:
+    """What went wrong in one line: for people, or as JSON where the data would be JSON."""
+    if _wants_json(args):
+        from connectctl.cli import render
+
+        return render.error_json(what, why, next_step, code, number)
+    return "error: " + " ".join(str(errors.ConnectctlError(what, why=why, next_step=next_step)).split())
+
+
+def _write(line: str) -> None:
+    """A last line on standard error; a standard error that takes nothing changes no exit code."""
+    from contextlib import suppress
+
     from connectctl.cli import render
 
-    if _wants_json(args):
-        sys.stderr.write(render.error_json(what, why, next_step, code, number) + "\n")
-    else:
-        render.note(
-            "error: " + " ".join(str(errors.ConnectctlError(what, why=why, next_step=next_step)).split()), style="red"
-        )
+    with suppress(OSError):
+        render.note(line, style="" if line.startswith("{") else "red")
 
 
 def _wants_json(args: Sequence[str]) -> bool:
-    pairs = zip(args, [*args[1:], ""], strict=True)
+    pairs = itertools.pairwise([*args, ""])
     return any((a in ("-o", "--output") and b == "json") or a in ("-ojson", "--output=json") for a, b in pairs)
 
 
-def _flush() -> None:
-    try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except BrokenPipeError:
-        sys.stdout = None
+def _give_up_output() -> None:
+    """Leave what standard output does not take, or the interpreter tries once more at its end and complains."""
+    sys.stdout = io.StringIO()
 
 
 app = typer.Typer(
@@ -273,6 +318,21 @@ def session(ctx: typer.Context) -> Session:
 
 def main() -> None:
     """Entry point."""
+    _streams()
     # As ^C does, a polite end lets what was begun be cleaned up; 143 is what shells expect of it.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    WATCH.start(lambda: _interruption(sys.argv[1:]))
     app()
+
+
+def _streams() -> None:
+    """Standard streams that can be used whatever a shell made of them: closed, or not in UTF-8."""
+    if sys.stdin is None:
+        sys.stdin = os.fdopen(os.open(os.devnull, os.O_RDONLY))
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    if sys.stdout is None:
+        # Writing to it fails when there is something to write, as it does for other programs.
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
+    elif isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # in JSON, that is what an escape looks like

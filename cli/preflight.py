@@ -101,7 +101,7 @@ def preflight(
         "for": for_.value,
         "connectors": list(judge.scene.names),
     }
-    report.emit_report("Preflight", data, found, output, lambda wide: _print(judge.scene, found, wide))
+    report.emit_report("Preflight", data, found, output, lambda wide: _print(judge.scene, found, wide), fail_on=fail_on)
     raise typer.Exit(report.exit_code(found, fail_on))
 
 

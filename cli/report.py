@@ -62,7 +62,12 @@ def kept(findings: Sequence[Finding], ignored: Sequence[str] | None) -> tuple[Fi
 
 def exit_code(findings: Sequence[Finding], fail_on: FailOn) -> int:
     """1 where a finding is as bad as ``fail_on``, else 0."""
-    return int(any(RANK[finding.severity] <= RANK[Severity(fail_on.value)] for finding in findings))
+    return int(any(fails(finding, fail_on) for finding in findings))
+
+
+def fails(finding: Finding, fail_on: FailOn) -> bool:
+    """Whether the finding is as bad as ``fail_on``."""
+    return RANK[finding.severity] <= RANK[Severity(fail_on.value)]
 
 
 def emit_report(
@@ -72,13 +77,18 @@ def emit_report(
     output: ReportOutput,
     table: Callable[[bool], None],
     location: Callable[[Finding], str | None] | None = None,
+    *,
+    fail_on: FailOn = FailOn.ERROR,
 ) -> None:
-    """Print the report. ``data`` is the envelope's own part, without the findings; ``location`` the file of a finding."""
+    """Print the report. ``data`` is the envelope's own part, without the findings; ``location`` the file of a finding.
+
+    ``fail_on`` is from which severity on a finding fails, for the one form that has a word for it.
+    """
     where = location or (lambda finding: None)
     if output is ReportOutput.SARIF:
         sys.stdout.write(json.dumps(sarif(findings, where), indent=2, ensure_ascii=False) + "\n")
     elif output is ReportOutput.JUNIT:
-        sys.stdout.write(junit(kind, findings))
+        sys.stdout.write(junit(kind, findings, fail_on))
     elif output is ReportOutput.GITHUB:
         for finding in findings:
             sys.stdout.write(github(finding, where(finding)) + "\n")
@@ -140,16 +150,16 @@ def _sarif_result(finding: Finding, file: str | None) -> dict[str, Any]:
     return {"ruleId": finding.id, "level": level, "message": {"text": told}, "locations": [place]}
 
 
-def junit(kind: str, findings: Sequence[Finding]) -> str:
-    """One test case for each finding: an error fails, anything less passes and is told; none at all is one that passes."""
+def junit(kind: str, findings: Sequence[Finding], fail_on: FailOn = FailOn.ERROR) -> str:
+    """One test case for each finding; those from ``fail_on`` on fail. None at all is one that passes."""
     from xml.etree import ElementTree as Xml
 
-    failures = sum(f.severity is Severity.ERROR for f in findings)
+    failures = sum(fails(f, fail_on) for f in findings)
     suite = Xml.Element("testsuite", name=f"connectctl {kind}", tests=str(len(findings) or 1), failures=str(failures))
     for finding in findings:
         case = Xml.SubElement(suite, "testcase", classname=finding.id, name=_legal(finding.subject))
         text = _legal("\n".join(filter(None, [finding.message, finding.why, finding.next_step])))
-        if finding.severity is Severity.ERROR:
+        if fails(finding, fail_on):
             Xml.SubElement(case, "failure", type=finding.id, message=_legal(finding.message)).text = text
         else:
             Xml.SubElement(case, "system-out").text = f"{finding.severity.value}: {text}"

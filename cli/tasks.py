@@ -71,6 +71,7 @@ def check(
         findings,
         output,
         lambda wide: _print(seen, release, findings, wide),
+        fail_on=fail_on,
     )
     raise typer.Exit(report.exit_code(findings, fail_on))
 

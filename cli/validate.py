@@ -78,6 +78,7 @@ def validate(
         output,
         lambda wide: _print(found, findings, wide),
         found.file_of,
+        fail_on=fail_on,
     )
     raise typer.Exit(report.exit_code(findings, fail_on))
 

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.errors import ConnectctlError, PartDone, Refused, TimedOut, Unreachable
+from connectctl.ops.interrupts import resumable
 from connectctl.ops.journal import Journal, Run, State
 from connectctl.ops.plan import Outcome, Result
 
@@ -42,7 +43,7 @@ def execute(
     results: list[Result] = []
     number, doing = start, False
     try:
-        with journal.locked(run.cluster_id, run.group_id):
+        with journal.locked(run.cluster_id, run.group_id), resumable(f"{go_on} {run.id}"):
             for number, planned in list(enumerate(steps))[start:until]:
                 edges.run, edges.step, doing = run, number, False
                 step = _decided(planned, edges)

@@ -23,6 +23,8 @@ class Offender(NamedTuple):
 
     ``first`` to ``last`` are sequence numbers (offsets for transactions), ``records`` how many of them. ``offset`` is where
     to look; ``other`` where its counterpart is: the first copy of a duplicate. ``timestamp`` in milliseconds, -1 for none.
+    A run of numbers may have other records between its own. Then ``offset`` and ``other`` are the lowest offsets at which
+    the number ``first`` can be, and ``until`` and ``other_until`` the highest; they are equal where the place is exact.
     """
 
     kind: str
@@ -38,6 +40,10 @@ class Offender(NamedTuple):
     producer_id: int = -1
     epoch: int = -1
     detail: str = ""
+    until: int = -1
+    other_topic: str | None = None
+    other_partition: int = -1
+    other_until: int = -1
 
     def as_json(self) -> dict[str, Any]:
         """What is known of it, without the rest."""
@@ -48,6 +54,7 @@ class Offender(NamedTuple):
             "partition": self.partition,
             "offset": self.offset,
             "otherOffset": self.other,
+            **(self._elsewhere if (self.other_topic, self.other_partition) != (self.topic, self.partition) else {}),
             "first": self.first,
             "last": self.last,
             "records": self.records,
@@ -57,3 +64,8 @@ class Offender(NamedTuple):
             "detail": self.detail or None,
         }
         return {name: value for name, value in told.items() if value is not None and value != -1}
+
+    @property
+    def _elsewhere(self) -> dict[str, Any]:
+        """The counterpart's partition, told where it is another one."""
+        return {"otherTopic": self.other_topic, "otherPartition": self.other_partition}

@@ -67,6 +67,18 @@ def bound(text: str, option: str) -> Bound:
     return Bound(timestamp=int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1000))
 
 
+def check_bounds(wish: Wish) -> None:
+    """Raises ``BadInput`` where the audit would end before it begins. Times and offsets are compared by the broker only."""
+    since, until = wish.since, wish.until
+    if since is None or until is None:
+        return
+    for begin, end in ((since.offset, until.offset), (since.timestamp, until.timestamp)):
+        if begin is not None and end is not None and begin >= end:
+            raise BadInput(
+                "--since is not before --until, so there is nothing to audit", next_step="Give --until a later one."
+            )
+
+
 def spans(
     began: Places, now: Places, policies: Mapping[str, str], since: Offsets | None = None, until: Offsets | None = None
 ) -> list[Span]:

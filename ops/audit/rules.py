@@ -265,6 +265,20 @@ LINES = Rule(
     make up for each other.
     """,
 )
+NOTHING = Rule(
+    "AUDIT020",
+    Severity.ERROR,
+    "There was nothing to look at",
+    "An audit of no records proves nothing, whatever is wrong with the topic",
+    "connectctl",
+    """
+    Between --since and --until, or in the whole topic, there is no committed record; with --headers-only, no batch at all.
+    That is neither a proof that exactly-once held nor one that it did not.
+
+    Look at the time: without a zone it is UTC, and a date alone is its first moment. connectctl audit TOPIC -o wide without
+    --since and --until shows what each partition holds.
+    """,
+)
 
 RULES: tuple[Rule, ...] = (
     DUPLICATES,
@@ -286,4 +300,5 @@ RULES: tuple[Rule, ...] = (
     PLAIN,
     REMOVED,
     LINES,
+    NOTHING,
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from connectctl.ops.audit.evidence import Offender
 
@@ -34,6 +34,10 @@ class Run(NamedTuple):
     def size(self) -> int:
         """How many records it is."""
         return self.last - self.first + 1
+
+    def offsets_of(self, number: int) -> tuple[int, int]:
+        """The lowest and the highest offset at which ``number`` can be: every number takes at least one offset."""
+        return self.first_offset + number - self.first, self.last_offset - (self.last - number)
 
 
 @dataclass(frozen=True)
@@ -110,7 +114,8 @@ class Sweep:
     def _begin(self, run: Run) -> None:
         self._reached = min(run.first, run.first if self._first is None else self._first) - 1
         self._cover: Run = run
-        self._heights: dict[tuple[str, int], tuple[int, int]] = {}
+        self._open: list[Run] = []  # those that may hold the next number, too
+        self._heights: dict[tuple[str, int], Run] = {}
         self._limit = self._committed.get(run.source or "")
 
     def _take(self, run: Run, totals: SourceTotals) -> Iterator[Offender]:
@@ -125,8 +130,11 @@ class Sweep:
         if run.first <= reached:
             fresh = min(run.last, reached) + 1
             totals.duplicates += fresh - run.first
-            early, late = sorted((self._cover, run), key=lambda r: (r.topic, r.partition, r.first_offset))
-            yield _offender("duplicate", late, run.first, fresh - 1, early.first_offset)
+            early, late = self._copies(run)
+            yield _offender("duplicate", late, run.first, fresh - 1, early)
+        else:
+            self._open.clear()
+        self._open.append(run)
         if fresh <= run.last:
             yield from self._order(run, fresh, totals)
         if run.last > reached:
@@ -136,15 +144,23 @@ class Sweep:
             totals.torn += run.last - beyond + 1
             yield _offender("torn", run, beyond, run.last, detail=f"the offset is {self._limit.after}")
 
+    def _copies(self, run: Run) -> tuple[Run, Run]:
+        """The first run in the log that has the first number of ``run``, and the copy that is told: ``run``, or the next."""
+        self._open = [known for known in self._open if known.last >= run.first]
+        first, *others = sorted((*self._open, run), key=lambda r: (r.topic, r.partition, r.first_offset))
+        return first, run if first is not run else others[0]
+
     def _order(self, run: Run, fresh: int, totals: SourceTotals) -> Iterator[Offender]:
         """Numbers that stand before smaller ones in the same Kafka partition."""
         place = (run.topic, run.partition)
-        height, at = self._heights.get(place, (-1, -1))
-        if run.first_offset < height:
+        highest = self._heights.get(place)
+        if highest is not None and run.first_offset < highest.last_offset:
             totals.reordered += run.last - fresh + 1
-            yield _offender("reordered", run, fresh, run.last, at)
-        elif run.last_offset > height:
-            self._heights[place] = (run.last_offset, run.first_offset)
+            offender = _offender("reordered", run, fresh, run.last)
+            # What it stands before is the beginning of that run, wherever it began.
+            yield offender._replace(other=highest.first_offset, other_until=highest.first_offset, **_place(highest))
+        elif highest is None or run.last_offset > highest.last_offset:
+            self._heights[place] = run
 
     def _end(self, totals: SourceTotals) -> Iterator[SourceTotals | Offender]:
         limit, highest = self._limit, totals.highest
@@ -155,14 +171,25 @@ class Sweep:
         yield totals
 
 
-def _offender(kind: str, run: Run, first: int, last: int, other: int = -1, detail: str = "") -> Offender:
+def _place(run: Run) -> dict[str, Any]:
+    return {"other_topic": run.topic, "other_partition": run.partition}
+
+
+def _offender(kind: str, run: Run, first: int, last: int, copy: Run | None = None, detail: str = "") -> Offender:
+    """What is wrong with the numbers ``first`` to ``last``, seen at ``run``; ``copy`` is the run that has them, too."""
+    within = run.first <= first <= run.last
+    offset, until = run.offsets_of(first) if within else (run.first_offset, run.first_offset)
+    other, other_until = copy.offsets_of(first) if copy else (-1, -1)
     return Offender(
         kind,
         source=run.source,
         topic=run.topic,
         partition=run.partition,
-        offset=run.first_offset,
+        offset=offset,
+        until=until,
         other=other,
+        other_until=other_until,
+        **(_place(copy) if copy else {}),
         first=first,
         last=last,
         records=last - first + 1,

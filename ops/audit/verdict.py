@@ -49,9 +49,12 @@ _MEANS = {
         rules.NOT_COMPARED.id,
         rules.NO_SPARK.id,
         rules.LINES.id,
+        rules.NOTHING.id,
     ),
     Verdict.UNDECIDED,
 )
+_UNPROVEN = (rules.UNCLEAR.id, rules.NOTHING.id)
+"""What keeps headers alone from being enough."""
 _WORST = (Verdict.TORN, Verdict.DUPLICATES, Verdict.GAPS, Verdict.UNDECIDED)
 
 
@@ -82,7 +85,7 @@ class Audit:
         """Whether CI goes on: exactly once and in order; or headers only, as was wished, and nothing wrong with them."""
         errors = any(finding.severity is Severity.ERROR for finding in self.findings)
         enough = self.verdict is Verdict.EXACTLY_ONCE or (
-            self.wish.headers_only and not any(f.id == rules.UNCLEAR.id for f in self.findings)
+            self.wish.headers_only and not any(f.id in _UNPROVEN for f in self.findings)
         )
         return enough and not errors
 
@@ -159,6 +162,11 @@ def _of_lines(audit: Audit) -> Iterator[Finding]:
 def _undecided(audit: Audit) -> Iterator[Finding]:
     gathered, wish = audit.gathered, audit.wish
     topics = ", ".join(wish.topics)
+    if _nothing(audit):
+        where = "between --since and --until" if wish.since and wish.until else "from --since on" if wish.since else ""
+        where = where or ("up to --until" if wish.until else "in the whole topic")
+        message = f"There is no committed record {where}, so nothing is proven."
+        yield rules.NOTHING.found(topics, message, "Check the topic, --since and --until.")
     if audit.unread:
         yield rules.NO_SPARK.found(topics, f"{audit.unread}.", "Or give --headers-only, or --engine local.")
     if gathered.reads is not None:
@@ -179,6 +187,12 @@ def _undecided(audit: Audit) -> Iterator[Finding]:
         yield rules.NO_SEQUENCE.found(topics, f"{told}.", hint, severity=severity)
     if audit.offsets is not None and audit.offsets.why and wish.sequence is not None:
         yield rules.NOT_COMPARED.found(str(wish.connector), f"{audit.offsets.why[:1].upper()}{audit.offsets.why[1:]}.")
+
+
+def _nothing(audit: Audit) -> bool:
+    """Whether there was nothing that could prove anything; of headers alone, aborted and open transactions can."""
+    others = sum(audit.gathered.totals.records.values()) if audit.wish.headers_only else 0
+    return committed(audit.gathered) + others == 0
 
 
 def _readable(gathered: Gathered) -> int:

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.audit.evidence import Offender
 from connectctl.ops.audit.gathered import Gathered
+from connectctl.ops.audit.places import Reader
 from connectctl.ops.audit.scan import PartTotals, Scan, Segment, Span
 from connectctl.ops.audit.sequences import Committed, Read, Run, SourceTotals, Sweep
 from connectctl.ops.audit.transactions import Joining, Totals
 from connectctl.ops.edges.headers import Headers
 from connectctl.ops.edges.kafka import Kafka
 from connectctl.ops.edges.stream import stream
-from connectctl.ops.jobs.auditruns import Runs, Wanted
+from connectctl.ops.jobs.auditruns import Extraction, Runs, Wanted, source_of
 from connectctl.ops.model.transactions import Place
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ RUNS = (
 )
 OFFENDERS = (
     "kind string, source string, topic string, partition int, offset long, other long, first long, last long, records long, "
-    "timestamp long, producer_id long, epoch int, detail string"
+    "timestamp long, producer_id long, epoch int, detail string, until long, other_topic string, other_partition int, "
+    "other_until long"
 )
 RESULT = f"what string, weight long, told string, {OFFENDERS}"
 """What is told of a part, a transaction total, a source partition (``told``, as JSON), or an offender in columns."""
@@ -74,6 +76,21 @@ def ran(cluster: Cluster, spans: Sequence[Span], wanted: Wanted) -> Iterator[Run
     for place, messages in stream(Kafka(cluster.client, timeout=cluster.timeout), ranges):
         yield from runs.take(place, messages)
     yield from runs.rest()
+
+
+def reader(cluster: Cluster, wanted: Wanted) -> Reader:
+    """Committed records with their source partition and number, for looking up a few."""
+    kafka, extract, sequence = Kafka(cluster.client, timeout=cluster.timeout), Extraction(), wanted.sequence
+    assert sequence is not None
+
+    def read(topic: str, partition: int, first: int, end: int) -> Iterator[tuple[str, int, int]]:
+        for _, messages in stream(kafka, {(topic, partition): (first, end)}):
+            numbers, labels = extract(messages, sequence, wanted.by)
+            for message, number, label in zip(messages, numbers, labels, strict=True):
+                if number is not None:
+                    yield source_of(wanted.by, partition, label), number, message.offset()
+
+    return read
 
 
 def joined(parts: Iterable[Segment]) -> Iterator[Offender | Totals]:

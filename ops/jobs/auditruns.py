@@ -85,9 +85,14 @@ class Runs:
 
     def _run(self, place: tuple[str, int], label: Any, run: list[Any]) -> Run:
         topic, partition = place
-        source = str(partition) if self._wanted.by.place is Place.PARTITION else paths.text_of(label) or ""
+        source = source_of(self._wanted.by, partition, label)
         stream = "" if self._wanted.together else topic
         return Run(stream, source, run[0], topic, partition, run[2], run[1], run[3], run[4])
+
+
+def source_of(by: Spec, partition: int, label: Any) -> str:
+    """The source partition's name of a record in ``partition`` whose label is ``label``."""
+    return str(partition) if by.place is Place.PARTITION else paths.text_of(label) or ""
 
 
 class Extraction:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.connectorsteps import Await, Hands, SetTargetState
 from connectctl.ops.errors import ConnectctlError, Refused, TimedOut
+from connectctl.ops.interrupts import left_alone
 from connectctl.ops.model.connector import State
 from connectctl.ops.runtime import statuses as words
 from connectctl.ops.runtime import tasksmax
@@ -79,7 +80,8 @@ class Signals:
             return
         before = {number: signal.signal(number, lambda *_: self.stop()) for number in (signal.SIGTERM, signal.SIGINT)}
         try:
-            yield
+            with left_alone():
+                yield
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)

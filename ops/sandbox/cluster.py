@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from connectctl.ops.errors import Refused
+from connectctl.ops.interrupts import put_in_order
 from connectctl.ops.sandbox import access, archives, granting, groups, processes, record
 from connectctl.ops.sandbox.context import write_context
 from connectctl.ops.sandbox.groups import LOCK_PATIENCE, Group
@@ -40,7 +41,8 @@ def up(spec: SandboxSpec, on_progress: OnProgress = silent) -> Sandbox:
     def waiting() -> None:
         on_progress(Progress(f"Waiting for another command on sandbox {spec.name}"))
 
-    with locked(layout.root, create=True, timeout=LOCK_PATIENCE, on_wait=waiting):
+    lock = locked(layout.root, create=True, timeout=LOCK_PATIENCE, on_wait=waiting)
+    with lock, put_in_order(f"removing what was started of the sandbox {spec.name}"):
         known = record.load(layout)
         if known is not None and is_whole(known, layout):
             if differences := known.spec.differences(spec):

@@ -86,7 +86,7 @@ def test_the_table_begins_with_the_verdict(capsys: pytest.CaptureFixture[str]) -
     for wide in (False, True):
         auditview.show(audited(), wide)
         out = capsys.readouterr().out
-        assert out.startswith("<t>: torn\n")
+        assert out.startswith("<t>: torn (1 duplicate, 7 gaps)\n")
         assert "3 !" in out
         assert ("BATCHES" in out) is wide
 
@@ -102,6 +102,8 @@ def test_the_table_begins_with_the_verdict(capsys: pytest.CaptureFixture[str]) -
         (["--evidence", "full/x"], "is no directory"),
         (["--html", "no/where.html"], "there is no such directory"),
         (["--until", "offset:-1"], "no time and no offset"),
+        (["--since", "2026-02-02", "--until", "2026-02-01"], "--since is not before --until"),
+        (["--since", "offset:9", "--until", "offset:9"], "--since is not before --until"),
     ],
 )
 def test_input_is_refused_in_one_line(

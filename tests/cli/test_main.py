@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -107,11 +108,36 @@ def test_every_command_is_there_and_its_help_begins_with_examples() -> None:
         assert result.stdout.startswith(f"Usage: connectctl {command}"), group
 
 
-def test_a_reader_that_goes_away_is_no_error() -> None:
+def test_a_reader_that_goes_away_ends_it_as_any_program_and_without_a_word() -> None:
     lines = "\n".join(json.dumps({"key": f'["c",{{"p":{n}}}]', "value": '{"o":1}'}) for n in range(20_000))
     program = f"{sys.executable} -m connectctl.cli offsets show -f - | head -n 1"
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", program], input=lines, capture_output=True, text=True, check=False
     )
-    assert "Traceback" not in done.stderr
-    assert "BrokenPipe" not in done.stderr
+    assert (done.returncode, "error" in done.stderr) == (141, False), done.stderr
+
+
+def shell(line: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """``line`` in a shell, in which ``connectctl`` is this one."""
+    line = line.replace("connectctl", f"{sys.executable} -m connectctl.cli")
+    given = ["bash", "-o", "pipefail", "-c", line]
+    return subprocess.run(given, capture_output=True, text=True, check=False, env={**os.environ, **more})
+
+
+@pytest.mark.parametrize("command", ["context show", "context show -o json", "preflight --explain STORE001", "--help"])
+@pytest.mark.parametrize(("to", "why"), [(">/dev/full", "No space left on device"), (">&-", "Bad file descriptor")])
+def test_an_output_that_takes_nothing_is_one_line_and_a_failure(command: str, to: str, why: str) -> None:
+    done = shell(f"connectctl {command} {to}")
+    assert done.returncode == 1
+    assert "The output cannot be written" in done.stderr.splitlines()[-1]
+    assert why in done.stderr.splitlines()[-1]
+
+
+def test_closed_inputs_and_errors_change_nothing() -> None:
+    assert shell("connectctl context show <&- 2>&- | grep -c timeout").stdout == "1\n"
+    assert shell("connectctl context show -c nobody <&- 2>/dev/full").returncode == 2
+
+
+def test_what_an_encoding_cannot_say_is_escaped() -> None:
+    done = shell("connectctl context show --group-id grüße", PYTHONIOENCODING="ascii")
+    assert (done.returncode, "gr\\xfc\\xdfe" in done.stdout) == (0, True), done.stderr

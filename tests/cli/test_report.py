@@ -31,6 +31,13 @@ def test_junit_fails_for_errors_only_and_is_xml_whatever_the_text() -> None:
     assert "KIP-618" in str(suite[0].findtext("failure"))
 
 
+def test_junit_fails_for_what_the_exit_code_fails_for() -> None:
+    for fail_on, failing in ((FailOn.ERROR, ["EOS001"]), (FailOn.WARNING, ["EOS001", "TOPIC005"])):
+        suite = Xml.fromstring(junit("Preflight", [BAD, WARN, ODD], fail_on))
+        assert [case.get("classname") for case in suite if case.find("failure") is not None] == failing
+        assert suite.get("failures") == str(len(failing))
+
+
 def test_junit_of_nothing_is_one_test_that_passes() -> None:
     suite = Xml.fromstring(junit("Preflight", []))
     assert (suite.get("tests"), suite.get("failures"), len(suite)) == ("1", "0", 1)

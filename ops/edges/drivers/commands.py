@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import IO, cast
 
 from connectctl.ops.errors import ConnectctlError, TimedOut
+from connectctl.ops.interrupts import put_in_order
 from connectctl.ops.model.masking import masked
 
 KEPT = 16 * 1024
@@ -89,7 +90,7 @@ class Commands:
                 f"{purpose}: {self.hide(text)} cannot be started", why=why, code="command-failed"
             ) from e
         output = _Output(keep)
-        with process:
+        with process, put_in_order("ending the command that runs"):
             try:
                 ended = output.read(process, time.monotonic() + self.timeout)
             finally:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
+from unittest import mock
 
 from connectctl.ops.audit.evidence import Offender
+from connectctl.ops.audit.gathered import Gathered
+from connectctl.ops.audit.places import resolve
 from connectctl.ops.audit.sequences import Committed, Read, Run, SourceTotals, Sweep, order
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,7 +38,7 @@ def test_what_is_in_order_is_one_run_and_no_offence() -> None:
 
 def test_offences_tell_numbers_and_offsets() -> None:
     _, (copy, gap) = swept(runs([0, 1, 2, 3, 2, 3, 7]))
-    assert (copy.kind, copy.first, copy.last, copy.offset, copy.other) == ("duplicate", 2, 3, 4, 0)
+    assert (copy.kind, copy.first, copy.last, copy.offset, copy.other) == ("duplicate", 2, 3, 4, 2)
     assert (gap.kind, gap.first, gap.last, gap.offset) == ("gap", 4, 6, 6)
     totals, (late,) = swept(runs([0, 2, 1, 3]))
     assert (late.kind, late.first, totals.reordered, totals.duplicates, totals.gaps) == ("reordered", 2, 1, 0, 0)
@@ -91,6 +95,40 @@ def test_duplicates_and_gaps_are_what_counting_one_by_one_gives(numbers: list[in
         assert totals.reordered == 0
     elif len(firsts) == len(numbers):
         assert totals.reordered > 0
+
+
+@given(st.lists(st.tuples(st.integers(0, 12), st.sampled_from("abx")), min_size=1, max_size=40))
+def test_a_duplicate_names_the_first_copy_whatever_lies_between_the_records(log: list[tuple[int, str]]) -> None:
+    """``x`` stands for what takes an offset and is no record: markers, aborted records."""
+    found, cut = Gathered(100), []
+    held: dict[str, Run] = {}
+    for offset, (number, source) in enumerate(log):
+        run = held.get(source)
+        if source == "x":
+            continue
+        if run is not None and run.last + 1 == number:
+            held[source] = run._replace(last=number, last_offset=offset)
+            continue
+        if run is not None:
+            cut.append(run)
+        held[source] = Run("t", source, number, "t", 0, offset, number, offset, 1)
+    cut += held.values()
+    for each in Sweep().sweep(sorted(cut, key=order)):
+        found.add(each)
+
+    def read(topic: str, partition: int, first: int, end: int) -> Iterator[tuple[str, int, int]]:
+        assert (topic, partition) == ("t", 0)
+        yield from ((s, n, at) for at, (n, s) in list(enumerate(log))[first:end] if s != "x")
+
+    with mock.patch("connectctl.ops.audit.places.STRETCH", 3):
+        resolve(found, read)
+    for offender in found.evidence:
+        places = [at for at, (n, s) in enumerate(log) if (n, s) == (offender.first, offender.source)]
+        if offender.kind == "duplicate":
+            assert offender.other == places[0]
+            assert offender.offset in places[1:]
+        elif offender.kind == "reordered":
+            assert offender.offset == places[0]
 
 
 @given(st.lists(st.integers(0, 25), min_size=1, max_size=40), st.integers(1, 39))

@@ -67,6 +67,18 @@ def test_every_offence_has_a_verdict_and_fails(found: Any, verdict: str, rule: s
     assert (judged.verdict, [f.id for f in judged.findings], judged.passed) == (verdict, [rule], False)
 
 
+@pytest.mark.parametrize("headers_only", [False, True])
+def test_nothing_to_look_at_is_undecided_and_fails(headers_only: bool) -> None:
+    wish = Wish(("t",), None if headers_only else WISH.sequence, headers_only=headers_only)
+    judged = audit(records=0, read=None if headers_only else 0, wish=wish)
+    assert (judged.verdict, judged.passed) == (Verdict.UNDECIDED, False)
+    assert "AUDIT020" in {f.id for f in judged.findings}
+
+
+def test_records_that_are_lost_are_found_where_there_is_no_record_left() -> None:
+    assert audit(source(lost=1), records=0, read=0).verdict == Verdict.GAPS
+
+
 def test_the_worst_names_the_verdict() -> None:
     assert audit(source(gaps=1, duplicates=1)).verdict == "duplicates"
     assert audit(source(gaps=1, duplicates=1, torn=1)).verdict == "torn"
@@ -98,7 +110,7 @@ def test_without_a_sequence_nothing_is_decided_unless_headers_are_enough() -> No
     headers = audit(wish=Wish(("t",), headers_only=True), read=None)
     assert (headers.verdict, headers.passed) == (Verdict.UNDECIDED, True)
     assert not audit(offender("stale-batch"), wish=Wish(("t",), headers_only=True), read=None).passed
-    assert audit(wish=Wish(("t",)), records=0, read=0).passed
+    assert not audit(wish=Wish(("t",)), records=0, read=0).passed
 
 
 def test_what_was_not_read_or_not_compared_is_undecided() -> None:
