@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from connectctl.cli import render
+from connectctl.cli.visible import visible
 from connectctl.ops.errors import ConnectctlError, TimedOut
 
 if TYPE_CHECKING:
@@ -117,5 +118,5 @@ def _line(text: str, style: str) -> None:
     if render.plain(sys.stdout):
         render.say(text)
     else:
-        render.console().print(text, style=style, markup=False)
+        render.console().print(visible(text), style=style, markup=False)
     sys.stdout.flush()

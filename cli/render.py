@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import IO, TYPE_CHECKING, Any
 
+from connectctl.cli.visible import in_json, on_one_line, visible
+
 if TYPE_CHECKING:
     from connectctl.ops.model.finding import Finding
     from rich.console import Console
@@ -66,18 +68,38 @@ def emit(kind: str, data: Mapping[str, Any], output: Output, table: Callable[[bo
         return
     envelope = {"apiVersion": API_VERSION, "kind": kind, **data}
     if output is Output.YAML:
-        import yaml
-
-        dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-        yaml.dump(envelope, sys.stdout, Dumper=dumper, sort_keys=False, allow_unicode=True)
+        _yaml(envelope, sys.stdout)
     else:
         for line in json_lines(envelope):
             sys.stdout.write(line)
 
 
+def _yaml(envelope: Mapping[str, Any], stream: IO[str]) -> None:
+    import yaml
+    from connectctl.cli.visible import YamlStream, yaml_style
+
+    dumper: Any = type("Dumper", (getattr(yaml, "CSafeDumper", yaml.SafeDumper),), {})
+
+    def text(to: Any, value: str) -> Any:
+        value, style = yaml_style(value)
+        return to.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+    dumper.add_representer(str, text)
+    yaml.dump(envelope, YamlStream(stream), Dumper=dumper, sort_keys=False, allow_unicode=True)
+
+
+def json_text(value: Any, *, indent: int | None = None) -> str:
+    """``value`` as JSON that a person can read and a terminal can show."""
+    return in_json(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent))
+
+
 def json_lines(envelope: Mapping[str, Any]) -> Iterator[str]:
     """JSON with one line per member, and one per item of a list of objects: quick to write, easy to read and to diff."""
-    encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+    encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+
+    def encode(value: Any) -> str:
+        return in_json(encoder(value))
+
     yield "{\n"
     last = len(envelope) - 1
     for n, (name, value) in enumerate(envelope.items()):
@@ -121,9 +143,10 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, empty: str =
 
 def lines(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """The rows in columns, one line each, as wide as they are."""
-    widths = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
-    for row in [list(columns), *rows]:
-        cells = (cell.replace("\n", " ").ljust(width) for cell, width in zip(row, widths, strict=True))
+    drawn = [list(columns), *([on_one_line(cell) for cell in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*drawn, strict=True)]
+    for row in drawn:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         yield "   ".join(cells).rstrip()
 
 
@@ -136,7 +159,7 @@ def grid(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     for column in columns:
         drawn.add_column(column, overflow="fold")
     for row in rows:
-        drawn.add_row(*(Text(cell, style=_style(cell)) for cell in row))
+        drawn.add_row(*(Text(on_one_line(cell), style=_style(cell)) for cell in row))
     return drawn
 
 
@@ -176,9 +199,9 @@ def live() -> Iterator[Callable[[str, Sequence[Block], Sequence[Finding]], None]
     with Live(console=console(), auto_refresh=False, screen=False) as screen:
 
         def draw(title: str, parts: Sequence[Block], found: Sequence[Finding]) -> None:
-            lines: list[Any] = [Text(title, style="bold")]
+            lines: list[Any] = [Text(visible(title), style="bold")]
             for part in parts:
-                lines += [Text(""), grid(part.columns, part.rows) if part.rows else Text(part.empty)]
+                lines += [Text(""), grid(part.columns, part.rows) if part.rows else Text(visible(part.empty))]
             lines += [Text("")] + [Text(line_of(f), style=COLOURS[f.severity.value]) for f in found]
             screen.update(Group(*lines), refresh=True)
 
@@ -200,11 +223,12 @@ def _style(cell: str) -> str:
 
 def say(text: str) -> None:
     """A line of data for people, on standard output."""
-    sys.stdout.write(text + "\n")
+    sys.stdout.write(visible(text) + "\n")
 
 
 def note(text: str, *, style: str = "") -> None:
     """A line on standard error."""
+    text = visible(text)
     if plain(sys.stderr):
         sys.stderr.write(text + "\n")
     else:
@@ -235,24 +259,24 @@ def tell(found: Iterable[Finding], *, wide: bool) -> None:
         out.print(
             Text.assemble(
                 (f"{finding.severity.value:<8}", COLOURS[finding.severity.value]),
-                (f"{finding.id}  {finding.subject}", "bold"),
+                (f"{finding.id}  {on_one_line(finding.subject)}", "bold"),
             )
         )
         for text, style in ((finding.message, ""), (finding.why if wide else None, "dim"), (finding.next_step, "cyan")):
             if text:
-                out.print(Padding(Text(text, style=style), (0, 0, 0, 8)))
+                out.print(Padding(Text(visible(text), style=style), (0, 0, 0, 8)))
 
 
 def line_of(finding: Finding) -> str:
     """A finding as one line."""
     end = f" {finding.next_step}" if finding.next_step else ""
-    return f"{finding.severity.value}: {finding.id} {finding.subject}: {finding.message}{end}"
+    return on_one_line(f"{finding.severity.value}: {finding.id} {finding.subject}: {finding.message}{end}")
 
 
 def error_json(what: str, why: str | None, next_step: str | None, code: str, exit_code: int) -> str:
     """An error as scripts get it on standard error."""
     details = {"code": code, "exitCode": exit_code, "message": what, "why": why, "nextStep": next_step}
-    return json.dumps({"apiVersion": API_VERSION, "kind": "Error", "error": details}, ensure_ascii=False)
+    return json_text({"apiVersion": API_VERSION, "kind": "Error", "error": details})
 
 
 @contextmanager
@@ -291,7 +315,7 @@ def _bar(what: str) -> tuple[Any, Any]:
     )
     bar = Progress(*columns, console=console(stderr=True), transient=True)
     bar.start()
-    return bar, bar.add_task(what, total=None)
+    return bar, bar.add_task(visible(what), total=None)
 
 
 def duration(seconds: float | None) -> str:

@@ -6,7 +6,6 @@ are the workflow commands that a job prints to annotate a change.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
@@ -14,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 from connectctl.cli import render
+from connectctl.cli.visible import in_xml
 from connectctl.ops.model.finding import Finding, Severity
 
 RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
@@ -86,12 +86,12 @@ def emit_report(
     """
     where = location or (lambda finding: None)
     if output is ReportOutput.SARIF:
-        sys.stdout.write(json.dumps(sarif(findings, where), indent=2, ensure_ascii=False) + "\n")
+        sys.stdout.write(render.json_text(sarif(findings, where), indent=2) + "\n")
     elif output is ReportOutput.JUNIT:
-        sys.stdout.write(junit(kind, findings, fail_on))
+        sys.stdout.write(in_xml(junit(kind, findings, fail_on)))
     elif output is ReportOutput.GITHUB:
         for finding in findings:
-            sys.stdout.write(github(finding, where(finding)) + "\n")
+            render.say(github(finding, where(finding)))
     else:
         whole = {**data, "findings": [finding.as_json() for finding in findings]}
         render.emit(kind, whole, render.Output(output.value), table)

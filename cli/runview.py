@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from connectctl.cli import render
+from connectctl.cli.visible import visible
 
 if TYPE_CHECKING:
     from connectctl.ops.runtime.launch import Result
@@ -40,7 +41,7 @@ def progress(ready: Ready) -> Iterator[Tell]:
         line, total = progress_line(ready.name, run, board.heard, now - last, records)
         last, records = now, total
         if redrawn:
-            sys.stderr.write(f"\r\x1b[2K{line}")
+            sys.stderr.write(f"\r\x1b[2K{visible(line)}")
             sys.stderr.flush()
         else:
             render.note(f"{line}, {render.duration(now - began)}")
