@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from connectctl.cli import connectorview, render
 from connectctl.cli.render import Block, Output
+from connectctl.ops.model.masking import config_of, masked, remember
 
 if TYPE_CHECKING:
     from connectctl.cli.connectors import Cluster
@@ -19,16 +21,20 @@ if TYPE_CHECKING:
 def show(session: Session, cluster: Cluster, name: str, output: Output) -> None:
     """Print the connector called ``name``."""
     from connectctl.cli.diagnosis import truth
-    from connectctl.ops.connectors import pick, see
+    from connectctl.ops.connectors import defined_passwords, pick, see
 
     seen = see(cluster.calls, cluster.kafka, cluster.group, session.named_topics)
     (judged,) = pick(seen.connectors, [name])
+    answers = seen.read_from == "workers"
+    passwords = defined_passwords(cluster.calls, judged.connector.config) if answers else frozenset()
+    remember(judged.connector.config, passwords)
+    config = config_of(judged.connector.config, passwords)
     found, offsets_topic, doubts = _from_config_topic(session, cluster, judged)
     doubts = [*seen.findings, *doubts, *truth(session, cluster, judged.connector, found)]
-    data = _as_json(judged, found, offsets_topic, doubts)
+    data = _as_json(judged, found, offsets_topic, doubts, config)
 
     def table(wide: bool) -> None:
-        render.blocks(_blocks(judged, found, offsets_topic, wide))
+        render.blocks(_blocks(judged, found, offsets_topic, config))
         if wide:
             _print_traces(judged)
 
@@ -73,7 +79,7 @@ def _dedicated_topic(judged: Judged) -> dict[str, Any] | None:
 
 
 def _blocks(
-    judged: Judged, found: ConfiguredConnector | None, offsets: dict[str, Any] | None, wide: bool
+    judged: Judged, found: ConfiguredConnector | None, offsets: dict[str, Any] | None, config: Mapping[str, str]
 ) -> list[Block]:
     connector = judged.connector
     facts = [
@@ -85,11 +91,10 @@ def _blocks(
         ["offsets topic", _offsets_text(offsets)],
         ["fencing", _fencing_text(found) if connector.type != "sink" else ""],
     ]
-    config = sorted(connectorview.masked(connector.config).items())
     return [
         Block(["CONNECTOR", judged.name], [fact for fact in facts if fact[1]]),
         Block(["TASK", "STATE", "WORKER", "CAUSE"], [_task(n, s) for n, s in connector.tasks.items()], "No tasks."),
-        Block(["PROPERTY", "VALUE"], [list(item) for item in config], "No configuration."),
+        Block(["PROPERTY", "VALUE"], [list(item) for item in sorted(config.items())], "No configuration."),
     ]
 
 
@@ -124,14 +129,18 @@ def _print_traces(judged: Judged) -> None:
     parts = [("connector", connector.status), *((f"task {n}", status) for n, status in connector.tasks.items())]
     for part, status in parts:
         if status and status.trace:
-            render.say(f"\n{part} on {status.worker}:\n{status.trace.rstrip()}")
+            render.say(f"\n{part} on {status.worker}:\n{masked(status.trace.rstrip())}")
 
 
 # --------------------------------------------------------------------------------------------------------- for scripts
 
 
 def _as_json(
-    judged: Judged, found: ConfiguredConnector | None, offsets: dict[str, Any] | None, doubts: list[Finding]
+    judged: Judged,
+    found: ConfiguredConnector | None,
+    offsets: dict[str, Any] | None,
+    doubts: list[Finding],
+    config: Mapping[str, str],
 ) -> dict[str, Any]:
     connector = judged.connector
     tasks = [{"id": n} | connectorview.status_json(status, trace=True) for n, status in connector.tasks.items()]
@@ -142,6 +151,6 @@ def _as_json(
         "taskCountRecord": found.task_count_record if found else None,
         "fencingPending": found.fencing_pending if found else None,
         "offsetsTopic": offsets,
-        "config": connectorview.masked(connector.config),
+        "config": dict(config),
         "findings": [finding.as_json() for finding in doubts],
     }

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from connectctl.cli.render import Block
-from connectctl.ops import settings
 from connectctl.ops.model.connector import cause_of
+from connectctl.ops.model.masking import masked
 
 if TYPE_CHECKING:
     from connectctl.ops.connectors import Judged
@@ -67,9 +67,4 @@ def status_json(status: Status | None, *, trace: bool = False) -> dict[str, Any]
     if status is None:
         return {"state": None, "worker": None, "cause": None} | ({"trace": None} if trace else {})
     said = {"state": status.state, "worker": status.worker, "cause": cause_of(status)}
-    return said | ({"trace": status.trace} if trace else {})
-
-
-def masked(config: Mapping[str, str]) -> dict[str, str]:
-    """A connector's configuration as it may be printed: what sounds like a secret is hidden."""
-    return {name: settings.mask(name, value) for name, value in config.items()}
+    return said | ({"trace": status.trace and masked(status.trace)} if trace else {})

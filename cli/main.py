@@ -204,8 +204,10 @@ def _bug(error: Exception, args: Sequence[str]) -> int:
     import tempfile
     import traceback
 
+    from connectctl.ops.model.masking import masked
+
     with tempfile.NamedTemporaryFile("w", prefix="connectctl-bug-", suffix=".txt", delete=False) as report:
-        report.write("".join(traceback.format_exception(error)))
+        report.write(masked("".join(traceback.format_exception(error))))
     _complain(args, f"This is a bug in connectctl: {type(error).__name__}", None, f"Report: {report.name}", "bug", BUG)
     return BUG
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.cli import render
 from connectctl.cli.runview import MEASURED, measured, sizes
+from connectctl.ops.model.masking import masked
 
 if TYPE_CHECKING:
     from connectctl.ops.runtime.starting import Scene
@@ -51,7 +52,12 @@ def _part(status: Any, now: float) -> dict[str, Any]:
     if status is None:
         return {"state": None, "workerId": None, "trace": None, "secondsAgo": None}
     ago = None if status.at is None else round(max(0.0, now - status.at), 1)
-    return {"state": status.state, "workerId": status.worker, "trace": status.trace, "secondsAgo": ago}
+    return {
+        "state": status.state,
+        "workerId": status.worker,
+        "trace": status.trace and masked(status.trace),
+        "secondsAgo": ago,
+    }
 
 
 def _task(number: int, status: Any, now: float) -> dict[str, Any]:

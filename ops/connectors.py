@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -87,6 +87,35 @@ def read_one(calls: ConnectCalls, name: str) -> Connector:
             raise
         status = None  # created a moment ago: no worker has said anything yet
     return from_rest(name, {"status": status, "info": info})
+
+
+def defined_passwords(calls: ConnectCalls, config: Mapping[str, str]) -> frozenset[str]:
+    """The properties of ``config`` that its plugins define with the type PASSWORD, as far as a worker tells (KIP-769).
+
+    Asked are the connector's class, its converters, transforms and predicates, each about the properties below its own.
+    """
+    found: set[str] = set()
+    for prefix, plugin in _plugins(config):
+        try:
+            told = calls.get(path_of("connector-plugins", plugin, "config"), timeout=PATIENCE)
+        except ConnectctlError:
+            continue  # Workers before 3.2 do not tell; then names and values decide alone.
+        for each in told if isinstance(told, list) else ():
+            if isinstance(each, dict) and each.get("type") == "PASSWORD":
+                found.add(f"{prefix}{each.get('name')}")
+    return frozenset(found)
+
+
+def _plugins(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """``(prefix of its properties, class)`` of every plugin that ``config`` names."""
+    named = [("", "connector.class")]
+    named += [(f"{each}.", each) for each in ("key.converter", "value.converter", "header.converter")]
+    for kind in ("transforms", "predicates"):
+        for alias in (config.get(kind) or "").split(","):
+            named.append((f"{kind}.{alias.strip()}.", f"{kind}.{alias.strip()}.type"))
+    for prefix, name in named:
+        if plugin := (config.get(name) or "").strip():
+            yield prefix, plugin
 
 
 def from_topics(kafka: KafkaReads, config_topic: str, status_topic: str | None) -> list[Connector]:

@@ -18,6 +18,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from connectctl.ops.model.masking import masked, our_own
+
 if TYPE_CHECKING:
     from connectctl.ops.model.visibility import Right
 
@@ -26,16 +28,17 @@ class ConnectctlError(Exception):
     """An operation was tried and failed.
 
     ``what`` is a sentence without its full stop; ``why`` is the cause in the words of whoever reported it;
-    ``next_step`` is a command or an action. ``code`` is a stable word for scripts.
+    ``next_step`` is a command or an action. ``code`` is a stable word for scripts. Secrets in any of them are masked
+    here, so that no error can carry one to a terminal, a log or the journal.
     """
 
     code = "failed"
 
     def __init__(self, what: str, *, why: str | None = None, next_step: str | None = None, code: str | None = None):
-        super().__init__(what)
-        self.what = what
-        self.why = why
-        self.next_step = next_step
+        self.what = our_own(what)
+        self.why = why if why is None else masked(str(why))
+        self.next_step = next_step if next_step is None else our_own(next_step)
+        super().__init__(self.what)
         if code is not None:
             self.code = code
 

@@ -7,7 +7,6 @@ connection is opened, so that nothing that prints settings can print one.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -34,10 +33,8 @@ ENVIRONMENT = {
 }
 DEFAULTS = {"timeout": 30.0, "protected": False, "spark.master": "local[*]"}
 CLIENT_ENVIRONMENT = "CONNECTCTL_CLIENT_"
-_SECRET_NAME = re.compile(r"(password|secret|token|jaas|credential|passphrase|(^|[._-])key(\.pem)?$)", re.IGNORECASE)
 COMMANDS = ("workers.", "applications.")
 """Sections whose values are commands of the operator's: secrets in them are hidden, they themselves are not."""
-_USERINFO = re.compile(r"(?<=//)[^/@\s]+:[^/@\s]+(?=@)")
 
 
 @dataclass(frozen=True)
@@ -78,7 +75,7 @@ class Settings:
     def secrets(self) -> Iterator[tuple[str, Any]]:
         """``(name, value)`` of every value that is a secret by its name, or a reference to one."""
         for name, setting in self.values.items():
-            if isinstance(setting.value, SecretSource) or (_SECRET_NAME.search(name) and not name.startswith(COMMANDS)):
+            if isinstance(setting.value, SecretSource) or (masking.is_secret(name) and not name.startswith(COMMANDS)):
                 yield name, setting.value
 
     def masked(self) -> Iterator[tuple[str, str, str]]:
@@ -91,11 +88,8 @@ def mask(name: str, value: Any) -> str:
     """``value`` as it may be printed: hidden where its name or its form says that it is a secret."""
     if isinstance(value, SecretSource):
         return str(value)
-    if name.startswith(COMMANDS):
-        return masking.masked(",".join(map(str, value)) if isinstance(value, list) else str(value))
-    if _SECRET_NAME.search(name):
-        return MASK
-    return _USERINFO.sub(MASK, ",".join(map(str, value)) if isinstance(value, list) else str(value))
+    text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+    return masking.masked(text) if name.startswith(COMMANDS) else masking.value_of(name, text)
 
 
 def merge(

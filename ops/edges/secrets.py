@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from connectctl.ops.errors import BadInput
+from connectctl.ops.model.masking import remember
 from connectctl.ops.settings import SecretSource
 
 COMMAND_TIMEOUT = 30.0
@@ -19,7 +20,9 @@ def reveal(name: str, value: Any) -> Any:
     if not isinstance(value, SecretSource):
         return value
     try:
-        return _READERS[value.kind](value.value).rstrip("\r\n")
+        secret = _READERS[value.kind](value.value).rstrip("\r\n")
+        remember({"password": secret})
+        return secret
     except KeyError as e:
         raise BadInput(f"{name}: the environment has no {value.value}", next_step=f"Set {value.value}.") from e
     except OSError as e:

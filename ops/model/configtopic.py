@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.model.finding import Finding, Severity
+from connectctl.ops.model.masking import remember
 
 if TYPE_CHECKING:
     from connectctl.ops.edges.contract import Record
@@ -96,6 +97,8 @@ def _assemble(newest: dict[str, tuple[int, Any]], findings: list[Finding]) -> Co
         fenced, record = newest.get(FENCING + name, (-1, None))
         _, target = newest.get(TARGET + name, (-1, None))
         number = (count or {}).get("tasks", 0)
+        for config in (value.get("properties", {}), *tasks.get(name, {}).values()):
+            remember(config)
         connectors[name] = ConfiguredConnector(
             name=name,
             config=value.get("properties", {}),

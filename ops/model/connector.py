@@ -14,6 +14,7 @@ from enum import StrEnum
 from string import ascii_letters, digits
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.model.masking import masked, remember
 from connectctl.ops.model.membership import CONNECTOR_INSTANCE
 from connectctl.ops.model.topics import address
 
@@ -186,7 +187,7 @@ def cause_of(status: Status | None) -> str | None:
     """The first line of the innermost cause in a stack trace; the outer ones only say that something failed."""
     if status is None or not status.trace:
         return None
-    lines = [line.strip() for line in status.trace.splitlines() if line.strip()]
+    lines = [line.strip() for line in masked(status.trace).splitlines() if line.strip()]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     return (causes or lines)[-1 if causes else 0]
 
@@ -199,6 +200,7 @@ def from_rest(name: str, data: Mapping[str, Any]) -> Connector:
     # Those that are gone may still be shutting down.
     expected = [int(task["task"]) for task in info["tasks"]] if "tasks" in info else sorted(statuses)
     own = said.get("connector")
+    remember(info.get("config") or {})
     return Connector(
         name=name,
         status=_status(own) if own else None,

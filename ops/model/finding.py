@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from connectctl.ops.model.masking import our_own
+
 
 class Severity(StrEnum):
     """How bad it is: an error breaks something now, a warning may, an info is good to know."""
@@ -19,8 +21,8 @@ class Severity(StrEnum):
 class Finding:
     """One thing that was noticed. ``id`` is stable, for scripts; ``subject`` names what it is about.
 
-    ``why`` is why it matters, with the section of the proposal or the class that says so; ``next_step`` a command or a
-    property.
+    ``message`` is without the secrets that it quotes. ``why`` is why it matters, with the section of the proposal or the
+    class that says so; ``next_step`` a command or a property.
     """
 
     id: str
@@ -29,6 +31,10 @@ class Finding:
     message: str
     next_step: str | None = None
     why: str | None = None
+
+    def __post_init__(self) -> None:
+        # Messages quote what workers and configurations say.
+        object.__setattr__(self, "message", our_own(self.message))
 
     def as_json(self) -> dict[str, Any]:
         """The finding as scripts get it; ``why`` and ``nextStep`` only where there is one."""

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from connectctl.ops.model.masking import MASK, is_secret, secrets_of
 from connectctl.ops.model.worker import Support
 from connectctl.ops.preflight.facts import PluginSays, Validation, Wish
-from connectctl.ops.settings import MASK, mask
 
 if TYPE_CHECKING:
     from connectctl.ops.model.finding import Finding, Severity
@@ -196,16 +196,14 @@ def same_words(text: str) -> str:
 def scrubbed(text: str, config: Mapping[str, str | None], about: str = "") -> str:
     """``text`` without the values of secrets: of those that the configuration has, and of one that a worker looked up."""
     value = config.get(about)
-    if mask(about, "") == MASK or (value is not None and _REFERENCE.search(value)):
+    if is_secret(about) or (value is not None and _REFERENCE.search(value)):
         text = re.sub(
             r"Invalid value .* for configuration", f"Invalid value {MASK} for configuration", text, flags=re.S
         )
     for name, secret in config.items():
-        if (
-            secret
-            and mask(name, "") == MASK
-            and not _REFERENCE.fullmatch(secret)
-            and (len(secret) > 3 or name == about)
-        ):
+        if secret and is_secret(name) and not _REFERENCE.fullmatch(secret) and (len(secret) > 3 or name == about):
             text = text.replace(secret, MASK)
+    # Passwords inside values: in a URL, in JSON.
+    for part in sorted(secrets_of(config), key=len, reverse=True):
+        text = text.replace(part, MASK)
     return text

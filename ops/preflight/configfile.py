@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 from connectctl.ops.errors import BadInput
 from connectctl.ops.model import javaproperties
+from connectctl.ops.model.masking import remember
 
 JSON, YAML, PROPERTIES = "JSON", "YAML", "properties"
 FORMS = {".json": JSON, ".yaml": YAML, ".yml": YAML, ".properties": PROPERTIES}
@@ -59,6 +60,8 @@ def parse(raw: bytes, file: str) -> tuple[Given, ...]:
     text = _text(raw, file)
     whole = _json(text, file) if form == JSON else _yaml(text, file)
     found = tuple(_given(each, text, file, form) for each in whole)
+    for given in found:
+        remember(given.config)
     if not found:
         raise BadInput(f"{file} is empty", next_step=_SHAPES)
     return found

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.model.configtopic import COMMIT, CONNECTOR, FENCING, TARGET, TASK
+from connectctl.ops.model.masking import remember
 from connectctl.ops.model.sourcekey import connect_json
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ def standing(records: Iterable[Record], name: str) -> Standing:
     _, config = newest.get(CONNECTOR + name, (-1, {}))
     count = int(commit.get("tasks", 0))
     tasks = [newest.get(f"{TASK}{name}-{n}", (-1, {}))[1].get("properties") for n in range(count)]
+    for each in (config.get("properties"), *tasks):
+        remember(each or {})
     return Standing(
         config=config.get("properties"),
         tasks=tuple(t for t in tasks if t is not None) if all(t is not None for t in tasks) else (),

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.errors import BadInput
+from connectctl.ops.model.masking import remember
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 if TYPE_CHECKING:
@@ -136,6 +137,7 @@ def parse(text: str, path: Path) -> Job:
             raise BadInput(f"{where}: {plugin} is no wheel and no zip", next_step="Correct plugins.")
     until = Until(file.until.idle, file.until.records, file.until.duration)
     config = {"name": name} | file.config
+    remember(config)
     return Job(name, config, until, file.spark.master, file.spark.conf, tuple(file.spark.packages), plugins)
 
 

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.errors import ConnectctlError
+from connectctl.ops.model.masking import masked
 from connectctl.ops.model.ownership import task_id
 from connectctl.ops.runtime.api import Share
 from connectctl.ops.runtime.atleastonce import boundaries_of, handle_of
@@ -81,6 +82,12 @@ class Report:
     doubts: int = 0
     idle: bool = False
     meter: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        # In the words of plugins and of their systems. On the driver, which knows the job's secrets, once more.
+        for name in ("why", "trace"):
+            if (text := getattr(self, name)) is not None:
+                object.__setattr__(self, name, masked(text))
 
     @classmethod
     def of(cls, task: int, how: str, counts: Counts, **more: Any) -> Report:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.model.masking import masked
 from connectctl.ops.model.sourcekey import connect_json
 
 if TYPE_CHECKING:
@@ -37,7 +38,12 @@ def value(
     state: str, worker: str, generation: int, trace: str | None = None, metrics: Mapping[str, Any] | None = None
 ) -> bytes:
     """A status; ``worker`` is an address, ``generation`` the workers' count of their rebalances."""
-    found: dict[str, Any] = {"state": state, "trace": trace, "worker_id": worker, "generation": generation}
+    found: dict[str, Any] = {
+        "state": state,
+        "trace": trace and masked(trace),
+        "worker_id": worker,
+        "generation": generation,
+    }
     found |= {"version": None} | ({} if metrics is None else {"metrics": dict(metrics)})
     return connect_json(found).encode()
 
