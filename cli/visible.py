@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TextIO
+from typing import IO
 
 _HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """Unicode's categories: controls, format characters (bidi, zero-width), lone surrogates, separators of lines, paragraphs."""
@@ -65,7 +65,7 @@ def in_xml(document: str) -> str:
 class YamlStream:
     """What PyYAML writes to: escapes, inside the double quotes that ``yaml_text`` asks for, what steers a terminal."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
 
     def write(self, text: str) -> None:
