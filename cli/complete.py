@@ -26,8 +26,8 @@ def _names(ctx: typer.Context) -> list[str]:
 
     session = _session(ctx, Session)
     kafka = session.kafka
-    named = {"config": session.settings.get("topics.config")}
-    topic = find_internal_topics(kafka, kafka.group(session.group_id), named, needed=("config",)).config
+    group = kafka.group(session.group_id)
+    topic = find_internal_topics(kafka, group, session.named_topics, needed=("config",)).config
     assert topic is not None
     return list(configtopic.parse(kafka.image([topic], patience=0)[topic].latest, topic).connectors)
 

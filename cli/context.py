@@ -331,7 +331,7 @@ class Session:
 
     @property
     def named_topics(self) -> dict[str, str | None]:
-        """The internal topics that the person named, by role."""
+        """The internal topics that were named for this group, by role; see ``settings.merge``."""
         return {role: self.settings.get(f"topics.{role}") for role in ("config", "offsets", "status")}
 
 
@@ -348,4 +348,4 @@ def _sandbox_file(context: str) -> Path | None:
 def _contexts(path: Path) -> list[str]:
     from connectctl.ops import contextfile
 
-    return list(contextfile.read(path).content.contexts)
+    return contextfile.read(path).names

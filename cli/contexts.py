@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from connectctl.cli import render
 from connectctl.cli.context import Session
 from connectctl.cli.render import Output
 from connectctl.ops import places
+from connectctl.ops.errors import BadInput
+
+if TYPE_CHECKING:
+    from connectctl.ops.contextfile import Parsed
 
 app = typer.Typer(
     rich_markup_mode=None, add_completion=False, no_args_is_help=True, help="Show where every setting comes from."
@@ -32,6 +36,7 @@ def show(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
     settings = session.settings
     rows = [{"name": name, "value": value, "origin": origin} for name, value, origin in settings.masked()]
     data = {"context": settings.context, "file": str(session.config or places.config_file()), "settings": rows}
+    data["notUsed"] = [{"name": name, "origin": setting.origin} for name, setting in settings.set_aside.items()]
 
     def table(wide: bool) -> None:
         render.note(
@@ -39,6 +44,9 @@ def show(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
         )
         empty = f"Nothing is set. Give --bootstrap-servers and --group-id, or write {data['file']}."
         render.table(["NAME", "VALUE", "ORIGIN"], [list(row.values()) for row in rows], empty=empty)
+        if settings.set_aside:
+            names = ", ".join(settings.set_aside)
+            render.note(f"Not used, because they belong to another group than {settings.get('group_id')}: {names}")
 
     render.emit("Context", data, output, table)
 
@@ -57,20 +65,50 @@ def list_(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
     path = session.config or places.config_file()
     found: list[dict[str, object]] = []
     if path.is_file():
-        content = contextfile.read(path).content
-        for name, entry in content.contexts.items():
-            row = {"name": name, "current": name == content.current, "bootstrapServers": entry.bootstrap_servers}
-            found.append(row | {"groupId": entry.group_id, "file": str(path)})
+        parsed = contextfile.read(path)
+        for name in parsed.names:
+            entry = parsed.content.contexts.get(name)
+            row = {"name": name, "current": name == parsed.content.current}
+            row["bootstrapServers"] = entry.bootstrap_servers if entry else None
+            row |= {"groupId": entry.group_id if entry else None, "file": str(path), "problem": _problem(parsed, name)}
+            found.append(row)
     for file in sorted(places.sandbox_directory("_").parent.glob("*/context.yaml")):
-        for name in contextfile.read(file).content.contexts:
+        for name in contextfile.read(file).names:
             row = {"name": name, "current": False, "bootstrapServers": None}
-            found.append(row | {"groupId": None, "file": str(file)})
+            found.append(row | {"groupId": None, "file": str(file), "problem": None})
 
     def table(wide: bool) -> None:
         rows = [
-            ["*" if row["current"] else "", str(row["name"]), str(row["bootstrapServers"] or ""), str(row["file"])]
+            [
+                "*" if row["current"] else "",
+                str(row["name"]),
+                "broken" if row["problem"] else "ok",
+                str(row["bootstrapServers"] or ""),
+                str(row["file"]),
+            ]
             for row in found
         ]
-        render.table(["CURRENT", "NAME", "BOOTSTRAP-SERVERS", "FILE"], rows, empty=f"No context yet; write {path}.")
+        columns = ["CURRENT", "NAME", "STATE", "BOOTSTRAP-SERVERS", "FILE"]
+        render.table(columns, rows, empty=f"No context yet; write {path}.")
+        for row in found:
+            if row["problem"]:
+                render.note(f"{row['name']}: {row['problem']}", style="red")
 
     render.emit("ContextList", {"contexts": found}, output, table)
+
+
+def _problem(parsed: Parsed, name: str) -> str | None:
+    """Why the context cannot be used: what is wrong in the file, or a secret that is not there.
+
+    Commands that print secrets are not run: they may ask a person.
+    """
+    from connectctl.ops import settings
+    from connectctl.ops.edges.secrets import reveal
+
+    try:
+        for key, value in settings.merge({}, {}, parsed, name).secrets():
+            if isinstance(value, settings.SecretSource) and value.kind != "command":
+                reveal(key, value)
+    except BadInput as e:
+        return str(e)
+    return None

@@ -176,6 +176,7 @@ def change(
     from connectctl.ops.offsets.planning import plan_changes
 
     looked, subjects = look_at(session, targets)
+    looked.sources.check_proven()
     check(looked)
     journal = Journal(places.journal_directory())
     pairs = [(subject, target.wish(subject)) for subject, target in zip(subjects, targets, strict=True) if target.wish]

@@ -130,6 +130,7 @@ def sources_of(session: Session, patience: float) -> tuple[Sources, ConnectGroup
         other_kafka=session.other_kafka,
         workers=partial(_workers, session, group),
         patience=patience,
+        unproven=topics.unproven,
     )
     return sources, group, (*topics.findings, *(() if group.members else (of_empty_group(group.id),)))
 

@@ -124,7 +124,7 @@ def _print_plan(plan: Plan) -> None:
 
 
 def scene_of(session: Session, wish: Job | None = None) -> Scene:
-    """The edges of a run. Topics that the context names are of the context's group, and of no other's."""
+    """The edges of a run."""
     from connectctl.ops.runtime.overrides import PRODUCER, SECURITY
     from connectctl.ops.runtime.starting import Scene, elsewhere
 
@@ -141,20 +141,7 @@ def scene_of(session: Session, wish: Job | None = None) -> Scene:
         brokers.append(session.other_brokers(bootstrap, overrides))
     group = session.group()
     workers = session.connect_to(group) if group.members else None
-    return Scene(kafka, target, calls, tuple(brokers), group, named_topics(session), workers)
-
-
-def named_topics(session: Session) -> dict[str, str | None]:
-    """The internal topics that were named for this group; a context's are not those of a group given by a flag."""
-    values = session.settings.values
-    told = ("--", "environment ")
-    group = values.get("group_id")
-    another = group is not None and group.origin.startswith(told)
-    found = {role: values.get(f"topics.{role}") for role in ("config", "offsets", "status")}
-    return {
-        role: None if setting is None or (another and not setting.origin.startswith(told)) else str(setting.value)
-        for role, setting in found.items()
-    }
+    return Scene(kafka, target, calls, tuple(brokers), group, session.named_topics, workers)
 
 
 def _perform(

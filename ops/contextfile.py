@@ -1,8 +1,9 @@
 """The context file that people write, read with the line of every value.
 
 Its shape is the one in the README: ``current`` and ``contexts``, each context with the cluster's addresses, the client
-properties under librdkafka's own names, and how workers are restarted. A key that nobody knows is an error that names
-its line and the nearest key that exists, because a misspelt ``protected`` must not pass for an absent one.
+properties under librdkafka's own names, and how workers are restarted. An unknown key is an error that names its line and
+the nearest key that exists, because a misspelt ``protected`` must not pass for an absent one. What is wrong in one context
+is an error of that context: the others can be used.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from connectctl.ops.errors import BadInput
 from connectctl.ops.model.applicationsection import ApplicationSection
@@ -21,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 if TYPE_CHECKING:
     import yaml
+    from pydantic_core import ErrorDetails
 
 Scalar = str | int | float | bool
 
@@ -103,15 +105,30 @@ class ContextFile(_Strict):
 
 @dataclass(frozen=True)
 class Parsed:
-    """A file that was read, and the line of each value by its dotted path (``contexts.prod.group_id``)."""
+    """A file that was read, and the line of each value by its dotted path (``contexts.prod.group_id``).
+
+    ``content`` has the contexts that are valid, ``broken`` what is wrong with each of the others.
+    """
 
     path: Path
     content: ContextFile
     lines: dict[str, int]
+    broken: dict[str, BadInput] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        """All contexts, valid or not."""
+        return [*self.content.contexts, *self.broken]
+
+    def entry(self, context: str) -> ContextEntry:
+        """The context of that name. Raises ``BadInput`` where it is not valid, ``KeyError`` where there is none."""
+        if context in self.broken:
+            raise self.broken[context]
+        return self.content.contexts[context]
 
 
 def read(path: Path) -> Parsed:
-    """Read and check a context file. Raises ``BadInput`` with the line of the first thing that is wrong."""
+    """Read and check a context file. Raises ``BadInput`` with the line of what is wrong outside of its contexts."""
     import yaml
 
     try:
@@ -128,15 +145,27 @@ def read(path: Path) -> Parsed:
         why = getattr(e, "problem", None) or "it is not UTF-8 text"
         raise BadInput(f"{where}: this is no YAML", why=why, next_step="Correct the file.") from e
     lines = _lines(node)
-    try:
-        content = ContextFile.model_validate(data or {})
-    except ValidationError as e:
-        raise _explain(path, e, lines) from e
+    content, broken = _validated(path, data or {}, lines)
     for name, entry in content.contexts.items():
         for location, why in _problems(name, entry):
             where = f"{path}, line {lines[known]}" if (known := _longest_known(location, lines)) else f"{path}"
-            raise BadInput(f"{where}: {'.'.join(location)} does not fit", why=why)
-    return Parsed(path, content, lines)
+            broken.setdefault(name, BadInput(f"{where}: {'.'.join(location)} does not fit", why=why))
+    valid = {name: entry for name, entry in content.contexts.items() if name not in broken}
+    return Parsed(path, content.model_copy(update={"contexts": valid}), lines, broken)
+
+
+def _validated(path: Path, data: Any, lines: dict[str, int]) -> tuple[ContextFile, dict[str, BadInput]]:
+    """The file without the contexts that are not valid, and what is wrong with each of these."""
+    broken: dict[str, BadInput] = {}
+    try:
+        return ContextFile.model_validate(data), broken
+    except ValidationError as e:
+        for error in e.errors(include_url=False):
+            if len(error["loc"]) < 2 or error["loc"][0] != "contexts":
+                raise _explain(path, error, lines) from e
+            broken.setdefault(str(error["loc"][1]), _explain(path, error, lines))
+    rest = {name: entry for name, entry in data["contexts"].items() if str(name) not in broken}
+    return ContextFile.model_validate({**data, "contexts": rest}), broken
 
 
 def _problems(name: str, entry: ContextEntry) -> Iterator[tuple[list[str], str]]:
@@ -161,8 +190,7 @@ def _lines(node: yaml.Node | None, prefix: str = "") -> dict[str, int]:
     return found
 
 
-def _explain(path: Path, error: ValidationError, lines: dict[str, int]) -> BadInput:
-    first = error.errors(include_url=False)[0]
+def _explain(path: Path, first: ErrorDetails, lines: dict[str, int]) -> BadInput:
     # pydantic puts in which of several models it tried, and whether it was the key that did not fit.
     location = [str(part) for part in first["loc"] if part not in (SecretRef.__name__, "[key]")]
     dotted = _longest_known(location, lines)
@@ -172,7 +200,7 @@ def _explain(path: Path, error: ValidationError, lines: dict[str, int]) -> BadIn
         known = _siblings(location)
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"Did you mean {near[0]}?" if near else f"Known keys here: {', '.join(known)}."
-        return BadInput(f"{where}: nobody knows the key {name}", next_step=hint)
+        return BadInput(f"{where}: unknown key {name}", next_step=hint)
     told = first["msg"].removeprefix("Value error, ")
     why = re.sub(r"a valid dictionary( or instance of \w+)?", "a mapping", told)
     why = why.replace("Input should", "it should")

@@ -7,7 +7,7 @@ Topics that the person named are taken at their word. For the others every compa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from connectctl.ops.errors import BadInput, NotAuthorized
@@ -34,6 +34,8 @@ class InternalTopics:
     offsets: str | None
     status: str | None
     findings: tuple[Finding, ...] = ()
+    unproven: Mapping[str, str] = field(default_factory=dict)
+    """Those that were only the last ones left, by role: they may be another group's, and must not be written to."""
 
 
 def find_internal_topics(
@@ -53,7 +55,8 @@ def find_internal_topics(
             raise not_found(role, choices[role], group)
     found = {str(role): named.get(role) for role in Role} | {role: choices[role].topic for role in needed}
     guessed = tuple(say.empty_topic_chosen(str(c.topic), role) for role, c in choices.items() if c.empty)
-    return InternalTopics(found["config"], found["offsets"], found["status"], guessed)
+    unproven = {role: str(choices[role].topic) for role in needed if not choices[role].proven}
+    return InternalTopics(found["config"], found["offsets"], found["status"], guessed, unproven)
 
 
 def look_for_topics(
@@ -102,17 +105,44 @@ def _search(
     kafka: KafkaReads, group: ConnectGroup, named: Mapping[str, str | None], missing: Sequence[str]
 ) -> dict[str, Choice]:
     taken = {name for name in named.values() if name}
-    clues = [clue for clue in _sample(kafka, kafka.compacted()) if clue.topic not in taken]
+    compacted = kafka.compacted()
+    clues = [clue for clue in _sample(kafka, compacted) if clue.topic not in taken]
+    if not group.members:
+        called = _called_after(group, compacted, clues, missing)
+        if called:
+            left = [role for role in missing if role not in called]
+            given = {**named, **{role: choice.topic for role, choice in called.items()}}
+            return called | (_search(kafka, group, given, left) if left else {})
     configs = _read_configs(kafka, [c.topic for c in clues if c.role is Role.CONFIG], named.get("config"))
     config = _config_of(configs, clues, group, named.get("config"))
     evidence = _evidence(group, configs, config.topic)
+    sure = config.proven and config.topic is not None
     blank = [c.topic for c in clues if c.empty and c.topic != config.topic]
     choices: dict[str, Choice] = {"config": config} if "config" in missing else {}
     for role in (Role.STATUS, Role.OFFSETS):
         if role in missing:
             seen = evidence if role is Role.OFFSETS else replace(evidence, dedicated=frozenset())
-            choices[role] = topics.choose([c for c in clues if c.role is role], blank, seen)
+            choice = topics.choose([c for c in clues if c.role is role], blank, seen)
+            # Whose connectors these are, only the group's own config topic tells, or its workers.
+            choices[role] = choice if sure or group.members else replace(choice, proven=False)
     return choices
+
+
+def _called_after(
+    group: ConnectGroup, compacted: Mapping[str, TopicFacts], clues: Sequence[Clues], missing: Sequence[str]
+) -> dict[str, Choice]:
+    """The topics that ``connectctl run`` gave a group without workers, which are called after it.
+
+    One that has records of another kind is not taken; one that may not be read is.
+    """
+    seen = {clue.topic: clue for clue in clues}
+    found = {}
+    for role in missing:
+        name = topics.called_after(group.id, role)
+        clue = seen.get(name)
+        if name in compacted and (clue is None or clue.empty or clue.role == role):
+            found[role] = Choice(name)
+    return found
 
 
 def _sample(kafka: KafkaReads, facts: Mapping[str, TopicFacts]) -> list[Clues]:

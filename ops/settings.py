@@ -8,7 +8,7 @@ connection is opened, so that nothing that prints settings can print one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.errors import BadInput
@@ -35,6 +35,8 @@ DEFAULTS = {"timeout": 30.0, "protected": False, "spark.master": "local[*]"}
 CLIENT_ENVIRONMENT = "CONNECTCTL_CLIENT_"
 COMMANDS = ("workers.", "applications.")
 """Sections whose values are commands of the operator's: secrets in them are hidden, they themselves are not."""
+SECTIONS_OF_A_GROUP = ("topics.", "workers.")
+"""With ``rest`` the settings that belong to one group of workers, and count for no other."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,8 @@ class Settings:
 
     values: Mapping[str, Setting]
     context: str | None = None
+    set_aside: Mapping[str, Setting] = field(default_factory=dict)
+    """What was given for another group than the one in use, and does not count."""
 
     def get(self, name: str, default: Any = None) -> Any:
         """The value called ``name``, or ``default`` where nobody gave one."""
@@ -95,18 +99,41 @@ def mask(name: str, value: Any) -> str:
 def merge(
     flags: Mapping[str, Any], environment: Mapping[str, str], file: Parsed | None, context: str | None
 ) -> Settings:
-    """One ``Settings`` from the three sources, the earlier ones winning. ``context`` names the entry of ``file``."""
+    """One ``Settings`` from the three sources, the earlier ones winning. ``context`` names the entry of ``file``.
+
+    Topics, workers' addresses and how they are changed belong to the group that is named beside them.
+    Where another source names another group, they are set aside: an offset must not end in another group's topic.
+    """
     merged: dict[str, Setting] = {}
-    defaults = ((name, Setting(value, "default")) for name, value in DEFAULTS.items())
-    for layer in (_from_flags(flags), _from_environment(environment), _from_file(file, context), defaults):
-        for name, setting in layer:
-            merged.setdefault(name, setting)
-    return Settings(dict(sorted(merged.items())), context)
+    aside: dict[str, Setting] = {}
+    entry = dict(_from_file(file, context))
+    defaults = {name: Setting(value, "default") for name, value in DEFAULTS.items()}
+    for layer in (dict(_from_flags(flags)), dict(_from_environment(environment)), entry, defaults):
+        for name, setting in layer.items():
+            if _of_another(name, layer, merged, in_file=layer is entry):
+                aside.setdefault(name, setting)
+            else:
+                merged.setdefault(name, setting)
+    return Settings(dict(sorted(merged.items())), context, aside)
+
+
+def _of_another(name: str, layer: Mapping[str, Setting], before: Mapping[str, Setting], *, in_file: bool) -> bool:
+    """Whether ``name`` in ``layer`` belongs to another group than the one that an earlier source named.
+
+    A context that names topics and no group does not say whose they are: not those of just any group.
+    """
+    bound = name == "rest" or name.startswith(SECTIONS_OF_A_GROUP)
+    if not bound or (wanted := before.get("group_id")) is None:
+        return False
+    own = layer.get("group_id")
+    if own is None:
+        return in_file and name.startswith("topics.")
+    return bool(own.value != wanted.value)
 
 
 def pick_context(wanted: str | None, origin: str, file: Parsed | None) -> str | None:
     """The name of the context to use: the one asked for, else the file's ``current``, else its only one."""
-    known = list(file.content.contexts) if file else []
+    known = file.names if file else []
     if wanted is None and file is not None:
         wanted, origin = file.content.current, f"current in {file.path}"
         if wanted is None:
@@ -148,7 +175,7 @@ def _typed(variable: str, name: str, value: str) -> Any:
 def _from_file(file: Parsed | None, context: str | None) -> Iterator[tuple[str, Setting]]:
     if file is None or context is None:
         return
-    entry = file.content.contexts[context].model_dump(exclude_unset=True)
+    entry = file.entry(context).model_dump(exclude_unset=True)
     for name, value in _flatten(entry, ""):
         line = file.lines.get(f"contexts.{context}.{name}")
         yield name, Setting(value, f"{file.path}" + (f" line {line}" if line else ""))

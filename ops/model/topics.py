@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -66,11 +66,16 @@ class ConfigClues:
 
 @dataclass(frozen=True)
 class Choice:
-    """The topic chosen for a role; or None, with the candidates that are left. ``empty``: it has no record to prove it."""
+    """The topic chosen for a role; or None, with the candidates that are left. ``empty``: it has no record to prove it.
+
+    ``proven``: it was named, is called after the group, or has the group's workers or connectors in it. One that is
+    only the last one left may be another group's: it may be shown, and not be written to.
+    """
 
     topic: str | None
     candidates: tuple[str, ...] = ()
     empty: bool = False
+    proven: bool = True
 
 
 @dataclass(frozen=True)
@@ -82,6 +87,11 @@ class Evidence:
     others: frozenset[str] = frozenset()
     dedicated: frozenset[str] = field(default_factory=frozenset)
     neighbours: bool = False
+
+
+def called_after(group_id: str, role: str) -> str:
+    """The name of an internal topic of a group that ``connectctl run`` made."""
+    return f"{group_id}-{'configs' if role == Role.CONFIG else role}"
 
 
 def address(url: str) -> str:
@@ -155,7 +165,7 @@ def choose_config(found: Sequence[ConfigClues], empty: Sequence[str], group: Con
     """The config topic of ``group``: it has every connector that the group runs, and reaches as far as its workers read."""
     assignments = [m.assignment for m in group.members if m.assignment]
     if not assignments:
-        return _only(sorted(c.topic for c in found)) if found else _only(sorted(empty), empty=True)
+        return _guess(sorted(c.topic for c in found)) if found else _guess(sorted(empty), empty=True)
     assigned = {connector for connector, _ in group.owners}
     read_to = max(a.config_offset for a in assignments)
     fits = [c for c in found if assigned <= c.connectors and c.end >= read_to]
@@ -163,8 +173,9 @@ def choose_config(found: Sequence[ConfigClues], empty: Sequence[str], group: Con
     fits = fits or [c for c in found if assigned & c.connectors and c.end >= read_to]
     exact = [c for c in fits if assigned == c.connectors]
     if fits:
-        return _only(sorted(c.topic for c in (exact if len(exact) == 1 else fits)))
-    return _only(sorted(empty), empty=True) if not assigned else Choice(None)
+        choice = _only(sorted(c.topic for c in (exact if len(exact) == 1 else fits)))
+        return choice if assigned else replace(choice, proven=False)
+    return _guess(sorted(empty), empty=True) if not assigned else Choice(None)
 
 
 def choose(found: Sequence[Clues], empty: Sequence[str], evidence: Evidence) -> Choice:
@@ -180,13 +191,19 @@ def choose(found: Sequence[Clues], empty: Sequence[str], evidence: Evidence) -> 
     # What is left proves nothing by itself, so that an empty topic is as good a candidate beside a neighbour's.
     left = sorted(c.topic for c in candidates if c in mine or not c.connectors & evidence.others)
     if left:
-        return _only(left + (blank if evidence.neighbours else []))
+        return _guess(left + (blank if evidence.neighbours else []))
     if blank:
-        return _only(blank, empty=True)
-    return _only(sorted(c.topic for c in found if c.topic in evidence.dedicated))
+        return _guess(blank, empty=True)
+    return _guess(sorted(c.topic for c in found if c.topic in evidence.dedicated))
 
 
 def _only(topics: Sequence[str], *, empty: bool = False) -> Choice:
     if len(topics) == 1:
         return Choice(topics[0], empty=empty)
     return Choice(None, tuple(topics))
+
+
+def _guess(topics: Sequence[str], *, empty: bool = False) -> Choice:
+    """The last one left, which nothing proves."""
+    choice = _only(topics, empty=empty)
+    return replace(choice, proven=choice.topic is None)

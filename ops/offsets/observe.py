@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
-from connectctl.ops.errors import ConnectctlError
+from connectctl.ops.errors import ConnectctlError, Refused
 from connectctl.ops.model import oddities
 from connectctl.ops.model.finding import Finding, Severity
 from connectctl.ops.model.offsets import OffsetStore, offset_store, support_of_dedicated
@@ -29,9 +29,25 @@ class Sources:
     other_kafka: Callable[[str, Mapping[str, str]], KafkaReads]
     workers: Callable[[], Workers]
     patience: float
+    unproven: Mapping[str, str] = field(default_factory=dict)
+    """Topics that may be another group's, by role; see ``discovery.InternalTopics``."""
+
+    def check_proven(self) -> None:
+        """Raises ``Refused`` where offsets could be written to another group's topic."""
+        for role, topic in self.unproven.items():
+            raise Refused(
+                f"The {role} topic {topic} may be another group's",
+                why="it is only the last one left: nothing in it names a worker or a connector of this group",
+                next_step=f"Check --group-id; or give --{role}-topic TOPIC, or topics.{role} in the context.",
+                code="topic-not-proven",
+            )
 
     def writes(self, bootstrap: str | None = None, overrides: Mapping[str, str] = MappingProxyType({})) -> KafkaWrites:
-        """The cluster at ``bootstrap``, the workers' own for None, for writing: what reads it can also write it."""
+        """The cluster at ``bootstrap``, the workers' own for None, for writing: what reads it can also write it.
+
+        Raises ``Refused`` as ``check_proven`` does.
+        """
+        self.check_proven()
         return cast("KafkaWrites", self.kafka if bootstrap is None else self.other_kafka(bootstrap, overrides))
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from connectctl.ops.discovery import InternalTopics, find_internal_topics
 from connectctl.ops.errors import Refused
 from connectctl.ops.model.ownership import leader_id, task_id
+from connectctl.ops.model.topics import called_after
 from connectctl.ops.model.transactions import Transaction
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def internal_topics(scene: Scene, name: str, *, live: bool) -> tuple[dict[str, s
 
 def default_topics(group: str, named: Mapping[str, str | None]) -> dict[str, str]:
     """The internal topics of a group without workers, by role."""
-    return {role: named.get(role) or f"{group}-{'configs' if role == 'config' else role}" for role in ROLES}
+    return {role: named.get(role) or called_after(group, role) for role in ROLES}
 
 
 def check_layout(scene: Scene, topics: Mapping[str, str], create: Mapping[str, int], own: str | None) -> None:

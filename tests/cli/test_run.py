@@ -12,7 +12,6 @@ import jsonschema
 import pytest
 from connectctl.cli import runstatus, runview
 from connectctl.cli.main import app
-from connectctl.cli.run import named_topics
 from connectctl.cli.runmetrics import MetricsFile
 from connectctl.ops.errors import BadInput
 from connectctl.ops.runtime.job import Until
@@ -20,7 +19,6 @@ from connectctl.ops.runtime.launch import Result
 from connectctl.ops.runtime.leasedtask import Report
 from connectctl.ops.runtime.overrides import manner
 from connectctl.ops.runtime.rounds import Outcome, Run
-from connectctl.ops.settings import Setting, Settings
 from typer.testing import CliRunner
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schema/run-result.json").read_text())
@@ -79,22 +77,6 @@ def test_a_job_file_may_be_called_like_a_command(job: Any, tmp_path: Path) -> No
 def test_run_tells_of_its_options_and_of_status() -> None:
     assert "status" in CliRunner().invoke(app, ["run", "--help"]).stdout
     assert "--take-over" in CliRunner().invoke(app, ["run", "job", "--help"]).stdout
-
-
-@pytest.mark.parametrize(
-    ("group", "topic", "expected"),
-    [
-        ("config.yaml line 3", "config.yaml line 5", "configs"),
-        ("--group-id", "config.yaml line 5", None),
-        ("environment CONNECTCTL_GROUP_ID", "config.yaml line 5", None),
-        ("--group-id", "--config-topic", "configs"),
-        ("--group-id", "environment CONNECTCTL_CONFIG_TOPIC", "configs"),
-    ],
-)
-def test_topics_of_a_context_are_not_those_of_another_group(group: str, topic: str, expected: str | None) -> None:
-    settings = Settings({"group_id": Setting("g", group), "topics.config": Setting("configs", topic)})
-    session: Any = SimpleNamespace(settings=settings)
-    assert named_topics(session) == {"config": expected, "offsets": None, "status": None}
 
 
 def finished(*reports: Report, outcome: Outcome = Outcome.ENDED, failure: str | None = None) -> Result:

@@ -79,7 +79,41 @@ def test_with_every_worker_down_a_lone_cluster_is_found() -> None:
     for topic in ("test-cfg", "test-off", "test-sta", "empty"):
         del kafka.records[topic]
     found = find_internal_topics(kafka, kafka.group("down"), NOBODY)
-    assert found == InternalTopics("prod-cfg", "prod-off", "prod-sta")
+    assert (found.config, found.offsets, found.status) == ("prod-cfg", "prod-off", "prod-sta")
+
+
+def test_a_lone_clusters_topics_are_proven_to_be_the_groups_only_by_its_workers_or_its_names() -> None:
+    kafka = two_clusters()
+    assert find_internal_topics(kafka, kafka.group("prod"), NOBODY).unproven == {}
+    for topic in ("test-cfg", "test-off", "test-sta", "empty"):
+        del kafka.records[topic]
+    found = find_internal_topics(kafka, kafka.group("mistyped"), NOBODY)
+    assert found.unproven == {"config": "prod-cfg", "offsets": "prod-off", "status": "prod-sta"}
+    named = find_internal_topics(kafka, kafka.group("down"), {"config": "prod-cfg", "offsets": "prod-off"})
+    assert named.unproven == {}
+
+
+def test_the_topics_of_a_group_without_workers_are_those_called_after_it() -> None:
+    kafka = two_clusters()
+    kafka.records |= {"jobs-configs": [], "jobs-offsets": records(('["z",{"p":1}]', {"o": 1})), "jobs-status": []}
+    found = find_internal_topics(kafka, kafka.group("jobs"), NOBODY)
+    assert found == InternalTopics("jobs-configs", "jobs-offsets", "jobs-status")
+
+
+def test_a_topic_called_after_a_group_that_is_something_else_is_not_taken() -> None:
+    kafka = two_clusters()
+    kafka.records |= {"jobs-configs": [], "jobs-offsets": records(("user-1", {"name": "x"})), "jobs-status": []}
+    kafka.config["jobs-status"] = {"cleanup.policy": "delete"}
+    found = find_internal_topics(kafka, kafka.group("jobs"), NOBODY, needed=("config", "offsets"))
+    assert found.config == "jobs-configs"
+    assert found.unproven == {"offsets": "empty"}
+
+
+def test_workers_know_better_than_a_name() -> None:
+    kafka = two_clusters()
+    kafka.records |= {"prod-configs": [], "prod-offsets": [], "prod-status": []}
+    found = find_internal_topics(kafka, kafka.group("prod"), NOBODY)
+    assert (found.config, found.offsets, found.status) == ("prod-cfg", "prod-off", "prod-sta")
 
 
 def test_an_empty_topic_is_taken_as_the_last_one_left_and_said_so() -> None:

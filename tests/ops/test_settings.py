@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from connectctl.ops import contextfile, settings
 from connectctl.ops.errors import BadInput
+from fakes.runner import invoke
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -82,10 +84,10 @@ def test_a_value_is_masked_by_its_name(name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("contexts:\n  p:\n    groupid: x", "line 3: nobody knows the key groupid. Did you mean group_id?"),
-        ("contexts:\n  p:\n    topics:\n      confg: x", "line 4: nobody knows the key confg. Did you mean config?"),
-        ("curent: p", "line 1: nobody knows the key curent. Did you mean current?"),
-        ("contexts:\n  p:\n    zzz: 1", "line 3: nobody knows the key zzz. Known keys here: bootstrap_servers"),
+        ("contexts:\n  p:\n    groupid: x", "line 3: unknown key groupid. Did you mean group_id?"),
+        ("contexts:\n  p:\n    topics:\n      confg: x", "line 4: unknown key confg. Did you mean config?"),
+        ("curent: p", "line 1: unknown key curent. Did you mean current?"),
+        ("contexts:\n  p:\n    zzz: 1", "line 3: unknown key zzz. Known keys here: bootstrap_servers"),
         ("contexts:\n  p:\n    protected: perhaps", "line 3: the value of contexts.p.protected does not fit"),
         ("contexts:\n  p:\n    client:\n      a: {envv: X}", "line 4"),
         ("contexts:\n  p:\n    client: {a: {env: X, file: Y}}", "exactly one of env, file or command"),
@@ -116,3 +118,50 @@ def test_the_context_is_the_one_asked_for_else_current_else_the_only_one(tmp_pat
     assert settings.pick_context(None, "", contextfile.read(path)) == "a"
     with pytest.raises(BadInput, match="no context called z"):
         settings.pick_context("z", "--context", two)
+
+
+SOME_BROKEN = """\
+current: fine
+contexts:
+  fine: {bootstrap_servers: "x:1"}
+  misspelt: {bootstrap: "x:1"}
+  wrong: {protected: perhaps}
+  odd: {workers: {driver: command, restart: x}}
+  unset: {client: {sasl.password: {env: CONNECTCTL_NO_SUCH_VARIABLE}}}
+  lost: {client: {sasl.password: {file: /nowhere/secret}}}
+  asks: {client: {sasl.password: {command: "touch ran; exit 1"}}}
+  two: {client: {sasl.password: {env: A, file: B}}}
+"""
+
+
+def test_a_broken_context_does_not_block_the_others(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(SOME_BROKEN)
+    parsed = contextfile.read(path)
+    assert settings.merge({}, {}, parsed, settings.pick_context(None, "", parsed)).get("bootstrap_servers") == "x:1"
+    assert set(parsed.broken) == {"misspelt", "wrong", "odd"}
+    with pytest.raises(BadInput, match="line 4: unknown key bootstrap"):
+        settings.merge({}, {}, parsed, settings.pick_context("misspelt", "--context", parsed))
+
+
+def test_context_list_tells_which_context_is_broken_and_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "config.yaml"
+    path.write_text(SOME_BROKEN)
+    done = invoke(["--config", str(path), "context", "list", "-o", "json"])
+    assert done.exit_code == 0
+    problems = {each["name"]: each["problem"] for each in json.loads(done.stdout)["contexts"]}
+    assert (problems["fine"], problems["asks"]) == (None, None)
+    for name, word in {
+        "misspelt": "line 4: unknown key bootstrap",
+        "wrong": "protected",
+        "odd": "needs change",
+        "unset": "CONNECTCTL_NO_SUCH_VARIABLE",
+        "lost": "/nowhere/secret cannot be read",
+        "two": "exactly one of",
+    }.items():
+        assert word in problems[name]
+    assert not (tmp_path / "ran").exists()
+    shown = invoke(["--config", str(path), "context", "list"])
+    assert shown.stdout.count("broken") == 6
+    assert "misspelt: " in shown.stderr

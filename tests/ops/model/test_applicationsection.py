@@ -52,11 +52,11 @@ def test_secrets_in_an_applications_commands_are_masked(tmp_path: Path) -> None:
         ("{{instances: [nowhere]}}", "host:port"),
         ("{{driver: strimzi}}", "does not fit"),
         ("{{driver: command, restart: x}}", "needs change"),
-        ("{{instance: [a:1]}}", "nobody knows the key instance"),
+        ("{{instance: [a:1]}}", "unknown key instance"),
     ],
 )
 def test_what_an_application_cannot_be_is_told_with_its_line(tmp_path: Path, line: str, told: str) -> None:
     with pytest.raises(BadInput) as raised:
-        read(tmp_path, f"contexts:\n  prod:\n    applications:\n      a: {line}\n")
+        read(tmp_path, f"contexts:\n  prod:\n    applications:\n      a: {line}\n").entry("prod")
     assert "line 4" in raised.value.what
     assert told in f"{raised.value.what} {raised.value.why}"

@@ -45,7 +45,7 @@ def test_nothing_said_means_a_person_does_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ("drivr: manual", "line 4: nobody knows the key drivr. Did you mean driver?"),
+        ("drivr: manual", "line 4: unknown key drivr. Did you mean driver?"),
         ("driver: docker", "line 4: the value of contexts.p.workers.driver does not fit"),
         (f"driver: command\n{CHANGE}\nrestart: x {{hots}}", "line 6: the value of contexts.p.workers.restart does not fit: "
          "nobody knows {hots}; did you mean {host}? known are {worker}, {host}, {port}, {url}"),
@@ -58,7 +58,7 @@ def test_nothing_said_means_a_person_does_it(tmp_path: Path) -> None:
         ("driver: manual\nrestart: x", "line 5: … the driver manual has no use for it"),
         ("restart: x", "line 4: … the driver manual has no use for it"),
         ("driver: manual\ntimeout: 0", "line 5: the value of contexts.p.workers.timeout does not fit"),
-        ("driver: manual\neach:\n  w1:8083:\n    drver: manual", "line 7: nobody knows the key drver. Did you mean driver?"),
+        ("driver: manual\neach:\n  w1:8083:\n    drver: manual", "line 7: unknown key drver. Did you mean driver?"),
         ("driver: manual\neach:\n  w1:8083:\n    driver: strimzi", "line 6: …w1:8083…the driver strimzi needs resource"),
         ("driver: manual\neach:\n  w1:8083:\n    file: /x", "line 7: …has no use for it"),
         ("driver: manual\neach:\n  'a b': {driver: manual}", "line 6: … it should be a worker's address"),
