@@ -105,7 +105,7 @@ def _answer(session: Session, wanted: tuple[str, ...]) -> Any:
     look = Look(wanted)
     found = assemble(observe(sources_of(session, PATIENCE)[0], look), look)
     if not found.complete:
-        why = "; ".join(f.message for f in found.findings if f.id in ("OFFSETS009", "OFFSETS011"))
+        why = "; ".join(f.reason for f in found.findings if f.id in ("OFFSETS009", "OFFSETS011"))
         raise ConnectctlError("The offsets cannot be seen whole", why=why, code="hidden")
     return found
 

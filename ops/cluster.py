@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from connectctl.ops.model.connector import Connector
     from connectctl.ops.model.finding import Finding
     from connectctl.ops.model.membership import ConnectGroup, Member
+    from connectctl.ops.model.topics import Choice
 
 PATIENCE = 3.0
 """Seconds that one worker may take for one answer."""
@@ -56,10 +57,12 @@ def look(kafka: KafkaReads, calls: ConnectCalls, group: ConnectGroup, named: Map
     """See the whole cluster. ``named`` are the internal topics that the person named, by role."""
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
         asked = [pool.submit(_ask, calls, member, group) for member in group.members]
-        topics, problems = _topics(kafka, group, named)
+        topics, choices, problems = _topics(kafka, group, named)
         workers = tuple(sorted((answer.result() for answer in asked), key=lambda w: w.address))
     found, source, unseen = _connectors(kafka, calls, group, workers, topics)
     connectors = reading.judged(found, group)
+    fresh = source == "workers" and not found and bool(group.members) and not group.owners
+    problems += _not_found(choices, group, fresh=fresh)
     return ClusterView(
         cluster_id=kafka.cluster_id(),
         group=group,
@@ -124,7 +127,7 @@ def _support(calls: ConnectCalls, url: str) -> Support:
 
 def _topics(
     kafka: KafkaReads, group: ConnectGroup, named: Mapping[str, str | None]
-) -> tuple[tuple[InternalTopic, ...], list[Finding]]:
+) -> tuple[tuple[InternalTopic, ...], dict[str, Choice], list[Finding]]:
     exist = kafka.topic_names()
     problems: list[Finding] = []
     lost = {role: name for role, name in named.items() if name and name not in exist}
@@ -132,16 +135,21 @@ def _topics(
         hint = f"Correct --{role}-topic or topics.{role} in the context, or leave it out."
         problems.append(say.topic_missing(role, f"There is no topic {name}", hint))
     choices = look_for_topics(kafka, group, named, [role for role in Role if role not in lost])
+    names = {role: choices[role].topic if role in choices else None for role in Role}
+    facts = kafka.topics([name for name in names.values() if name])
+    topics = tuple(InternalTopic(role, name, facts.get(name or "")) for role, name in names.items())
+    return topics, choices, problems
+
+
+def _not_found(choices: Mapping[str, Choice], group: ConnectGroup, *, fresh: bool) -> Iterator[Finding]:
+    """What is to be said of topics that were looked for; of a ``fresh`` cluster, without connectors, two are empty."""
     for role, choice in choices.items():
         if choice.topic is None:
             error = not_found(role, choice, group)
             why = f"{error.what}: {error.why}" if error.why else error.what
-            problems.append(say.topic_missing(role, why, str(error.next_step)))
+            yield say.topic_missing(role, why, str(error.next_step), fresh=fresh)
         elif choice.empty:
-            problems.append(say.empty_topic_chosen(choice.topic, role))
-    names = {role: choices[role].topic if role in choices else None for role in Role}
-    facts = kafka.topics([name for name in names.values() if name])
-    return tuple(InternalTopic(role, name, facts.get(name or "")) for role, name in names.items()), problems
+            yield say.empty_topic_chosen(choice.topic, role)
 
 
 def _connectors(

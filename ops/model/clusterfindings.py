@@ -141,8 +141,15 @@ def empty_topic_chosen(topic: str, role: str) -> Finding:
     return Finding("TOPIC001", Severity.WARNING, topic, message, hint)
 
 
-def topic_missing(role: str, why: str, hint: str) -> Finding:
-    """TOPIC002: the internal topic is not there, not found, or not the only one that fits."""
+def topic_missing(role: str, why: str, hint: str, *, fresh: bool = False) -> Finding:
+    """TOPIC002: the internal topic is not there, not found, or not the only one that fits.
+
+    A ``fresh`` cluster has no connectors, so that its offsets and status topics have no records to tell them by, and
+    nothing to lose: only their layout is not checked then.
+    """
+    if fresh:
+        message = f"{why}. The cluster has no connectors, so nothing is kept there yet; its layout is not checked."
+        return Finding("TOPIC002", Severity.WARNING, f"{role} topic", message, hint)
     return Finding("TOPIC002", Severity.ERROR, f"{role} topic", f"{why}.", hint)
 
 

@@ -36,6 +36,12 @@ class Finding:
         # Messages quote what workers and configurations say.
         object.__setattr__(self, "message", our_own(self.message))
 
+    @property
+    def reason(self) -> str:
+        """The finding as a reason among others, in one line without its full stop: what it is about, and what to do."""
+        hint = f" ({self.next_step.rstrip('.')})" if self.next_step else ""
+        return f"{self.subject}: {self.message.rstrip('.')}{hint}"
+
     def as_json(self) -> dict[str, Any]:
         """The finding as scripts get it; ``why`` and ``nextStep`` only where there is one."""
         data: dict[str, Any] = {

@@ -6,7 +6,7 @@ from connectctl.ops.model.finding import Severity
 from connectctl.ops.model.worker import NOT_ENABLED
 from connectctl.ops.preflight import eosrules as rules
 from connectctl.ops.preflight.configfacts import SINK, SOURCE, Subject, Words, number_problem, word_problem
-from connectctl.ops.preflight.facts import PluginSays
+from connectctl.ops.preflight.facts import PluginSays, Wish
 
 SUPPORT = "exactly.once.support"
 BOUNDARY = "transaction.boundary"
@@ -23,6 +23,11 @@ SAYS_NOTHING = (
     "preflight check and allow the connector to be created)."
 )
 FAILED = "An unexpected error occurred during validation"
+GOES_ON = (
+    f"{SUPPORT} is required. Without exactly-once on its workers it goes on running all the same, at least once: it can "
+    "write records twice. Workers refuse every change of its configuration then, even an identical one."
+)
+GOES_ON_STEP = f"Set {SUPPORT} to requested before or with its next change; or stop it first, if it must not run so."
 NO_BOUNDARIES = (
     "The connector does not support connector-defined transaction boundaries",
     "This connector has returned a null value from its canDefineTransactionBoundaries method",
@@ -79,7 +84,14 @@ def support(subject: Subject, words: Words) -> None:
 
 
 def required(subject: Subject, words: Words) -> None:
-    """EOS001 to EOS004: what a worker refuses to do without."""
+    """EOS001 to EOS004: what a worker refuses to do without.
+
+    On the way to preparing or disabled they are warnings for a connector that is there: it is not validated when workers
+    change, and goes on running.
+    """
+    if subject.running and subject.wish in (Wish.PREPARING, Wish.DOWNGRADE):
+        words.add(rules.NOT_ENABLED, SUPPORT, GOES_ON, GOES_ON_STEP, severity=Severity.WARNING)
+        return
     if False in subject.modes:
         step = f"connectctl upgrade plan; or {_REQUESTED[0].lower()}{_REQUESTED[1:]}."
         words.add(rules.NOT_ENABLED, SUPPORT, NOT_ENABLED, step, text=NOT_ENABLED)

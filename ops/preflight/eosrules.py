@@ -16,8 +16,10 @@ NOT_ENABLED = Rule(
     exactly.once.source.support is disabled or preparing refuses it when it validates the configuration. Preparing counts
     as not enabled.
 
-    A connector that is there already goes on running on such a worker, without exactly-once: only its next change is
-    refused. Enable exactly-once on all workers first (connectctl upgrade plan), or write requested.
+    A connector that is there already goes on running on such a worker, without exactly-once, and its tasks can be
+    restarted, stopped and resumed: only a change of its configuration is refused. So it is a warning on the way down or
+    to preparing, and no reason to stay. Enable exactly-once on all workers first (connectctl upgrade plan), or write
+    requested.
     """,
 )
 UNSUPPORTED = Rule(

@@ -213,7 +213,7 @@ MENDED = ("CLUSTER004", "WORKER004")
 def _errors(findings: Sequence[Finding]) -> Iterator[str]:
     for finding in findings:
         if finding.severity is Severity.ERROR and finding.id not in MENDED:
-            yield f"{finding.id} {finding.subject}: {finding.message.rstrip('.')}"
+            yield f"{finding.id} {finding.reason}"
 
 
 # ------------------------------------------------------------------------------------------------------------- the steps

@@ -20,7 +20,8 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from connectctl.ops.model.connector import path_of
 from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
-from live.real import FILE_SOURCE, Workers, connectctl, eventually
+from connectctl.ops.sandbox.properties import internal_topics
+from live.real import FILE_SOURCE, Workers, connectctl, eventually, write
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
@@ -192,6 +193,7 @@ class Group:
     url: str
     id: str
     options: tuple[str, ...]
+    bootstrap: str = ""
 
     @property
     def workers(self) -> Workers:
@@ -206,15 +208,26 @@ def others(state_home: Path) -> Iterator[dict[str, Group]]:
         sandbox = up(SandboxSpec(name="validate", workers=1))
         preparing = sandbox.extra_group("validate-preparing", support="preparing", properties=policy)
         yield {
-            "disabled": _by_rest(sandbox.rest_urls[0], sandbox.group_id),
-            "preparing": _by_rest(preparing.rest_urls[0], preparing.group_id),
+            "disabled": _by_rest(sandbox.rest_urls[0], sandbox.group_id, sandbox.bootstrap_servers),
+            "preparing": _by_rest(preparing.rest_urls[0], preparing.group_id, sandbox.bootstrap_servers),
         }
     finally:
         down("validate")
 
 
-def _by_rest(url: str, group: str) -> Group:
-    return Group(url, group, ("--rest", url, "--group-id", group))
+def _by_rest(url: str, group: str, bootstrap: str) -> Group:
+    return Group(url, group, ("--rest", url, "--group-id", group), bootstrap)
+
+
+@contextmanager
+def _from_before(group: Group, name: str, config: dict[str, str]) -> Iterator[Workers]:
+    """A connector that was there before the workers became what they are: nobody validates what the config topic has."""
+    key, value = f"connector-{name}", {"properties": {**config, "name": name, "tasks.max": "1"}}
+    write(group.bootstrap, internal_topics(group.id)["config"], (key, value))
+    try:
+        yield group.workers
+    finally:
+        group.workers.delete(name)
 
 
 def _enabled(cluster: Sandbox) -> Group:
@@ -435,3 +448,37 @@ def test_names_that_no_request_can_use_are_created_and_then_out_of_reach(
         eventually(partial(_listed, group.workers, name))
         assert group.workers.call("DELETE", path_of("connectors", name)).status_code in (400, 404, 405)
         assert _listed(group.workers, name)
+
+
+def _runs(workers: Workers, name: str) -> bool:
+    answer = workers.call("GET", f"/connectors/{name}/status")
+    if answer.status_code != 200:
+        return False
+    status = answer.json()
+    return [status["connector"]["state"], *(task["state"] for task in status["tasks"])] == ["RUNNING", "RUNNING"]
+
+
+def test_a_connector_that_requires_exactly_once_goes_on_where_it_is_not_enabled_and_cannot_be_changed(
+    others: dict[str, Group], tmp_path: Path
+) -> None:
+    group, name = others["disabled"], "validate-requires"
+    (path := tmp_path / "in.txt").write_text("one\n")
+    config = {
+        "connector.class": FILE_SOURCE,
+        "topic": name,
+        "file": str(path),
+        "tasks.max": "1",
+        "exactly.once.support": "required",
+    }
+    with _from_before(group, name, config) as workers:
+        eventually(partial(_runs, workers, name), 120)
+        identical = workers.call("PUT", f"/connectors/{name}/config", config)
+        assert (identical.status_code, NOT_ENABLED in identical.text) == (400, True)
+        assert workers.call("POST", f"/connectors/{name}/restart?includeTasks=true").status_code < 300
+        eventually(partial(_runs, workers, name), 120)
+        where = ("--bootstrap-servers", group.bootstrap, *group.options)
+        ran = connectctl(*where, "preflight", name, "--for", "downgrade", "-o", "json")
+        (found,) = [finding for finding in ran.json["findings"] if finding["id"] == "EOS001"]
+        assert (found["severity"], "goes on running" in found["message"]) == ("warning", True)
+        requested = workers.call("PUT", f"/connectors/{name}/config", config | {"exactly.once.support": "requested"})
+        assert requested.status_code == 200, requested.text

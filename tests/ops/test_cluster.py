@@ -84,6 +84,19 @@ def test_a_topic_that_is_not_there_is_a_finding_and_no_error() -> None:
     assert [topic.name for topic in view.topics] == ["cfg", None, "sta"]
 
 
+def test_a_fresh_clusters_topics_without_records_are_no_error_but_topics_that_were_named_are() -> None:
+    fresh = FakeKafka({"cfg": records(("session-key", {"algorithm": "x"})), "off": [], "sta": []})
+    group = connect_group("connect", one=[])
+    view = look(fresh, FakeWorkers(), group, {})
+    found = [(f.id, f.severity, f.subject) for f in view.findings if f.id.startswith("TOPIC")]
+    assert sorted(found) == [("TOPIC002", "warning", "offsets topic"), ("TOPIC002", "warning", "status topic")]
+    assert all(f.next_step and "-topic TOPIC" in f.next_step for f in view.findings if f.id == "TOPIC002")
+    lost = look(fresh, FakeWorkers(), group, {"offsets": "nowhere"})
+    assert [f.severity for f in lost.findings if f.subject == "offsets topic"] == ["error"]
+    silent = look(fresh, FakeWorkers(urls=()), group, {})
+    assert {f.severity for f in silent.findings if f.id == "TOPIC002"} == {"error"}
+
+
 def test_with_neither_workers_nor_topics_the_view_says_that_it_knows_nothing() -> None:
     view = look(FakeKafka(), FakeWorkers(urls=()), connect_group(state="Dead"), {})
     assert view.connectors_from == "nothing"

@@ -287,6 +287,22 @@ def test_plugins_that_answer_differently_are_a_disagreement() -> None:
     assert "supported on one:8083; unknown on two:8083" in found.message
 
 
+@pytest.mark.parametrize("wish", [Wish.PREPARING, Wish.DOWNGRADE])
+@pytest.mark.parametrize("plugin", [PluginSays.SUPPORTED, PluginSays.UNSUPPORTED, PluginSays.FAILS])
+@pytest.mark.parametrize("enabled", [True, False])
+def test_a_connector_that_requires_exactly_once_is_no_reason_not_to_go_down(
+    wish: Wish, plugin: PluginSays, enabled: bool
+) -> None:
+    said = {} if enabled else {SUPPORT: (NOT_ENABLED,)}
+    answer = validation(said, enabled=enabled, plugin=plugin)
+    (found,) = configrules.check(subject({SUPPORT: "required"}, answer, wish=wish, running=True))
+    assert (found.id, found.severity) == ("EOS001", Severity.WARNING)
+    assert "goes on running" in found.message
+    assert "requested" in str(found.next_step)
+    (created,) = configrules.check(subject({SUPPORT: "required"}, validation(plugin=PluginSays.SUPPORTED), wish=wish))
+    assert (created.id, created.severity) == ("EOS001", Severity.ERROR)
+
+
 @pytest.mark.parametrize("enabled", [True, False])
 def test_for_enabled_and_for_preparing_do_not_depend_on_what_workers_are(enabled: bool) -> None:
     said = {SUPPORT: (NOT_ENABLED,)} if not enabled else {}

@@ -231,3 +231,9 @@ def test_whoever_leads_when_everybody_has_one_turn(order: list[str], leaders: li
         taken[slot] = whose_turn(planned, taken, slot, leader)
         assert taken[slot] != (leader,) or slot == 3
     assert sorted(taken.values()) == [("a",), ("b",), ("c",), ("d",)]
+
+
+def test_a_refusal_keeps_what_is_to_be_done_about_each_finding() -> None:
+    found = Finding("TOPIC002", Severity.ERROR, "offsets topic", "It is not found.", "Give --offsets-topic TOPIC.")
+    with pytest.raises(Refused, match=r"TOPIC002 offsets topic: It is not found \(Give --offsets-topic TOPIC\)"):
+        plan(cluster(D), Wish(P), [found])
