@@ -39,6 +39,7 @@ def up(
     ] = "disabled",
     kafka_version: Annotated[str, typer.Option(help="The workers' version, X.Y or X.Y.Z.", metavar="V")] = LATEST,
     secured: Annotated[bool, typer.Option("--secured", help="TLS, logins and ACLs on everything: see below.")] = False,
+    brokers: Annotated[int, typer.Option(help="How many brokers, 1 to 3; with 3 any one may die.")] = 1,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Start a sandbox, and return when it can be used.
@@ -47,6 +48,7 @@ def up(
     Examples:
       connectctl sandbox up
       connectctl sandbox up --name old --kafka-version 3.9 --workers 3
+      connectctl sandbox up --name three --brokers 3
       connectctl sandbox up --support enabled && connectctl --context sandbox-default cluster show
       connectctl sandbox up --name safe --secured && connectctl --context sandbox-safe-mtls cluster show
 
@@ -63,7 +65,12 @@ def up(
     from connectctl.ops.sandbox import cluster
 
     spec = cluster.SandboxSpec(
-        name=name, workers=workers, support=support, kafka_version=kafka_version, secured=secured
+        name=name,
+        workers=workers,
+        support=support,
+        kafka_version=kafka_version,
+        secured=secured,
+        brokers=brokers,
     )
     began = time.monotonic()
     with ExitStack() as stack:
@@ -192,6 +199,7 @@ def _sandbox_data(sandbox: Sandbox) -> dict[str, Any]:
         "kafkaVersion": spec.kafka_version,
         "support": spec.support,
         "secured": spec.secured,
+        "brokers": spec.brokers,
         "bootstrapServers": sandbox.bootstrap_servers,
         "clusterId": sandbox.cluster_id,
         "groupId": sandbox.group_id,
@@ -204,7 +212,8 @@ def _say_up(sandbox: Sandbox, took: float) -> None:
     spec = sandbox.spec
     when = "was already up" if sandbox.was_running else f"is up after {took:.1f} s"
     render.say(f"Sandbox {spec.name} {when}: Kafka {spec.kafka_version}, exactly-once support {spec.support}.")
-    render.say(f"  broker   {sandbox.bootstrap_servers}")
+    for address in sandbox.bootstrap_servers.split(","):
+        render.say(f"  broker   {address}")
     for url in sandbox.rest_urls:
         render.say(f"  worker   {url}")
     for plugin in sandbox.missing_plugins:

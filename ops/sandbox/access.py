@@ -51,7 +51,7 @@ class Access:
 def access(layout: Layout, record: Record) -> Access:
     """How this sandbox is reached by itself."""
     spec = record.spec
-    client: dict[str, Any] = {"bootstrap.servers": f"{LOOPBACK}:{record.listeners[internal(spec)]}"}
+    client: dict[str, Any] = {"bootstrap.servers": record.addresses(internal(spec))}
     if not spec.secured:
         return Access(client, {})
     import ssl

@@ -18,7 +18,7 @@ from connectctl.ops.sandbox.context import write_context
 from connectctl.ops.sandbox.groups import LOCK_PATIENCE, Group
 from connectctl.ops.sandbox.handle import Sandbox
 from connectctl.ops.sandbox.launch import PATIENCE, Launcher, new_cluster_id
-from connectctl.ops.sandbox.layout import BROKER, Layout, sandboxes
+from connectctl.ops.sandbox.layout import BROKER, Layout, broker_name, sandboxes
 from connectctl.ops.sandbox.lock import locked
 from connectctl.ops.sandbox.ports import answers
 from connectctl.ops.sandbox.progress import OnProgress, Progress, silent
@@ -92,11 +92,11 @@ def find(name: str) -> Sandbox:
 
 
 def is_whole(known: Record, layout: Layout) -> bool:
-    """Whether ``up`` finished, the broker runs, and every process that was not stopped on purpose lives and listens."""
+    """Whether ``up`` finished, the brokers run, and every process that was not stopped on purpose lives and listens."""
     started = [node for node in known.nodes if node.pid is not None]
     return (
         known.ready
-        and any(node.name == BROKER for node in started)
+        and known.brokers.keys() <= {node.name for node in started}
         and all(processes.is_alive(node.pid, node.created, layout.root) and answers(node.port) for node in started)
     )
 
@@ -135,16 +135,19 @@ def _start(launch: Launcher) -> None:
     spec, layout = launch.record.spec, launch.layout
     layout.logs.mkdir()
     listeners = tuple(access.protocols(spec))
-    ports = launch.free_ports(len(listeners))
-    launch.record = Record(spec, launch.record.cluster_id, dict(zip(listeners, ports, strict=True)))
+    ports = launch.free_ports(len(listeners) * spec.brokers)
+    numbers = range(1, spec.brokers + 1)
+    own = {broker_name(n): dict(zip(listeners, ports[n - 1 :: spec.brokers], strict=True)) for n in numbers}
+    launch.record = Record(spec, launch.record.cluster_id, own.pop(BROKER), peers=own)
     launch.save()
     if spec.secured:
         layout.root.chmod(0o700)
         launch.on_progress(Progress("Making certificates and passwords"))
         launch.security.create(launch.java().path)
-    launch.on_progress(Progress("Starting the broker"))
-    launch.format_broker(layout.home(BROKER) / "data")
-    launch.start_broker()
+    launch.on_progress(Progress("Starting the broker" if not own else f"Starting {spec.brokers} brokers"))
+    for number in numbers:
+        launch.format_broker(number)
+    launch.start_brokers(numbers)
     if spec.secured:
         granting.grant(launch.access().client)
     if spec.workers:

@@ -10,7 +10,6 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.sandbox import private
-from connectctl.ops.sandbox.ports import LOOPBACK
 from connectctl.ops.sandbox.properties import internal_topics
 from connectctl.ops.sandbox.security import ADMIN, MTLS, NOBODY, OAUTH, PLAIN, SCRAM, Security
 
@@ -43,7 +42,7 @@ def _contexts(name: str, layout: Layout, record: Record) -> dict[str, Any]:
         return {name: entry}
     entry["workers"] = {"driver": "sandbox", "sandbox": layout.name}
     known = Security(layout.security)
-    at = {listener: {"bootstrap_servers": f"{LOOPBACK}:{port}"} for listener, port in record.listeners.items()}
+    at = {listener: {"bootstrap_servers": record.addresses(listener)} for listener in record.listeners}
     contexts: dict[str, Any] = {
         f"{name}{suffix}": deepcopy(entry) | at[listener] | known.rest() | {"client": known.client(listener, ADMIN)}
         for suffix, listener in _WAYS.items()

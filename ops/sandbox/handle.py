@@ -11,8 +11,7 @@ from connectctl.ops.sandbox import groups, properties
 from connectctl.ops.sandbox.access import access
 from connectctl.ops.sandbox.groups import Group, current, launcher
 from connectctl.ops.sandbox.jars import cached
-from connectctl.ops.sandbox.layout import BROKER, Layout
-from connectctl.ops.sandbox.ports import LOOPBACK
+from connectctl.ops.sandbox.layout import Layout, broker_name
 from connectctl.ops.sandbox.record import Record
 from connectctl.ops.sandbox.spec import SandboxSpec
 
@@ -39,9 +38,9 @@ class Sandbox:
 
     @property
     def listeners(self) -> dict[str, str]:
-        """The broker's addresses by listener name, those of ``extra_listeners`` too."""
-        known = self.record.listeners
-        return {name: f"{LOOPBACK}:{port}" for name, port in known.items() if name != properties.CONTROLLER}
+        """The brokers' addresses by listener name, those of ``extra_listeners`` too."""
+        known = self.record
+        return {name: known.addresses(name) for name in known.listeners if name != properties.CONTROLLER}
 
     @property
     def bootstrap_servers(self) -> str:
@@ -125,13 +124,13 @@ class Sandbox:
             groups.start(launch, group_id, nodes)
         return Group(self.layout, group_id)
 
-    def kill_broker(self) -> None:
-        """End the broker by SIGKILL; its data stays."""
+    def kill_broker(self, number: int = 1) -> None:
+        """End a broker by SIGKILL; its data stays. Brokers are numbered from 1."""
         with launcher(self.layout) as launch:
-            launch.end(BROKER, kill=True)
+            launch.end(broker_name(number), kill=True)
 
-    def start_broker(self) -> None:
-        """Start the broker on its data and properties file, and wait until it answers; the workers find it again."""
+    def start_broker(self, number: int = 1, *, wait: bool = True) -> None:
+        """Start a broker on its data and properties file, and wait until it answers; the workers find it again."""
         with launcher(self.layout) as launch:
-            launch.end(BROKER, kill=True)
-            launch.start_broker()
+            launch.end(broker_name(number), kill=True)
+            launch.start_brokers([number], wait=wait)

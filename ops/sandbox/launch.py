@@ -14,7 +14,7 @@ from pathlib import Path
 from connectctl.ops.errors import ConnectctlError, TimedOut
 from connectctl.ops.sandbox import access, archives, java, logs, private, processes, properties, readiness, record
 from connectctl.ops.sandbox.jars import Jars, jars_of
-from connectctl.ops.sandbox.layout import BROKER, Layout
+from connectctl.ops.sandbox.layout import Layout, broker_name, is_broker
 from connectctl.ops.sandbox.ports import free_ports
 from connectctl.ops.sandbox.progress import OnProgress, silent
 from connectctl.ops.sandbox.record import Node, Record
@@ -69,43 +69,54 @@ class Launcher:
     def jars(self, version: KafkaVersion) -> Jars:
         return jars_of(version, self.java, self.on_progress, [processes.mark(self.layout.root)])
 
-    def format_broker(self, data: Path) -> None:
-        """Write ``server.properties``, and the broker's empty storage with Kafka's own tool."""
-        spec, home = self.record.spec, self.layout.home(BROKER)
+    def format_broker(self, number: int) -> None:
+        """Write a broker's ``server.properties``, and its empty storage with Kafka's own tool."""
+        spec, name = self.record.spec, broker_name(number)
+        home = self.layout.home(name)
         home.mkdir(parents=True)
         extra = {**(self.security.of_broker() if spec.secured else {}), **spec.extra_broker_properties}
         text = properties.render(
             properties.broker_properties(
-                data, self.record.listeners, access.protocols(spec), extra, access.internal(spec)
+                home / "data",
+                self.record.brokers[name],
+                access.protocols(spec),
+                extra,
+                access.internal(spec),
+                number=number,
+                controllers=[ports[properties.CONTROLLER] for ports in self.record.brokers.values()],
             )
         )
-        file = private.write(self.layout.properties(BROKER), text)
+        file = private.write(self.layout.properties(name), text)
         if spec.secured:
             # Passwords in a file: an argument could be read by everybody.
             arguments = [f"@{self.security.format_arguments(self.record.cluster_id, file)}"]
         else:
             arguments = ["format", "-t", self.record.cluster_id, "-c", str(file)]
         version = spec.version.broker
-        command = self._command(version, "kafka.tools.StorageTool", BROKER, heap="-Xmx128m", writes=False)
+        command = self._command(version, "kafka.tools.StorageTool", name, heap="-Xmx128m", writes=False)
         run = subprocess.run([*command, *arguments], capture_output=True, text=True, errors="replace", check=False)
         self.security.forget_arguments()
-        with self.layout.log(BROKER).open("a") as log:
+        with self.layout.log(name).open("a") as log:
             log.write(run.stdout + run.stderr)
         if run.returncode != 0:
-            raise self._failed(BROKER, "could not format its storage")
+            raise self._failed(name, "could not format its storage")
 
-    def start_broker(self) -> None:
-        """Start the broker and wait until it answers."""
+    def start_brokers(self, numbers: Sequence[int], *, wait: bool = True) -> None:
+        """Start brokers at once, and wait until each answers."""
         spec = self.record.spec
         version = spec.version.broker
-        node = Node(BROKER, self.record.listeners[access.internal(spec)], str(version))
-        command = self._command(version, "kafka.Kafka", BROKER)
-        self._spawn(node, command)
-        with self._watching([BROKER]) as check:
+        names = [broker_name(number) for number in numbers]
+        for name in names:
+            node = Node(name, self.record.brokers[name][access.internal(spec)], str(version))
+            self._spawn(node, self._command(version, "kafka.Kafka", name))
+        if not wait:
+            return
+        with self._watching(names) as check:
             deadline = time.monotonic() + PATIENCE
-            readiness.wait_for_broker(
-                self.access().client, node.port, self.record.cluster_id, check=check, deadline=deadline
-            )
+            for name in names:
+                port = self.record.node(name).port
+                client = self.access().client
+                readiness.wait_for_broker(client, port, self.record.cluster_id, check=check, deadline=deadline)
 
     def prepare_worker(
         self, name: str, group_id: str, version: KafkaVersion, support: str, extra: Mapping[str, str], port: int
@@ -122,6 +133,7 @@ class Launcher:
                 plugin_path=self.jars(version).plugins,
                 support=support,
                 extra={**(self.security.of_worker(port) if spec.secured else {}), **extra},
+                replicas=spec.brokers,
             )
         )
         private.write(self.layout.properties(name), text)
@@ -189,7 +201,7 @@ class Launcher:
         writes: bool = True,
     ) -> list[str]:
         """The command of one JVM. Of several that write an archive, only one may: ``writes``."""
-        kind = archives.BROKER if name == BROKER else archives.CONNECT
+        kind = archives.BROKER if is_broker(name) else archives.CONNECT
         draft = self.draft(kind) if self.training and writes else None
         shared = archives.options(self.archive(version, kind), draft)
         logging = logs.write_logging(version, self.layout.home(name))

@@ -5,7 +5,7 @@
     $XDG_STATE_HOME/connectctl/sandbox/<name>/
         sandbox.json        the record: what was asked, ports, processes
         context.yaml        the context that the CLI resolves ``sandbox-<name>`` to
-        broker/             server.properties, data/
+        broker/             server.properties, data/; broker-2/, broker-3/ where there are three
         worker-1/ …         worker.properties
         security/           certificates and passwords of a secured sandbox, see ``security``
         logs/               one file per process
@@ -16,12 +16,25 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from connectctl.ops import places
 
 BROKER = "broker"
+"""The first broker's name; that of another is followed by its number."""
+_BROKERS = re.compile(rf"{BROKER}(-\d+)?")
+
+
+def broker_name(number: int) -> str:
+    """The name of broker ``number``, which counts from 1 and is its node.id."""
+    return BROKER if number == 1 else f"{BROKER}-{number}"
+
+
+def is_broker(process: str) -> bool:
+    """Whether a process of this name is a broker."""
+    return _BROKERS.fullmatch(process) is not None
 
 
 def sandboxes() -> Path:
@@ -69,4 +82,4 @@ class Layout:
 
     def properties(self, process: str) -> Path:
         """The properties file that one process reads when it starts."""
-        return self.home(process) / ("server.properties" if process == BROKER else "worker.properties")
+        return self.home(process) / ("server.properties" if is_broker(process) else "worker.properties")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from connectctl.ops.model import javaproperties
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from connectctl.ops.sandbox.versions import KafkaVersion
 
 PLAINTEXT, CONTROLLER = "PLAINTEXT", "CONTROLLER"
+REDUNDANT = 2
+"""With more brokers than this, one may die and every write is still on two."""
 SUPPORT_KEY = "exactly.once.source.support"
 _JSON = "org.apache.kafka.connect.json.JsonConverter"
 
@@ -24,32 +26,42 @@ def broker_properties(
     protocols: Mapping[str, str],
     extra: Mapping[str, str],
     internal: str = PLAINTEXT,
+    *,
+    number: int = 1,
+    controllers: Sequence[int] = (),
 ) -> dict[str, str]:
-    """``server.properties`` of one KRaft process that is broker and controller.
+    """``server.properties`` of one KRaft process that is broker and controller, of one or of several.
 
+    ``number`` is the broker's, and ``controllers`` are the CONTROLLER ports of all brokers, from the first on, where there
+    are several: see ``quorum``. With three, topics have three replicas, of which two must have what was acknowledged.
     ``listeners`` are names with ports, CONTROLLER among them; ``protocols`` their security protocols where those are not
-    PLAINTEXT; the broker speaks to itself on ``internal``. Internal topics are small and unreplicated, and buffers are
-    cut to what a handful of topics needs: the log cleaner alone would take 128 MB.
+    PLAINTEXT; brokers speak to each other on ``internal``. Internal topics are small, and buffers are cut to what a
+    handful of topics needs: the log cleaner alone would take 128 MB.
     """
+    ports = controllers or [listeners[CONTROLLER]]
+    voters = quorum(len(ports))
+    copies, in_sync = str(len(ports)), "2" if len(ports) > REDUNDANT else "1"
+    if number not in voters:
+        listeners = {name: port for name, port in listeners.items() if name != CONTROLLER}
     addresses = {name: f"{name}://{LOOPBACK}:{port}" for name, port in listeners.items()}
     mapping = dict.fromkeys(listeners, PLAINTEXT) | dict(protocols)
     return {
-        "process.roles": "broker,controller",
-        "node.id": "1",
-        "controller.quorum.voters": f"1@{LOOPBACK}:{listeners[CONTROLLER]}",
+        "process.roles": "broker,controller" if number in voters else "broker",
+        "node.id": str(number),
+        "controller.quorum.voters": ",".join(f"{voter}@{LOOPBACK}:{ports[voter - 1]}" for voter in voters),
         "controller.listener.names": CONTROLLER,
         "listeners": ",".join(addresses.values()),
         "advertised.listeners": ",".join(address for name, address in addresses.items() if name != CONTROLLER),
         "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in mapping.items()),
         "inter.broker.listener.name": internal,
         "log.dirs": str(data),
-        "offsets.topic.replication.factor": "1",
+        "offsets.topic.replication.factor": copies,
         "offsets.topic.num.partitions": "4",
-        "transaction.state.log.replication.factor": "1",
-        "transaction.state.log.min.isr": "1",
+        "transaction.state.log.replication.factor": copies,
+        "transaction.state.log.min.isr": in_sync,
         "transaction.state.log.num.partitions": "4",
-        "share.coordinator.state.topic.replication.factor": "1",
-        "share.coordinator.state.topic.min.isr": "1",
+        "share.coordinator.state.topic.replication.factor": copies,
+        "share.coordinator.state.topic.min.isr": in_sync,
         "share.coordinator.state.topic.num.partitions": "1",
         "group.initial.rebalance.delay.ms": "0",
         "log.cleaner.dedupe.buffer.size": "8388608",
@@ -57,8 +69,14 @@ def broker_properties(
         # A broker that was killed is let in again when its old session is over, by default after 9 s.
         "broker.session.timeout.ms": "4000",
         "broker.heartbeat.interval.ms": "1000",
+        **({"default.replication.factor": copies, "min.insync.replicas": in_sync} if len(ports) > 1 else {}),
         **extra,
     }
+
+
+def quorum(brokers: int) -> range:
+    """The numbers of the brokers that are controllers too: all but one of an even number, which would add no safety."""
+    return range(1, brokers + brokers % 2)
 
 
 def internal_topics(group_id: str) -> dict[str, str]:
@@ -75,6 +93,7 @@ def worker_properties(
     plugin_path: Path,
     support: str,
     extra: Mapping[str, str],
+    replicas: int = 1,
 ) -> dict[str, str]:
     """``worker.properties`` of one distributed worker.
 
@@ -92,9 +111,9 @@ def worker_properties(
         "config.storage.topic": topics["config"],
         "offset.storage.topic": topics["offsets"],
         "status.storage.topic": topics["status"],
-        "config.storage.replication.factor": "1",
-        "offset.storage.replication.factor": "1",
-        "status.storage.replication.factor": "1",
+        "config.storage.replication.factor": str(replicas),
+        "offset.storage.replication.factor": str(replicas),
+        "status.storage.replication.factor": str(replicas),
         "key.converter": _JSON,
         "value.converter": _JSON,
         "key.converter.schemas.enable": "false",

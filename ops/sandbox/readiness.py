@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.errors import TimedOut
 from connectctl.ops.model.membership import decode_assignment, decode_metadata
-from connectctl.ops.sandbox.ports import answers
+from connectctl.ops.sandbox.ports import LOOPBACK, answers
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.access import Access
@@ -20,20 +20,22 @@ _PAUSE = 0.05
 def wait_for_broker(
     client: Mapping[str, Any], port: int, cluster_id: str, *, check: Callable[[], None], deadline: float
 ) -> None:
-    """Wait until the broker on ``port`` answers ``client``, librdkafka's properties, as a member of ``cluster_id``.
+    """Wait until the broker on ``port`` answers ``client``, librdkafka's properties, as a member of ``cluster_id`` that
+    clients are sent to.
 
     ``check`` raises when waiting has become pointless; ``deadline`` is a time of ``time.monotonic``. Raises TimedOut.
     """
     while not answers(port):
         _pause(check, deadline, f"nothing listens on port {port}")
-    admin = _admin(client)
+    admin = _admin({**client, "bootstrap.servers": f"{LOOPBACK}:{port}"})
     why = ""
     while True:
         try:
             described = admin.describe_cluster(request_timeout=2.0).result()
-            if described.cluster_id == cluster_id and described.nodes:
+            # One that was killed answers before the controller has let it in again.
+            if described.cluster_id == cluster_id and any(node.port == port for node in described.nodes):
                 return
-            why = f"port {port} is of cluster {described.cluster_id}"
+            why = f"port {port} is of cluster {described.cluster_id} and of no broker of it that lives"
         except _kafka_exception() as error:
             why = str(error)
         _pause(check, deadline, why)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.errors import BadInput
 from connectctl.ops.sandbox.access import people
+from connectctl.ops.sandbox.layout import BROKER
 from connectctl.ops.sandbox.ports import LOOPBACK
 from connectctl.ops.sandbox.spec import SandboxSpec
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One process of a sandbox: the broker (``group_id`` empty) or a worker.
+    """One process of a sandbox: a broker (``group_id`` empty) or a worker.
 
     ``pid`` is None when it was stopped on purpose. ``created`` is the process's start time, in seconds since the epoch
     as psutil gives it: pid and start time together name a process, a pid alone may have been given to another.
@@ -35,18 +36,31 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A sandbox as it was last left. ``ready`` is False from the first port chosen until everything answered."""
+    """A sandbox as it was last left. ``ready`` is False from the first port chosen until everything answered.
+
+    ``listeners`` are the first broker's ports by listener name, ``peers`` those of the other brokers, by broker.
+    """
 
     spec: SandboxSpec
     cluster_id: str
     listeners: Mapping[str, int]
     ready: bool = False
     nodes: tuple[Node, ...] = field(default_factory=tuple)
+    peers: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    @property
+    def brokers(self) -> dict[str, Mapping[str, int]]:
+        """The ports of every broker by listener name."""
+        return {BROKER: self.listeners, **self.peers}
+
+    def addresses(self, listener: str) -> str:
+        """Where clients find this listener: one address of each broker, separated by commas."""
+        return ",".join(f"{LOOPBACK}:{ports[listener]}" for ports in self.brokers.values())
 
     @property
     def bootstrap_servers(self) -> str:
-        """The broker's address that people and workers are told of."""
-        return f"{LOOPBACK}:{self.listeners[people(self.spec)]}"
+        """The brokers' addresses that people and workers are told of."""
+        return self.addresses(people(self.spec))
 
     def node(self, name: str) -> Node:
         """The node of this name; KeyError when there is none."""
@@ -66,7 +80,7 @@ class Record:
         return replace(self, nodes=tuple(node if known.name == node.name else known for known in self.nodes))
 
     def ports(self) -> set[int]:
-        return {*self.listeners.values(), *(node.port for node in self.nodes)}
+        return {port for ports in self.brokers.values() for port in ports.values()} | {n.port for n in self.nodes}
 
 
 def save(record: Record, layout: Layout) -> None:

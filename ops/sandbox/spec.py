@@ -12,14 +12,16 @@ from connectctl.ops.sandbox.versions import LATEST, KafkaVersion, parse_version
 
 SUPPORT = ("disabled", "preparing", "enabled")
 MOST_WORKERS = 9
+MOST_BROKERS = 3
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxSpec:
-    """An embedded cluster: one broker, and ``workers`` Connect workers of ``kafka_version`` in one group.
+    """An embedded cluster: ``brokers`` brokers, and ``workers`` Connect workers of ``kafka_version`` in one group.
 
+    With three brokers, any one of them may die: all are controllers, and every internal topic has three replicas.
     ``workers`` may be 0, for a broker to which connectors of another sandbox write. ``support`` is the workers'
     ``exactly.once.source.support``. ``extra_worker_properties`` and ``extra_broker_properties`` win over the sandbox's
     own. ``extra_listeners`` adds broker listeners, name to security protocol (``{"SASL": "SASL_PLAINTEXT"}``), on free
@@ -32,6 +34,7 @@ class SandboxSpec:
     workers: int = 2
     support: str = "disabled"
     kafka_version: str = LATEST
+    brokers: int = 1
     extra_worker_properties: Mapping[str, str] = field(default_factory=dict)
     extra_broker_properties: Mapping[str, str] = field(default_factory=dict)
     extra_listeners: Mapping[str, str] = field(default_factory=dict)
@@ -42,6 +45,8 @@ class SandboxSpec:
         object.__setattr__(self, "kafka_version", str(parse_version(self.kafka_version)))
         if not 0 <= self.workers <= MOST_WORKERS:
             raise BadInput(f"A sandbox has 0 to {MOST_WORKERS} workers, not {self.workers}", code="bad-workers")
+        if not 1 <= self.brokers <= MOST_BROKERS:
+            raise BadInput(f"A sandbox has 1 to {MOST_BROKERS} brokers, not {self.brokers}", code="bad-brokers")
         check_support(self.support, self.version)
 
     @property

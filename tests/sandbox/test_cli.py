@@ -38,6 +38,7 @@ def test_help_begins_with_examples(command: str) -> None:
         (["up", "--support", "on"], 2, "error: 'on' is no value of exactly.once.source.support. Use disabled"),
         (["up", "--support", "enabled", "--kafka-version", "3.2"], 2, "has no exactly-once source support"),
         (["up", "--workers", "11"], 2, "error: A sandbox has 0 to 9 workers, not 11"),
+        (["up", "--brokers", "4"], 2, "error: A sandbox has 1 to 3 brokers, not 4"),
         (["down", "--all", "--name", "x"], 2, "error: --name and --all exclude each other"),
         (["down", "--name", "../x"], 2, "cannot be the name of a sandbox"),
         (["status", "--name", "x"], 2, "There is no sandbox x. Start it: connectctl sandbox up --name x."),

@@ -30,6 +30,29 @@ def test_the_broker_listens_on_the_loopback_only() -> None:
     assert made["listener.security.protocol.map"] == "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL:SASL_PLAINTEXT"
 
 
+def test_three_brokers_are_a_quorum_whose_topics_outlive_any_one() -> None:
+    def made(number: int, brokers: int) -> dict[str, str]:
+        ports = {"PLAINTEXT": 10 + number, "CONTROLLER": 20 + number}
+        controllers = [20 + n for n in range(1, brokers + 1)]
+        return broker_properties(Path("/d"), ports, {}, {}, number=number, controllers=controllers)
+
+    for number in (1, 2, 3):
+        broker = made(number, 3)
+        assert broker["node.id"] == str(number)
+        assert broker["process.roles"] == "broker,controller"
+        assert broker["controller.quorum.voters"] == "1@127.0.0.1:21,2@127.0.0.1:22,3@127.0.0.1:23"
+        assert broker["transaction.state.log.replication.factor"] == broker["default.replication.factor"] == "3"
+        assert broker["transaction.state.log.min.isr"] == broker["min.insync.replicas"] == "2"
+    # Two controllers would need each other: the second broker has none.
+    first, second = made(1, 2), made(2, 2)
+    assert (first["process.roles"], second["process.roles"]) == ("broker,controller", "broker")
+    assert first["controller.quorum.voters"] == second["controller.quorum.voters"] == "1@127.0.0.1:21"
+    assert second["listeners"] == "PLAINTEXT://127.0.0.1:12"
+    assert second["min.insync.replicas"] == "1"
+    # One is as ever.
+    assert "min.insync.replicas" not in made(1, 1)
+
+
 def test_extra_properties_win() -> None:
     listeners = {"PLAINTEXT": 1, "CONTROLLER": 2}
     assert broker_properties(Path("/d"), listeners, {}, {"node.id": "7"})["node.id"] == "7"

@@ -31,6 +31,15 @@ def test_a_record_survives_its_file(tmp_path: Path) -> None:
     assert RECORD.ports() == {1, 2, 3}
 
 
+def test_a_record_knows_the_ports_of_every_broker(tmp_path: Path) -> None:
+    peers = {"broker-2": {"PLAINTEXT": 4, "CONTROLLER": 5}, "broker-3": {"PLAINTEXT": 6, "CONTROLLER": 7}}
+    three = replace(RECORD, peers=peers)
+    record.save(three, Layout(tmp_path))
+    assert record.load(Layout(tmp_path)) == three
+    assert three.ports() == {1, 2, 3, 4, 5, 6, 7}
+    assert three.addresses("PLAINTEXT") == "127.0.0.1:1,127.0.0.1:4,127.0.0.1:6"
+
+
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '{"nodes": [{"x": 1}]}', '{"nodes": [], "spec": {"name": "A"}}'])
 def test_what_is_no_record_means_start_over(tmp_path: Path, text: str) -> None:
     layout = Layout(tmp_path)

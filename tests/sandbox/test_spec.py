@@ -26,6 +26,12 @@ def test_as_many_workers_as_a_machine_carries(workers: int) -> None:
         SandboxSpec(workers=workers)
 
 
+@pytest.mark.parametrize("brokers", [0, 4])
+def test_as_many_brokers_as_one_of_which_may_die(brokers: int) -> None:
+    with pytest.raises(BadInput, match="1 to 3 brokers"):
+        SandboxSpec(brokers=brokers)
+
+
 @pytest.mark.parametrize("support", ["preparing", "enabled"])
 def test_no_exactly_once_before_it_existed(support: str) -> None:
     with pytest.raises(BadInput, match=r"3\.2\.3 has no exactly-once source support"):
@@ -40,7 +46,12 @@ def test_support_is_one_of_three_words() -> None:
 
 def test_a_spec_survives_json() -> None:
     spec = SandboxSpec(
-        name="x", workers=0, kafka_version="3.9", extra_broker_properties={"a": "b"}, extra_listeners={"S": "SASL_SSL"}
+        name="x",
+        workers=0,
+        kafka_version="3.9",
+        brokers=3,
+        extra_broker_properties={"a": "b"},
+        extra_listeners={"S": "SASL_SSL"},
     )
     assert SandboxSpec.from_data(json.loads(json.dumps(spec.to_data()))) == spec
 
