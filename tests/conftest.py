@@ -85,11 +85,12 @@ def cluster(state_home: Path) -> Iterator[Sandbox]:
 
 @pytest.fixture(scope="session")
 def secured(state_home: Path) -> Iterator[Sandbox]:
-    """A cluster behind TLS, logins and ACLs, with two workers and exactly-once support enabled."""
+    """A cluster behind TLS, logins that have to be renewed every ten seconds, and ACLs; with two workers, exactly-once."""
     from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
 
     _end_what_killed_sessions_left()
-    sandbox = up(SandboxSpec(name="secured", workers=2, support="enabled", secured=True))
+    sessions = {"connections.max.reauth.ms": "10000"}
+    sandbox = up(SandboxSpec(name="secured", support="enabled", secured=True, extra_broker_properties=sessions))
     yield sandbox
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(state_home))

@@ -139,9 +139,10 @@ class BatchProducer:
         leader = self._leaders[place]
         if leader not in self._connections:
             self._connections[leader] = RawConnection(self._wire, leader, self._timeout)
-        while len(self._unanswered[leader]) >= MOST_ON_THE_WAY:
+        connection, unanswered = self._connections[leader], self._unanswered[leader]
+        while unanswered and (connection.wants_quiet or len(unanswered) >= MOST_ON_THE_WAY):
             self._hear(leader)
-        self._unanswered[leader].append(self._connections[leader].send(self._produce(place, batch)))
+        unanswered.append(connection.send(self._produce(place, batch)))
 
     def flush(self) -> None:
         """Wait until everything that was sent is acknowledged."""

@@ -9,10 +9,13 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.edges.reauthentication import Session, renewed
+
 if TYPE_CHECKING:
     from connectctl.ops.edges.wire import Wire
 
 _BUFFER = 1 << 20
+_PAUSE = 0.005
 _SIZE = struct.Struct(">i")
 
 
@@ -24,11 +27,19 @@ class RawConnection:
     """A connection to ``broker`` that belongs to us alone. ``timeout`` in seconds bounds every wait for bytes."""
 
     def __init__(self, wire: Wire, broker: int, timeout: float) -> None:
+        from kafka.errors import KafkaConnectionError
+
         async def take() -> Any:
             manager = wire.manager
             connection = await manager.get_connection(broker)
-            # From here on nobody else may read or write it: not the loop, not a refresh of the metadata.
+            # From here on nobody else may read or write it: not the loop, not a refresh of the metadata, not a renewal of
+            # the login. What others have asked on it is answered first.
             manager._conns.pop(broker, None)
+            while connection.in_flight_requests or connection._reauth.is_reauthenticating:
+                await manager._net.sleep(_PAUSE)
+            if connection.closed:
+                raise KafkaConnectionError("the broker closed the connection")
+            connection._reauth.cancel()
             transport = connection.transport
             transport._read = False
             manager._net.cancel(transport._read_task)
@@ -40,7 +51,9 @@ class RawConnection:
         self._buffer = bytearray(_BUFFER)
         self._view = memoryview(self._buffer)
         self._at = self._filled = 0
-        self._asked = 0
+        self._asked = self._heard = 0
+        login = self._connection._reauth
+        self._session = Session.of(login.session_lifetime_ms, login.authenticated_at or 0.0)
         self.left = 0
         """Bytes of the answer that were not taken yet."""
 
@@ -61,8 +74,27 @@ class RawConnection:
         """Send ``request`` and wait until its answer begins; ``take`` and ``skip`` then go through it."""
         self.hear(self.send(request))
 
+    @property
+    def wants_quiet(self) -> bool:
+        """Whether the login is to be renewed, which ``send`` does as soon as no answer is on its way."""
+        return self._session.is_ending
+
     def send(self, request: Any) -> int:
-        """Send ``request``; gives its number, for ``hear``. Answers come in the order of the requests."""
+        """Send ``request``; gives its number, for ``hear``. Answers come in the order of the requests.
+
+        Raises ``NotAuthorized`` where the login is to be renewed and the broker no longer takes it.
+        """
+        if self._session.is_ending and self._heard == self._asked:
+            connection = self._connection
+            host = connection.transport.host or connection.transport.getPeer()[0]
+            self._session = renewed(self._exchange, connection.config, host, self._wire.bootstrap)
+        return self._transmit(request)
+
+    def _exchange(self, request: Any, answer: Any) -> Any:
+        self.hear(self._transmit(request))
+        return answer.decode(self.bytes(self.left))
+
+    def _transmit(self, request: Any) -> int:
         self._asked += 1
         request.with_header(correlation_id=self._asked, client_id=self._wire.client_id)
         self._socket.sendall(request.encode(framed=True, header=True))
@@ -77,6 +109,7 @@ class RawConnection:
         (told,) = self.take(_SIZE)
         if told != number:
             raise Broken("the answer is not to this request")
+        self._heard = number
 
     def take(self, layout: struct.Struct) -> tuple[Any, ...]:
         """The next bytes of the answer as ``layout`` has them."""

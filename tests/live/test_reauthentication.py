@@ -1,0 +1,95 @@
+"""Sessions of SASL end every ten seconds, and whoever writes or reads whole batches lives through it."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from connectctl.ops.audit.batches import Batch
+from connectctl.ops.edges.headers import Headers
+from connectctl.ops.edges.kafka import Kafka
+from connectctl.ops.model.recordbatch import Columnar
+from connectctl.ops.model.transactions import Place
+from connectctl.ops.runtime.batchhandle import BatchHandle
+from connectctl.ops.runtime.handle import Doubt
+from connectctl.ops.runtime.step import ColumnBulk, Step
+from live.securedcluster import as_admin, create_topic
+
+if TYPE_CHECKING:
+    from connectctl.ops.sandbox.cluster import Sandbox
+
+pytestmark = pytest.mark.live
+WAYS = ("SCRAM", "PLAIN", "OAUTH")
+LIFETIME = 10.0
+"""Seconds that a session lasts on the listeners of the fixture ``secured``."""
+PATIENCE = 300.0
+"""Seconds for new attempts: on a machine that stalls, a session may end before the new login is through."""
+
+
+def test_writers_and_readers_of_batches_outlive_their_sessions(secured: Sandbox) -> None:
+    with ThreadPoolExecutor() as pool:
+        for lived in pool.map(lambda way: outlives(secured, way, 1.4 * LIFETIME), WAYS):
+            assert lived.connections == 1
+            assert lived.written == lived.read > 0
+
+
+@pytest.mark.slow
+def test_they_do_so_for_two_minutes(secured: Sandbox) -> None:
+    with ThreadPoolExecutor() as pool:
+        for lived in pool.map(lambda way: outlives(secured, way, 120.0), WAYS):
+            print(f"{lived.written} records written, {lived.read} read, {lived.connections} connections")
+            assert lived.connections == 1
+            assert lived.written == lived.read > 0
+
+
+class Lived:
+    """What came of one writer and one reader, each on one connection: records, and connections that the reader needed."""
+
+    def __init__(self, cluster: Sandbox, way: str, topic: str):
+        self.client = as_admin(cluster, way)
+        self.place = Place(create_topic(cluster, topic), 0)
+        self.written = self.read = self.connections = 0
+
+    def run(self, seconds: float) -> None:
+        """Write and read in turns. Raises ``Doubt`` where the writer's connection broke."""
+        kafka: Any = Kafka(self.client, timeout=60)
+        handle, headers = (
+            BatchHandle(kafka, f"{self.place.topic}-id", timeout_ms=60_000),
+            Headers(self.client, timeout=60),
+        )
+        seen: set[int] = set()
+        at = 0
+        try:
+            handle.initialise(60)
+            end = time.monotonic() + seconds
+            while time.monotonic() < end:
+                handle.begin()
+                handle.send(Step(bulks=[ColumnBulk(self.place.topic, Columnar(pa.array([b"one", b"two"])))]))
+                handle.commit(60)
+                self.written += 2
+                for found in headers.read(self.place, at, at + 3):
+                    self.read += found.records if isinstance(found, Batch) else 0
+                at += 3  # two records and the marker
+                seen |= {id(connection) for connection in headers._connections.values()}
+                time.sleep(0.02)
+            self.connections = len(seen)
+        finally:
+            handle.drop()
+            headers.close()
+
+
+def outlives(cluster: Sandbox, way: str, seconds: float) -> Lived:
+    """The first attempt of which no connection broke, or the last."""
+    end = time.monotonic() + PATIENCE
+    for attempt in itertools.count():
+        lived = Lived(cluster, way, f"reauthentication-{way.lower()}-{seconds:g}-{attempt}")
+        with suppress(Doubt):
+            lived.run(seconds)
+        if lived.connections == 1 or time.monotonic() > end:
+            return lived
+    raise AssertionError("unreachable")
