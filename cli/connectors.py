@@ -13,7 +13,9 @@ from connectctl.cli.render import Output
 from connectctl.ops.errors import BadInput
 
 if TYPE_CHECKING:
-    from connectctl.ops.connectors import Judged
+    from collections.abc import Callable
+
+    from connectctl.ops.connectors import Facts, Judged
     from connectctl.ops.edges.contract import ConnectCalls, KafkaReads
     from connectctl.ops.model.membership import ConnectGroup
     from connectctl.ops.plan import Plan
@@ -36,6 +38,7 @@ class Cluster:
     calls: ConnectCalls
     kafka: KafkaReads | None
     group: ConnectGroup | None
+    facts: Callable[[], Facts] | None = None
 
 
 def _cluster(session: Session) -> Cluster:
@@ -239,7 +242,10 @@ def _picked(session: Session, names: list[str] | None, every: bool) -> tuple[Clu
         what = "Name connectors or give --all, not both" if every else "No connector is named"
         raise BadInput(what, next_step="Give the names of connectors, or --all.", code="usage")
     cluster = _cluster(session)
-    found = connectors.judged(connectors.from_workers(cluster.calls), cluster.group)
+    if cluster.kafka is not None and cluster.group is not None:
+        cluster.facts = connectors.facts_reader(cluster.kafka, cluster.group, session.named_topics)
+    facts = cluster.facts() if cluster.facts else connectors.Facts()
+    found = connectors.judged(map(facts.of, connectors.from_workers(cluster.calls)), cluster.group)
     return cluster, found if every else connectors.pick(found, names or [])
 
 
@@ -252,5 +258,5 @@ def _cluster_id(cluster: Cluster) -> str:
 def _perform(session: Session, cluster: Cluster, plan: Plan, dry_run: bool, yes: bool, output: Output) -> None:
     from connectctl.ops.connectorsteps import Hands
 
-    hands = Hands(cluster.calls, session.timeout)
+    hands = Hands(cluster.calls, session.timeout, facts=cluster.facts)
     apply.apply(session, plan, hands, dry_run=dry_run, yes=yes, output=output)

@@ -49,8 +49,8 @@ def demo() -> None:
         files = Path(tempfile.mkdtemp(prefix="connectctl-demo-"))
         stack.callback(shutil.rmtree, files, ignore_errors=True)
         stack.callback(_down, name)
-        stack.callback(os.environ.pop, "CONNECTCTL_JOURNAL", None)
-        os.environ["CONNECTCTL_JOURNAL"] = str(files / "journal")
+        _for_its_time(stack, "CONNECTCTL_JOURNAL", str(files / "journal"))
+        _for_its_time(stack, "CONNECTCTL_TIMEOUT", os.environ.get("CONNECTCTL_TIMEOUT", f"{PATIENCE:.0f}"))
         story = Story(Stage(_up(name), files))
         story.a_source_runs()
         story.how_exactly_once_is_rolled_out()
@@ -59,6 +59,13 @@ def demo() -> None:
         story.how_it_is_repaired()
         story.how_a_zombie_ends()
         OnSpark(story.stage, story.workers).play()
+
+
+def _for_its_time(stack: ExitStack, name: str, value: str) -> None:
+    """Set an environment variable until ``stack`` ends."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    stack.callback(lambda: os.environ.pop(name, None) if before is None else os.environ.update({name: before}))
 
 
 def _up(name: str) -> Sandbox:
@@ -139,6 +146,7 @@ class Story:
         )
         config = self.workers.get(f"/connectors/{CONNECTOR}/config") | {"exactly.once.support": "required"}
         self.workers.send("PUT", f"/connectors/{CONNECTOR}/config", config)
+        until(self._runs, "the connector to run with its new configuration")
         self.stage.run("upgrade", "status")
         proved("the workers take a connector that requires exactly-once")
 
@@ -155,7 +163,7 @@ class Story:
         self.stage.run("connectors", "stop", CONNECTOR, "--yes", "--wait")
         config = self.workers.get(f"/connectors/{CONNECTOR}/config") | {"offsets.storage.topic": DEDICATED}
         self.workers.send("PUT", f"/connectors/{CONNECTOR}/config", config)
-        until(lambda: [o["offset"] for o in self._offsets()] == [None], "the worker has taken the new topic")
+        until(lambda: [o["offset"] for o in self._offsets()] == [None], "the worker to take the new topic")
         self.stage.run("offsets", "show", CONNECTOR)
         self._agrees("workerReads")
         proved("a worker's own answer is now null: resumed like this, the source would read its file a second time")
@@ -169,7 +177,7 @@ class Story:
         with self.source.open("a") as source:
             source.writelines(f"one more order {n}\n" for n in range(MORE))
         self.held += MORE
-        until(lambda: self._records() >= self.held, "the source has read the new lines")
+        until(lambda: self._records() >= self.held, "the source to read the new lines")
         if self._records() != self.held:
             raise ConnectctlError(f"The topic holds {self._records()} records and not {self.held}")
         proved(f"{MORE} more lines were written, and each of them is in the topic once: it holds {self.held:,} records")
@@ -189,7 +197,16 @@ class Story:
 
     def _reads_to_the_end(self) -> None:
         size = self.source.stat().st_size
-        until(lambda: [o["offset"] for o in self._offsets()] == [{"position": size}], "the source has read its file")
+        until(lambda: [o["offset"] for o in self._offsets()] == [{"position": size}], "the source to read its file")
+
+    def _runs(self) -> bool:
+        """Whether the workers that have the connector and its task say that both run."""
+        from connectctl.ops.connectors import from_workers, judged
+        from connectctl.ops.model.connector import State
+
+        session = Session(context=f"sandbox-{self.sandbox.spec.name}")
+        found = judged(from_workers(self.workers), session.kafka.group(self.sandbox.group_id))
+        return all(each.verdict.state is State.RUNNING for each in found)
 
     def _records(self) -> int:
         """How many committed records the source's topic holds."""

@@ -49,7 +49,7 @@ class OnSpark:
         }
         with growing(self._source, "payment", AT_ONCE):
             self.workers.send("POST", "/connectors", {"name": CONNECTOR, "config": config})
-            until(lambda: self._position() > 0, "the worker reads the file")
+            until(lambda: self._position() > 0, "the worker to read the file")
             self._killed_on_spark()
         self.stage.ends_well("run", str(self._job), "--take-over", "--yes")
         self._reads_to_the_end()
@@ -63,9 +63,10 @@ class OnSpark:
     def _killed_on_spark(self) -> None:
         run = self.stage.process("run", str(self._job), "--take-over", "--yes")
         try:
-            until(lambda: self._state() == "STOPPED" or run.poll() is not None, "the worker gives the connector up")
+            # A stop is answered before any task has ended; its status is gone once the last commit is behind it.
+            until(lambda: self._states() == ["STOPPED"] or run.poll() is not None, "the worker to stop the connector")
             theirs = self._position()
-            until(lambda: self._position() > theirs or run.poll() is not None, "Spark reads on")
+            until(lambda: self._position() > theirs or run.poll() is not None, "Spark to read on")
             if run.poll() is not None:
                 raise ConnectctlError(f"connectctl run ended with exit code {run.returncode}")
         finally:
@@ -83,7 +84,7 @@ class OnSpark:
 
     def _reads_to_the_end(self) -> None:
         size = self._source.stat().st_size
-        until(lambda: self._position() == size, "the file is read to its end")
+        until(lambda: self._position() == size, "the file to be read to its end")
 
     def _count(self) -> int:
         return len(self._source.read_text().splitlines())
@@ -93,5 +94,7 @@ class OnSpark:
         found = self.workers.get(f"/connectors/{CONNECTOR}/offsets")["offsets"]
         return int(found[0]["offset"]["position"]) if found else 0
 
-    def _state(self) -> str:
-        return str(self.workers.get(f"/connectors/{CONNECTOR}/status")["connector"]["state"])
+    def _states(self) -> list[str]:
+        """The state of the connector and those of its tasks, as the workers show them."""
+        status = self.workers.get(f"/connectors/{CONNECTOR}/status")
+        return [str(part["state"]) for part in (status["connector"], *status["tasks"])]

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
     from connectctl.ops.sandbox.commandline import Running
 
-PATIENCE = 60.0
+PATIENCE = 300.0
+"""Seconds for whatever is waited for, on a machine that has much else to do."""
 PAUSE = 0.05
 """Seconds from one line to the next, while a file grows."""
 
@@ -92,11 +93,11 @@ def growing(source: Path, what: str, at_once: int = 1) -> Iterator[None]:
 
 
 def until(holds: Callable[[], bool], what: str) -> None:
-    """Wait until it is true. Raises ``TimedOut`` after a minute."""
+    """Wait for ``what`` until it is true. Raises ``TimedOut`` after ``PATIENCE``."""
     end = time.monotonic() + PATIENCE
     while not holds():
         if time.monotonic() > end:
-            raise TimedOut(f"It did not come true in {PATIENCE:.0f} s that {what}")
+            raise TimedOut(f"Timed out after {PATIENCE:.0f} s waiting for {what}")
         time.sleep(0.2)
 
 

@@ -218,7 +218,7 @@ def undo(
     journal = Journal(places.journal_directory())
     found = journal.get(run)
     # An upgrade borrows the steps of a change of offsets.
-    steps = [s.step if isinstance(s, Borrowed) else s for s in steps_of(found, journal.plan(run)["steps"])]
+    steps = [s.step if isinstance(s, Borrowed) else s for s in steps_of(found, journal)]
     wishes = taken_back(journal, found, steps)
     if not wishes:
         raise Refused(f"The run {run} saved no offsets, so it changed none", next_step="There is nothing to undo.")

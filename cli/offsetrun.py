@@ -11,7 +11,7 @@ import typer
 from connectctl.cli import apply, render
 from connectctl.cli.render import Output
 from connectctl.ops import places
-from connectctl.ops.errors import Refused
+from connectctl.ops.errors import NotAuthorized, Refused
 from connectctl.ops.offsets.choice import THRESHOLD, Choice
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from connectctl.ops.journal import Journal, Run
     from connectctl.ops.model.configtopic import ConfiguredConnector
     from connectctl.ops.model.connector import State
+    from connectctl.ops.model.presence import Holder
     from connectctl.ops.offsets.changesteps import OffsetHands
     from connectctl.ops.offsets.engine import Asked, Engine
     from connectctl.ops.offsets.observe import Sources
@@ -83,6 +84,7 @@ def look_at(session: Session, targets: Sequence[Target]) -> tuple[Looked, list[S
     from connectctl.ops.connectors import judged, see
     from connectctl.ops.offsets.assemble import check_names
     from connectctl.ops.offsets.planning import Subject
+    from connectctl.ops.offsets.producers import producers_of
     from connectctl.ops.offsets.snapshot import Workers
 
     sources, group, _ = sources_of(session, PATIENCE)
@@ -106,8 +108,19 @@ def look_at(session: Session, targets: Sequence[Target]) -> tuple[Looked, list[S
                 check_names(target.name, snapshot)
             config = configured.config if configured else {}
             state = settled(states.get(target.name), configured)
-            subjects.append(Subject(target.name, found, state, bool(group.members), config, workers))
+            producers, _ = producers_of(sources, group.id, target.name)
+            holders, unseen = _runs_of(sources, group.id, target.name)
+            up = bool(group.members)
+            subjects.append(Subject(target.name, found, state, up, config, workers, producers, holders, unseen))
     return replace(looked, saved=view.saved), subjects
+
+
+def _runs_of(sources: Sources, group_id: str, connector: str) -> tuple[tuple[Holder, ...], str | None]:
+    """The runs of connectctl that have the connector, and why there may be more."""
+    try:
+        return sources.kafka.holders(group_id, connector), None
+    except NotAuthorized as e:
+        return (), str(e)
 
 
 def _asked(target: Target) -> Asked:
@@ -146,14 +159,14 @@ def check_whole(subjects: Sequence[Subject]) -> None:
 
 
 def settled(state: State | None, configured: ConfiguredConnector | None) -> State | None:
-    """The verdict on a connector for a change: one that is to be stopped and has no tasks is at rest, run by whom it may.
+    """The verdict on a connector for a plan: one that is to be stopped and has no tasks is at rest, whatever statuses say.
 
-    Between two workers, in a rebalance, it is UNASSIGNED for a moment.
+    The steps see for themselves that the last of its tasks has ended.
     """
     from connectctl.ops.model.connector import State
 
     stopped = configured is not None and configured.target_state == "STOPPED" and configured.task_count == 0
-    return State.STOPPED if stopped and state is State.UNASSIGNED else state
+    return State.STOPPED if stopped else state
 
 
 def change(
@@ -223,6 +236,7 @@ def hands_of(session: Session, looked: Looked, journal: Journal) -> OffsetHands:
         group_id=looked.group_id,
         journal=journal,
         engine=looked.engine,
+        facts=lambda: looked.sources.facts(looked.group_id),
     )
 
 

@@ -114,6 +114,7 @@ def _from_cluster(session: Session, wish: Wish, patience: float) -> tuple[Any, d
 
 def sources_of(session: Session, patience: float) -> tuple[Sources, ConnectGroup, tuple[Finding, ...]]:
     """Where to look for the offsets of this session's cluster, its group, and what is odd about finding them."""
+    from connectctl.cli.sources import coordinators_of
     from connectctl.ops.discovery import find_internal_topics
     from connectctl.ops.model.oddities import of_empty_group
     from connectctl.ops.offsets.observe import Sources
@@ -131,6 +132,7 @@ def sources_of(session: Session, patience: float) -> tuple[Sources, ConnectGroup
         workers=partial(_workers, session, group),
         patience=patience,
         unproven=topics.unproven,
+        coordinators=partial(coordinators_of, session),
     )
     return sources, group, (*topics.findings, *(() if group.members else (of_empty_group(group.id),)))
 

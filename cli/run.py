@@ -52,6 +52,9 @@ def run() -> None:
       spark: {master: "local[2]"}
       until: {idle: 5s}                     or records: N, duration: 60s, forever: true
 
+    connector.class is a known name, or MODULE:CLASS: the module lies beside the job file, is installed, or comes with a
+    wheel or zip under plugins.
+
     With records: N it ends at the first report that makes N; what a task committed that was killed before it reported does
     not count. idle ends at the end of the source whatever was killed.
     """
@@ -87,6 +90,7 @@ def job(
     from connectctl.cli.runmetrics import MetricsFile
     from connectctl.ops.runtime import job as jobs
     from connectctl.ops.runtime import starting
+    from connectctl.ops.runtime.beside import look_beside
     from connectctl.ops.runtime.plugins import connector_class, importable, path_of
 
     session: Session = ctx.obj
@@ -94,8 +98,10 @@ def job(
     where = master or wish.master or str(session.settings.get("spark.master"))
     starting.check_master(where, session.timeout)
     importable(wish.plugins)
+    if wish.directory is not None:
+        look_beside(wish.directory)
     if named := wish.config.get("connector.class"):
-        connector_class(path_of(named))  # before anything is opened
+        connector_class(path_of(named), wish.directory)  # before anything is opened
     scene = scene_of(session, wish)
     ready = starting.look(scene, wish, take_over=take_over)
     plan = starting.plan(ready, scene.kafka.cluster_id(), where)
@@ -148,9 +154,10 @@ def _perform(
     session: Session, scene: Scene, ready: Ready, master: str, lease: float, written: MetricsFile | None
 ) -> Result:
     from connectctl.cli import runview
+    from connectctl.ops.edges.presence import Presence
     from connectctl.ops.edges.spark import close_session, open_session
     from connectctl.ops.runtime.launch import Launch
-    from connectctl.ops.runtime.shipping import ship
+    from connectctl.ops.runtime.shipping import beside, ship
 
     conf: dict[str, Any] = {**session.settings.section("spark.conf"), **ready.job.conf}
     if ready.job.packages:
@@ -162,7 +169,7 @@ def _perform(
             raise BadInput("connectctl run needs PySpark, which is not installed", next_step=e.next_step) from e
         raise
     try:
-        ship(spark, ready.job.plugins)
+        ship(spark, [*ready.job.plugins, *beside(ready.job, ready.path)])
         with runview.progress(ready) as tell:
 
             def both(run: Run, board: Switchboard) -> None:
@@ -170,7 +177,8 @@ def _perform(
                 if written is not None:
                     written.follow(run)
 
-            result = Launch(scene, ready, spark, session.timeout, both, render.note, lease).go()
+            presence = Presence(scene.kafka, ready.group, ready.name, ready.topics["config"])
+            result = Launch(scene, ready, spark, session.timeout, both, render.note, lease, presence=presence).go()
             if written is not None:
                 written.follow(result.run)
             return result

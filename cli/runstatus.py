@@ -1,9 +1,10 @@
-"""``connectctl run status``: what the status topic says, for people and for scripts."""
+"""``connectctl run status``: what the status topics of workers and of runs say, for people and for scripts."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from connectctl.cli import render
@@ -12,6 +13,7 @@ from connectctl.ops.model.masking import masked
 
 if TYPE_CHECKING:
     from connectctl.ops.runtime.starting import Scene
+    from connectctl.ops.runtime.statuses import Said
 
 OLD = 90.0
 """Seconds after which a run that says nothing any more may be dead: it speaks after each lease."""
@@ -22,30 +24,56 @@ def statuses(scene: Scene, group: str, names: tuple[str, ...]) -> dict[str, Any]
     from connectctl.ops.connectors import PATIENCE
     from connectctl.ops.discovery import check_named, find_internal_topics
     from connectctl.ops.errors import BadInput
-    from connectctl.ops.model.connector import statuses_from_topic
     from connectctl.ops.runtime.internaltopics import default_topics
-    from connectctl.ops.runtime.statuses import said
+    from connectctl.ops.runtime.statuses import own_topic
 
     topics = default_topics(group, scene.named)
     if scene.group.members:
         topics["status"] = str(find_internal_topics(scene.kafka, scene.group, scene.named, needed=("status",)).status)
     check_named(scene.kafka, {"status": topics["status"]})
-    records = scene.kafka.image([topics["status"]], patience=PATIENCE)[topics["status"]].latest
-    there = sorted({name for name, _ in statuses_from_topic(records)})
+    images = scene.kafka.image([topics["status"], own_topic(group)], patience=PATIENCE)
+    sources = [(images[topic].latest, prefix, topic) for topic, prefix in _where(topics["status"], group, images)]
+    there = sorted({name for records, prefix, _ in sources for name in _names(records, prefix)})
     if unknown := [name for name in names if name not in there]:
         raise BadInput(f"{topics['status']} says nothing of {unknown[0]}", code="unknown-connector")
     now = time.time()
     found = []
     for name in names or there:
-        parts = said(records, name)
-        found.append(
-            {
-                "name": name,
-                "connector": _part(parts.get(None), now),
-                "tasks": [_task(n, parts[n], now) for n in sorted(p for p in parts if p is not None)],
-            }
-        )
+        parts, topic = _newest(sources, name)
+        ended = parts.get(None) is not None and parts[None].state != "RUNNING"
+        tasks = [_task(n, parts[n], now, ended=ended) for n in sorted(p for p in parts if p is not None)]
+        found.append({"name": name, "statusTopic": topic, "connector": _part(parts.get(None), now), "tasks": tasks})
     return {"groupId": group, "statusTopic": topics["status"], "connectors": found}
+
+
+Source = tuple[Sequence[Any], str, str]
+"""Records, the prefix of their keys, and the topic that they are from."""
+
+
+def _where(workers: str, group: str, images: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The topics to look at, with the prefixes of their keys: the workers' own, and that of runs where there is one."""
+    from connectctl.ops.runtime.statuses import OWN, own_topic
+
+    return [(workers, ""), *([(own_topic(group), OWN)] if own_topic(group) in images else [])]
+
+
+def _names(records: Sequence[Any], prefix: str) -> set[str]:
+    from connectctl.ops.model.connector import statuses_from_topic
+
+    start = prefix.encode()
+    ours = [replace(r, key=r.key.removeprefix(start)) for r in records if r.key and r.key.startswith(start)]
+    return {name for name, _ in statuses_from_topic(ours)}
+
+
+def _newest(sources: Sequence[Source], name: str) -> tuple[dict[int | None, Said], str]:
+    """The statuses of the connector from where something was said of it last, and that topic."""
+    from connectctl.ops.runtime.statuses import said
+
+    def when(parts: Mapping[int | None, Said]) -> float:
+        return max((status.at or 0.0 for status in parts.values()), default=-1.0)
+
+    found = [(said(records, name, prefix), topic) for records, prefix, topic in sources]
+    return max(found, key=lambda each: when(each[0]))
 
 
 def _part(status: Any, now: float) -> dict[str, Any]:
@@ -60,9 +88,13 @@ def _part(status: Any, now: float) -> dict[str, Any]:
     }
 
 
-def _task(number: int, status: Any, now: float) -> dict[str, Any]:
-    """A task's status; its metrics are there where a run said it, and no worker."""
-    return {"task": number, **_part(status, now), "metrics": status.metrics}
+def _task(number: int, status: Any, now: float, *, ended: bool) -> dict[str, Any]:
+    """A task's status; its metrics are there where a run said it, and no worker.
+
+    A run that ``ended`` leaves its tasks UNASSIGNED, which is Connect's word; nobody waits for them to be assigned.
+    """
+    over = ended and status.metrics is not None and status.state == "UNASSIGNED"
+    return {"task": number, **_part(status, now), **({"state": "ENDED"} if over else {}), "metrics": status.metrics}
 
 
 def show_statuses(found: Mapping[str, Any], wide: bool) -> None:

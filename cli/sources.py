@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.errors import BadInput, ConnectctlError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from connectctl.cli.context import Session
     from connectctl.ops.edges.contract import TransactionCalls
@@ -92,7 +92,12 @@ def _coordinators(session: Session, wish: Wish, configured: Callable[[], Configu
     if len(homes) > 1:
         hint = "Fence those of one Kafka cluster at a time."
         raise BadInput("The connectors write to different Kafka clusters", why=", ".join(homes), next_step=hint)
-    bootstrap, overrides = next(iter(homes.items()))
+    return coordinators_of(session, next(iter(homes.values())))
+
+
+def coordinators_of(session: Session, overrides: Mapping[str, str]) -> TransactionCalls:
+    """The coordinators of a connector's producers, which has these ``producer.override.`` properties, without the prefix."""
+    bootstrap = overrides.get("bootstrap.servers", "")
     ours = str(session.settings.get("bootstrap_servers", "")).split(",")
     if not bootstrap or {server.strip() for server in bootstrap.split(",")} & {server.strip() for server in ours}:
         return session.transactions

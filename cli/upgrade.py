@@ -231,7 +231,8 @@ def status(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
       connectctl upgrade status -o json | jq -r '.workers[] | .address + " " + .mode + " " + .known'
 
     proven: from what the worker answers. told: from its properties, as its driver reads them. believed: an earlier run
-    set it. Whether a worker is preparing or disabled cannot be seen from outside.
+    set it. Whether a worker is preparing or disabled cannot be seen from outside. In transition is what a rebalance or a
+    restart leaves unassigned for a moment; it is a problem only if it stays so.
     """
     from connectctl.cli import upgradeplan, upgradeview
     from connectctl.ops.rolling import ledger, runs
@@ -247,7 +248,7 @@ def status(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
         render.say("")
         _lines(upgradeview.run_lines(last) if last else ["No upgrade of this cluster is in the journal."])
         for trouble in scene.snapshot.baseline:
-            render.say(f"Not well: {trouble}")
+            render.say(upgradeview.trouble_line(trouble))
         if following:
             render.say(f"Next: {following}")
 
@@ -259,6 +260,7 @@ def status(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
         "driver": scene.snapshot.driver,
         "workers": [upgradeview.worker_json(worker) for worker in scene.snapshot.workers],
         "notWell": [str(trouble) for trouble in scene.snapshot.baseline],
+        "transient": [str(trouble) for trouble in scene.snapshot.baseline if trouble.passes],
         "run": upgradeview.run_json(last) if last else None,
         "unfinished": bool(open_),
         "nextStep": following,

@@ -79,6 +79,7 @@ def hands_of(scene: Scene, restored: Restored, patience: Patience) -> RollingHan
     if any(isinstance(step, Borrowed) for step in restored.steps):
         looked = _offsets(scene.session)
         hands.sources, hands.engine = looked.sources, looked.engine
+        hands.facts = lambda: looked.sources.facts(scene.eyes.group_id)
     if restored.wish.given.get("application"):
         hands.application = upgradelook.eyes_for(scene, restored.wish.given)[0]
     return hands

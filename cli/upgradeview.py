@@ -9,6 +9,7 @@ from connectctl.cli.render import Block
 if TYPE_CHECKING:
     from connectctl.cli.upgradeplan import Scene
     from connectctl.ops.journal import Run
+    from connectctl.ops.rolling.gates import Trouble
     from connectctl.ops.rolling.planning import RollingPlan
     from connectctl.ops.rolling.runs import Restored
     from connectctl.ops.rolling.snapshot import RollingSnapshot, RollingWorker
@@ -69,6 +70,13 @@ def group_block(snapshot: RollingSnapshot) -> Block:
     columns = ["GROUP", "STATE", "WORKERS", "REBALANCE-DELAY", "NOT-WELL", "DRIVER"]
     row = [snapshot.group_id, snapshot.state, str(len(snapshot.workers)), delay, str(len(snapshot.baseline))]
     return Block(columns, [[*row, snapshot.driver]])
+
+
+def trouble_line(trouble: Trouble) -> str:
+    """What is wrong with a connector or task, and whether it passes by itself."""
+    if not trouble.passes:
+        return f"Not well: {trouble}"
+    return f"In transition: {trouble}. It changes by itself when the rebalance or restart is over; look again."
 
 
 def run_lines(restored: Restored) -> list[str]:

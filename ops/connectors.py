@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from connectctl.ops.errors import BadInput, ConnectctlError, TimedOut, Unreachable
+from connectctl.ops.errors import BadInput, ConnectctlError, NotAuthorized, TimedOut, Unreachable
 from connectctl.ops.model import clusterfindings
 from connectctl.ops.model.connector import (
     Connector,
@@ -36,6 +36,52 @@ EVERYTHING = "/connectors?expand=status&expand=info"
 
 
 @dataclass(frozen=True)
+class Facts:
+    """What decides on the state of connectors: the config topic, and the group's assignments.
+
+    ``configured`` is None where the config topic could not be read to its end, ``owners`` in a rebalance. The status topic
+    is a remark to these: its last record may be a dead worker's, or that of a run that took a connector over.
+    """
+
+    configured: Mapping[str, ConfiguredConnector] | None = None
+    owners: Owners | None = None
+
+    def of(self, connector: Connector) -> Connector:
+        """``connector`` with what these add to it."""
+        found = (self.configured or {}).get(connector.name)
+        return replace(
+            connector,
+            target_state=found.target_state if found else None,
+            committed_tasks=found.task_count if found else None,
+            assigned=self.owners.parts(connector.name) if self.owners else None,
+        )
+
+
+def read_facts(kafka: KafkaReads, group_id: str, config_topic: str) -> Facts:
+    """The facts of this moment. Raises what ``KafkaReads`` raises."""
+    from connectctl.ops.model import configtopic
+
+    image = kafka.image([config_topic], patience=PATIENCE)[config_topic]
+    state = None if image.held_back else configtopic.parse(image.latest, config_topic)
+    # Assignments last: a worker has stopped its tasks before it joins the rebalance that takes them away.
+    return Facts(state.connectors if state else None, owners_of(kafka.group(group_id)))
+
+
+def facts_reader(kafka: KafkaReads, group: ConnectGroup, named: Named) -> Callable[[], Facts] | None:
+    """Reads facts again and again; None where the config topic is not found, not provably the group's, or not to be seen."""
+    from connectctl.ops.discovery import look_for_topics
+
+    try:
+        choice = look_for_topics(kafka, group, named, ["config"])["config"]
+        if choice.topic is None or not choice.proven:
+            return None
+        read_facts(kafka, group.id, choice.topic)
+    except (NotAuthorized, BadInput):
+        return None
+    return lambda: read_facts(kafka, group.id, str(choice.topic))
+
+
+@dataclass(frozen=True)
 class Judged:
     """A connector and the verdict on it. ``workers`` have it or its tasks; ``unreported``: one of them does not say how."""
 
@@ -50,7 +96,7 @@ class Judged:
         return self.connector.name
 
 
-def judged(connectors: Sequence[Connector], group: ConnectGroup | None) -> tuple[Judged, ...]:
+def judged(connectors: Iterable[Connector], group: ConnectGroup | None) -> tuple[Judged, ...]:
     """The connectors by name, each with its verdict."""
     owners = owners_of(group)
     return tuple(_judged(connector, owners) for connector in sorted(connectors, key=lambda c: c.name))
@@ -138,6 +184,7 @@ def assembled(state: ConfigState, statuses: Mapping[tuple[str, int], Status]) ->
             config=configured.config,
             type=configured.looks_like,
             target_state=configured.target_state,
+            committed_tasks=configured.task_count,
         )
         for name, configured in state.connectors.items()
     ]
@@ -155,7 +202,10 @@ class Seen:
 def see(calls: ConnectCalls, kafka: KafkaReads | None, group: ConnectGroup | None, named: Named) -> Seen:
     """The connectors through the workers; in the topics where no worker answers and Kafka can be asked."""
     try:
-        return Seen(judged(from_workers(calls, timeout=LIST_TIMEOUT), group), "workers")
+        found = from_workers(calls, timeout=LIST_TIMEOUT)
+        read = facts_reader(kafka, group, named) if kafka is not None and group is not None else None
+        facts = read() if read else Facts()
+        return Seen(judged(map(facts.of, found), group), "workers")
     except (Unreachable, TimedOut):
         if kafka is None or group is None:
             raise

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.connectors import Judged, read_one
+from connectctl.ops.connectors import Facts, Judged, read_one
 from connectctl.ops.errors import ConnectctlError, Refused, TimedOut, Unreachable
-from connectctl.ops.model.connector import Connector, State, path_of
+from connectctl.ops.model.connector import Connector, State, at_rest, judge, path_of
 from connectctl.ops.model.waiting import GRACE, Seen, Waiting, look
 from connectctl.ops.plan import Needless, Plan
 
@@ -36,7 +36,10 @@ class Wait:
 
 @dataclass
 class Hands:
-    """What the steps work with. ``before`` remembers each connector as it was just before its change, and when that was."""
+    """What the steps work with. ``before`` remembers each connector as it was just before its change, and when that was.
+
+    ``facts`` reads what decides on the state of connectors; None where only workers can be asked, whose statuses then count.
+    """
 
     calls: ConnectCalls
     timeout: float
@@ -44,14 +47,17 @@ class Hands:
     sleep: Callable[[float], None] = time.sleep
     before: dict[str, tuple[Connector, float]] = field(default_factory=dict)
     waits: dict[str, Wait] = field(default_factory=dict)
+    facts: Callable[[], Facts] | None = None
 
-    def read(self, name: str) -> Connector:
-        """The connector as it is now."""
-        return read_one(self.calls, name)
+    def read(self, name: str, facts: Facts | None = None) -> Connector:
+        """The connector as it is now, by ``facts`` where they were read a moment ago."""
+        connector = read_one(self.calls, name)
+        facts = facts or (self.facts() if self.facts else None)
+        return facts.of(connector) if facts else connector
 
     def change(self, connector: str, method: str, path: str) -> Any:
         """Send a change, remembering how the connector was before."""
-        before = self.read(connector)
+        before = read_one(self.calls, connector)
         answer = self.calls.send(method, path_of("connectors", connector) + path)
         self.before[connector] = before, self.now()
         return answer
@@ -65,10 +71,12 @@ class Hands:
 
     def look(self) -> None:
         """Look at every connector that is still waited for."""
+        facts = None
         for name, wait in self.waits.items():
             if wait.end is None:
                 try:
-                    seen = look(wait.waiting, self.read(name), self.now() - wait.began)
+                    facts = facts or (self.facts() if self.facts else None)
+                    seen = look(wait.waiting, self.read(name, facts), self.now() - wait.began)
                 except Unreachable as e:
                     wait.last = f"of unknown state, {e.what}"
                     continue
@@ -166,18 +174,41 @@ class Await:
         return wait.last
 
     def _failure(self, verdict: str, cause: str | None) -> ConnectctlError:
-        hint = f"See connectctl connectors show {self.subject} -o wide."
+        hint = f"See connectctl connectors show {self.subject} -o wide. {restart_hint(self.subject)}"
         return ConnectctlError(f"{self.subject} is {verdict}", why=cause, next_step=hint, code="connector-failed")
 
 
 def needless(verb: str, connector: Connector) -> str | None:
-    """Why ``verb`` would change nothing about ``connector``, None where it would, or where that cannot be known."""
+    """Why ``verb`` would change nothing about ``connector``, None where it would, or where that cannot be known.
+
+    Where the target state is not known, statuses must leave no doubt: to ask once more does no harm.
+    """
+    if verb == "stop":
+        return "already STOPPED" if at_rest(connector) else None
+    verdict = judge(connector, connector.owners)
+    tasks = {status.state if status else None for status in connector.tasks.values()}
+    if verb == "pause":
+        paused = connector.target_state in (None, "PAUSED") and verdict.state is State.PAUSED
+        return "already PAUSED" if paused and not verdict.running else None
+    if connector.target_state is None:
+        return "already RUNNING" if verdict.state is State.RUNNING and tasks == {"RUNNING"} else None
+    if connector.target_state != "STARTED":
+        return None
+    if verdict.state is State.RUNNING:
+        return f"already {verdict}"
+    more = f". {restart_hint(connector.name)}" if verdict.state in (State.FAILED, State.DEGRADED) else ""
+    return f"its target state is STARTED already; it is {verdict}{more}"
+
+
+def restart_hint(name: str) -> str:
+    """How what has failed is started again, which a resume does not do."""
+    return f"Restart what failed: connectctl connectors restart {name} --only-failed"
+
+
+def _rests(connector: Connector) -> bool:
+    """Whether it is stopped or paused, so that a restart would start nothing."""
     own = connector.status.state if connector.status else None
-    tasks = [status.state for status in connector.tasks.values() if status]
-    if verb == "resume":
-        return "already RUNNING" if own == "RUNNING" and "PAUSED" not in tasks else None
-    still = "RUNNING" in tasks + [status.state for status in connector.leftover.values()]
-    return f"already {own}" if own == WANTED[verb] and not still else None
+    return (connector.target_state or own) in _AT_REST
 
 
 def _failed(connector: Connector) -> bool:
@@ -188,18 +219,21 @@ def plan_state(cluster_id: str, picked: Sequence[Judged], verb: str, *, wait: bo
     """The plan that stops, pauses or resumes the connectors."""
     already = {judged.name: why for judged in picked if (why := needless(verb, judged.connector))}
     changes = [SetTargetState(j.name, verb, str(j.verdict)) for j in picked if j.name not in already]
-    waits = [Await(change.subject, WANTED[verb]) for change in changes] if wait else []
+    # What was asked for before and has not come about is waited for as well, and fails where it has FAILED.
+    pending = [j for j in picked if j.name not in already or j.verdict.state is not WANTED[verb]]
+    already = {name: why for name, why in already.items() if not wait or name not in {j.name for j in pending}}
+    waits = [Await(each.name, WANTED[verb]) for each in pending] if wait else []
     return Plan(f"connectors {verb}", cluster_id, (*changes, *waits), _needless(already))
 
 
 def plan_restart(cluster_id: str, picked: Sequence[Judged], *, only_failed: bool, named: bool, wait: bool) -> Plan:
     """The plan that restarts the connectors. Raises ``Refused`` where one that is ``named`` is stopped or paused."""
-    at_rest = [j for j in picked if j.connector.status and j.connector.status.state in _AT_REST]
-    if at_rest and named:
-        told = ", ".join(f"{j.name} is {j.verdict.state}" for j in at_rest)
-        hint = f"connectctl connectors resume {' '.join(j.name for j in at_rest)}"
+    resting = [j for j in picked if _rests(j.connector)]
+    if resting and named:
+        told = ", ".join(f"{j.name} is {j.verdict.state}" for j in resting)
+        hint = f"connectctl connectors resume {' '.join(j.name for j in resting)}"
         raise Refused(f"A restart does not start what is stopped or paused: {told}", next_step=hint)
-    idle = {j.name: f"it is {j.verdict.state}" for j in at_rest}
+    idle = {j.name: f"it is {j.verdict.state}" for j in resting}
     if only_failed:
         idle |= {j.name: "nothing of it has failed" for j in picked if j.name not in idle and not _failed(j.connector)}
     changes = [Restart(j.name, only_failed, str(j.verdict)) for j in picked if j.name not in idle]

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from connectctl.ops.model.acls import Authorizer, Binding
     from connectctl.ops.model.brokers import BrokerVersion, ReaderGroups
     from connectctl.ops.model.membership import ConnectGroup
+    from connectctl.ops.model.presence import Holder
     from connectctl.ops.model.readergroup import ClientGroup
     from connectctl.ops.model.transactions import Bounds, Listing, PartitionProducer, Place, Transaction
     from connectctl.ops.model.verdicts import Code
@@ -109,6 +110,10 @@ class KafkaReads(Protocol):
 
     def group(self, group_id: str) -> ConnectGroup:
         """The group of Connect workers called ``group_id``; state ``Dead`` where the coordinator knows none."""
+        ...
+
+    def holders(self, group_id: str, connector: str) -> tuple[Holder, ...]:
+        """The runs of connectctl that have ``connector`` of the Connect group; one that died counts for a few seconds."""
         ...
 
     def image(self, topics: Sequence[str], *, patience: float, superseded: bool = False) -> dict[str, TopicImage]:

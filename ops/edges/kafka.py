@@ -19,6 +19,7 @@ from connectctl.ops.model.membership import ConnectGroup, Member, decode_assignm
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
     from confluent_kafka.admin import AdminClient
+    from connectctl.ops.model.presence import Holder
 
 T = TypeVar("T")
 NEW_TOPIC, NEW_TOPIC_PAUSE = 10.0, 0.2
@@ -187,6 +188,11 @@ class Kafka:
                     )
                 return ConnectGroup(group_id, str(group.state), group.protocol, tuple(map(_member, group.members)))
         return ConnectGroup(group_id, "Dead", "", ())
+
+    def holders(self, group_id: str, connector: str) -> tuple[Holder, ...]:
+        from connectctl.ops.edges.presence import holders
+
+        return holders(self, group_id, connector)
 
     def _list_groups(self, group_id: str) -> Any:
         with warnings.catch_warnings():

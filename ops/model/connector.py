@@ -61,8 +61,10 @@ class Status:
 class Connector:
     """A connector with the statuses of its parts. ``tasks`` has every task that there should be, None without a status.
 
-    ``leftover`` are statuses of tasks that should be no more. ``target_state`` is STARTED, PAUSED or STOPPED, None where
-    only workers were asked: their REST API does not tell.
+    ``leftover`` are statuses of tasks that should be no more. ``target_state`` is STARTED, PAUSED or STOPPED and
+    ``committed_tasks`` how many tasks it is to have, both by the config topic; None where only workers were asked: their
+    REST API does not tell. ``assigned`` are its parts in the group's assignment, each with the worker's address; None where
+    that is not known, as in a rebalance.
     """
 
     name: str
@@ -72,6 +74,15 @@ class Connector:
     type: str | None = None
     target_state: str | None = None
     leftover: Mapping[int, Status] = field(default_factory=dict)
+    committed_tasks: int | None = None
+    assigned: Mapping[int, str] | None = None
+
+    @property
+    def owners(self) -> Owners | None:
+        """Who runs its parts, where that is known."""
+        if self.assigned is None:
+            return None
+        return Owners({(self.name, part): worker for part, worker in self.assigned.items()})
 
 
 @dataclass(frozen=True)
@@ -110,6 +121,10 @@ class Owners:
         owned = ((self.by_part.get((connector.name, n)), status) for n, status in parts.items())
         return any(owner and status and status.worker != owner for owner, status in owned)
 
+    def parts(self, connector: str) -> dict[int, str]:
+        """The parts of ``connector`` that a worker has, with its address."""
+        return {task: worker for (name, task), worker in self.by_part.items() if name == connector}
+
     def of(self, connector: str) -> tuple[str, ...]:
         """The workers that have a part of ``connector``, its own first."""
         parts = sorted((task, worker) for (name, task), worker in self.by_part.items() if name == connector)
@@ -124,12 +139,42 @@ def owners_of(group: ConnectGroup | None) -> Owners | None:
 
 
 def judge(connector: Connector, owners: Owners | None = None) -> Verdict:
-    """The verdict on ``connector``; without ``owners`` every status is taken at its word."""
+    """The verdict on ``connector``; without ``owners`` every status is taken at its word.
+
+    One that is proven to be stopped is STOPPED, whatever its last statuses say and whoever wrote them.
+    """
+    if stopped(connector):
+        return Verdict(State.STOPPED)
     own, remark = _now(connector, CONNECTOR_INSTANCE, connector.status, owners)
     tasks = {n: _now(connector, n, status, owners)[0] for n, status in connector.tasks.items()}
     running = sum(state == "RUNNING" for state in tasks.values())
     verdict = _by_own_state(connector, own, remark, tasks, running)
     return replace(verdict, running=running)
+
+
+def stopped(connector: Connector) -> bool | None:
+    """Whether it is stopped and no task of it runs, by what workers go by; None where that is not known (yet).
+
+    A worker acts on the commit of no tasks by stopping its own, and joins the rebalance that takes them out of the
+    assignment only then (``DistributedHerder.processTaskConfigUpdatesWithIncrementalCooperative``). Statuses prove nothing:
+    whoever may write to the topic may have written the last one.
+    """
+    if connector.target_state is None:
+        return None
+    if connector.target_state != "STOPPED" or connector.committed_tasks:
+        return False
+    if connector.assigned is None or connector.committed_tasks is None:
+        return None
+    return not connector.assigned.keys() - {CONNECTOR_INSTANCE}
+
+
+def at_rest(connector: Connector) -> bool:
+    """Whether it is stopped and no task of it runs; by its statuses where nothing else is known."""
+    if connector.target_state is not None:
+        return stopped(connector) is True
+    own = connector.status.state if connector.status else None
+    tasks = [*connector.tasks.values(), *connector.leftover.values()]
+    return own == State.STOPPED and not any(s is not None and s.state in ("RUNNING", "RESTARTING") for s in tasks)
 
 
 def _by_own_state(connector: Connector, own: str, remark: str, tasks: Mapping[int, str], running: int) -> Verdict:

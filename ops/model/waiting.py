@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from connectctl.ops.model.connector import Connector, State, Status, judge
+from connectctl.ops.model.connector import Connector, State, Status, at_rest, judge
 from connectctl.ops.model.membership import CONNECTOR_INSTANCE
 
 if TYPE_CHECKING:
@@ -47,13 +47,14 @@ def look(waiting: Waiting, now: Connector, elapsed: float) -> Seen:
     """Take one more status into account, ``elapsed`` seconds after the request was accepted."""
     changed = waiting.changed | _changed(waiting.before, now)
     waiting = replace(waiting, changed=changed)
-    verdict = judge(now)
+    verdict = judge(now, now.owners)
     if waiting.wanted is not State.RUNNING:
         return Seen(waiting, verdict, done=_rests(waiting, now))
     fresh = changed | (_parts(now).keys() if elapsed >= GRACE else set())
     if any(status and status.state == "FAILED" and part in fresh for part, status in _parts(now).items()):
         return Seen(waiting, verdict, failed=True)
-    good = verdict.state is State.RUNNING and bool(fresh) and (bool(now.tasks) or elapsed >= GRACE)
+    asked = now.target_state in (None, "STARTED")
+    good = asked and verdict.state is State.RUNNING and bool(fresh) and (bool(now.tasks) or elapsed >= GRACE)
     since = (waiting.good_since if waiting.good_since is not None else elapsed) if good else None
     done = since is not None and elapsed - since >= STEADY
     return Seen(replace(waiting, good_since=since), verdict, done=done)
@@ -61,10 +62,12 @@ def look(waiting: Waiting, now: Connector, elapsed: float) -> Seen:
 
 def _rests(waiting: Waiting, now: Connector) -> bool:
     """Whether a connector to be stopped or paused is. What had failed before stays FAILED when paused, and runs no more."""
-    accepted = {str(waiting.wanted)} | ({"FAILED"} if waiting.wanted is State.PAUSED else set())
+    if waiting.wanted is State.STOPPED:
+        return at_rest(now)
     own = now.status.state if now.status else None
     tasks = [*now.tasks.values(), *now.leftover.values()]
-    return own in accepted and not any(status and status.state in ("RUNNING", "RESTARTING") for status in tasks)
+    running = any(status and status.state in ("RUNNING", "RESTARTING") for status in tasks)
+    return now.target_state in (None, "PAUSED") and own in ("PAUSED", "FAILED") and not running
 
 
 def _changed(before: Connector, now: Connector) -> frozenset[int]:

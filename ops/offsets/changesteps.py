@@ -10,14 +10,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from connectctl.ops.connectorsteps import POLL, Hands, needless
-from connectctl.ops.errors import ConnectctlError, Refused
-from connectctl.ops.model.connector import State, judge, path_of
+from connectctl.ops.connectorsteps import POLL, Hands
+from connectctl.ops.errors import ConnectctlError, NotAuthorized, Refused
+from connectctl.ops.model.connector import State, at_rest, judge, path_of
 from connectctl.ops.offsets import byrest, wishes
 from connectctl.ops.offsets.assemble import assemble
 from connectctl.ops.offsets.decide import Decision, Place, Write, decide
 from connectctl.ops.offsets.digest import digest
 from connectctl.ops.offsets.engine import Asked, Engine, Local, View
+from connectctl.ops.offsets.producers import in_use, moved
 from connectctl.ops.offsets.saved import backup_lines
 from connectctl.ops.offsets.sieve import Everything, Lost
 from connectctl.ops.offsets.snapshot import Wish as Look
@@ -26,7 +27,9 @@ from connectctl.ops.offsets.wishes import Merge, Restore, Wish
 if TYPE_CHECKING:
     from connectctl.ops.edges.contract import KafkaWrites
     from connectctl.ops.journal import Journal, Run
+    from connectctl.ops.model.presence import Holder
     from connectctl.ops.offsets.observe import Sources
+    from connectctl.ops.offsets.producers import Who
 
 SETTLING = 10.0
 """Seconds that a rebalance may keep a connector UNASSIGNED before that counts."""
@@ -50,6 +53,8 @@ class OffsetHands(Hands):
     resumed: bool = False
     others: dict[str, KafkaWrites] = field(default_factory=dict)
     engine: Engine = field(default_factory=Local)
+    fenced: dict[str, Who] = field(default_factory=dict)
+    """By connector, who held the ids of its tasks when they were fenced in this run."""
 
     def view(self, asked: Asked) -> View:
         """One connector's topics as they are now. Raises where not everything in them can be seen."""
@@ -82,13 +87,26 @@ class OffsetHands(Hands):
                 if e.code == "not-found":
                     return None
                 raise
-            if needless("stop", found):
+            if at_rest(found):
                 return None
-            verdict = judge(found)
-            # Between two workers, in a rebalance, a stopped connector is UNASSIGNED for a moment.
-            if verdict.state is not State.UNASSIGNED or self.now() - began > SETTLING:
-                return str(verdict)
+            verdict = judge(found, found.owners)
+            # One that is stopped is not at rest before its tasks have left the assignment, nor seen so in a rebalance.
+            settling = found.target_state == "STOPPED" or verdict.state is State.UNASSIGNED
+            if not settling or self.now() - began > SETTLING:
+                return str(verdict) if verdict.state is not State.STOPPED else "STOPPED with tasks that still end"
             self.sleep(POLL)
+
+    def refuse_while_running(self, connector: str) -> None:
+        """Raises ``Refused`` where a task of ``connector`` may be writing offsets, on a worker or in a run of connectctl."""
+        assert self.sources is not None
+        if state := self.running(connector):
+            hint = f"connectctl connectors stop {connector} --wait"
+            raise Refused(f"{connector} is {state}, and must be stopped while its offsets are written", next_step=hint)
+        holders: tuple[Holder, ...] = ()
+        with suppress(NotAuthorized):  # then the plan was made because a fence does as well
+            holders = self.sources.kafka.holders(self.group_id, connector)
+        if holders:
+            raise in_use(connector, holders)
 
     def kafka(self, bootstrap: str | None) -> KafkaWrites:
         """The cluster at ``bootstrap``, the workers' own for None."""
@@ -180,19 +198,35 @@ class Change:
         return None if self._look(hands)[1].writes else "already so"
 
     def do(self, hands: OffsetHands) -> str | None:
-        if state := hands.running(self.subject):
-            hint = f"connectctl connectors stop {self.subject} --wait"
-            raise Refused(
-                f"{self.subject} is {state}, and must be stopped while its offsets are written", next_step=hint
-            )
+        hands.refuse_while_running(self.subject)
         places, decision = self._look(hands)
         self._agree(hands, decision)
         count = len(decision.writes)
         if self.via == "rest":
             self._by_rest(hands, places, decision)
         else:
+            self._refuse_if_moved(hands)
             self._by_kafka(hands, decision)
+            self._check_unmoved(hands)
         return f"{count} records written and read back"
+
+    def _refuse_if_moved(self, hands: OffsetHands) -> None:
+        if id_ := moved(hands, self.subject):
+            raise Refused(
+                f"A task of {self.subject} began after it was fenced; its offsets were not written",
+                why=f"the transactional id {id_} was initialised again",
+                next_step="Stop what runs it, on workers or as connectctl run, and try again.",
+                code="in-use",
+            )
+
+    def _check_unmoved(self, hands: OffsetHands) -> None:
+        if id_ := moved(hands, self.subject):
+            raise ConnectctlError(
+                f"A task of {self.subject} began while its offsets were written, and may go on from the old ones",
+                why=f"the transactional id {id_} was initialised again",
+                next_step=f"Stop what runs it, compare with connectctl offsets show {self.subject}, and try again.",
+                code="in-use",
+            )
 
     def _look(self, hands: OffsetHands) -> tuple[list[Place], Decision]:
         wish = wishes.from_data(self.wish)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
+from connectctl.ops.connectors import Facts, read_facts
 from connectctl.ops.errors import ConnectctlError, Refused
 from connectctl.ops.model import oddities
 from connectctl.ops.model.finding import Finding, Severity
@@ -14,13 +15,16 @@ from connectctl.ops.model.offsets import OffsetStore, offset_store, support_of_d
 from connectctl.ops.offsets.snapshot import OffsetsSnapshot, ReadTopic, Wish, Workers
 
 if TYPE_CHECKING:
-    from connectctl.ops.edges.contract import KafkaReads, KafkaWrites, TopicImage
+    from connectctl.ops.edges.contract import KafkaReads, KafkaWrites, TopicImage, TransactionCalls
     from connectctl.ops.model.configtopic import ConfigState
 
 
 @dataclass(frozen=True)
 class Sources:
-    """Where to look: the cluster, its topics, and how to reach what is only sometimes needed."""
+    """Where to look: the cluster, its topics, and how to reach what is only sometimes needed.
+
+    ``coordinators`` gives those of a connector's producers from its ``producer.override.`` properties.
+    """
 
     kafka: KafkaReads
     bootstrap: str
@@ -31,6 +35,7 @@ class Sources:
     patience: float
     unproven: Mapping[str, str] = field(default_factory=dict)
     """Topics that may be another group's, by role; see ``discovery.InternalTopics``."""
+    coordinators: Callable[[Mapping[str, str]], TransactionCalls] | None = None
 
     def check_proven(self) -> None:
         """Raises ``Refused`` where offsets could be written to another group's topic."""
@@ -41,6 +46,10 @@ class Sources:
                 next_step=f"Check --group-id; or give --{role}-topic TOPIC, or topics.{role} in the context.",
                 code="topic-not-proven",
             )
+
+    def facts(self, group_id: str) -> Facts:
+        """What decides on the state of connectors, as it is now."""
+        return read_facts(self.kafka, group_id, self.config_topic) if self.config_topic else Facts()
 
     def writes(self, bootstrap: str | None = None, overrides: Mapping[str, str] = MappingProxyType({})) -> KafkaWrites:
         """The cluster at ``bootstrap``, the workers' own for None, for writing: what reads it can also write it.

@@ -14,16 +14,18 @@ from connectctl.ops.offsets import byrest, wishes
 from connectctl.ops.offsets.changesteps import Backup, Change, Check, Configure, CreateTopic
 from connectctl.ops.offsets.decide import Conflict, Decision, Place, Write, decide
 from connectctl.ops.offsets.digest import digest
+from connectctl.ops.offsets.producers import FenceTasks, Producers
 from connectctl.ops.offsets.snapshot import Workers
 from connectctl.ops.offsets.wishes import Merge, Restore, Side, Wish
 from connectctl.ops.plan import Plan
 
 if TYPE_CHECKING:
     from connectctl.ops.journal import Run
+    from connectctl.ops.model.presence import Holder
     from connectctl.ops.offsets.saved import Saved
 
 KINDS: dict[str, type[Any]] = {
-    kind.__name__: kind for kind in (SetTargetState, Await, Backup, CreateTopic, Change, Configure, Check)
+    kind.__name__: kind for kind in (SetTargetState, Await, FenceTasks, Backup, CreateTopic, Change, Configure, Check)
 }
 TOPIC_PROPERTY = "offsets.storage.topic"
 
@@ -33,7 +35,9 @@ class Subject:
     """What a planner may look at of one connector.
 
     ``state`` is its verdict, None where it is not configured. ``workers_up`` is False where the group has no workers:
-    then nothing runs, whatever the last status said. ``workers`` is only filled in for changes through their REST API.
+    then no worker runs it, whatever the last status said. ``workers`` is only filled in for changes through their REST API.
+    ``producers`` are those of its tasks, ``holders`` the runs of connectctl that have it; ``runs_unseen`` is why those could
+    not be seen.
     """
 
     name: str
@@ -42,6 +46,9 @@ class Subject:
     workers_up: bool
     config: dict[str, str]
     workers: Workers = field(default_factory=Workers)
+    producers: Producers = field(default_factory=Producers)
+    holders: tuple[Holder, ...] = ()
+    runs_unseen: str | None = None
 
     @property
     def at_rest(self) -> bool:
@@ -111,6 +118,13 @@ def _reasons(subject: Subject, wish: Wish, decision: Decision, stop: bool) -> li
     found = [at.problem for at in subject.places if at.problem] + list(decision.refusals)
     if not subject.at_rest and not stop:
         found.append(f"{subject.name} is {subject.state}: stop it first (connectctl connectors stop), or give --stop")
+    if subject.holders:
+        runs = "; ".join(map(str, subject.holders))
+        found.append(f"a connectctl run has {subject.name} ({runs}): end it first, with SIGTERM")
+    # A run that cannot be seen is fenced where it has transactional ids; workers let no other take a connector over.
+    if subject.runs_unseen and (subject.producers.unseen or not (subject.producers.ids or subject.workers_up)):
+        found.append(subject.runs_unseen)
+        found += [subject.producers.unseen] if subject.producers.unseen else []
     return found + (list(_against_merging(subject, wish)) if isinstance(wish, Merge) else [])
 
 
@@ -177,6 +191,8 @@ def _steps(subject: Subject, wish: Wish, decision: Decision, via: str) -> list[A
     steps: list[Any] = []
     if running:
         steps += [SetTargetState(subject.name, "stop", str(subject.state)), Await(subject.name, State.STOPPED)]
+    if decision.writes and via == "kafka" and subject.producers.ids:
+        steps.append(FenceTasks(subject.name, subject.producers.ids))
     steps.append(Backup(subject.name, topics, dedicated))
     missing = [at for at in subject.places if at.side is Side.DEDICATED and not at.partitions_exist]
     steps += [CreateTopic(subject.name, at.topic, at.bootstrap) for at in missing]

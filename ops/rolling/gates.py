@@ -1,7 +1,9 @@
 """Whether a cluster is healthy enough to go on: pure verdicts from one look after another.
 
-A gate passes after several healthy looks in a row and stops at its deadline. The clock of the deadline does not count
-a pending rebalance delay (``scheduled.rebalance.max.delay.ms``, KIP-415): what a worker gave up is then on its way back.
+A gate passes after several healthy looks in a row, between which no task moved to another worker, and stops at its
+deadline. A cooperative rebalance is two or more: what the first takes from a worker, the next one gives to another, and
+between them the group is Stable (KIP-415). The clock of the deadline does not count a pending rebalance delay
+(``scheduled.rebalance.max.delay.ms``): what a worker gave up is then on its way back.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ FENCING = (
 ExactlyOnceWorkerSourceTask, RestClient). Workers do not try again; whoever restarts the leader restarts such tasks."""
 
 Part = tuple[str, int]
+Layout = tuple[Mapping[str, str], Mapping[Part, str]]
 WELL = ("RUNNING", "PAUSED", "STOPPED")
 
 
@@ -45,6 +48,11 @@ class Trouble:
         return rank(self.state)
 
     @property
+    def passes(self) -> bool:
+        """Whether it is a state between two others, which a rebalance or a restart under way explains."""
+        return self.rank == 1
+
+    @property
     def name(self) -> str:
         """The connector, or connector and task: ``orders/0``."""
         return self.connector if self.task == CONNECTOR_INSTANCE else f"{self.connector}/{self.task}"
@@ -63,7 +71,8 @@ class Look:
     """The cluster at one moment; ``at`` in seconds of any clock.
 
     ``members`` are the workers in the group, address to member id; ``silent`` those whose REST server gives no answer,
-    with the reason. ``problem`` is why nothing could be seen.
+    with the reason. ``assigned`` has the member id of the worker to which the group gives each connector and task.
+    ``problem`` is why nothing could be seen.
     """
 
     at: float
@@ -74,13 +83,20 @@ class Look:
     leader: str | None = None
     troubles: tuple[Trouble, ...] = ()
     problem: str | None = None
+    assigned: Mapping[Part, str] = field(default_factory=dict)
+
+    @property
+    def layout(self) -> Layout:
+        """Who is in the group and what is assigned to whom: as long as this is the same, no rebalance moved anything."""
+        return dict(self.members), dict(self.assigned)
 
 
 @dataclass(frozen=True)
 class Demand:
     """What a gate wants. ``expected`` are the workers that must be there; ``baseline`` the ranks from before the roll.
 
-    ``looks`` healthy ones in a row; ``timeout`` in seconds; ``max_failures`` parts may be worse than the baseline.
+    ``looks`` healthy ones in a row, over at least ``settle`` seconds in which the group's members and assignments stay the
+    same; ``timeout`` in seconds; ``max_failures`` parts may be worse than the baseline.
     ``forgives_fencing``: tasks that cannot reach the fencing endpoint are left for later (KIP-618, Single-step downgrade).
     """
 
@@ -90,17 +106,23 @@ class Demand:
     timeout: float = 300.0
     max_failures: int = 0
     forgives_fencing: bool = False
+    settle: float = 0.0
 
 
 @dataclass(frozen=True)
 class Watch:
-    """A gate that is being waited for. ``failed`` are the parts that were FAILED at every look of the last ``sick`` ones."""
+    """A gate that is being waited for. ``failed`` are the parts that were FAILED at every look of the last ``sick`` ones.
+
+    ``healthy`` looks in a row, all of the same ``layout``, the first of them at ``since``.
+    """
 
     began: float
     healthy: int = 0
     sick: int = 0
     failed: frozenset[Part] = frozenset()
     delay: float = 0.0
+    since: float = 0.0
+    layout: Layout | None = None
 
 
 @dataclass(frozen=True)
@@ -140,21 +162,25 @@ def take(watch: Watch, look: Look, demand: Demand) -> Seen:
     found = unwell(look, demand)
     failed = _failed(look, demand)
     sick = watch.sick + 1 if failed and failed == watch.failed and _settled(look, demand) else 1 if failed else 0
+    same = not found and watch.healthy > 0 and look.layout == watch.layout
     watch = replace(
         watch,
-        healthy=0 if found else watch.healthy + 1,
+        healthy=watch.healthy + 1 if same else 0 if found else 1,
+        since=watch.since if same else look.at,
+        layout=look.layout,
         sick=sick,
         failed=failed,
         delay=max(watch.delay, look.delay_ms / 1000),
     )
     fenced = tuple(t for t in worse(look, demand) if t.fencing and t.rank == 2) if _settled(look, demand) else ()
-    if watch.healthy >= demand.looks:
+    if watch.healthy >= demand.looks and look.at - watch.since >= demand.settle:
         return Seen(watch, passed=True)
     if found and len(failed) > demand.max_failures and sick > demand.looks:
         return Seen(watch, found, stopped=_sentence(found), fenced=fenced)
     if look.at - watch.began >= demand.timeout + watch.delay:
         waited = f"after {look.at - watch.began:.0f} s"
-        return Seen(watch, found, stopped=f"{waited}: {_sentence(found)}" if found else f"{waited}", fenced=fenced)
+        why = _sentence(found) or "connectors and tasks keep moving between workers"
+        return Seen(watch, found, stopped=f"{waited}: {why}", fenced=fenced)
     return Seen(watch, found, fenced=fenced)
 
 

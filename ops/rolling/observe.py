@@ -252,6 +252,7 @@ def look(eyes: Eyes, at: float) -> Look:
         delay_ms=group.delay_ms,
         leader=leader_of(group),
         troubles=troubles(found or [], owners_of(group)),
+        assigned={part: member.id for part, member in group.owners.items()},
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from connectctl.ops.errors import ConnectctlError, TimedOut
@@ -13,6 +14,11 @@ if TYPE_CHECKING:
     from connectctl.ops.rolling.gates import Look, Trouble
     from connectctl.ops.rolling.hands import RollingHands
 
+LONGEST_SETTLE = 5.0
+"""Seconds after which a group in which nothing moves has settled, whatever its rebalance delay is."""
+NEXT_REBALANCE = 1.0
+"""Seconds in which workers that gave something up come back for the rebalance that gives it to others."""
+
 
 def wait(hands: RollingHands, gate: str, *, forgives_fencing: bool = False, restarts: bool = True) -> str:
     """Wait until the cluster is healthy; gives what there is to say. Raises ``TimedOut`` or ``ConnectctlError``.
@@ -21,7 +27,7 @@ def wait(hands: RollingHands, gate: str, *, forgives_fencing: bool = False, rest
     """
     from connectctl.ops.rolling.hands import POLL
 
-    demand = hands.demand(forgives_fencing=forgives_fencing)
+    demand = replace(hands.demand(forgives_fencing=forgives_fencing), settle=settle_seconds(hands))
     watch, shown = Watch(hands.now()), ""
     while True:
         look = hands.see()
@@ -29,7 +35,7 @@ def wait(hands: RollingHands, gate: str, *, forgives_fencing: bool = False, rest
         watch = seen.watch
         if seen.passed:
             hands.remember_leader()
-            return _told(hands, gate, watch, demand.looks)
+            return _told(hands, gate, watch)
         if restarts and (again := [t for t in seen.fenced if f"{gate}:{t.name}" not in hands.notes.recovered]):
             for trouble in again:
                 restart_once(hands, gate, trouble)
@@ -40,6 +46,21 @@ def wait(hands: RollingHands, gate: str, *, forgives_fencing: bool = False, rest
             shown = seen.unwell[0]
             hands.progress(f"waiting: {'; '.join(seen.unwell[:3])}")
         hands.sleep(POLL)
+
+
+def settle_seconds(hands: RollingHands) -> float:
+    """For how long nothing may move: the cluster's own rebalance delay and a rebalance more, ``LONGEST_SETTLE`` at most.
+
+    A longer delay is seen while it is pending, in the workers' assignments.
+    """
+    from connectctl.ops.rolling.observe import MAX_DELAY, leader_of
+
+    try:
+        leader = leader_of(hands.eyes.group())
+        told = hands.driver.told(leader, MAX_DELAY) if leader else None
+        return min(LONGEST_SETTLE, int(str(told.value)) / 1000 + NEXT_REBALANCE) if told else LONGEST_SETTLE
+    except (ConnectctlError, ValueError):
+        return LONGEST_SETTLE
 
 
 def _stop(hands: RollingHands, seen: Seen, look: Look) -> ConnectctlError:
@@ -74,8 +95,8 @@ def restart_once(hands: RollingHands, gate: str, trouble: Trouble) -> None:
         hands.progress(f"{trouble.name} could not be restarted: {e}")
 
 
-def _told(hands: RollingHands, gate: str, watch: Watch, looks: int) -> str:
-    said = [f"healthy at {looks} looks in a row"]
+def _told(hands: RollingHands, gate: str, watch: Watch) -> str:
+    said = [f"healthy at {watch.healthy} looks in a row"]
     if watch.delay:
         said.append(f"after a rebalance delay of {watch.delay:g} s")
     mark = f"{gate}:"

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from connectctl.ops.discovery import InternalTopics, find_internal_topics
-from connectctl.ops.errors import Refused
+from connectctl.ops.discovery import find_internal_topics
+from connectctl.ops.errors import NotAuthorized, Refused
 from connectctl.ops.model.ownership import leader_id, task_id
 from connectctl.ops.model.topics import called_after
 from connectctl.ops.model.transactions import Transaction
+from connectctl.ops.runtime.statuses import own_topic
 
 if TYPE_CHECKING:
     from connectctl.ops.runtime.starting import Ready, Scene
@@ -17,18 +18,23 @@ if TYPE_CHECKING:
 ROLES = ("config", "offsets", "status")
 PARTITIONS = {"config": 1, "offsets": 25, "status": 5}
 """As workers create them."""
+OWN_PARTITIONS = 1
+"""Of a topic of what runs say."""
 REPLICAS = 3
 
 
 def internal_topics(scene: Scene, name: str, *, live: bool) -> tuple[dict[str, str], dict[str, int]]:
     """The group's topics by role, and those that are to be created with their partitions.
 
-    Live workers' are found. Where none lives, nobody can tell whose a topic is: what is not named is called after the
-    group. Raises ``Refused`` where a group that was at work before has no topics by those names.
+    Live workers' are found, but for ``status``: what a run says is not for the workers' topic. Where none lives, nobody can
+    tell whose a topic is: what is not named is called after the group. Raises ``Refused`` where a group that was at work
+    before has no topics by those names.
     """
     if live:
-        found: InternalTopics = find_internal_topics(scene.kafka, scene.group, scene.named)
-        return {role: str(getattr(found, role)) for role in ROLES}, {}
+        found = find_internal_topics(scene.kafka, scene.group, scene.named, needed=("config", "offsets"))
+        status = own_topic(scene.group.id)
+        create = {} if status in scene.kafka.topic_names() else {status: OWN_PARTITIONS}
+        return {"config": str(found.config), "offsets": str(found.offsets), "status": status}, create
     topics = default_topics(scene.group.id, scene.named)
     there = scene.kafka.topic_names()
     create = {topic: PARTITIONS[role] for role, topic in topics.items() if topic not in there}
@@ -68,11 +74,16 @@ def check_layout(scene: Scene, topics: Mapping[str, str], create: Mapping[str, i
             )
 
 
-def create_topics(ready: Ready, scene: Scene) -> None:
-    """Create what is missing, as workers do."""
+def create_topics(ready: Ready, scene: Scene, note: Callable[[str], None]) -> None:
+    """Create what is missing, as workers do. A take-over does without the topic of what it says, and a ``note`` tells so."""
     replicas = min(REPLICAS, scene.kafka.brokers())
     for topic, partitions in ready.create.items():
-        scene.kafka.create_topic(topic, partitions, replicas, {"cleanup.policy": "compact"})
+        try:
+            scene.kafka.create_topic(topic, partitions, replicas, {"cleanup.policy": "compact"})
+        except NotAuthorized as e:
+            if not ready.take_over or topic != ready.topics["status"]:
+                raise
+            note(f"warning: the statuses of this run are not kept, because {topic} could not be created: {e}")
     if ready.own and not ready.own_is_there:
         there = min(REPLICAS, scene.target.brokers())
         scene.target.create_topic(ready.own, PARTITIONS["offsets"], there, {"cleanup.policy": "compact"})

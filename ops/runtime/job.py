@@ -80,7 +80,10 @@ class Until:
 
 @dataclass(frozen=True)
 class Job:
-    """A job. ``master`` is None where the context's Spark is meant; ``plugins`` are wheels and zips with connectors."""
+    """A job. ``master`` is None where the context's Spark is meant; ``plugins`` are wheels and zips with connectors.
+
+    ``directory`` is where the job file lies, whose modules can be named; None for a job that is from no file.
+    """
 
     name: str
     config: Mapping[str, str]
@@ -89,6 +92,7 @@ class Job:
     conf: Mapping[str, str] = field(default_factory=dict)
     packages: tuple[str, ...] = ()
     plugins: tuple[Path, ...] = ()
+    directory: Path | None = None
 
 
 def seconds(text: str) -> float:
@@ -138,7 +142,9 @@ def parse(text: str, path: Path) -> Job:
     until = Until(file.until.idle, file.until.records, file.until.duration)
     config = {"name": name} | file.config
     remember(config)
-    return Job(name, config, until, file.spark.master, file.spark.conf, tuple(file.spark.packages), plugins)
+    return Job(
+        name, config, until, file.spark.master, file.spark.conf, tuple(file.spark.packages), plugins, path.parent
+    )
 
 
 def _plain(node: yaml.Node) -> Any:

@@ -11,10 +11,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from connectctl.ops.connectors import Facts, read_facts
 from connectctl.ops.connectorsteps import Await, Hands, SetTargetState
 from connectctl.ops.errors import ConnectctlError, Refused, TimedOut
 from connectctl.ops.interrupts import left_alone
-from connectctl.ops.model.connector import State
+from connectctl.ops.model.connector import State, at_rest
 from connectctl.ops.runtime import statuses as words
 from connectctl.ops.runtime import tasksmax
 from connectctl.ops.runtime.attendance import attendance
@@ -33,6 +34,7 @@ from connectctl.ops.runtime.statuses import Statuses
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from connectctl.ops.edges.presence import Presence
     from connectctl.ops.runtime.frames import Frames
     from connectctl.ops.runtime.leasedtask import Terms
     from connectctl.ops.runtime.line import Address
@@ -98,7 +100,10 @@ class _Started:
 
 @dataclass
 class Launch:
-    """One run of ``ready``. ``tell`` hears of the run while it goes on, ``note`` gets lines for people."""
+    """One run of ``ready``. ``tell`` hears of the run while it goes on, ``note`` gets lines for people.
+
+    ``presence`` tells others that it is alive; a take-over, which has the connector alone, does not begin without it.
+    """
 
     scene: Scene
     ready: Ready
@@ -108,8 +113,10 @@ class Launch:
     note: Callable[[str], None] = lambda line: None
     lease: float = LEASE
     signals: Signals = field(default_factory=Signals)
+    presence: Presence | None = None
     _begun: int = 0
     _gone: bool = False
+    _unseen: bool = False
     _frame: Frames | None = None
 
     @property
@@ -121,14 +128,33 @@ class Launch:
         """Run to the end. Raises what a start raises; what becomes of tasks is in the result."""
         began = time.monotonic()
         with self.signals.heard(), self._frames():
-            create_topics(self.ready, self.scene)
-            if self._frame is None:
-                warm(self.spark, int(self.ready.config.get("tasks.max", "1")), lambda: self.signals.count > 0)
-            board = Switchboard(*driver_address(self.spark))
-            try:
-                return self._go(board, began)
-            finally:
-                board.close()
+            create_topics(self.ready, self.scene, self.note)
+            with self._present():
+                return self._warmed(began)
+
+    def _warmed(self, began: float) -> Result:
+        if self._frame is None:
+            warm(self.spark, int(self.ready.config.get("tasks.max", "1")), lambda: self.signals.count > 0)
+        board = Switchboard(*driver_address(self.spark))
+        try:
+            return self._go(board, began)
+        finally:
+            board.close()
+
+    @contextmanager
+    def _present(self) -> Iterator[None]:
+        """Others see that this run is alive. Raises ``Refused`` where another run has taken the connector over."""
+        if self.presence is None:
+            yield
+            return
+        if self.ready.take_over:
+            self.presence.hold_alone(max(self.timeout, LEAST_PATIENCE))
+        else:
+            self.presence.join()
+        try:
+            yield
+        finally:
+            self.presence.leave()
 
     @contextmanager
     def _frames(self) -> Iterator[None]:
@@ -149,7 +175,8 @@ class Launch:
 
     def _go(self, board: Switchboard, began: float) -> Result:
         ready = self.ready
-        told = Statuses(self.scene.kafka, ready.topics["status"], ready.name, str(board.address))
+        prefix = words.OWN if ready.take_over else ""
+        told = Statuses(self.scene.kafka, ready.topics["status"], ready.name, str(board.address), prefix)
         try:
             with self._taken_over() as taken:
                 started = self._start(taken, told)
@@ -158,17 +185,16 @@ class Launch:
                 try:
                     outcome = run.go()
                 except ConnectctlError as e:
-                    _say_end(told, run, str(e), stopped=ready.take_over)
+                    _say_end(told, run, str(e))
                     raise
                 if run.why is None:
-                    _say_end(told, run, started.failure, stopped=ready.take_over)
+                    _say_end(told, run, started.failure)
                     told.flush()
                 else:
                     # Whoever has the tasks by now tells of them, and is not to be fenced.
                     self._gone = True
         except TooMany as e:
-            if not ready.take_over:
-                told.connector(words.FAILED, str(e))
+            told.connector(words.FAILED, str(e))
             raise
         finally:
             told.flush()
@@ -233,13 +259,15 @@ class Launch:
 
         def tell(run: Run) -> None:
             there.look()
+            self._tell_unseen()
             self.tell(run, board)
 
         run = Run(
             dict(enumerate(started.tasks)),
             ready.job.until,
             lambda tasks, terms: self._round(work, len(started.tasks), tasks, terms, board.address),
-            wanted=lambda: self.signals.count > 0,
+            wanted=lambda: self.signals.count > 0 or self._overtaken() is not None,
+            overtaken=self._overtaken,
             stop=board.stop,
             hurry=lambda: self.signals.count > 1,
             alone=lambda: there.nobody,
@@ -251,6 +279,17 @@ class Launch:
         told.only(len(started.tasks))
         say(run)
         return run
+
+    def _tell_unseen(self) -> None:
+        """Say once that others cannot see this run."""
+        if self.presence is not None and self.presence.problem is not None and not self._unseen:
+            self._unseen = True
+            self.note(f"warning: commands that change offsets cannot see this run: {self.presence.problem}")
+
+    def _overtaken(self) -> str | None:
+        """Who has a connector that this run took over, where it was taken for dead meanwhile."""
+        other = self.presence.overtaken if self.presence is not None and self.ready.take_over else None
+        return f"another connectctl run has {self.ready.name} by now: {other}" if other else None
 
     def _round(
         self, work: Work, count: int, tasks: Mapping[int, Mapping[str, str]], terms: Terms, address: Address
@@ -271,7 +310,7 @@ class Launch:
             yield None
             return
         assert self.scene.workers is not None
-        hands = Hands(self.scene.workers, max(self.timeout, LEAST_PATIENCE))
+        hands = Hands(self.scene.workers, max(self.timeout, LEAST_PATIENCE), facts=self._facts)
         name, verb = self.ready.name, self.ready.hands_back
         if verb is not None:
             self.note(f"{name} is stopped on its workers. If this run is killed: connectctl connectors {verb} {name}")
@@ -279,7 +318,7 @@ class Launch:
             if verb is not None:
                 SetTargetState(name, "stop", "").do(hands)
                 Await(name, State.STOPPED).do(hands)
-            yield self._stopped(hands.timeout)
+            yield self._stopped(hands)
         finally:
             if not self._gone:
                 self._hand_back(hands, verb)
@@ -295,13 +334,16 @@ class Launch:
                 hands.waits.pop(name, None)
                 Await(name, _HAND_BACK[verb]).do(hands)
 
-    def _stopped(self, patience: float) -> Standing:
-        """The connector as the config topic has it once it is stopped and has no task. Raises ``TimedOut``."""
+    def _facts(self) -> Facts:
+        return read_facts(self.scene.kafka, self.ready.group, self.ready.topics["config"])
+
+    def _stopped(self, hands: Hands) -> Standing:
+        """The connector as the config topic has it once it is stopped, and no worker has a task. Raises ``TimedOut``."""
         leader = Leader(self.scene.kafka, self.scene.calls, self.ready.group, self.ready.topics["config"])
-        deadline = time.monotonic() + patience
+        deadline = time.monotonic() + hands.timeout
         while True:
             seen = leader.look(self.ready.name)
-            if seen.target == STOPPED and not seen.committed_tasks:
+            if seen.target == STOPPED and not seen.committed_tasks and at_rest(hands.read(self.ready.name)):
                 return seen
             if seen.target != STOPPED and self.ready.hands_back is None:
                 raise Refused(f"{self.ready.name} was started on its workers meanwhile: it is {seen.target}")
@@ -310,12 +352,9 @@ class Launch:
             time.sleep(PAUSE)
 
 
-def _say_end(told: Statuses, run: Run, failure: str | None, *, stopped: bool) -> None:
-    """The last statuses of a run; on workers a connector that is ``stopped`` has no tasks."""
+def _say_end(told: Statuses, run: Run, failure: str | None) -> None:
+    """The last statuses of a run."""
     told.connector(words.FAILED if failure else words.STOPPED, failure)
-    if stopped:
-        told.only(0)
-        return
     for number, total in run.totals.items():
         state = words.FAILED if total.failure else words.UNASSIGNED
         told.task(number, state, total.trace, metrics(total))

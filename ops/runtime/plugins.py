@@ -10,6 +10,7 @@ from pathlib import Path
 
 from connectctl.ops.errors import BadInput
 from connectctl.ops.runtime.api import SourceConnector
+from connectctl.ops.runtime.beside import modules_in
 
 GROUP = "connectctl.connectors"
 """Entry points of this group give a connector class under the name that ``connector.class`` has."""
@@ -29,6 +30,7 @@ _JAVA_TASKS = {
     _FILE_STREAM: "org.apache.kafka.connect.file.FileStreamSourceTask",
     _TOPIC_COPY: "org.apache.kafka.connect.mirror.MirrorSourceTask",
 }
+MOST_NAMED = 10
 _SHAPES = "Give a name of those, or MODULE:CLASS of a class in Python."
 
 
@@ -55,22 +57,53 @@ def path_of(name: str) -> str:
     return there[name]
 
 
-def connector_class(path: str) -> type[SourceConnector]:
-    """The class at ``module:Class``. Raises ``BadInput`` where it cannot be had or is no ``SourceConnector``."""
+def connector_class(path: str, directory: Path | None = None) -> type[SourceConnector]:
+    """The class at ``module:Class``. Raises ``BadInput`` where it cannot be imported or is not a ``SourceConnector``.
+
+    ``directory`` is the job file's, for a hint that names what lies there.
+    """
     module, _, name = path.partition(":")
     try:
         found = import_module(module)
         for part in name.split("."):
             found = getattr(found, part)
     except ImportError as e:
-        raise BadInput(f"{path} cannot be imported", why=str(e), next_step=_SHAPES, code="unknown-class") from e
+        hint = _modules_hint(module, directory)
+        raise BadInput(f"{path} cannot be imported", why=str(e), next_step=hint, code="unknown-class") from e
     except AttributeError as e:
-        raise BadInput(f"There is no class {name} in {module}", next_step=_SHAPES, code="unknown-class") from e
+        hint = _classes_hint(module)
+        raise BadInput(f"There is no class {name} in {module}", next_step=hint, code="unknown-class") from e
     except Exception as e:
         raise BadInput(f"{module} fails when it is imported", why=f"{type(e).__name__}: {e}") from e
     if not (isinstance(found, type) and issubclass(found, SourceConnector)):
         raise BadInput(f"{path} is no connector", why="its class is not derived from SourceConnector")
     return found
+
+
+def _modules_hint(module: str, directory: Path | None) -> str:
+    """Where a module is looked for, and what there is."""
+    if directory is None:
+        return _SHAPES
+    there = modules_in(directory)
+    near = difflib.get_close_matches(module, there, n=1)
+    more = f" and {len(there) - MOST_NAMED} more" if len(there) > MOST_NAMED else ""
+    found = (
+        f"Modules beside the job file: {', '.join(there[:MOST_NAMED])}{more}"
+        if there
+        else "No module is beside the job"
+    )
+    guess = f"Did you mean {near[0]}? " if near and near[0] != module else ""
+    return f"{guess}{found}. Others have to be installed, or come with a wheel or zip under plugins."
+
+
+def _classes_hint(module: str) -> str:
+    """The connectors in a module that was imported."""
+    there = [
+        name
+        for name, each in vars(sys.modules[module]).items()
+        if isinstance(each, type) and issubclass(each, SourceConnector) and each is not SourceConnector
+    ]
+    return f"Connectors in it: {', '.join(sorted(there))}." if there else f"It has no connectors. {_SHAPES}"
 
 
 def importable(archives: Iterable[Path]) -> None:

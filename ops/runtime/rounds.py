@@ -104,7 +104,8 @@ class Total:
 
 @dataclass
 class Run:
-    """A run of ``tasks`` (configurations by number). ``lease`` makes a round of them; ``wanted`` says that all is to end.
+    """A run of ``tasks`` (configurations by number). ``lease`` makes a round of them; ``wanted`` says that all is to end,
+    ``overtaken`` that it is because another has the tasks by now.
 
     ``tell`` hears, while a round is under way, and ``after`` when one is over. ``alone`` says that nobody is there to run
     tasks: then no end of a round is waited for. ``lost`` counts rounds that Spark lost.
@@ -114,6 +115,7 @@ class Run:
     until: Until
     lease: Callable[[Mapping[int, Mapping[str, str]], Terms], Lease]
     wanted: Callable[[], bool] = lambda: False
+    overtaken: Callable[[], str | None] = lambda: None
     stop: Callable[[], None] = lambda: None
     hurry: Callable[[], bool] = lambda: False
     alone: Callable[[], bool] = lambda: False
@@ -208,6 +210,9 @@ class Run:
         return Terms(seconds, self.until.idle, records)
 
     def _outcome(self, ended: Outcome) -> Outcome:
+        if ended is Outcome.STOPPED and (why := self.overtaken()):
+            self.why = why
+            return Outcome.TAKEN
         return Outcome.FAILED if any(total.failure for total in self.totals.values()) else ended
 
 

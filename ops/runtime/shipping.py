@@ -8,9 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from connectctl.ops.edges.executors import kept_directory
+from connectctl.ops.runtime.beside import archive_of
 
 if TYPE_CHECKING:
+    from connectctl.ops.runtime.job import Job
     from pyspark.sql import SparkSession
+
+
+def beside(job: Job, path: str) -> tuple[Path, ...]:
+    """The archive with the module of ``path`` (``module:Class``), where that lies beside the job file."""
+    if job.directory is None:
+        return ()
+    made = archive_of(path.partition(":")[0], job.directory, kept_directory())
+    return (made,) if made is not None else ()
 
 
 def ship(spark: SparkSession, archives: Sequence[Path]) -> None:

@@ -21,8 +21,8 @@ from connectctl.ops.sandbox.record import Node, Record
 from connectctl.ops.sandbox.security import Security
 from connectctl.ops.sandbox.versions import KafkaVersion, parse_version
 
-PATIENCE = 120.0
-"""Seconds for a broker or a group to become ready: forty times what an idle machine needs."""
+PATIENCE = 300.0
+"""Seconds for a broker or a group to become ready: a hundred times what an idle machine needs."""
 
 GRACE = 15.0
 """Seconds for a process to stop by itself before it is killed; a worker gives its tasks 5."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from connectctl.ops.errors import ConnectctlError
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 class Zombie:

@@ -10,7 +10,7 @@ import pytest
 from connectctl.cli.main import app
 from connectctl.ops.errors import TimedOut, Unreachable
 from connectctl.ops.model import waiting
-from fakes.kafkareads import FakeKafka, connect_group, records
+from fakes.kafkareads import FakeKafka, FakeLeader, connect_group, records
 from fakes.session import FakeSession
 from fakes.workers import FakeConnector, FakeWorkers
 from typer.testing import CliRunner, Result
@@ -49,6 +49,7 @@ def session(monkeypatch: pytest.MonkeyPatch) -> FakeSession:
             "off": FakeConnector(own="STOPPED", tasks=[]),
         }
     )
+    workers.commanded = FakeLeader(kafka).command
     return FakeSession(told=dict(TOPICS), reads=kafka, calls=workers)
 
 
@@ -189,6 +190,7 @@ def test_a_connector_that_fails_again_makes_the_exit_code_1_and_the_others_are_d
 def test_a_wait_that_takes_too_long_is_exit_code_6_with_the_last_state(session: FakeSession) -> None:
     session.told["timeout"] = 0.2
     session.calls.connectors["orders"].change = lambda verb, count: None  # type: ignore[method-assign]
+    session.calls.commanded = lambda name, verb: None
     result = run(session, "connectors", "stop", "orders", "--yes", "--wait")
     assert result.exit_code == 6
     assert "it is RUNNING" in result.stderr

@@ -10,6 +10,7 @@ from typing import Any
 from connectctl.ops.edges.contract import Extent, Record, TopicFacts, TopicImage
 from connectctl.ops.errors import NotAuthorized
 from connectctl.ops.model.membership import Assignment, ConnectGroup, Member
+from connectctl.ops.model.presence import Holder
 
 
 @dataclass
@@ -23,6 +24,7 @@ class FakeKafka:
     forbidden: set[str] = field(default_factory=set)
     read: set[str] = field(default_factory=set)
     broker_count: int = 1
+    runs: dict[tuple[str, str], tuple[Holder, ...]] = field(default_factory=dict)
 
     def cluster_id(self) -> str:
         return "fake-cluster"
@@ -47,6 +49,9 @@ class FakeKafka:
 
     def group(self, group_id: str) -> ConnectGroup:
         return self.groups.get(group_id, ConnectGroup(group_id, "Dead", "", ()))
+
+    def holders(self, group_id: str, connector: str) -> tuple[Holder, ...]:
+        return self.runs.get((group_id, connector), ())
 
     def image(self, topics: Sequence[str], *, patience: float, superseded: bool = False) -> dict[str, TopicImage]:
         images = {}
@@ -80,6 +85,35 @@ def records(*pairs: tuple[str, Mapping[str, Any] | None]) -> list[Record]:
         Record(key.encode(), None if value is None else json.dumps(value).encode(), 0, offset)
         for offset, (key, value) in enumerate(pairs)
     ]
+
+
+@dataclass
+class FakeLeader:
+    """What a leader does about a new target state: it writes the config topic, and the assignment follows."""
+
+    kafka: FakeKafka
+    group_id: str = "connect"
+    topic: str = "cfg"
+
+    def command(self, name: str, verb: str) -> None:
+        """``verb`` is a request's; others than stop, pause and resume change nothing."""
+        state = {"stop": "STOPPED", "pause": "PAUSED", "resume": "STARTED"}.get(verb)
+        if state is None:
+            return
+        tasks = 0 if verb == "stop" else max(1, len([n for c, n in self._assigned() if c == name and n >= 0]))
+        self._write(f"target-state-{name}", {"state.v2": state})
+        self._write(f"commit-{name}", {"tasks": tasks})
+        if self.kafka.groups[self.group_id].members:
+            kept = [part for part in self._assigned() if part[0] != name or part[1] < 0]
+            owners = [*kept, *((name, n) for n in range(tasks))]
+            self.kafka.groups[self.group_id] = connect_group(self.group_id, one=owners)
+
+    def _assigned(self) -> list[tuple[str, int]]:
+        return list(self.kafka.groups[self.group_id].owners)
+
+    def _write(self, key: str, value: Mapping[str, Any]) -> None:
+        log = self.kafka.records[self.topic]
+        log.append(Record(key.encode(), json.dumps(value).encode(), 0, len(log)))
 
 
 def connect_group(

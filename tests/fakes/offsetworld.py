@@ -14,7 +14,7 @@ from connectctl.cli import offsetrun
 from connectctl.ops.model import waiting
 from connectctl.ops.model.partitioning import java_partition
 from connectctl.ops.model.sourcekey import SourceKey, parse_key, spelled_by_rest, value_by_rest
-from fakes.kafkareads import connect_group
+from fakes.kafkareads import FakeLeader, connect_group
 from fakes.kafkawrites import Breaking, FakeKafkaWrites, Faults
 from fakes.runner import invoke
 from fakes.session import FakeSession
@@ -43,6 +43,7 @@ class World:
         owners = [("plain", -1), ("plain", 0), ("moved", -1), ("moved", 0)]
         self.kafka.groups["connect"] = connect_group("connect", one=owners)
         self.workers.configured, self.workers.altered = self._configure, self._alter
+        self.workers.commanded = FakeLeader(self.kafka).command
         for name, more in (("plain", {}), ("moved", {"offsets.storage.topic": "own"})):
             self.workers.connectors[name] = FakeConnector(config=SOURCE | {"name": name} | more)
             self._configure(name, self.workers.connectors[name].config)

@@ -14,13 +14,16 @@ TRACE = "java.lang.RuntimeException: wrapped\n\tat X\nCaused by: java.io.IOExcep
 
 @dataclass
 class FakeConnector:
-    """A connector's states. ``next`` are states that a change leads through, one per look, before the last one stays."""
+    """A connector's states. ``running`` are the tasks that the leader knows of, where those are not the ones with a status.
+
+    ``next`` are states that a change leads through, one per look, before the last one stays."""
 
     own: str = "RUNNING"
     tasks: list[str] = field(default_factory=lambda: ["RUNNING"])
     config: dict[str, str] = field(default_factory=lambda: {"connector.class": "x.y.Source"})
     worker: str = "one:8083"
     fails_again: bool = False
+    running: list[int] | None = None
     next: list[tuple[str, list[str]]] = field(default_factory=list)
 
     def advance(self) -> None:
@@ -43,7 +46,8 @@ class FakeConnector:
 class FakeWorkers:
     """Keeps ``ConnectCalls``. ``sent`` are the changes; ``errors`` are raised by requests whose path begins so.
 
-    ``configured`` hears of new configurations, ``altered`` of requests to change the offsets of a stopped connector.
+    ``configured`` hears of new configurations, ``altered`` of requests to change the offsets of a stopped connector,
+    ``commanded`` of stop, pause and resume.
     """
 
     connectors: dict[str, FakeConnector] = field(default_factory=dict)
@@ -53,6 +57,7 @@ class FakeWorkers:
     version: str = "4.3.1"
     configured: Callable[[str, dict[str, str]], None] = lambda name, config: None
     altered: Callable[[str, str, Any], None] = lambda name, method, body: None
+    commanded: Callable[[str, str], None] = lambda name, verb: None
 
     def get(self, path: str, *, url: str | None = None, timeout: float | None = None) -> Any:
         self._maybe_fail(path, url)
@@ -89,6 +94,7 @@ class FakeWorkers:
                 raise ConnectctlError("The worker answers 400", why="Connectors must be in the STOPPED state")
             self.altered(unquote(name), method, body)
             return {"message": "The offsets for this connector have been altered successfully"}
+        self.commanded(unquote(name), verb)
         connector.change(verb.partition("?")[0], max(len(connector.tasks), 1))
         return self._status(unquote(name)) if verb.startswith("restart") else None
 
@@ -109,6 +115,6 @@ class FakeWorkers:
 
     def _info(self, name: str) -> dict[str, Any]:
         fake = self.connectors[name]
-        expected = [] if fake.own == "STOPPED" else range(len(fake.tasks))
+        expected = [] if fake.own == "STOPPED" else range(len(fake.tasks)) if fake.running is None else fake.running
         tasks = [{"connector": name, "task": n} for n in expected]
         return {"name": name, "config": fake.config | {"name": name}, "tasks": tasks, "type": "source"}

@@ -139,7 +139,7 @@ def test_a_second_run_goes_on_where_the_first_ended(cluster: Sandbox, tmp_path: 
     assert (second["outcome"], second["records"]) == ("ended", 200)
     place.all_there()
     status = place.status()
-    assert (status["connector"]["state"], [t["state"] for t in status["tasks"]]) == ("STOPPED", ["UNASSIGNED"])
+    assert (status["connector"]["state"], [t["state"] for t in status["tasks"]]) == ("STOPPED", ["ENDED"])
 
 
 def test_workers_and_drivers_that_are_killed_or_overtaken_lose_nothing_and_double_nothing(

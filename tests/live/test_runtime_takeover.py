@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from connectctl.ops.runtime.handle import Handle
 from connectctl.ops.runtime.kernel import Kernel
 from connectctl.ops.runtime.polling import Polling
 from connectctl.ops.runtime.step import Ended, How
-from live.real import FILE_SOURCE, connector, create_topic, eventually
+from live.real import FILE_SOURCE, connectctl, connector, create_topic, eventually
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
@@ -25,14 +26,14 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.live
 
 
-def run_here(cluster: Sandbox, name: str, configs: dict[str, str]) -> Ended:
-    """The connector's one task, with the same transactional id, until the end of its file."""
+def run_here(cluster: Sandbox, name: str, configs: dict[str, str], *, forever: bool = False) -> Ended:
+    """The connector's one task, with the same transactional id, until the end of its file, or until it is fenced."""
     kafka = Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=30)
     offsets = cluster.topics["offsets"]
     supply = Polling(
         FileStreamTask,
         name,
-        configs | {"until.end": "true"},
+        configs | ({} if forever else {"until.end": "true"}),
         lambda: Boundaries(Boundary.POLL),
         converters(configs),
         offsets,
@@ -81,6 +82,32 @@ def test_a_worker_and_a_task_here_take_turns_and_every_line_is_there_once(cluste
         rest.call("PUT", f"/connectors/{name}/resume")
         eventually(lambda: len(seen()) >= 90)
         assert seen() == lines
+
+
+def test_a_task_that_nobody_sees_is_fenced_before_offsets_are_written_and_takes_nothing_back(
+    cluster: Sandbox, tmp_path: Path
+) -> None:
+    name, path = f"unseen-{secrets.token_hex(4)}", tmp_path / "in.txt"
+    topic = create_topic(cluster.bootstrap_servers, f"{name}-data", 1, "delete")
+    configs = {
+        "connector.class": FILE_SOURCE,
+        "file": str(path),
+        "topic": topic,
+        "value.converter": "org.apache.kafka.connect.storage.StringConverter",
+    }
+    path.write_text("one\n")
+    with connector(cluster, name, configs) as rest, ThreadPoolExecutor(1) as pool:
+        eventually(lambda: rest.offsets(name))
+        rest.call("PUT", f"/connectors/{name}/stop")
+        eventually(lambda: rest.state(name) == ["STOPPED"])
+        unseen = pool.submit(run_here, cluster, name, configs, forever=True)
+        path.write_text("one\ntwo\n")
+        eventually(lambda: rest.offsets(name)[0]["offset"] == {"position": 8})
+        ran = connectctl("--context", f"sandbox-{cluster.spec.name}", "offsets", "reset", name, "--yes")
+        assert ran.code == 0, ran.err
+        path.write_text("one\ntwo\nthree\n")
+        assert unseen.result(timeout=300).how is How.FENCED
+        assert rest.offsets(name) == []
 
 
 def test_a_task_here_fences_the_workers_task_that_still_runs(cluster: Sandbox, tmp_path: Path) -> None:

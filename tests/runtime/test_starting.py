@@ -106,6 +106,7 @@ def test_a_group_with_live_workers_is_refused() -> None:
 def test_a_connector_that_runs_on_workers_is_stopped_and_resumed() -> None:
     ready = with_workers().look(take_over=True)
     assert says(ready) == [
+        "create the topic g-run-status with 1 partition",
         "stop c on its workers",
         "run c on Spark (local[2]) until it is stopped, its offsets in offs",
         "resume c on its workers",

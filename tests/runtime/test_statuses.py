@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from connectctl.ops.edges.contract import Record
 from connectctl.ops.model.connector import statuses_from_topic
-from connectctl.ops.runtime.statuses import Said, connector_key, said, task_key, value
+from connectctl.ops.model.topics import classify
+from connectctl.ops.runtime.statuses import OWN, Said, connector_key, said, task_key, value
 
 
 def test_a_status_has_connects_bytes() -> None:
     expected = b'{"state":"RUNNING","trace":null,"worker_id":"10.0.0.1:7000","generation":6,"version":null}'
     assert value("RUNNING", "10.0.0.1:7000", 6) == expected
     assert (connector_key("a-b"), task_key("a-b", 3)) == (b"status-connector-a-b", b"status-task-a-b-3")
+
+
+def test_what_a_run_says_beside_live_workers_is_none_of_their_statuses() -> None:
+    records = [Record(connector_key("a", OWN), value("RUNNING", "h:1", 0), 0, 0)]
+    assert connector_key("a", OWN) == b"run-status-connector-a"
+    assert said(records, "a", OWN)[None].state == "RUNNING"
+    assert said(records, "a") == {}
+    assert statuses_from_topic(records) == {}
+    assert classify("t", records).role is None
 
 
 def test_what_is_written_is_read_as_a_worker_reads_it() -> None:

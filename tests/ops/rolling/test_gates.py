@@ -50,6 +50,21 @@ def test_a_gate_opens_after_enough_healthy_looks_in_a_row() -> None:
     assert [s.passed for s in seen] == [False] * 5 + [True]
 
 
+def test_a_gate_waits_until_nothing_has_moved_for_as_long_as_the_cluster_takes_to_settle() -> None:
+    before = replace(GOOD, assigned={("orders", 0): "m1"})
+    taken, given = replace(GOOD, assigned={}), replace(GOOD, assigned={("orders", 0): "m2"})
+    seen = through([before, before, before, taken, *[given] * 20], replace(DEMAND, settle=5))
+    assert len(seen) == 10
+    assert seen[-1].passed
+    again = replace(given, members={"a:1": "m1", "b:1": "m3"})
+    assert len(through([given, given, *[again] * 20], replace(DEMAND, settle=5))) == 8
+
+
+def test_what_never_settles_stops_a_gate_with_a_reason() -> None:
+    moving = [replace(GOOD, assigned={("orders", 0): f"m{n % 2}"}) for n in range(80)]
+    assert through(moving)[-1].stopped == "after 60 s: connectors and tasks keep moving between workers"
+
+
 def test_what_was_failed_before_is_the_baseline() -> None:
     demand = replace(DEMAND, baseline={FAILED.part: 2})
     assert through([replace(GOOD, troubles=(FAILED,))] * 3, demand)[-1].passed

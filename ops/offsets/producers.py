@@ -1,0 +1,127 @@
+"""The producers of a connector's tasks, which are fenced before its offsets are written.
+
+With exactly-once a task commits its offsets in its own transactions, by a transactional id of its own. Whoever fences that
+id first knows that no task that began before, on a worker or in a ``connectctl run``, can commit over what is written next:
+it is fenced at its next transaction, and whatever takes its place reads the offsets again (KIP-618).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from connectctl.ops.errors import ConnectctlError, NotAuthorized, Refused
+from connectctl.ops.fence.campaign import Campaign
+from connectctl.ops.fence.observe import look, reach_of
+from connectctl.ops.fence.snapshot import Action, Fate, Reach, Row
+from connectctl.ops.model import configtopic
+from connectctl.ops.model.ownership import task_id
+from connectctl.ops.model.transactions import Transaction
+from connectctl.ops.model.verdicts import DESCRIBE, Code, Move, verdict
+
+if TYPE_CHECKING:
+    from connectctl.ops.edges.contract import TransactionCalls
+    from connectctl.ops.model.presence import Holder
+    from connectctl.ops.offsets.changesteps import OffsetHands
+    from connectctl.ops.offsets.observe import Sources
+
+_PRODUCER = "producer.override."
+Who = Mapping[str, tuple[int, int]]
+"""Producer id and epoch by transactional id."""
+
+
+@dataclass(frozen=True)
+class Producers:
+    """The ids of a connector's tasks that coordinators know. ``unseen`` is why there may be more."""
+
+    ids: tuple[str, ...] = ()
+    unseen: str | None = None
+
+
+def producers_of(sources: Sources, group_id: str, connector: str) -> tuple[Producers, TransactionCalls | None]:
+    """The producers of the connector's tasks, and the coordinators that have them. What may not be seen is no error."""
+    if sources.coordinators is None or sources.config_topic is None:
+        return Producers(), None
+    records = sources.kafka.image([sources.config_topic], patience=sources.patience)[sources.config_topic].latest
+    found = configtopic.parse(records, sources.config_topic).connectors.get(connector)
+    config = found.config if found else {}
+    overrides = {name.removeprefix(_PRODUCER): v for name, v in config.items() if name.startswith(_PRODUCER)}
+    names = [task_id(group_id, connector, n) for n in range(reach_of(records).get(connector, Reach()).tasks)]
+    if not names:
+        return Producers(), None
+    try:
+        calls = sources.coordinators(overrides)
+        described = look(calls, names)
+    except NotAuthorized as e:
+        return Producers(unseen=str(e)), None
+    ids = tuple(id_ for id_, seen in described.items() if isinstance(seen, Transaction))
+    hidden = [
+        f"{id_}: {seen.name}"
+        for id_, seen in described.items()
+        if isinstance(seen, Code) and verdict(DESCRIBE, seen).move is not Move.ABSENT
+    ]
+    return Producers(ids, hidden[0] if hidden else None), calls
+
+
+@dataclass(frozen=True)
+class FenceTasks:
+    """Fence the transactional ids of a connector's tasks, so that nothing that still runs commits over what is written."""
+
+    subject: str
+    ids: tuple[str, ...]
+    now: str = ""
+    only_looks: ClassVar[bool] = False
+
+    def says(self) -> str:
+        count = len(self.ids)
+        what = f"the transactional id {self.ids[0]}" if count == 1 else f"{count} transactional ids of tasks"
+        return f"fence {what} of {self.subject}, so that no task that still runs can commit offsets"
+
+    def holds(self, hands: OffsetHands) -> str | None:
+        return None
+
+    def do(self, hands: OffsetHands) -> str | None:
+        assert hands.sources is not None
+        hands.refuse_while_running(self.subject)
+        found, calls = producers_of(hands.sources, hands.group_id, self.subject)
+        if calls is None or not found.ids:
+            return "no coordinator knows them any more"
+        campaign = Campaign(calls, [Row(id_, Action.FENCE) for id_ in found.ids], hands.timeout)
+        campaign.run()
+        failed = [result for result in campaign.results.values() if result.fate is Fate.FAILED]
+        if failed:
+            raise ConnectctlError(
+                f"{len(failed)} of {len(found.ids)} transactional ids of {self.subject} could not be fenced; "
+                "its offsets were not written",
+                why=str(failed[0].problem.message) if failed[0].problem else None,
+                next_step=f"See connectctl fence {self.subject}.",
+                code="not-fenced",
+            )
+        hands.fenced[self.subject] = who(calls, found.ids)
+        return f"{len(found.ids)} fenced"
+
+
+def who(calls: TransactionCalls, ids: Sequence[str]) -> Who:
+    """Who holds each of ``ids`` now; an id that its coordinator does not tell of is left out."""
+    return {id_: seen.who for id_, seen in look(calls, ids).items() if isinstance(seen, Transaction)}
+
+
+def moved(hands: OffsetHands, connector: str) -> str | None:
+    """The transactional id that somebody has initialised since it was fenced here, None where nobody has."""
+    fenced = hands.fenced.get(connector)
+    if not fenced or hands.sources is None:
+        return None
+    _, calls = producers_of(hands.sources, hands.group_id, connector)
+    now = who(calls, list(fenced)) if calls is not None else {}
+    return next((id_ for id_, before in fenced.items() if now.get(id_) != before), None)
+
+
+def in_use(connector: str, holders: Sequence[Holder]) -> Refused:
+    """The error where a run of connectctl has the connector."""
+    return Refused(
+        f"The offsets of {connector} are not written: another connectctl run has it",
+        why="; ".join(map(str, holders)),
+        next_step="End that run first (SIGTERM), and run it again afterwards: it goes on from what is written.",
+        code="in-use",
+    )

@@ -1,0 +1,121 @@
+"""A take-over and what it leaves: workers show what is true, and no command is fooled by a status."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from connectctl.ops.runtime.statuses import connector_key, task_key, value
+from live.real import FILE_SOURCE, Ran, Workers, connectctl, connector, eventually, write
+from live.test_run import Place
+
+if TYPE_CHECKING:
+    from connectctl.ops.sandbox.cluster import Sandbox
+
+pytestmark = [
+    pytest.mark.live,
+    # Spark leaves its sockets to the garbage collector.
+    pytest.mark.filterwarnings("ignore:.*<socket.socket:pytest.PytestUnraisableExceptionWarning"),
+]
+SLOW = 300.0
+"""Seconds that Spark may take to begin, on a machine that has much else to do."""
+
+
+def command(place: Place, *args: str) -> Ran:
+    ran = connectctl("--context", f"sandbox-{place.cluster.spec.name}", "--timeout", "300", *args)
+    assert ran.code == 0, ran.err
+    return ran
+
+
+def poison(place: Place, rest: Workers) -> None:
+    """What an older version left that was killed: RUNNING in the workers' own status topic, by nobody."""
+    said = value("RUNNING", "driver:41234", 0)
+    records = (connector_key(place.name), said), (task_key(place.name, 0), said)
+    write(place.cluster.bootstrap_servers, place.cluster.topics["status"], *records)
+    eventually(lambda: rest.state(place.name) == ["RUNNING", "RUNNING"])
+
+
+def test_while_a_run_has_a_connector_and_after_it_was_killed_its_workers_show_stopped_and_resume_it(
+    cluster: Sandbox, tmp_path: Path
+) -> None:
+    place = Place(cluster, tmp_path)
+    place.append(50)
+    with connector(cluster, place.name, place.config) as rest:
+        eventually(lambda: len(place.seen()) == 50)
+        with place.running("--take-over", own=False) as run:
+            eventually(lambda: rest.state(place.name) == ["STOPPED"] or run.poll() is not None, SLOW)
+            place.append(50)
+            eventually(lambda: len(place.seen()) == 100 or run.poll() is not None, SLOW)
+            assert rest.state(place.name) == ["STOPPED"]
+            (told,) = command(place, "run", "status", place.name, "-o", "json").json["connectors"]
+            assert (told["connector"]["state"], [task["state"] for task in told["tasks"]]) == ("RUNNING", ["RUNNING"])
+            second = place.run("--take-over", own=False)
+            assert (second.code, f"Another connectctl run has {place.name}" in second.err) == (4, True), second.err
+            assert f"process {run.pid} on" in second.err
+            changed = connectctl("--context", f"sandbox-{cluster.spec.name}", "offsets", "reset", place.name, "--yes")
+            assert (changed.code, f"a connectctl run has {place.name}" in changed.err) == (4, True), changed.err
+            run.kill()
+            run.wait()
+        assert rest.state(place.name) == ["STOPPED"]
+        command(place, "connectors", "resume", place.name, "--wait", "--yes")
+        assert rest.state(place.name) == ["RUNNING", "RUNNING"]
+        place.append(50)
+        eventually(lambda: len(place.seen()) >= 150)
+        place.all_there()
+
+
+def test_a_status_that_nobody_takes_back_hinders_no_change_of_a_stopped_connector(
+    cluster: Sandbox, tmp_path: Path
+) -> None:
+    place = Place(cluster, tmp_path)
+    place.append(30)
+    with connector(cluster, place.name, place.config) as rest:
+        eventually(lambda: len(place.seen()) == 30)
+        command(place, "connectors", "stop", place.name, "--wait", "--yes")
+        poison(place, rest)
+        listed = command(place, "connectors", "list", "-o", "json").json["connectors"]
+        assert [each["state"] for each in listed if each["name"] == place.name] == ["STOPPED"]
+        assert "already STOPPED" in command(place, "connectors", "stop", place.name, "--wait", "--yes").out
+        command(place, "offsets", "reset", place.name, "--yes")
+        assert rest.offsets(place.name) == []
+        command(place, "connectors", "resume", place.name, "--wait", "--yes")
+        eventually(lambda: len(place.seen()) >= 60)
+
+
+def test_offsets_are_not_written_beside_a_run_in_a_group_of_its_own_and_are_after_it(
+    cluster: Sandbox, tmp_path: Path
+) -> None:
+    place = Place(cluster, tmp_path, **{"batch.size": "5"})
+    place.append(20_000)
+    roles = [f"--{role}-topic={place.group}-{name}" for role, name in (("config", "configs"), ("offsets", "offsets"))]
+    reset = ["--context", f"sandbox-{cluster.spec.name}", "--group-id", place.group, *roles]
+    reset += ["offsets", "reset", place.name, "--yes"]
+    with place.running() as run:
+        place.sees(50)
+        ran = connectctl(*reset)
+        assert (ran.code, f"process {run.pid} on" in ran.err) == (4, True), ran.err
+        place.sees(50)
+        run.terminate()
+        _out, err = run.communicate(timeout=SLOW)
+        assert run.returncode == 0, err
+    ran = connectctl(*reset)
+    assert ran.code == 0, ran.err
+    assert f"fence the transactional id {place.group}-{place.name}-0 of {place.name}" in ran.out
+    before = len(place.seen())
+    with place.running():
+        eventually(lambda: len(place.seen()) >= before + 50, SLOW)
+        assert place.seen()[before] == "line 0"
+
+
+def test_a_resume_with_wait_of_what_has_failed_is_no_success(cluster: Sandbox, tmp_path: Path) -> None:
+    name = f"failed-{secrets.token_hex(4)}"
+    (tmp_path / "in.txt").write_text("a line\n")
+    config = {"connector.class": FILE_SOURCE, "file": str(tmp_path / "in.txt"), "topic": "this cannot be a topic"}
+    with connector(cluster, name, config) as rest:
+        eventually(lambda: rest.state(name) == ["RUNNING", "FAILED"])
+        context = f"sandbox-{cluster.spec.name}"
+        ran = connectctl("--context", context, "--timeout", "300", "connectors", "resume", name, "--wait", "--yes")
+        assert ran.code == 1
+        assert f"connectctl connectors restart {name} --only-failed" in ran.out + ran.err
