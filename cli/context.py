@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         ConnectCalls,
         GroupReads,
         KafkaReads,
+        RightsReads,
         TransactionCalls,
         TransactionLogReads,
         WorkerDriver,
@@ -160,6 +161,16 @@ class Session:
         self._check_cluster(acls)
         return acls
 
+    @cached_property
+    def own_rights(self) -> RightsReads:
+        """What the principal in use may do on the same Kafka cluster. Raises ``Refused`` as ``kafka`` does."""
+        from connectctl.ops.edges.ownrights import OwnRights
+
+        rights = OwnRights(self.client_properties, timeout=self.timeout)
+        self._closing.append(rights.close)
+        self._check_cluster(rights)
+        return rights
+
     def other_acls(self, bootstrap: str, overrides: Mapping[str, str]) -> AclReads:
         """As ``acls``, of another Kafka cluster; see ``other_kafka``."""
         from connectctl.ops.edges.acls import Acls
@@ -218,7 +229,7 @@ class Session:
         self._closing.append(calls.close)
         return calls
 
-    def _check_cluster(self, edge: AclReads | BrokerReads | KafkaReads | TransactionCalls) -> None:
+    def _check_cluster(self, edge: AclReads | BrokerReads | KafkaReads | RightsReads | TransactionCalls) -> None:
         expected = self.settings.get("cluster_id")
         if expected and edge.cluster_id() != expected:
             where = self.settings.get("bootstrap_servers")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from connectctl.cli import complete, render, report
 from connectctl.cli.report import FailOn, FailOnOption, IgnoreOption, ReportOption, ReportOutput
-from connectctl.ops.errors import ConnectctlError
+from connectctl.ops.errors import BadInput, ConnectctlError
 
 if TYPE_CHECKING:
     from connectctl.cli.context import Session
@@ -62,6 +62,13 @@ def preflight(
     explain: Annotated[
         str | None, typer.Option("--explain", metavar="ID", help="Print the long story of a finding.")
     ] = None,
+    self_: Annotated[
+        bool, typer.Option("--self", help="Check what connectctl itself may do here, with the principal in use.")
+    ] = False,
+    command: Annotated[
+        list[str] | None,
+        typer.Option("--command", metavar="COMMAND", help="With --self: this command only. Repeatable."),
+    ] = None,
     list_: Annotated[bool, typer.Option("--list", help="Print every finding there is.")] = False,
     fail_on: FailOnOption = FailOn.ERROR,
     ignore: IgnoreOption = None,
@@ -78,6 +85,8 @@ def preflight(
       connectctl preflight --for enabled --principal User:connect --emit kafka-acls > missing.sh
       connectctl preflight --explain STORE001           why that matters, and what to do
       connectctl preflight --for enabled -o sarif > preflight.sarif
+      connectctl preflight --self                       which commands will work with my rights?
+      connectctl preflight --self --command "offsets set" --emit kafka-acls
 
     Looks at brokers, workers, internal topics, every source connector, and who reads what they write; changes nothing.
     What could not be looked at is a finding of its own. ACLs are checked if a principal is given, or is in a connector's
@@ -89,6 +98,11 @@ def preflight(
         return
     if list_:
         _list()
+        return
+    if command and not self_:
+        raise BadInput("--command goes with --self")
+    if self_:
+        _self(ctx.obj, connectors or [], command or [], principal or [], emit, fail_on, ignore, output)
         return
     judge = judge_of(ctx.obj, connectors or [], for_, principal or [], acls=emit is not None)
     if emit is not None:
@@ -103,6 +117,26 @@ def preflight(
     }
     report.emit_report("Preflight", data, found, output, lambda wide: _print(judge.scene, found, wide), fail_on=fail_on)
     raise typer.Exit(report.exit_code(found, fail_on))
+
+
+def _self(
+    session: Session,
+    connectors: list[str],
+    commands: list[str],
+    principals: list[str],
+    form: Emit | None,
+    fail_on: FailOn,
+    ignore: list[str] | None,
+    output: ReportOutput,
+) -> None:
+    from connectctl.cli import selfcheck
+
+    if form is Emit.YAML:
+        raise BadInput("--self has no YAML", next_step="Give --emit kafka-acls.")
+    if form is not None:
+        selfcheck.emit(session, connectors, commands, principals)
+        return
+    selfcheck.check_self(session, connectors, commands, output, fail_on=fail_on, ignore=ignore)
 
 
 def judge_of(session: Session, connectors: list[str], wish: For, principals: list[str], *, acls: bool = False) -> Judge:

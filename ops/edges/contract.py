@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from connectctl.ops.model.membership import ConnectGroup
     from connectctl.ops.model.presence import Holder
     from connectctl.ops.model.readergroup import ClientGroup
+    from connectctl.ops.model.rights import Allowed
     from connectctl.ops.model.transactions import Bounds, Listing, PartitionProducer, Place, Transaction
     from connectctl.ops.model.verdicts import Code
 
@@ -317,6 +318,34 @@ class WorkerDriver(Protocol):
 
     def restart(self, worker: str) -> str | None:
         """Stop and start the worker; does not wait until it is in the group again."""
+        ...
+
+
+class RightsReads(Protocol):
+    """What the principal in use may do on one Kafka cluster, by requests that change nothing (KIP-430)."""
+
+    def cluster_id(self) -> str:
+        """The Kafka cluster's id."""
+        ...
+
+    def on_cluster(self) -> Allowed:
+        """The operations on the cluster."""
+        ...
+
+    def on_topics(self, names: Sequence[str]) -> dict[str, Allowed]:
+        """The operations on each topic; none at all for one that may not be described."""
+        ...
+
+    def on_groups(self, ids: Sequence[str]) -> dict[str, Allowed]:
+        """The operations on each group, whether it is there or not; none at all for one that may not be described."""
+        ...
+
+    def describes(self, ids: Sequence[str]) -> dict[str, bool | None]:
+        """Whether each transactional id may be described, known or not; None where nobody answered."""
+        ...
+
+    def creates(self, names: Sequence[str]) -> dict[str, bool | None]:
+        """Whether each topic could be created, by a creation that is only validated; None where that is not told."""
         ...
 
 
