@@ -157,7 +157,7 @@ def _topic(topic: InternalTopic, view: ClusterView) -> list[str]:
         return [topic.role, topic.name or "not found", "-", "-", "-", "-", ",".join(ids)]
     facts = topic.facts
     replicas, in_sync = sum(facts.replicas.values()), sum(facts.in_sync.values())
-    policy = facts.config.get("cleanup.policy", "?")
+    policy = facts.config.get("cleanup.policy", "?") or "none"
     each = "/".join(map(str, sorted(set(facts.replicas.values()))))
     whole = "all" if in_sync == replicas else f"{in_sync} of {replicas}"
     return [topic.role, facts.name, str(facts.partitions), each, whole, policy, ",".join(ids) or "-"]

@@ -53,8 +53,9 @@ def _written(session: Session, kafka: KafkaReads) -> dict[str, float]:
 
 def cure(session: Session, cluster: Cluster, name: str, dry_run: bool, yes: bool, output: Output) -> None:
     """Plan and perform the cure of a connector."""
+    from connectctl.cli import render
     from connectctl.ops import connectors
-    from connectctl.ops.diagnosis.cure import CureHands, plan_cure
+    from connectctl.ops.diagnosis.cure import LATER, CureHands, SetOverrides, check_policy, plan_cure
     from connectctl.ops.model.fencinground import ids_to_fence
 
     kafka, group = cluster.kafka, cluster.group
@@ -76,6 +77,9 @@ def cure(session: Session, cluster: Cluster, name: str, dry_run: bool, yes: bool
 
     configured = connectors.configured(kafka, _config_topic(session, kafka), name)
     plan = plan_cure(kafka.cluster_id(), judged.connector, configured, pending=pending(name))
+    if any(isinstance(step, SetOverrides) for step in plan.steps):
+        check_policy(cluster.calls, name, judged.connector.config)
+        render.note(f"warning: {LATER}.", style="yellow")
     hands = CureHands(cluster.calls, session.timeout, pending=pending)
     apply.apply(session, plan, hands, dry_run=dry_run, yes=yes, output=output)
 

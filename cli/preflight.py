@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from connectctl.cli import complete, render, report
-from connectctl.cli.report import FailOn, FailOnOption, IgnoreOption, ReportOption, ReportOutput
+from connectctl.cli.report import FailOn, FailOnOption, ForVersionOption, IgnoreOption, ReportOption, ReportOutput
 from connectctl.ops.errors import BadInput, ConnectctlError
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from connectctl.ops.model.membership import ConnectGroup
     from connectctl.ops.preflight.judge import Judge
     from connectctl.ops.preflight.scene import Edges, Scene
+    from connectctl.ops.preflight.taskfacts import Release
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -70,6 +71,7 @@ def preflight(
         typer.Option("--command", metavar="COMMAND", help="With --self: this command only. Repeatable."),
     ] = None,
     list_: Annotated[bool, typer.Option("--list", help="Print every finding there is.")] = False,
+    for_version: ForVersionOption = None,
     fail_on: FailOnOption = FailOn.ERROR,
     ignore: IgnoreOption = None,
     output: ReportOption = ReportOutput.TABLE,
@@ -83,6 +85,7 @@ def preflight(
       connectctl preflight orders --for downgrade       may it be rolled back, as far as orders is concerned?
       connectctl preflight --for enabled --principal User:connect
       connectctl preflight --for enabled --principal User:connect --emit kafka-acls > missing.sh
+      connectctl preflight --for-version 5.0            what will workers of that release refuse?
       connectctl preflight --explain STORE001           why that matters, and what to do
       connectctl preflight --for enabled -o sarif > preflight.sarif
       connectctl preflight --self                       which commands will work with my rights?
@@ -104,7 +107,8 @@ def preflight(
     if self_:
         _self(ctx.obj, connectors or [], command or [], principal or [], emit, fail_on, ignore, output)
         return
-    judge = judge_of(ctx.obj, connectors or [], for_, principal or [], acls=emit is not None)
+    release = report.release(for_version)
+    judge = judge_of(ctx.obj, connectors or [], for_, principal or [], acls=emit is not None, release=release)
     if emit is not None:
         _emit(judge, emit, prefixed=prefixed)
         return
@@ -139,7 +143,15 @@ def _self(
     selfcheck.check_self(session, connectors, commands, output, fail_on=fail_on, ignore=ignore)
 
 
-def judge_of(session: Session, connectors: list[str], wish: For, principals: list[str], *, acls: bool = False) -> Judge:
+def judge_of(
+    session: Session,
+    connectors: list[str],
+    wish: For,
+    principals: list[str],
+    *,
+    acls: bool = False,
+    release: Release | None = None,
+) -> Judge:
     """The judge over this session's cluster; ``acls`` also where nobody named a principal."""
     from connectctl.ops.preflight import principals as said
     from connectctl.ops.preflight.facts import Wish
@@ -150,7 +162,7 @@ def judge_of(session: Session, connectors: list[str], wish: For, principals: lis
     group = session.group()
     scene = see(edges_of(session, group), group, session.named_topics, connectors)
     known = any(said.identity(each.config) for each in scene.sources)
-    return Judge(scene, Wish(wish.value), given if principals or acls or known else None)
+    return Judge(scene, Wish(wish.value), given if principals or acls or known else None, release)
 
 
 def edges_of(session: Session, group: ConnectGroup) -> Edges:

@@ -6,15 +6,20 @@ are the workflow commands that a job prints to annotate a change.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from connectctl.cli import render
 from connectctl.cli.visible import in_xml
+from connectctl.ops.errors import BadInput
 from connectctl.ops.model.finding import Finding, Severity
+
+if TYPE_CHECKING:
+    from connectctl.ops.preflight.taskfacts import Release
 
 RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 _SARIF_LEVEL = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
@@ -47,6 +52,23 @@ FailOnOption = Annotated[FailOn, typer.Option("--fail-on", help="Exit 1 from thi
 IgnoreOption = Annotated[
     list[str] | None, typer.Option("--ignore", metavar="ID", help="Leave out findings of this id. Repeatable.")
 ]
+
+ForVersionOption = Annotated[
+    str | None, typer.Option("--for-version", metavar="X.Y", help="The release of Kafka that is planned.")
+]
+_RELEASE = re.compile(r"(\d{1,2})\.(\d{1,2})(\.\d+)?")
+
+
+def release(text: str | None) -> Release | None:
+    """What ``--for-version`` was given, None for nothing. Raises ``BadInput`` for what is not a release."""
+    from connectctl.ops.preflight.taskfacts import Release
+
+    if text is None:
+        return None
+    form = _RELEASE.fullmatch(text)
+    if form is None:
+        raise BadInput(f"{text} is not a release of Kafka", next_step="Give it as X.Y or X.Y.Z, for example 3.8.")
+    return Release(int(form.group(1)), int(form.group(2)))
 
 
 def kept(findings: Sequence[Finding], ignored: Sequence[str] | None) -> tuple[Finding, ...]:

@@ -38,7 +38,7 @@ def check_self(
         "groupId": session.group_id,
         "commands": [_as_json(each) for each in found],
     }
-    report.emit_report("OwnRights", data, told, output, lambda wide: _print(found, wide))
+    report.emit_report("OwnRights", data, told, output, lambda wide: _print(found, wide), fail_on=fail_on)
     raise typer.Exit(report.exit_code(told, fail_on))
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from connectctl.cli import complete, render, report
-from connectctl.cli.report import FailOn, FailOnOption, IgnoreOption, ReportOption, ReportOutput
-from connectctl.ops.errors import BadInput
+from connectctl.cli.report import FailOn, FailOnOption, ForVersionOption, IgnoreOption, ReportOption, ReportOutput
 
 if TYPE_CHECKING:
     from connectctl.cli.context import Session
@@ -19,8 +17,6 @@ if TYPE_CHECKING:
 app = typer.Typer(
     rich_markup_mode=None, no_args_is_help=True, add_completion=False, help="See whether connectors keep to tasks.max."
 )
-
-_RELEASE = re.compile(r"(\d{1,2})\.(\d{1,2})(\.\d+)?")
 
 
 @app.callback()
@@ -34,9 +30,7 @@ def check(
     connectors: Annotated[
         list[str] | None, typer.Argument(metavar="[CONNECTOR]...", autocompletion=complete.connectors)
     ] = None,
-    for_version: Annotated[
-        str | None, typer.Option("--for-version", metavar="X.Y", help="The release of Kafka that is planned.")
-    ] = None,
+    for_version: ForVersionOption = None,
     fail_on: FailOnOption = FailOn.ERROR,
     ignore: IgnoreOption = None,
     output: ReportOption = ReportOutput.TABLE,
@@ -59,7 +53,7 @@ def check(
     from connectctl.ops.preflight.taskoutlook import horizon
     from connectctl.ops.preflight.unseen import finding_of
 
-    asked = _release(for_version)
+    asked = report.release(for_version)
     seen = _look(ctx.obj)
     if connectors:
         seen = seen.only(connectors)
@@ -74,17 +68,6 @@ def check(
         fail_on=fail_on,
     )
     raise typer.Exit(report.exit_code(findings, fail_on))
-
-
-def _release(text: str | None) -> Release | None:
-    from connectctl.ops.preflight.taskfacts import Release
-
-    if text is None:
-        return None
-    form = _RELEASE.fullmatch(text)
-    if form is None:
-        raise BadInput(f"{text} is no release of Kafka", next_step="Give it as X.Y or X.Y.Z, for example 3.8.")
-    return Release(int(form.group(1)), int(form.group(2)))
 
 
 def _look(session: Session) -> TasksSeen:

@@ -187,9 +187,10 @@ def how_they_stand(pairs: Sequence[tuple[Subject, Wish]], changes: Changes) -> l
 
 def tasks(scene: Scene, given: Given) -> tuple[TasksSeen, Release | None]:
     """The connectors with their tasks, and the release that is planned."""
-    from connectctl.cli.tasks import _look, _release
+    from connectctl.cli import report
+    from connectctl.cli.tasks import _look
 
-    return _look(scene.session), _release(given.get("version"))
+    return _look(scene.session), report.release(given.get("version"))
 
 
 # ------------------------------------------------------------------------------------------------------ application

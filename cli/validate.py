@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from connectctl.cli import render, report
-from connectctl.cli.report import FailOn, FailOnOption, IgnoreOption, ReportOption, ReportOutput
+from connectctl.cli.report import FailOn, FailOnOption, ForVersionOption, IgnoreOption, ReportOption, ReportOutput
 from connectctl.ops.errors import BadInput, ConnectctlError, Refused
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def validate(
     ],
     offline: Annotated[bool, typer.Option("--offline", help="Ask no cluster, even if one is configured.")] = False,
     for_: Annotated[For, typer.Option("--for", help="The workers' exactly-once support to judge for.")] = For.NOW,
+    for_version: ForVersionOption = None,
     fail_on: FailOnOption = FailOn.ERROR,
     ignore: IgnoreOption = None,
     output: ReportOption = ReportOutput.TABLE,
@@ -50,6 +51,7 @@ def validate(
     Examples:
       connectctl validate -f orders.json                       by every worker, and by rules of our own
       connectctl validate -f orders.yaml --for enabled         as if exactly-once were enabled
+      connectctl validate -f orders.yaml --for-version 5.0     and what workers of 5.0 will refuse
       connectctl validate -f a.json -f b.properties --offline  without a cluster, as far as that goes
       connectctl connectors show orders -o json | connectctl validate -f -
       connectctl validate -f orders.json --fail-on warning -o github
@@ -63,9 +65,10 @@ def validate(
     from connectctl.ops.preflight import offline as judging
     from connectctl.ops.preflight.facts import Wish
 
+    release = report.release(for_version)
     given = _read(file)
     known = None if offline else _ask(ctx.obj, given)
-    found = judging.report(given, Wish(for_.value), known)
+    found = judging.report(given, Wish(for_.value), known, release)
     findings = report.kept(found.findings, ignore)
     report.emit_report(
         "Validation",

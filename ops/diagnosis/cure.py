@@ -2,22 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.connectorsteps import POLL, Await, Hands, Restart
-from connectctl.ops.errors import ConnectctlError, TimedOut
+from connectctl.ops.errors import ConnectctlError, Refused, TimedOut
 from connectctl.ops.model.connector import State, path_of
 from connectctl.ops.model.fencinground import CURE, LEADER_LIMIT, Backoff
 from connectctl.ops.plan import Needless, Plan
+from connectctl.ops.preflight import validations
 
 if TYPE_CHECKING:
+    from connectctl.ops.edges.contract import ConnectCalls
     from connectctl.ops.model.configtopic import ConfiguredConnector
     from connectctl.ops.model.connector import Connector
 
 MARGIN = 15.0
 """Seconds after the leader's limit in which the failure must have reached the tasks' statuses."""
+
+
+LATER = (
+    "From Kafka 5.0 on workers refuse these two overrides unless connector.client.config.override.policy is set: Allowlist "
+    "with retry.backoff.ms and retry.backoff.max.ms in connector.client.config.override.allowlist, or All"
+)
+"""What is to be said with every cure that sets overrides (KIP-1188)."""
+_POLICY = re.compile(r"The '\w+' policy does not allow '[^']+' to be overridden")
+
+
+def check_policy(calls: ConnectCalls, name: str, config: Mapping[str, str | None]) -> None:
+    """Raises ``Refused`` where the workers' policy does not allow the overrides: by their own validation."""
+    urls = calls.urls[:1]
+    for answer in validations.ask(calls, urls, {name: {**config, **CURE}})[name]:
+        for texts in (*answer.errors.values(), *answer.once_enabled.values()):
+            if bad := next((text for text in texts if _POLICY.search(text)), None):
+                raise Refused(
+                    f"The workers do not allow the overrides that make the fencing of {name} quick",
+                    why=bad,
+                    next_step="Set connector.client.config.override.policy=All, or Allowlist with retry.backoff.ms and "
+                    "retry.backoff.max.ms, on every worker; or admin.retry.backoff.ms there.",
+                    code="override-not-allowed",
+                )
 
 
 @dataclass

@@ -106,7 +106,7 @@ class KafkaReads(Protocol):
         ...
 
     def compacted(self) -> dict[str, TopicFacts]:
-        """Every topic whose clean-up policy includes compaction, Kafka's own internal ones left out."""
+        """Every topic whose clean-up policy includes compaction, or is empty; Kafka's own internal ones left out."""
         ...
 
     def group(self, group_id: str) -> ConnectGroup:

@@ -141,7 +141,8 @@ class Kafka:
         return {
             name: self._facts(name, config)
             for name, config in self._configs(candidates).items()
-            if "compact" in config.get("cleanup.policy", "")
+            # An empty policy (KIP-1161) removes nothing, and workers use such a topic like a compacted one.
+            if (policy := config.get("cleanup.policy")) == "" or "compact" in (policy or "")
         }
 
     def _facts(self, name: str, config: Mapping[str, str]) -> TopicFacts:

@@ -76,7 +76,7 @@ class TransactionLog:
         config = Kafka(self._properties, timeout=self._timeout).topics([place.topic])[place.topic].config
         # Who may not see the topic's settings cannot rule it out.
         kept = int(config.get("delete.retention.ms", 0))
-        return config.get("cleanup.policy") != "delete" and since_ms < time.time() * 1000 - kept
+        return config.get("cleanup.policy") not in ("delete", "") and since_ms < time.time() * 1000 - kept
 
 
 def behind(found: Iterable[Batch | Marker], producer: PartitionProducer, since_ms: float) -> Behind:

@@ -162,10 +162,20 @@ def too_many_partitions(role: str, facts: TopicFacts) -> Finding | None:
 
 
 def not_compacted(role: str, facts: TopicFacts) -> Finding | None:
-    """TOPIC004: ``cleanup.policy`` is not exactly ``compact``; old records will be deleted, and workers do not start."""
+    """TOPIC004: ``cleanup.policy`` is not exactly ``compact``; old records will be deleted, and workers do not start.
+
+    An empty one, legal on brokers since 4.2 (KIP-1161), deletes and compacts nothing, and workers start with it.
+    """
     policy = facts.config.get("cleanup.policy")
     if policy in (None, "compact"):
         return None
+    if policy == "":
+        hint = f"kafka-configs.sh --alter --topic {facts.name} --add-config cleanup.policy=compact"
+        message = (
+            f"cleanup.policy of the {role} topic is empty: workers start with it and lose nothing, but it is never "
+            "compacted: it grows without end, and every start reads all of it."
+        )
+        return Finding("TOPIC004", Severity.WARNING, facts.name, message, hint)
     message = f"cleanup.policy of the {role} topic is {policy}; Kafka will delete from it, and workers refuse to start."
     hint = f"kafka-configs.sh --alter --topic {facts.name} --add-config cleanup.policy=compact"
     return Finding("TOPIC004", Severity.ERROR, facts.name, message, hint)

@@ -170,14 +170,21 @@ def of_foreign_records(topic: str, records: Sequence[tuple[Record, str]]) -> Ite
 
 
 def of_policy(topic: str, policy: str | None) -> Iterator[Finding]:
-    """A clean-up policy with which no worker uses the topic (``TopicAdmin.verifyTopicCleanupPolicyOnlyCompact``)."""
-    if policy not in (None, "compact"):
+    """A clean-up policy with which no worker uses the topic (``TopicAdmin.verifyTopicCleanupPolicyOnlyCompact``).
+
+    An empty one, legal on brokers since 4.2 (KIP-1161), is taken by workers: nothing is ever removed.
+    """
+    repair = f"kafka-configs.sh --alter --entity-type topics --entity-name {topic} --add-config cleanup.policy=compact"
+    if policy == "":
+        message = (
+            "cleanup.policy is empty: nothing is deleted or compacted, and workers use the topic; but it grows without end, "
+            "and whoever starts reads all of it."
+        )
+        yield Finding("OFFSETS017", Severity.WARNING, topic, message, f"Repair it: {repair}")
+    elif policy not in (None, "compact"):
         message = (
             f"cleanup.policy is {policy} and must be compact: no worker starts on it, and no connector that keeps its "
             "offsets here; old offsets are deleted."
-        )
-        repair = (
-            f"kafka-configs.sh --alter --entity-type topics --entity-name {topic} --add-config cleanup.policy=compact"
         )
         yield Finding("OFFSETS017", Severity.ERROR, topic, message, f"Repair it: {repair}")
 

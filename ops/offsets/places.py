@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from connectctl.ops.model import oddities
+from connectctl.ops.model.finding import Severity
 from connectctl.ops.model.sourcekey import SourceKey, parse_key
 from connectctl.ops.offsets.decide import Place, place
 from connectctl.ops.offsets.snapshot import OffsetsSnapshot, ReadTopic
@@ -55,4 +56,5 @@ def _unfit(sources: Sources, image: TopicImage, topic: str) -> str | None:
     if not all(isinstance(parse_key(record.key), SourceKey) for record in image.latest):
         return f"{topic} holds records that are no source offsets: it serves something else"
     policy = sources.kafka.topics([topic])[topic].config.get("cleanup.policy")
-    return next((f"{topic}: {finding.message}" for finding in oddities.of_policy(topic, policy)), None)
+    bad = (finding for finding in oddities.of_policy(topic, policy) if finding.severity is Severity.ERROR)
+    return next((f"{topic}: {finding.message}" for finding in bad), None)

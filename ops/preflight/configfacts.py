@@ -29,7 +29,8 @@ class Subject:
 
     ``validations`` are the workers' answers; none where they were not asked. ``offsets_topic`` is the workers'
     ``offset.storage.topic``, ``group_id`` their group. ``running``: it is a connector of the cluster, and no file.
-    ``is_source``: its class is at hand, and is a source's.
+    ``is_source``: its class is at hand, and is a source's. ``release`` is the one of Kafka that is planned, ``policy`` what
+    the workers are told to be the policy for client overrides, as far as that is known.
     """
 
     name: str
@@ -40,6 +41,8 @@ class Subject:
     offsets_topic: str | None = None
     running: bool = False
     is_source: bool = False
+    release: tuple[int, int] | None = None
+    policy: str | None = None
 
     @property
     def answers(self) -> tuple[Validation, ...]:

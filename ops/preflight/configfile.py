@@ -21,7 +21,7 @@ from connectctl.ops.model.masking import remember
 
 JSON, YAML, PROPERTIES = "JSON", "YAML", "properties"
 FORMS = {".json": JSON, ".yaml": YAML, ".yml": YAML, ".properties": PROPERTIES}
-_AROUND = frozenset({"name", "config", "initial_state", "apiVersion", "kind", "type", "tasks"})
+_AROUND = frozenset({"name", "config", "initial_state", "offsets", "apiVersion", "kind", "type", "tasks"})
 _SHAPES = "Give an object with name and config, or a flat one of properties, as Connect's REST API takes them."
 
 
@@ -29,13 +29,16 @@ _SHAPES = "Give an object with name and config, or a flat one of properties, as 
 class Given:
     """A configuration as a file gives it. ``name`` is empty where the file has none; a value is None for null.
 
-    ``repeated`` are the properties that are there more than once, with their lines.
+    ``repeated`` are the properties that are there more than once, with their lines. ``initial_state`` is the one that the
+    connector is to be created in (KIP-980), ``with_offsets``: the file has initial offsets, too (KIP-995).
     """
 
     name: str
     config: Mapping[str, str | None]
     file: str
     repeated: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    initial_state: str | None = None
+    with_offsets: bool = False
 
 
 @dataclass(frozen=True)
@@ -195,7 +198,17 @@ def _given(whole: Any, text: str, file: str, form: str) -> Given:
     if outer is inner and "name" not in config:
         # What PUT …/config takes has its name in the address; the file's own name stands for it.
         name = PurePath(file).stem.removeprefix("-") or "stdin"
-    return Given(name, config, file, dict(_repeated(inner, text, form)))
+    around = outer.last if outer is not inner else {}
+    state = around.get("initial_state")
+    return Given(
+        name,
+        config,
+        file,
+        dict(_repeated(inner, text, form)),
+        None if state is None else str(state),
+        # What connectors show prints has its offsets elsewhere, and is no request.
+        "offsets" in around and "kind" not in around,
+    )
 
 
 def _is_list_of_connectors(whole: _Pairs) -> bool:

@@ -1,7 +1,7 @@
 """Whether a connector's configuration will do: our rules and the workers' own validation, told once. Pure.
 
-EOS001 to EOS015 are about exactly-once, CONFIG001 to CONFIG015 about what every configuration has, CONFIG020 to CONFIG027
-about client overrides and topics, CONFIG030 to CONFIG032 about what is left.
+EOS001 to EOS015 are about exactly-once, CONFIG001 to CONFIG015 about what every configuration has, CONFIG020 to CONFIG028
+about client overrides and topics, CONFIG030 to CONFIG034 about what is left.
 """
 
 from __future__ import annotations
@@ -60,6 +60,30 @@ SAME_NAME = Rule(
     changes it, or is refused because the connector exists.
     """,
 )
+BAD_STATE = Rule(
+    "CONFIG033",
+    Severity.ERROR,
+    "A connector cannot be created in that state",
+    "Workers answer the creation with an error, and validation does not see it",
+    "KIP-980, CreateConnectorRequest.InitialState",
+    """
+    initial_state beside name and config says in which state POST /connectors creates the connector: RUNNING, which is the
+    default, PAUSED or STOPPED, in letters of any case. Workers have it since 3.7. It is no property of the configuration.
+    """,
+)
+INITIAL_OFFSETS = Rule(
+    "CONFIG034",
+    Severity.ERROR,
+    "A creation cannot have offsets",
+    "Workers answer the creation with an error, and validation does not see it",
+    "KIP-995, CreateConnectorRequest",
+    """
+    KIP-995 would let POST /connectors have initial offsets. It is accepted, and no release up to 4.3 has it: workers refuse
+    the whole request because they do not know the member.
+
+    Create the connector with initial_state STOPPED, set its offsets (connectctl offsets set), and resume it.
+    """,
+)
 RULES: tuple[Rule, ...] = (
     *eosrules.RULES,
     *frameworkrules.RULES,
@@ -67,7 +91,10 @@ RULES: tuple[Rule, ...] = (
     WORKER_SAYS,
     REPEATED,
     SAME_NAME,
+    BAD_STATE,
+    INITIAL_OFFSETS,
 )
+STATES = ("RUNNING", "PAUSED", "STOPPED")
 OWN_TOPIC = "Source tasks may not produce to their own offsets topics when exactly-once support is enabled"
 _POLICY = re.compile(r"The '(\w+)' policy does not allow '(.+)' to be overridden")
 _NO_CLASS = "Failed to find any class that implements Connector"
@@ -101,10 +128,26 @@ class Judged:
 
 
 def subject_of(
-    checked: Checked, wish: Wish, *, group_id: str | None = None, offsets_topic: str | None = None
+    checked: Checked,
+    wish: Wish,
+    *,
+    group_id: str | None = None,
+    offsets_topic: str | None = None,
+    release: tuple[int, int] | None = None,
+    policy: str | None = None,
 ) -> Subject:
     """A connector of the cluster as a subject of these rules."""
-    return Subject(checked.name, checked.config, wish, checked.validations, group_id, offsets_topic, running=True)
+    return Subject(
+        checked.name,
+        checked.config,
+        wish,
+        checked.validations,
+        group_id,
+        offsets_topic,
+        running=True,
+        release=release,
+        policy=policy,
+    )
 
 
 def check(subject: Subject) -> tuple[Finding, ...]:
@@ -225,6 +268,17 @@ def disagreement(subject: Subject, said: Sequence[_Said]) -> Iterator[Finding]:
 def _shortened(text: str) -> str:
     line = " ".join(text.split()).rstrip(".")
     return line if len(line) <= _SHORT else f"{line[:_SHORT]}…"
+
+
+def creation(name: str, initial_state: str | None, *, with_offsets: bool) -> Iterator[Finding]:
+    """CONFIG033 and CONFIG034: what stands beside a configuration when a connector is created."""
+    if initial_state is not None and initial_state.upper() not in STATES:
+        message = f"initial_state is {initial_state}, which is not one of {', '.join(STATES)}."
+        yield BAD_STATE.found(name, message, "Correct initial_state, or leave it out for RUNNING.")
+    if with_offsets:
+        message = "It has offsets beside its configuration, which no release up to 4.3 takes."
+        step = f"Create it with initial_state STOPPED, then: connectctl offsets set {name} -f FILE"
+        yield INITIAL_OFFSETS.found(name, message, step)
 
 
 def repeated(name: str, lines: Mapping[str, Sequence[int]]) -> Iterator[Finding]:

@@ -37,6 +37,7 @@ from connectctl.ops.preflight import (
 )
 from connectctl.ops.preflight.activetopics import active_topics
 from connectctl.ops.preflight.facts import Checked, Unseen, Wish
+from connectctl.ops.preflight.overridechecks import POLICY
 from connectctl.ops.preflight.principals import Principals
 from connectctl.ops.preflight.scene import PATIENCE, Scene, unseen_by
 from connectctl.ops.preflight.unseen import finding_of
@@ -44,17 +45,22 @@ from connectctl.ops.preflight.unseen import finding_of
 if TYPE_CHECKING:
     from connectctl.ops.model.finding import Finding
     from connectctl.ops.preflight.aclfacts import AclFacts
+    from connectctl.ops.preflight.taskfacts import Release
 
 Said = Iterable["Finding | Unseen"]
 
 
 @dataclass
 class Judge:
-    """Judges ``scene`` for ``wish``. ``principals`` are those that the person gave, None where ACLs are of no interest."""
+    """Judges ``scene`` for ``wish``. ``principals`` are those that the person gave, None where ACLs are of no interest.
+
+    ``release`` is the one of Kafka that is planned, None for the workers' own.
+    """
 
     scene: Scene
     wish: Wish
     principals: Principals | None = None
+    release: Release | None = None
     now: float = field(default_factory=time.time)
 
     def findings(self) -> list[Finding]:
@@ -152,7 +158,14 @@ class Judge:
             asked = replace(each, validations=answers[each.name])
             topic = scene.internal.get("offsets")
             yield from configrules.check(
-                configrules.subject_of(asked, self.wish, group_id=scene.group.id, offsets_topic=topic)
+                configrules.subject_of(
+                    asked,
+                    self.wish,
+                    group_id=scene.group.id,
+                    offsets_topic=topic,
+                    release=self.release,
+                    policy=scene.told(POLICY) if self.release else None,
+                )
             )
 
     def _stores(self) -> Iterator[Finding | Unseen]:
@@ -236,7 +249,7 @@ class Judge:
         seen = taskfacts.look(self.scene.view, self.scene.edges.kafka).only(self.scene.names)
         # That a worker is silent, or that no connector is known, is CLUSTER004 and CLUSTER011 already.
         yield from (each for each in seen.unseen if not each.what.startswith(("worker ", "connectors")))
-        yield from tasksmax.check(seen)
+        yield from tasksmax.check(seen, self.release)
 
     def _acls(self) -> Iterator[Finding | Unseen]:
         facts, unseen = self.acl_facts()

@@ -75,19 +75,23 @@ def ask_workers(calls: ConnectCalls, urls: Sequence[str], given: Sequence[Given]
     return tuple(found[at] for at in range(len(given)))
 
 
-def report(given: Sequence[Given], wish: Wish, known: Known | None) -> Report:
-    """Judge every configuration; ``known`` is None where there is no cluster to ask."""
+def report(given: Sequence[Given], wish: Wish, known: Known | None, release: tuple[int, int] | None = None) -> Report:
+    """Judge every configuration; ``known`` is None where there is no cluster to ask, ``release`` the one that is planned."""
     answers = known.answers if known is not None and known.answers else ((),) * len(given)
-    verdicts = tuple(_verdict(each, wish, said, known or Known()) for each, said in zip(given, answers, strict=True))
+    pairs = zip(given, answers, strict=True)
+    verdicts = tuple(_verdict(each, wish, said, known or Known(), release) for each, said in pairs)
     return Report(verdicts, tuple(_general(verdicts, wish, known)))
 
 
-def _verdict(given: Given, wish: Wish, answers: tuple[Validation, ...], known: Known) -> Verdict:
-    subject = Subject(given.name, given.config, wish, answers, known.group_id, known.offsets_topic)
+def _verdict(
+    given: Given, wish: Wish, answers: tuple[Validation, ...], known: Known, release: tuple[int, int] | None
+) -> Verdict:
+    subject = Subject(given.name, given.config, wish, answers, known.group_id, known.offsets_topic, release=release)
     judged = configrules.judge(subject)
-    found = (*judged.findings, *configrules.repeated(given.name, given.repeated))
+    refused = tuple(configrules.creation(given.name, given.initial_state, with_offsets=given.with_offsets))
+    found = (*judged.findings, *refused, *configrules.repeated(given.name, given.repeated))
     named = tuple(finding if finding.subject.strip() else replace(finding, subject=given.file) for finding in found)
-    return Verdict(given, subject, named, judged.outcome)
+    return Verdict(given, subject, named, Outcome.REFUSED if refused else judged.outcome)
 
 
 def _general(verdicts: Sequence[Verdict], wish: Wish, known: Known | None) -> Iterator[Finding]:

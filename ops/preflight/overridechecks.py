@@ -18,6 +18,9 @@ from connectctl.ops.preflight.configfacts import (
     word_problem,
 )
 
+EMPTY_ALLOWLIST = (5, 0)
+"""The first release whose workers allow no override unless they are told to (KIP-1188)."""
+POLICY, ALLOWLIST = "connector.client.config.override.policy", "connector.client.config.override.allowlist"
 _FLIGHT = "max.in.flight.requests.per.connection"
 _NUMBERS: dict[str, tuple[str, int | None]] = {
     "retries": ("INT", 0),
@@ -57,6 +60,7 @@ def check(subject: Subject, words: Words) -> None:
     """All rules of this file."""
     for client in _clients(subject):
         values(subject, words, client)
+    allowed_later(subject, words)
     if subject.kind == SOURCE:
         ignored(subject, words)
         transactional(subject, words)
@@ -77,6 +81,23 @@ def _clients(subject: Subject) -> Iterator[str]:
             yield "consumer"
         if own or True in subject.modes or any(name.startswith("topic.creation.") for name in subject.config):
             yield "admin"
+
+
+def allowed_later(subject: Subject, words: Words) -> None:
+    """CONFIG028: overrides that the default policy of 5.0 refuses, where none is known to be set."""
+    if subject.release is None or subject.release < EMPTY_ALLOWLIST or subject.policy is not None:
+        return
+    names = [
+        name
+        for client in _clients(subject)
+        for name in sorted(subject.config)
+        if name.startswith(f"{client}.override.")
+    ]
+    if names:
+        wanted = ",".join(dict.fromkeys(name.partition(".override.")[2] for name in names))
+        message = f"{', '.join(names)}: refused, unless the workers set {POLICY}; nothing tells that they do."
+        step = f"Set {POLICY}=Allowlist and {ALLOWLIST}={wanted} on every worker (4.2 or newer), or {POLICY}=All."
+        words.add(rules.NOT_ALLOWED_LATER, tuple(names), message, step)
 
 
 def values(subject: Subject, words: Words, client: str) -> None:

@@ -1,4 +1,4 @@
-"""The rules for client overrides and for a connector's offsets topic: CONFIG020 to CONFIG027."""
+"""The rules for client overrides and for a connector's offsets topic: CONFIG020 to CONFIG028."""
 
 from __future__ import annotations
 
@@ -89,6 +89,21 @@ NOT_ALLOWED = Rule(
     Leave the override out, or have it allowed on every worker.
     """,
 )
+NOT_ALLOWED_LATER = Rule(
+    "CONFIG028",
+    Severity.ERROR,
+    "Kafka 5.0 does not allow a client override that the connector has",
+    "Workers refuse the configuration, and a connector that is there is FAILED when it starts on them",
+    "KIP-1188, AllowlistConnectorClientConfigOverridePolicy",
+    """
+    Up to 4.x workers allow every client override where connector.client.config.override.policy is not set. From 5.0 on the
+    default is an allow-list that is empty: none is allowed. It is asked only about the clients that a connector has.
+
+    Since 4.2 the new policy can be set today: connector.client.config.override.policy=Allowlist, with the properties in
+    connector.client.config.override.allowlist (their names in the client, as linger.ms), on every worker. Or set the policy
+    to All to keep what is. Principal is deprecated since 4.2. connectors cure sets two overrides of the admin client.
+    """,
+)
 BAD_OFFSETS_TOPIC = Rule(
     "CONFIG026",
     Severity.ERROR,
@@ -121,6 +136,7 @@ RULES: tuple[Rule, ...] = (
     ID_WITHOUT_IDEMPOTENCE,
     BAD_OVERRIDE,
     NOT_ALLOWED,
+    NOT_ALLOWED_LATER,
     BAD_OFFSETS_TOPIC,
     BAD_TARGET,
 )

@@ -66,7 +66,7 @@ def check_layout(scene: Scene, topics: Mapping[str, str], create: Mapping[str, i
     theirs = scene.target.topics([own]) if own else {}
     for topic in (*facts.values(), *theirs.values()):
         policy = topic.config.get("cleanup.policy")
-        if policy not in (None, "compact"):
+        if policy not in (None, "compact", ""):  # an empty one (KIP-1161) removes nothing
             raise Refused(
                 f"{topic.name} has cleanup.policy={policy}, and would lose what is kept in it",
                 next_step="Set cleanup.policy=compact.",

@@ -133,8 +133,8 @@ def test_with_no_worker_answering_it_is_told_what_is_not_known(session: FakeSess
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["--for-version", "new"], "new is no release of Kafka"),
-        (["--for-version", "3"], "3 is no release of Kafka"),
+        (["--for-version", "new"], "new is not a release of Kafka"),
+        (["--for-version", "3"], "3 is not a release of Kafka"),
         (["mayn"], "There is no connector mayn. Did you mean many?"),
         (["--fail-on", "info"], "Invalid value for '--fail-on'"),
     ],

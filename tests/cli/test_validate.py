@@ -215,3 +215,28 @@ def test_no_worker_to_ask_is_a_finding(files: Path) -> None:
     empty.calls = Validating(urls=())
     empty.calls.refusal = {}
     assert ("UNSEEN001", "warning", "the workers' validation") in told(report("-f", "good.json", obj=empty))
+
+
+@pytest.mark.parametrize(("state", "expected"), [("BOGUS", ["CONFIG033"]), ("stopped", []), ("PAUSED", [])])
+def test_the_state_to_be_created_in_is_judged(files: Path, state: str, expected: list[str]) -> None:
+    (files / "c.json").write_text(json.dumps(GOOD | {"initial_state": state}))
+    found = report("-f", "c.json", "--offline")
+    assert [f["id"] for f in found["findings"] if f["id"] != "UNSEEN001"] == expected
+    assert found["configurations"][0]["outcome"] == ("refused" if expected else "taken")
+
+
+def test_offsets_beside_a_configuration_are_refused_with_the_way_that_works(files: Path) -> None:
+    (files / "c.json").write_text(json.dumps(GOOD | {"offsets": [{"partition": {}, "offset": {}}]}))
+    found = report("-f", "c.json", "--offline")
+    (told_,) = [f for f in found["findings"] if f["id"] == "CONFIG034"]
+    assert "connectctl offsets set good" in told_["nextStep"]
+
+
+def test_what_a_later_release_refuses_is_told_for_that_release(files: Path) -> None:
+    config = GOOD["config"] | {"producer.override.linger.ms": "5"}  # type: ignore[operator]
+    (files / "c.json").write_text(json.dumps({"name": "c", "config": config}))
+    assert [f["id"] for f in report("-f", "c.json", "--offline", "--for-version", "4.3")["findings"]] == ["UNSEEN001"]
+    later = report("-f", "c.json", "--offline", "--for-version", "5.0")
+    assert ("CONFIG028", "error", "c") in told(later)
+    code, _, err = run("-f", "c.json", "--for-version", "five")
+    assert (code, "five is not a release" in err) == (2, True)

@@ -314,6 +314,14 @@ def test_a_dedicated_topic_that_is_not_compacted_is_refused_by_workers(cluster: 
         assert rest.call("GET", "/connectors/deleting/offsets").status_code == 500
 
 
+def test_a_dedicated_topic_that_is_never_cleaned_is_taken_by_workers_and_a_warning(cluster: Sandbox) -> None:
+    topic = create_topic(cluster.bootstrap_servers, "endless-offsets", policy="")
+    with connector(cluster, "endless", STOPPED | {"offsets.storage.topic": topic}, "STOPPED") as rest:
+        (found,) = show(cluster, "endless")["findings"]
+        assert (found["id"], found["severity"]) == ("OFFSETS017", "warning")
+        assert rest.call("GET", "/connectors/endless/offsets").status_code == 200
+
+
 def test_offsets_of_a_deleted_connector_are_still_shown(cluster: Sandbox) -> None:
     write(cluster.bootstrap_servers, cluster.topics["offsets"], (["long-gone", {"p": 1}], {"o": 1}))
     found = show(cluster, "long-gone")

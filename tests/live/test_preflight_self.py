@@ -34,6 +34,7 @@ def guarded(state_home: Path) -> Iterator[Sandbox]:
 
     spec = SandboxSpec(
         name="self",
+        support="enabled",
         workers=1,
         extra_listeners={"SECURED": "SASL_PLAINTEXT"},
         extra_broker_properties={
@@ -74,7 +75,7 @@ def mine(guarded: Sandbox) -> Iterator[OwnRights]:
 def test_brokers_tell_exactly_what_is_allowed_and_nothing_is_changed_by_asking(
     guarded: Sandbox, grants: Grants, mine: OwnRights
 ) -> None:
-    create_topic(guarded.bootstrap_servers, TOPIC, 1)
+    create_topic(guarded.bootstrap_servers, TOPIC, 1, policy="delete")
     nothing: frozenset[Operation] = frozenset()
     assert mine.on_cluster().operations == nothing
     assert {a.operations for a in mine.on_topics([TOPIC, MISSING]).values()} == {nothing}

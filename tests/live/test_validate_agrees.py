@@ -58,6 +58,21 @@ ANYWHERE = [
     Case("numbers and switches that are no text", TAKEN, {"tasks.max": 2, "errors.log.enable": True, "x": 1.50}),
     Case("blanks around words and numbers", TAKEN, {"tasks.max": " 2 ", "transaction.boundary": " Poll "}),
     Case("an unknown property", TAKEN, {"some.property": "x"}),
+    Case(
+        "versions of plugins",
+        TAKEN,
+        {
+            "connector.plugin.version": "[4.0,5.0)",
+            "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+            "value.converter.plugin.version": "4.3.1",
+            "transforms": "t",
+            "transforms.t.type": INSERT,
+            "transforms.t.static.field": "f",
+            "transforms.t.static.value": "v",
+            "transforms.t.plugin.version": "4.3.1",
+        },
+    ),
+    Case("a version that no worker has", REFUSED, {"connector.plugin.version": "9.9"}),
     Case("a class that is nowhere", REFUSED, {"connector.class": "no.such.Connector"}),
     Case("a missing topic", REFUSED, {"topic": None, "file": "x"}),
     Case("support neither", REFUSED, {"exactly.once.support": "maybe"}),
@@ -482,3 +497,34 @@ def test_a_connector_that_requires_exactly_once_goes_on_where_it_is_not_enabled_
         assert (found["severity"], "goes on running" in found["message"]) == ("warning", True)
         requested = workers.call("PUT", f"/connectors/{name}/config", config | {"exactly.once.support": "requested"})
         assert requested.status_code == 200, requested.text
+
+
+def test_an_override_that_the_policy_refuses_fails_the_connector_that_was_there_before(
+    others: dict[str, Group], tmp_path: Path
+) -> None:
+    group, name = others["preparing"], "validate-refused"
+    (path := tmp_path / "in.txt").write_text("one\n")
+    config = {"connector.class": FILE_SOURCE, "topic": name, "file": str(path), "producer.override.linger.ms": "5"}
+    with _from_before(group, name, config) as workers:
+
+        def failed() -> str | None:
+            answer = workers.call("GET", f"/connectors/{name}/status")
+            status = answer.json()["connector"] if answer.status_code == 200 else {"state": None}
+            return str(status["trace"]) if status["state"] == "FAILED" else None
+
+        assert "Client Config Overrides not allowed" in eventually(failed, 120)
+
+
+def test_a_creation_that_workers_refuse_for_what_stands_beside_the_configuration(
+    others: dict[str, Group], tmp_path: Path
+) -> None:
+    group, name = others["disabled"], "validate-beside"
+    config = {"connector.class": FILE_SOURCE, "topic": name, "file": str(tmp_path / "in.txt")}
+    offsets = [{"partition": {"filename": "x"}, "offset": {"position": 1}}]
+    for more, id_ in (({"initial_state": "BOGUS"}, "CONFIG033"), ({"offsets": offsets}, "CONFIG034")):
+        body = {"name": name, "config": config} | more
+        assert group.workers.call("POST", "/connectors", body).status_code >= 400
+        (path := tmp_path / "body.json").write_text(json.dumps(body))
+        said = connectctl(*group.options, "validate", "-f", str(path), "-o", "json").json
+        assert [f["id"] for f in said["findings"]] == [id_]
+        assert said["configurations"][0]["outcome"] == REFUSED

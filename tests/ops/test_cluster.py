@@ -183,6 +183,7 @@ MISMATCH = replace(
         (say.too_many_partitions("config", facts(2)), "TOPIC003 error"),
         (say.not_compacted("status", facts()), None),
         (say.not_compacted("status", facts(policy=None)), None),
+        (say.not_compacted("status", facts(policy="")), "TOPIC004 warning"),
         (say.not_compacted("status", facts(policy="delete")), "TOPIC004 error"),
         (say.not_compacted("status", facts(policy="compact,delete")), "TOPIC004 error"),
         (say.under_replicated("status", facts()), None),

@@ -265,6 +265,36 @@ def test_a_refused_override_is_the_policys_and_for_enabled_before_it_is_asked() 
     assert ids(subject({}, later, wish=Wish.ENABLED)) == ["CONFIG025"]
 
 
+@pytest.mark.parametrize(
+    ("release", "policy", "expected"),
+    [
+        ((5, 0), None, ["CONFIG028"]),
+        ((5, 1), None, ["CONFIG028"]),
+        ((4, 3), None, []),
+        (None, None, []),
+        ((5, 0), "All", []),
+        ((5, 0), "Allowlist", []),  # what it allows the workers' own validation tells today
+    ],
+)
+def test_overrides_that_the_default_of_a_later_release_refuses(
+    release: tuple[int, int] | None, policy: str | None, expected: list[str]
+) -> None:
+    config = {"producer.override.linger.ms": "5", "admin.override.retries": "9", "offsets.storage.topic": "own"}
+    found = configrules.check(subject(config, validation(), release=release, policy=policy))
+    assert [f.id for f in found] == expected
+    if found:
+        assert "producer.override.linger.ms, admin.override.retries" in found[0].message
+        assert "connector.client.config.override.allowlist=linger.ms,retries" in str(found[0].next_step)
+
+
+def test_overrides_of_clients_that_a_connector_has_not_are_not_asked_about() -> None:
+    found = subject({"admin.override.retries": "9"}, wish=Wish.PREPARING, release=(5, 0))
+    assert ids(found) == []
+    assert ids(subject({"admin.override.retries": "9"}, wish=Wish.ENABLED, release=(5, 0))) == ["CONFIG028"]
+    sink = {"connector.class": "x.Sink", "topics": "t", "consumer.override.max.poll.records": "9"}
+    assert "CONFIG028" in ids(subject(sink, release=(5, 0)))
+
+
 def test_a_class_that_no_worker_has_is_told_without_the_list_of_all_others() -> None:
     text = "Failed to find any class that implements Connector and which name matches x, available connectors are: y, z"
     (found,) = configrules.check(subject({}, validation({"": (text,)})))
