@@ -113,23 +113,22 @@ def _afresh(session: Session, view: ClusterView) -> Session:
 def _blocks(view: ClusterView, wide: bool) -> list[Block]:
     from connectctl.cli import connectorview
 
-    return [_group(view), _workers(view, wide), _topics(view), connectorview.block(view.connectors, wide)]
+    return [_group(view, wide), _workers(view, wide), _topics(view, wide), connectorview.block(view.connectors, wide)]
 
 
-def _group(view: ClusterView) -> Block:
+def _group(view: ClusterView, wide: bool) -> Block:
     group = view.group
     delay = f"{group.delay_ms / 1000:g} s" if group.delay_ms else "-"
     columns = ["GROUP", "STATE", "PROTOCOL", "WORKERS", "REBALANCE-DELAY", "KAFKA-CLUSTER"]
-    return Block(
-        columns, [[group.id, group.state, group.protocol or "-", str(len(group.members)), delay, view.cluster_id]]
-    )
+    row = [group.id, group.state, group.protocol or "-", str(len(group.members)), delay, view.cluster_id]
+    return Block(columns, [row], spare=() if wide else ("REBALANCE-DELAY", "PROTOCOL", "KAFKA-CLUSTER"))
 
 
 def _workers(view: ClusterView, wide: bool) -> Block:
     columns = ["WORKER", "LEADER", "VERSION", "REST", "EXACTLY-ONCE", "CONNECTORS", "TASKS"]
     more = ["CONFIG-OFFSET", "URL", "PROBLEM"] if wide else []
     rows = [_worker(worker, wide) for worker in view.workers]
-    return Block(columns + more, rows, "No worker is in the group.")
+    return Block(columns + more, rows, "No worker is in the group.", () if wide else ("VERSION", "CONNECTORS", "REST"))
 
 
 def _worker(worker: Worker, wide: bool) -> list[str]:
@@ -146,9 +145,12 @@ def _worker(worker: Worker, wide: bool) -> list[str]:
     return row + ([str(worker.config_offset), worker.url, worker.problem or ""] if wide else [])
 
 
-def _topics(view: ClusterView) -> Block:
+def _topics(view: ClusterView, wide: bool) -> Block:
     columns = ["TOPIC", "NAME", "PARTITIONS", "REPLICAS", "IN-SYNC", "CLEANUP", "FINDINGS"]
-    return Block(columns, [_topic(topic, view) for topic in view.topics])
+    return Block(columns, [_topic(topic, view) for topic in view.topics], spare=() if wide else SPARE_OF_TOPICS)
+
+
+SPARE_OF_TOPICS = ("CLEANUP", "REPLICAS", "PARTITIONS", "IN-SYNC")
 
 
 def _topic(topic: InternalTopic, view: ClusterView) -> list[str]:

@@ -24,7 +24,10 @@ app = typer.Typer(
     rich_markup_mode=None, no_args_is_help=True, add_completion=False, help="See connectors, and change their state."
 )
 
-Names = Annotated[list[str] | None, typer.Argument(metavar="CONNECTOR", autocompletion=complete.connectors)]
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[CONNECTOR]...", help="Connectors by name, or --all.", autocompletion=complete.connectors),
+]
 AllOption = Annotated[bool, typer.Option("--all", help="Every connector of the cluster.")]
 WaitOption = Annotated[
     bool, typer.Option("--wait", help="Wait until it is so, for --timeout seconds; fail at once on FAILED.")

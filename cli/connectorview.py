@@ -19,10 +19,10 @@ NONE = "There are no connectors."
 
 def block(found: Sequence[Judged], wide: bool) -> Block:
     """The table of connectors. The wide one adds classes, target states and whole causes."""
-    columns = ["CONNECTOR", "TYPE", "STATE", "TASKS", "WORKERS"] + (["CLASS", "TARGET"] if wide else [])
+    columns = ["CONNECTOR", "TYPE", "STATE", "TASKS", "WORKERS"] + (["CLASS", "TARGET", "DETAIL"] if wide else [])
     causes = any(judged.verdict.cause for judged in found)
     rows = [_row(judged, wide) + ([_cause(judged.verdict.cause, wide)] if causes else []) for judged in found]
-    return Block(columns + (["CAUSE"] if causes else []), rows, NONE)
+    return Block(columns + (["CAUSE"] if causes else []), rows, NONE, () if wide else ("WORKERS", "TYPE", "TASKS"))
 
 
 def _row(judged: Judged, wide: bool) -> list[str]:
@@ -30,11 +30,12 @@ def _row(judged: Judged, wide: bool) -> list[str]:
     row = [
         judged.name,
         connector.type or "?",
-        str(judged.verdict),
+        judged.verdict.state.value,
         f"{judged.verdict.running}/{len(connector.tasks)}",
         ",".join(judged.workers) or "-",
     ]
-    return row + ([connector.config.get("connector.class", "?"), connector.target_state or "-"] if wide else [])
+    more = [connector.config.get("connector.class", "?"), connector.target_state or "-", judged.verdict.detail or "-"]
+    return row + (more if wide else [])
 
 
 def _cause(cause: str | None, wide: bool) -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from connectctl.ops.fence.snapshot import FencePlan, Wish
     from connectctl.ops.fence.steps import FenceHands
 
-app = typer.Typer(rich_markup_mode=None, help="Fence zombie producers.")
+app = typer.Typer(rich_markup_mode=None, add_completion=False, help="Fence zombie producers.")
 STALE = 2.0
 """Seconds after which a plan is looked at again before it is performed."""
 
@@ -29,7 +29,10 @@ STALE = 2.0
 def fence(
     ctx: typer.Context,
     connectors: Annotated[
-        list[str] | None, typer.Argument(metavar="[CONNECTOR]...", autocompletion=complete.connectors)
+        list[str] | None,
+        typer.Argument(
+            metavar="[CONNECTOR]...", help="Connectors, all ids of their tasks.", autocompletion=complete.connectors
+        ),
     ] = None,
     ids: Annotated[
         list[str] | None, typer.Option("--transactional-id", metavar="ID", help="A transactional id; may be repeated.")

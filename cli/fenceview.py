@@ -7,6 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from connectctl.cli import render
+from connectctl.cli.columns import whole
 from connectctl.cli.render import Output
 from connectctl.ops.fence.snapshot import Fate
 
@@ -34,7 +35,7 @@ def show_plan(plan: FencePlan, output: Output) -> None:
 
 def show_rows(plan: FencePlan) -> None:
     """The plan on standard error, for the person who is about to be asked."""
-    for line in render.lines(_columns(False), [_cells(plan, row, False) for row in plan.rows[:MOST_ROWS]]):
+    for line in whole(_columns(False), [_cells(plan, row, False) for row in plan.rows[:MOST_ROWS]]):
         render.note(line)
     if len(plan.rows) > MOST_ROWS:
         render.note(f"… and {len(plan.rows) - MOST_ROWS:,} more; --dry-run shows them all.")
@@ -101,13 +102,22 @@ def _planned(plan: FencePlan, row: Row) -> dict[str, Any]:
 # ---------------------------------------------------------------------------------------------------------- for people
 
 
+SPARE = ("CONNECTOR", "TASK", "PARTITIONS", "RUNS")
+"""What the transactional id says as well, and what the plan makes of the rest."""
+
+
 def _columns(wide: bool) -> list[str]:
     more = ["PRODUCER", "EPOCH", "TIMEOUT"] if wide else []
     return ["TRANSACTIONAL-ID", "CONNECTOR", "TASK", "RUNS", "STATE", "OPEN", "PARTITIONS", *more, "PLAN"]
 
 
 def _print_rows(plan: FencePlan, rows: Sequence[Row], wide: bool) -> None:
-    render.table(_columns(wide), [_cells(plan, row, wide) for row in rows], empty="No transactional id.")
+    render.table(
+        _columns(wide),
+        [_cells(plan, row, wide) for row in rows],
+        empty="No transactional id.",
+        spare=() if wide else SPARE,
+    )
 
 
 def _cells(plan: FencePlan, row: Row, wide: bool) -> list[str]:
@@ -143,7 +153,7 @@ def _print_results(results: Sequence[IdResult], wide: bool) -> None:
         ]
         for result in results
     ]
-    render.table(columns, rows)
+    render.table(columns, rows, spare=() if wide else ("CONNECTOR", "TASK", "PRODUCER"))
     problems = [r for r in results if r.problem and (wide or r.fate is Fate.FAILED)]
     for result in problems[:MOST_ROWS]:
         assert result.problem

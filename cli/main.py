@@ -14,6 +14,7 @@ from typing import Annotated, Any, cast
 
 import typer
 from connectctl.cli.context import Session
+from connectctl.cli.helptext import ENVIRONMENT, dress, dressed
 from connectctl.cli.interrupt import Watch
 from connectctl.ops import errors
 from connectctl.ops.interrupts import WORK
@@ -105,6 +106,7 @@ class Root(TyperGroup):
             module = import_module(f"connectctl.cli.{_MODULES.get(cmd_name, cmd_name)}")
             command = typer.main.get_command(module.app)
             command.name = cmd_name
+            dress(command)
             self.commands[cmd_name] = command
         return self.commands[cmd_name]
 
@@ -126,6 +128,13 @@ class Root(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+        with formatter.section("Environment variables, behind the options and before the context file"):
+            formatter.write_dl(list(ENVIRONMENT.items()))
+
+    def get_help(self, ctx: Any) -> str:
+        for param in self.params:
+            dressed(param)
+        return super().get_help(ctx)
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **extra: Any) -> Any:
         given = list(sys.argv[1:] if args is None else args)
@@ -193,11 +202,22 @@ def _usage(error: typer.TyperException, args: Sequence[str]) -> int:
     if type(error).__name__ == "NoArgsIsHelpError":
         sys.stderr.write(error.format_message() + "\n")
         return 2
-    ctx = getattr(error, "ctx", None)
-    path = ctx.command_path if ctx is not None else "connectctl"
     message = " ".join(error.format_message().split()).rstrip(".")
-    _complain(args, message, None, f"See {path} --help.", "usage", 2)
+    _complain(args, message, None, f"See {_path(args)} --help.", "usage", 2)
     return 2
+
+
+def _path(args: Sequence[str]) -> str:
+    """The command that was typed, as far as there is one, whatever options stand between its words."""
+    words = ["connectctl"]
+    known: Any = COMMANDS
+    for arg in globals_first(args):
+        if arg in known:
+            words.append(arg)
+            root: Any = typer.main.get_command(app)
+            command = root.get_command(None, arg) if len(words) == 2 else None
+            known = getattr(command, "commands", {})
+    return " ".join(words)
 
 
 def _bug(error: Exception, args: Sequence[str]) -> int:
@@ -246,7 +266,12 @@ def _give_up_output() -> None:
 
 
 app = typer.Typer(
-    cls=Root, rich_markup_mode=None, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False
+    cls=Root,
+    rich_markup_mode=None,
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
@@ -292,10 +317,10 @@ def root(
 
     \b
     Examples:
-      connectctl sandbox up                              a cluster to play with
-      connectctl --context sandbox-default cluster show  its workers, topics, connectors
-      connectctl offsets show my-source                  where a source stands
-      connectctl context show                            which cluster, and says who
+      connectctl sandbox up                       a cluster to play with
+      connectctl cluster show -c sandbox-default  its workers, topics, connectors
+      connectctl offsets show my-source           where a source stands
+      connectctl context show                     which cluster, and says who
 
     The options below may stand anywhere on the command line.
     """

@@ -187,9 +187,9 @@ def history(ctx: typer.Context, connectors: Names = None, output: OutputOption =
 
     def table(wide: bool) -> None:
         rows = [[r.id, r.operation, ", ".join(r.subjects), r.state, r.started_at] for r in found]
-        render.table(
-            ["RUN", "OPERATION", "CONNECTORS", "STATE", "STARTED"], rows, empty="No change was made from here."
-        )
+        columns = ["RUN", "OPERATION", "CONNECTORS", "STATE", "STARTED"]
+        spare = () if wide else ("STARTED", "CONNECTORS")
+        render.table(columns, rows, empty="No change was made from here.", spare=spare)
 
     render.emit("RunList", {"runs": [as_json(run) for run in found]}, output, table)
 

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import IO, TYPE_CHECKING, Any
 
+from connectctl.cli.columns import fit, whole
 from connectctl.cli.visible import in_json, on_one_line, visible
 
 if TYPE_CHECKING:
     from connectctl.ops.model.finding import Finding
     from rich.console import Console
-    from rich.table import Table
+    from rich.text import Text
 
 API_VERSION = "connectctl/v1"
 PROGRESS_AFTER = 1.0
@@ -128,39 +129,42 @@ def _items(items: list[Any], encode: Callable[[Any], str]) -> Iterator[str]:
         yield f"    ]}}{end}"
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, empty: str = "") -> None:
-    """A table for people: fitted to the terminal with colour, or whole lines in columns where output is piped."""
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, empty: str = "", spare: Sequence[str] = ()) -> None:
+    """A table for people: fitted to the terminal with colour, or whole lines in columns where output is piped.
+
+    ``spare`` names the columns that a narrow terminal can do without, the first ones first; see ``columns.fit``.
+    """
     filled = [["" if cell is None else str(cell) for cell in row] for row in rows]
     if not filled and empty:
         note(empty)
         return
     if sys.stdout.isatty():
-        console().print(grid(columns, filled))
+        lines, left_out = grid(columns, filled, spare)
+        for line in lines:
+            console().print(line, soft_wrap=True)
+        if left_out:
+            sys.stdout.flush()
+            note(left_out, style="dim")
         return
-    for line in lines(columns, filled):
-        sys.stdout.write(line + "\n")
+    for text in whole(columns, filled):
+        sys.stdout.write(text + "\n")
 
 
-def lines(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """The rows in columns, one line each, as wide as they are."""
-    drawn = [list(columns), *([on_one_line(cell) for cell in row] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*drawn, strict=True)]
-    for row in drawn:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        yield "   ".join(cells).rstrip()
-
-
-def grid(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """The rows as rich draws them on a terminal."""
-    from rich.table import Table
+def grid(columns: Sequence[str], rows: Sequence[Sequence[str]], spare: Sequence[str] = ()) -> tuple[list[Text], str]:
+    """The rows as lines for this terminal, and a sentence about the columns that found no room, empty for none."""
     from rich.text import Text
 
-    drawn = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
-    for column in columns:
-        drawn.add_column(column, overflow="fold")
-    for row in rows:
-        drawn.add_row(*(Text(on_one_line(cell), style=_style(cell)) for cell in row))
-    return drawn
+    width = console().width
+    fitted = fit(columns, rows, width, spare)
+    lines = []
+    for line in fitted.lines:
+        text = Text.assemble(*((part, "bold" if cell is None else _style(cell)) for part, cell in line))
+        text.rstrip()
+        lines.append(text)
+    if not fitted.left_out:
+        return lines, ""
+    named = ", ".join(fitted.left_out)
+    return lines, f"No room in {width} columns for {named}: a wider terminal and -o json have them."
 
 
 @dataclass(frozen=True)
@@ -170,6 +174,7 @@ class Block:
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     empty: str = ""
+    spare: Sequence[str] = ()
 
 
 def blocks(parts: Sequence[Block]) -> None:
@@ -178,7 +183,7 @@ def blocks(parts: Sequence[Block]) -> None:
         if n:
             say("")
         if part.rows or not part.empty:
-            table(part.columns, part.rows)
+            table(part.columns, part.rows, spare=part.spare)
         else:
             say(part.empty)
 
@@ -201,7 +206,8 @@ def live() -> Iterator[Callable[[str, Sequence[Block], Sequence[Finding]], None]
         def draw(title: str, parts: Sequence[Block], found: Sequence[Finding]) -> None:
             lines: list[Any] = [Text(visible(title), style="bold")]
             for part in parts:
-                lines += [Text(""), grid(part.columns, part.rows) if part.rows else Text(visible(part.empty))]
+                lines.append(Text(""))
+                lines += grid(part.columns, part.rows, part.spare)[0] if part.rows else [Text(visible(part.empty))]
             lines += [Text("")] + [Text(line_of(f), style=COLOURS[f.severity.value]) for f in found]
             screen.update(Group(*lines), refresh=True)
 
@@ -232,7 +238,8 @@ def note(text: str, *, style: str = "") -> None:
     if plain(sys.stderr):
         sys.stderr.write(text + "\n")
     else:
-        console(stderr=True).print(text, style=style or None, markup=False)
+        # Its lines are the terminal's to wrap, so that an address in them can be copied whole.
+        console(stderr=True).print(text, style=style or None, markup=False, soft_wrap=True)
 
 
 def findings(found: Iterable[Finding], *, most: int = 20) -> None:

@@ -27,7 +27,7 @@ class JobOrCommand(TyperGroup):
     """``run FILE`` is ``run job FILE``: what is no command's name is a job file, or an option of that."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if args and args[0] not in self.commands and args[0] != "--help":
+        if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
             args = ["job", *args]
         return super().parse_args(ctx, args)
 
@@ -48,9 +48,9 @@ def run() -> None:
     \b
     A job file:
       name: numbers
-      config: {connector.class: FileStreamSource, file: /data/in.txt, topic: numbers}
+      config: {connector.class: FileStreamSource, file: /in.txt, topic: numbers}
       spark: {master: "local[2]"}
-      until: {idle: 5s}                     or records: N, duration: 60s, forever: true
+      until: {idle: 5s}        # or records: N, duration: 60s, forever: true
 
     connector.class is a known name, or MODULE:CLASS: the module lies beside the job file, is installed, or comes with a
     wheel or zip under plugins.

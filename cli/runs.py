@@ -41,7 +41,7 @@ def list_(output: OutputOption = Output.TABLE) -> None:
     def table(wide: bool) -> None:
         columns = ["RUN", "OPERATION", "SUBJECTS", "STATE", "STARTED", "GROUP"]
         rows = [[r.id, r.operation, ", ".join(r.subjects), r.state, r.started_at, r.group_id] for r in found]
-        render.table(columns, rows, empty="No run yet.")
+        render.table(columns, rows, empty="No run yet.", spare=() if wide else ("GROUP", "STARTED", "SUBJECTS"))
 
     render.emit("RunList", {"runs": [as_json(run) for run in found]}, output, table)
 

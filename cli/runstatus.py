@@ -113,4 +113,5 @@ def show_statuses(found: Mapping[str, Any], wide: bool) -> None:
             rows.append([*row, trace[-1] if wide else trace[-1][:60]])
     more = ["WRITTEN", "SIZE MIN/AVG/MAX", *MEASURED] if wide else []
     columns = ["CONNECTOR", "TASK", "STATE", "BY", "SAID", *more, "WHY"]
-    render.table(columns, rows, empty=f"{found['statusTopic']} says nothing of any connector.")
+    spare = () if wide else ("BY",)
+    render.table(columns, rows, spare=spare, empty=f"{found['statusTopic']} says nothing of any connector.")

@@ -133,7 +133,9 @@ def status(
     def table(wide: bool) -> None:
         columns = ["SANDBOX", "PROCESS", "STATE", "KAFKA", "PID", "ADDRESS", "UPTIME", "MEMORY"]
         rows = [row for each in found for row in _rows(each, wide=wide)]
-        render.table([*columns, "LOG"] if wide else columns, rows, empty="No sandbox is up: connectctl sandbox up.")
+        spare = () if wide else ("MEMORY", "UPTIME", "PID", "KAFKA")
+        empty = "No sandbox is up: connectctl sandbox up."
+        render.table([*columns, "LOG"] if wide else columns, rows, empty=empty, spare=spare)
 
     render.emit("SandboxList", {"sandboxes": [_status_data(each) for each in found]}, output, table)
 

@@ -91,7 +91,7 @@ def _print(seen: TasksSeen, release: Release | None, findings: tuple[Finding, ..
     columns = ["CONNECTOR", "TASKS.MAX", "ENFORCED", "TASKS", "RUNNING", "NOW", last]
     more = ["STATE", "LAST-RUN", "GENERATES", "COUNTED-IN", "CLASS"] if wide else []
     rows = [_row(tasks, seen, release) + (_more(tasks) if wide else []) for tasks in seen.sets]
-    render.table(columns + more, rows, empty="There are no connectors.")
+    render.table(columns + more, rows, empty="There are no connectors.", spare=() if wide else ("ENFORCED", "RUNNING"))
     render.note(f"NOW is what the workers do: {_versions(seen)}.", style="dim")
     if release is None:
         render.note("LATER is a release that has tasks.max.enforce no more.", style="dim")

@@ -16,7 +16,9 @@ from connectctl.ops.errors import BadInput
 if TYPE_CHECKING:
     from connectctl.cli.context import Session
 
-app = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help="See transactions, and end them.")
+app = typer.Typer(
+    rich_markup_mode=None, add_completion=False, no_args_is_help=True, help="See transactions, and end them."
+)
 
 TopicsOption = Annotated[list[str] | None, typer.Option("--topic", metavar="TOPIC", help="A topic; may be repeated.")]
 

@@ -32,7 +32,8 @@ def print_list(found: Sequence[Owned], now: float, wide: bool) -> None:
             group = each.owner.group if each.owner else each.leader_of or "-"
             row += [group, str(of.producer_id), str(of.epoch), f"{of.timeout_ms} ms", str(of.coordinator)]
         rows.append(row)
-    render.table(columns, rows, empty="No transactional id.")
+    spare = () if wide else ("CONNECTOR", "TASK", "PARTITIONS")
+    render.table(columns, rows, empty="No transactional id.", spare=spare)
 
 
 def print_one(found: Owned, now: float) -> None:
@@ -76,7 +77,8 @@ def print_hanging(found: Search, now: float, wide: bool) -> None:
         ]
         for each in found.found
     ]
-    render.table(columns, rows, empty=f"Nothing hangs on {found.partitions} partitions.")
+    spare = () if wide else ("EPOCH", "START-OFFSET", "FORMER-ID")
+    render.table(columns, rows, spare=spare, empty=f"Nothing hangs on {found.partitions} partitions.")
 
 
 def print_lag(found: Sequence[Lag], now: float, wide: bool) -> None:
@@ -89,7 +91,8 @@ def print_lag(found: Sequence[Lag], now: float, wide: bool) -> None:
         row = [each.place.topic, str(each.place.partition), each.role]
         row += [str(each.bounds.stable), str(each.bounds.end), str(each.bounds.lag)]
         rows.append([*row, *_suspect(each, now)])
-    render.table(columns, rows, empty=f"No reader waits: {len(found)} partitions are stable to their end.")
+    spare = () if wide else ("CONNECTOR", "TASK", "END", "STABLE")
+    render.table(columns, rows, spare=spare, empty=f"No reader waits: {len(found)} partitions are stable to their end.")
 
 
 def _suspect(lag: Lag, now: float) -> list[str]:

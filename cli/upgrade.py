@@ -106,7 +106,7 @@ def list_(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
             [m.id, m.standing, m.applied_at or "-", m.title, *([_takes(m), m.why, m.run or "-"] if wide else [])]
             for m in found
         ]
-        render.table(columns, rows)
+        render.table(columns, rows, spare=() if wide else ("APPLIED",))
 
     data = {"clusterId": scene.snapshot.cluster_id, "groupId": scene.snapshot.group_id}
     render.emit("MigrationList", data | {"migrations": [m.as_json() for m in found]}, output, table)
@@ -132,7 +132,7 @@ def plan(
     \b
     Examples:
       connectctl upgrade plan                            to enabled, through preparing
-      connectctl upgrade plan --to disabled --out p.json a plan to be approved, and then applied
+      connectctl upgrade plan --to disabled --out p.json   a plan to be approved, and then applied
       connectctl upgrade plan --migration soft-downgrade
       connectctl upgrade plan --migration own-offsets-topic --set connector=orders --set topic=orders-offsets
       connectctl upgrade plan -o wide                    with the reason of every step

@@ -49,7 +49,7 @@ def plan_lines(plan: RollingPlan, wide: bool = False) -> list[str]:
 def workers_block(snapshot: RollingSnapshot) -> Block:
     """The workers with their modes, and how those are known."""
     columns = ["WORKER", "LEADER", "VERSION", "MODE", "KNOWN", "FROM", "PROBLEM"]
-    return Block(columns, [_row(worker) for worker in snapshot.workers], "No worker is in the group.")
+    return Block(columns, [_row(worker) for worker in snapshot.workers], "No worker is in the group.", ("VERSION",))
 
 
 def _row(worker: RollingWorker) -> list[str]:
@@ -69,7 +69,7 @@ def group_block(snapshot: RollingSnapshot) -> Block:
     delay = f"{snapshot.delay_ms / 1000:g} s" if snapshot.delay_ms else "-"
     columns = ["GROUP", "STATE", "WORKERS", "REBALANCE-DELAY", "NOT-WELL", "DRIVER"]
     row = [snapshot.group_id, snapshot.state, str(len(snapshot.workers)), delay, str(len(snapshot.baseline))]
-    return Block(columns, [[*row, snapshot.driver]])
+    return Block(columns, [[*row, snapshot.driver]], spare=("REBALANCE-DELAY",))
 
 
 def trouble_line(trouble: Trouble) -> str:

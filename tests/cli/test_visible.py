@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 from connectctl.cli import render, report
+from connectctl.cli.columns import whole
 from connectctl.cli.visible import in_json, in_xml, on_one_line, visible
 from connectctl.ops.model.finding import Finding, Severity
 from hypothesis import given
@@ -118,5 +119,5 @@ def test_json_and_yaml_keep_the_value(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_columns_line_up_behind_an_escape() -> None:
-    first, second, _ = render.lines(["NAME", "STATE"], [["a\x1bb", "one"], ["x", "two"]])
+    first, second, _ = whole(["NAME", "STATE"], [["a\x1bb", "one"], ["x", "two"]])
     assert first.index("STATE") == second.index("one")
