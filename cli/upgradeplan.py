@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from connectctl.cli import apply, render
 from connectctl.cli.render import Output
 from connectctl.ops import places
 from connectctl.ops.errors import BadInput, Refused
+from connectctl.ops.model.jsontext import read_json
 
 if TYPE_CHECKING:
     from connectctl.cli.context import Session
@@ -145,7 +145,7 @@ class Saved:
 def check_file(scene: Scene, path: Path) -> Saved:
     """The plan that was saved at ``path``. Raises ``Refused`` where the cluster is not as it was when it was made."""
     try:
-        data = json.loads(path.read_text())
+        data = read_json(path.read_text())
         wanted = data["kind"], data["operation"]
         what = wished(data["to"], data["migration"])
         steps = [step["says"] for step in data["steps"]]

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from connectctl.ops.errors import BadInput
+from connectctl.ops.model import yamltext
 from connectctl.ops.model.applicationsection import ApplicationSection
 from connectctl.ops.model.workersection import WorkersSection, WorkerWay
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -133,8 +134,8 @@ def read(path: Path) -> Parsed:
 
     try:
         text = path.read_text()
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        data = yaml.safe_load(text)
+        node = yamltext.compose(text)
+        data = yamltext.read_yaml(text)
     except OSError as e:
         raise BadInput(
             f"The context file {path} cannot be read", why=e.strerror, next_step="Name another one with --config."

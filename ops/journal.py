@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from connectctl.ops.errors import BadInput, ConnectctlError, Refused
+from connectctl.ops.model.jsontext import read_json
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS run (
@@ -143,7 +144,7 @@ class Journal:
             for name, *mark in db.execute("SELECT * FROM mark ORDER BY rowid"):
                 marks.setdefault(name, []).append(Mark(*mark))
         return [
-            Run(i, op, cluster, group, tuple(json.loads(subjects)), State(state), start, end, tuple(marks.get(i, ())))
+            Run(i, op, cluster, group, tuple(read_json(subjects)), State(state), start, end, tuple(marks.get(i, ())))
             for i, op, cluster, group, subjects, state, start, end in rows
         ]
 
@@ -154,7 +155,7 @@ class Journal:
 
     def plan(self, run: str) -> Any:
         """The plan of a run, as ``begin`` got it."""
-        return json.loads(self.path(run, "plan.json").read_bytes())
+        return read_json(self.path(run, "plan.json").read_bytes())
 
     def path(self, run: str, name: str) -> Path:
         """A file of a run."""

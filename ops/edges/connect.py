@@ -14,8 +14,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import urlsplit
 
+from connectctl.ops.edges.httpanswer import ask
 from connectctl.ops.errors import BadInput, ConnectctlError, NotAuthorized, TimedOut, Unreachable
 from connectctl.ops.model.connector import path_of
+from connectctl.ops.model.jsontext import read_json
 
 if TYPE_CHECKING:
     import httpx
@@ -164,9 +166,8 @@ class Connect:
     def _once(self, method: str, url: str, path: str, body: Any, patience: float) -> Any:
         import httpx
 
-        limits = httpx.Timeout(patience, connect=min(CONNECT_TIMEOUT, patience))
         try:
-            answer = self._client.request(method, url + path, json=body, timeout=limits)
+            answer = ask(self._client, method, url + path, patience=patience, connect=CONNECT_TIMEOUT, json=body)
         except (httpx.ConnectError, httpx.ConnectTimeout) as e:
             why = str(e).removeprefix("[Errno 111] ") or "it does not accept a connection in time"
             raise _Next(Unreachable(f"The worker at {url} cannot be reached", why=why, next_step=_CHECK)) from e
@@ -229,11 +230,12 @@ def _content(answer: httpx.Response, method: str, url: str) -> Any:
     if not answer.content:
         return None
     try:
-        return answer.json()
+        return read_json(answer.content)
     except ValueError as e:
+        beginning = answer.content[:40].decode("utf-8", "replace")
         raise ConnectctlError(
             f"The answer to {method} {url} is not JSON",
-            why=f"it begins with {answer.text[:40]!r}",
+            why=f"it begins with {beginning!r}" if answer.content[:1] not in (b"[", b"{") else str(e),
             next_step="Check that the address is a Connect worker's.",
             code="not-connect",
         ) from e
@@ -252,7 +254,7 @@ def _message(answer: httpx.Response) -> str:
     if 300 <= answer.status_code < 400:
         return f"to {urlsplit(answer.headers.get('location', '')).netloc or 'nowhere'}"
     try:
-        return str(answer.json()["message"])
+        return str(read_json(answer.content)["message"])
     except (ValueError, KeyError, TypeError):
         # Not from Connect itself: a proxy, or the servlet container.
         return answer.reason_phrase or "no reason given"

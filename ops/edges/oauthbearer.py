@@ -12,7 +12,9 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from connectctl.ops.edges.httpanswer import ask
 from connectctl.ops.errors import BadInput, NotAuthorized, Unreachable
+from connectctl.ops.model.jsontext import read_json
 
 _MARGIN = 30.0
 """Seconds before its end at which a token is no longer used."""
@@ -67,9 +69,10 @@ def _oidc(properties: Mapping[str, Any]) -> tuple[str, float]:
     who = (str(properties["sasl.oauthbearer.client.id"]), str(properties["sasl.oauthbearer.client.secret"]))
     verify: Any = properties.get("https.ca.location") or True
     try:
-        answer = httpx.post(url, data=form, auth=who, timeout=_TIMEOUT, verify=verify)
+        with httpx.Client(verify=verify) as client:
+            answer = ask(client, "POST", url, patience=_TIMEOUT, connect=_TIMEOUT, data=form, auth=who)
         answer.raise_for_status()
-        data = answer.json()
+        data = read_json(answer.content)
         return str(data["access_token"]), time.time() + float(data.get("expires_in", 300))
     except httpx.HTTPStatusError as e:
         raise NotAuthorized(
@@ -77,7 +80,7 @@ def _oidc(properties: Mapping[str, Any]) -> tuple[str, float]:
         ) from e
     except httpx.HTTPError as e:
         raise Unreachable(f"The token endpoint {url} does not answer", why=str(e) or type(e).__name__) from e
-    except (ValueError, KeyError) as e:
+    except (ValueError, KeyError, TypeError) as e:
         raise NotAuthorized(f"The token endpoint {url} gives no token", why="there is none in its answer") from e
 
 

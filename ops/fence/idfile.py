@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from connectctl.ops.errors import BadInput
+from connectctl.ops.model.jsontext import read_json
 
 _LISTS = ("results", "transactions", "hanging", "transactionalIds")
 
@@ -30,7 +31,7 @@ def _lines(text: str) -> list[str]:
 
 def _from_json(text: str, source: str) -> Iterator[str]:
     try:
-        yield from _ids(json.loads(text), source)
+        yield from _ids(read_json(text), source)
     except json.JSONDecodeError:
         for number, line in enumerate(text.splitlines(), 1):
             if line.strip():
@@ -39,7 +40,7 @@ def _from_json(text: str, source: str) -> Iterator[str]:
 
 def _line(line: str, source: str, number: int) -> Any:
     try:
-        return json.loads(line)
+        return read_json(line)
     except json.JSONDecodeError as e:
         hint = "Give one id per line, or JSON as connectctl transactions list -o json prints it."
         raise BadInput(f"{source}, line {number} is not JSON", why=e.msg, next_step=hint) from e

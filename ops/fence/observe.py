@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from connectctl.ops.errors import BadInput, ConnectctlError, NotAuthorized
 from connectctl.ops.fence.planning import candidates, incomplete
 from connectctl.ops.fence.snapshot import Reach, Snapshot, Wish
+from connectctl.ops.model.jsontext import read_json
 from connectctl.ops.model.ownership import Directory, Owner, of_connector
 from connectctl.ops.model.transactions import Transaction
 from connectctl.ops.model.verdicts import DESCRIBE, Code, Move, verdict
@@ -88,8 +89,6 @@ def look(calls: TransactionCalls, ids: Sequence[str]) -> dict[str, Transaction |
 
 def reach_of(records: Sequence[Record]) -> dict[str, Reach]:
     """How far each connector's ids reach by the newest records of the config topic, deleted connectors included."""
-    import json
-
     from connectctl.ops.model.configtopic import COMMIT, FENCING
 
     found: dict[str, Reach] = {}
@@ -98,7 +97,7 @@ def reach_of(records: Sequence[Record]) -> dict[str, Reach]:
         for prefix, name, field in ((FENCING, "task-count", "record"), (COMMIT, "tasks", "configs")):
             if key.startswith(prefix):
                 try:
-                    value = json.loads(record.value or b"{}")
+                    value = read_json(record.value or b"{}")
                 except ValueError:
                     continue
                 connector = key.removeprefix(prefix)

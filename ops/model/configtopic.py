@@ -7,12 +7,12 @@ re-created one inherits it (the task count record above all).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.model.finding import Finding, Severity
+from connectctl.ops.model.jsontext import read_json
 from connectctl.ops.model.masking import remember
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def parse(records: Iterable[Record], topic: str) -> ConfigState:
     for record in sorted(records, key=lambda r: r.offset):
         try:
             key = (record.key or b"").decode()
-            value = None if record.value is None else json.loads(record.value)
+            value = None if record.value is None else read_json(record.value)
         except ValueError:
             findings.append(_unreadable(topic, record, "it is not a Connect record"))
             continue

@@ -6,7 +6,6 @@ who runs what now. A status counts only if the worker that wrote it still has th
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -14,6 +13,7 @@ from enum import StrEnum
 from string import ascii_letters, digits
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.model.jsontext import read_json
 from connectctl.ops.model.masking import masked, remember
 from connectctl.ops.model.membership import CONNECTOR_INSTANCE
 from connectctl.ops.model.topics import address
@@ -266,7 +266,7 @@ def statuses_from_topic(records: Iterable[Record]) -> dict[tuple[str, int], Stat
     for record in sorted(records, key=lambda r: r.offset):
         try:
             key = (record.key or b"").decode()
-            value = None if record.value is None else json.loads(record.value)
+            value = None if record.value is None else read_json(record.value)
         except ValueError:
             continue
         part = _part(key)

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from typing import Any
 
+from connectctl.ops.model.jsontext import read_json
+
 MASK = "******"
 SHORTEST = 4
 """Known secrets of fewer characters are not looked for: hiding every ``on`` of a text hides the text."""
@@ -204,7 +206,7 @@ def config_of(config: Mapping[str, Any], passwords: frozenset[str] = frozenset()
 def _of_json(value: str) -> str:
     """A value that is itself JSON, by the names in it."""
     try:
-        data = json.loads(value)
+        data = read_json(value)
         hidden = _of_data(data)
     except (ValueError, RecursionError):
         return masked(value)

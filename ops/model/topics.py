@@ -7,12 +7,13 @@ the connectors and workers that it names. Where the evidence leaves more than on
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.model.jsontext import read_json
 
 if TYPE_CHECKING:
     from connectctl.ops.edges.contract import Record
@@ -123,7 +124,7 @@ def _testimony(record: Record) -> tuple[Role | None, str | None, str | None]:
         return None, None, None
     try:
         key = record.key.decode()
-        value: Any = None if record.value is None else json.loads(record.value)
+        value: Any = None if record.value is None else read_json(record.value)
     except ValueError:
         return None, None, None
     if value is not None and not isinstance(value, dict):
@@ -147,7 +148,7 @@ def _named_in(key: str, prefix: str) -> str | None:
 def _source_of(key: str) -> str | None:
     """The connector that an offsets topic's key belongs to, None where it is no such key."""
     try:
-        parts = json.loads(key)
+        parts = read_json(key)
     except ValueError:
         return None
     if not (isinstance(parts, list) and len(parts) == 2 and isinstance(parts[0], str)):

@@ -6,11 +6,11 @@ does, and write to the global and to the dedicated topic alike. A change is expr
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.model.jsontext import read_json
 from connectctl.ops.model.partitioning import java_partition
 from connectctl.ops.model.sourcekey import SourceKey, parse_key, spelled_by_rest, value_by_rest
 from connectctl.ops.offsets.wishes import Reset, Side, Wish
@@ -44,7 +44,7 @@ def request(wish: Wish, decision: Decision) -> Request:
 def _entry(raw: bytes, value: bytes | None) -> dict[str, Any]:
     key = parse_key(raw)
     assert isinstance(key, SourceKey)
-    return {"partition": key.partition, "offset": None if value is None else json.loads(value)}
+    return {"partition": key.partition, "offset": None if value is None else read_json(value)}
 
 
 def obstacles(decision: Decision, places: Sequence[Place], workers: Workers) -> list[str]:
@@ -87,7 +87,7 @@ def _respelled(write: Write) -> bool:
     ):
         return True
     try:
-        return write.value is not None and value_by_rest(json.loads(write.value)) != write.value
+        return write.value is not None and value_by_rest(read_json(write.value)) != write.value
     except ValueError:
         return True
 

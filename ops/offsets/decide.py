@@ -6,12 +6,12 @@ worker could go on reading them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from connectctl.ops.errors import Refused
+from connectctl.ops.model.jsontext import read_json
 from connectctl.ops.model.offsets import read_side
 from connectctl.ops.model.partitioning import java_partition
 from connectctl.ops.model.sourcekey import SourceKey, parse_key, respelled, spelled_by_rest, value_by_rest
@@ -147,11 +147,11 @@ def _wanted(wish: Copy | Put | Reset, places: Sequence[Place]) -> Iterable[tuple
     entries = wish.entries if isinstance(wish, Put) else [(partition, "null") for partition in wish.partitions or ()]
     known = _by_meaning(places)
     for partition, offset in entries:
-        meant = SourceKey(wish.connector, json.loads(partition), "")
+        meant = SourceKey(wish.connector, read_json(partition), "")
         spellings = known.get(meant.meaning, {})
         found = [raw for raw, as_connect in spellings.items() if as_connect]
         chosen = found[0] if found else spelled_by_rest(wish.connector, meant.partition)
-        yield chosen, value_by_rest(json.loads(offset))
+        yield chosen, value_by_rest(read_json(offset))
         # Other spellings of the same source partition would contradict: one of them would go on to be read.
         yield from ((other, None) for other in spellings if other != chosen)
 

@@ -8,7 +8,6 @@ out, but for ``topic`` where the dump holds several.
 from __future__ import annotations
 
 import base64
-import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 from connectctl.ops.edges.contract import Record, TopicImage
 from connectctl.ops.errors import BadInput
 from connectctl.ops.model import configtopic
+from connectctl.ops.model.jsontext import read_json
 from connectctl.ops.model.offsets import OffsetStore, offset_store
 from connectctl.ops.model.partitioning import java_partition, murmur2
 from connectctl.ops.offsets.snapshot import OffsetsSnapshot, ReadTopic, Wish
@@ -40,7 +40,7 @@ def read_lines(lines: Iterable[str], source: str) -> Iterator[tuple[dict[str, An
         if not line.strip():
             continue
         try:
-            data = json.loads(line)
+            data = read_json(line)
             record = _record(data, number)
         except (ValueError, TypeError, AttributeError, KeyError) as e:
             raise BadInput(

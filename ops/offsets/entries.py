@@ -10,7 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from connectctl.ops.errors import BadInput
+from connectctl.ops.model import yamltext
+from connectctl.ops.model.jsontext import read_json
 
+LONGEST = 200
+"""Characters of what a person wrote that a message repeats."""
 FORM = 'It should be like {"offsets": [{"partition": {…}, "offset": {…}}]}.'
 
 
@@ -37,24 +41,28 @@ def read_entries(path: Path, connector: str) -> tuple[tuple[str, str], ...]:
 def partition_text(text: str) -> str:
     """A source partition from the command line. Raises ``BadInput``."""
     try:
-        partition = json.loads(text)
+        partition = read_json(text)
     except ValueError as e:
         raise BadInput(
-            f"{text!r} is no JSON", why=str(e), next_step='Quote it for the shell: \'{"table": "t"}\'.'
+            f"{_short(text)} is no JSON", why=str(e), next_step='Quote it for the shell: \'{"table": "t"}\'.'
         ) from e
     if problems := list(_map_problems("the source partition", partition)):
-        raise BadInput(f"{text!r} is no source partition", why="; ".join(problems))
+        raise BadInput(f"{_short(text)} is no source partition", why="; ".join(problems))
     return json.dumps(partition)
+
+
+def _short(text: str) -> str:
+    return repr(text) if len(text) <= LONGEST else f"{text[:LONGEST]!r}…"
 
 
 def _parse(text: str) -> Any:
     try:
-        return json.loads(text)
+        return read_json(text, parse_constant=float)  # told below, with its place
     except ValueError:
         import yaml
 
         try:
-            return yaml.safe_load(text)
+            return yamltext.read_yaml(text)
         except yaml.YAMLError as e:
             raise ValueError(str(e)) from e
 

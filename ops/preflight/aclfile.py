@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from connectctl.ops.errors import BadInput
+from connectctl.ops.model import yamltext
 from connectctl.ops.model.acls import Binding, Operation, Pattern, Permission, Resource
 from connectctl.ops.preflight.aclemit import KIND
 from connectctl.ops.preflight.aclneeds import Stage
@@ -33,7 +34,7 @@ def read(text: str, source: str) -> tuple[Wanted, ...]:
     import yaml
 
     try:
-        documents = list(yaml.safe_load_all(text))
+        documents = yamltext.read_all(text)
     except yaml.YAMLError as e:
         raise BadInput(f"{source} is no YAML", why=" ".join(str(e).split()), next_step=_HOW) from e
     return tuple(_document(data, source) for data in documents)

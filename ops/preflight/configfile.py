@@ -16,7 +16,8 @@ from pathlib import PurePath
 from typing import Any, NoReturn
 
 from connectctl.ops.errors import BadInput
-from connectctl.ops.model import javaproperties
+from connectctl.ops.model import javaproperties, yamltext
+from connectctl.ops.model.jsontext import read_json
 from connectctl.ops.model.masking import remember
 
 JSON, YAML, PROPERTIES = "JSON", "YAML", "properties"
@@ -101,7 +102,7 @@ def _json(text: str, file: str) -> list[Any]:
         return _Pairs(tuple((name, value, None) for name, value in members))
 
     try:
-        whole = json.loads(
+        whole = read_json(
             text, object_pairs_hook=pairs, parse_int=str, parse_float=str, parse_constant=refuse, strict=False
         )
     except json.JSONDecodeError as e:
@@ -114,9 +115,8 @@ def _json(text: str, file: str) -> list[Any]:
 def _yaml(text: str, file: str) -> list[Any]:
     import yaml
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        documents = [_plain(node, file) for node in yaml.compose_all(text, Loader=loader) if node is not None]
+        documents = [_plain(node, file) for node in yamltext.compose_all(text)]
     except yaml.MarkedYAMLError as e:
         line = f", line {e.problem_mark.line + 1}" if e.problem_mark else ""
         raise BadInput(f"{file}{line} is not YAML", why=e.problem, next_step=_SHAPES) from e

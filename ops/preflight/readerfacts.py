@@ -6,7 +6,6 @@ share group, and a committed offset beyond the last stable offset, which no read
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.model.brokers import ReaderGroup, ReaderGroups
+from connectctl.ops.model.jsontext import read_json
 from connectctl.ops.model.offsetstore import client_bootstrap, servers
 from connectctl.ops.model.transactions import Bounds, Place
 from connectctl.ops.preflight.activetopics import active_topics, configured_topics, reason
@@ -187,7 +187,7 @@ def recorded_topics(records: Iterable[Record]) -> dict[str, frozenset[str]]:
         if not (record.key or b"").startswith(b"status-topic-"):
             continue
         try:
-            said = json.loads(record.value or b"null")
+            said = read_json(record.value or b"null")
         except ValueError:
             continue
         topic = said.get("topic") if isinstance(said, dict) else None

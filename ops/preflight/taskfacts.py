@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from connectctl.ops import connectors as reading
 from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.model import configtopic, release
+from connectctl.ops.model.jsontext import read_json
 from connectctl.ops.model.topics import Role, address
 from connectctl.ops.model.worker import Worker
 from connectctl.ops.preflight.facts import Unseen
@@ -279,7 +279,7 @@ def _last_sets(records: Iterable[Record]) -> dict[str, list[dict[str, str]]]:
 
 def _read(value: bytes | None) -> dict[str, str] | None:
     try:
-        data = json.loads(value or b"null")
+        data = read_json(value or b"null")
     except ValueError:
         return None
     config = data.get("properties") if isinstance(data, dict) else None

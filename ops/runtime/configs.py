@@ -6,12 +6,12 @@ task count record stands behind that.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.model.configtopic import COMMIT, CONNECTOR, FENCING, TARGET, TASK
+from connectctl.ops.model.jsontext import read_json
 from connectctl.ops.model.masking import remember
 from connectctl.ops.model.sourcekey import connect_json
 
@@ -80,7 +80,7 @@ def _of(key: str, name: str) -> bool:
 
 def _value(raw: bytes | None) -> dict[str, Any]:
     try:
-        found = json.loads(raw or b"{}")
+        found = read_json(raw or b"{}")
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}

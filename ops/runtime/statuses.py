@@ -9,13 +9,13 @@ A task's status has its metrics with it, as one more member of the object, which
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.errors import BadInput
+from connectctl.ops.model.jsontext import read_json
 from connectctl.ops.model.masking import masked
 from connectctl.ops.model.sourcekey import connect_json
 
@@ -83,7 +83,7 @@ def said(records: Iterable[Record], name: str, prefix: str = "") -> dict[int | N
         part = None if record.key == own else int(number)
         found.pop(part, None)
         try:
-            data = json.loads(record.value or b"null")
+            data = read_json(record.value or b"null")
         except ValueError:
             continue
         if isinstance(data, dict) and data.get("state"):

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.model.jsontext import read_json
+
 if TYPE_CHECKING:
     from connectctl.ops.journal import Journal
 
@@ -47,7 +49,7 @@ class Notes:
 def load(journal: Journal, run: str) -> Notes:
     """The notes of a run, empty ones where it has none yet."""
     path = journal.path(run, FILE)
-    return Notes.from_data(json.loads(path.read_bytes())) if path.exists() else Notes()
+    return Notes.from_data(read_json(path.read_bytes())) if path.exists() else Notes()
 
 
 def save(journal: Journal, run: str, notes: Notes) -> None:

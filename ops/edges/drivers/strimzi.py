@@ -17,6 +17,7 @@ from connectctl.ops.edges.contract import Manner, Told
 from connectctl.ops.edges.drivers.commands import Commands
 from connectctl.ops.errors import BadInput, ConnectctlError, TimedOut
 from connectctl.ops.model import address
+from connectctl.ops.model.jsontext import read_json
 
 KIND = "kafkaconnects.kafka.strimzi.io"
 PODS = "strimzipodsets.core.strimzi.io"
@@ -163,7 +164,7 @@ class Strimzi:
         words = ("get", self._pods, "--ignore-not-found", "-o", "json")
         said = self._run("Reading its pods", *words, keep=_ROOM)
         try:
-            annotations = json.loads(said)["metadata"].get("annotations") or {} if said.strip() else {}
+            annotations = read_json(said)["metadata"].get("annotations") or {} if said.strip() else {}
         except (ValueError, KeyError, TypeError, AttributeError) as e:
             raise ConnectctlError(
                 f"The pods of {self._called} cannot be read", why=f"{self._pods} is no resource"
@@ -207,7 +208,7 @@ class Strimzi:
     def _get(self) -> dict[str, Any]:
         said = self._run("Reading it", "get", f"{KIND}/{self.resource}", "-o", "json", keep=_ROOM)
         try:
-            found = json.loads(said)
+            found = read_json(said)
             metadata = {"generation": 0} | found["metadata"]
             return {"metadata": metadata, "spec": found["spec"] or {}, "status": found.get("status") or {}}
         except (ValueError, KeyError, TypeError, AttributeError) as e:

@@ -1,0 +1,48 @@
+"""The one place where JSON from outside is read: files of people, records of topics, answers of workers, output of commands.
+
+What is nested without end, has numbers that no JSON has, or is no text at all is a ``ValueError`` like any other mistake in
+it, and never one of the interpreter's limits.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NoReturn
+
+DEEPEST = 200
+"""Levels of nesting that are read. What Connect writes has five; what is read has to be printed again."""
+
+
+def read_json(text: str | bytes, **how: Any) -> Any:
+    """The value of ``text``; ``how`` goes to ``json.loads``. Raises ``ValueError``, mostly ``json.JSONDecodeError``."""
+    try:
+        found = json.loads(text, **{"parse_constant": _no_number, **how})
+    except RecursionError as e:
+        raise _too_deep() from e
+    many = text.count(b"[") + text.count(b"{") if isinstance(text, bytes) else text.count("[") + text.count("{")
+    if many > DEEPEST and _is_deep(found):
+        raise _too_deep()
+    return found
+
+
+def _too_deep() -> json.JSONDecodeError:
+    return json.JSONDecodeError(f"it is nested deeper than {DEEPEST} levels", "", 0)
+
+
+def _no_number(word: str) -> NoReturn:
+    raise json.JSONDecodeError(f"{word} is not a number in JSON", "", 0)
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(DEEPEST + 1):
+        inner: list[Any] = []
+        for each in level:
+            if isinstance(each, dict):
+                inner += each.values()
+            elif isinstance(each, list | tuple):
+                inner += each
+        if not inner:
+            return False
+        level = inner
+    return True

@@ -1,0 +1,130 @@
+"""The one place where YAML that people write is read.
+
+A few lines of YAML can stand for more than a machine holds, by aliases of aliases, or for something without end, by an
+alias within its own anchor. Nesting, aliases and the size with all aliases written out are counted before anything is made
+of them; too much is a ``yaml.MarkedYAMLError`` with its line, as any other mistake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    import yaml
+
+DEEPEST = 100
+"""Levels of nesting that are read."""
+LARGEST = 10_000_000
+"""Values that a file may stand for, with its aliases written out."""
+MOST_BY_ALIASES = 100_000
+"""Values among them that stand there by an alias."""
+LONG = 200_000
+"""Characters from which on speed counts more."""
+T = TypeVar("T")
+
+
+def compose(text: str) -> yaml.Node | None:
+    """The only document of ``text`` as a node with lines, None where it is empty. Raises ``yaml.YAMLError``."""
+    import yaml
+
+    check(text)
+    return _or_our_error(lambda: yaml.compose(text, Loader=_loader(text)))
+
+
+def compose_all(text: str) -> list[yaml.Node]:
+    """Every document of ``text`` that is not empty. Raises ``yaml.YAMLError``."""
+    import yaml
+
+    check(text)
+    return _or_our_error(lambda: [node for node in yaml.compose_all(text, Loader=_loader(text)) if node is not None])
+
+
+def read_yaml(text: str) -> Any:
+    """The value of the only document of ``text``. Raises ``yaml.YAMLError``."""
+    import yaml
+
+    check(text)
+    return _or_our_error(lambda: yaml.load(text, Loader=_loader(text)))  # a safe one
+
+
+def read_all(text: str) -> list[Any]:
+    """The values of all documents of ``text``. Raises ``yaml.YAMLError``."""
+    import yaml
+
+    check(text)
+    return _or_our_error(lambda: list(yaml.load_all(text, Loader=_loader(text))))  # a safe one
+
+
+def _loader(text: str) -> Any:
+    """PyYAML's own parser, which tells best where a mistake is; libyaml's for what is long."""
+    import yaml
+
+    return getattr(yaml, "CSafeLoader", yaml.SafeLoader) if len(text) > LONG else yaml.SafeLoader
+
+
+def _or_our_error(read: Callable[[], T]) -> T:
+    """What ``read`` gives. A value of a type that YAML knows and that does not exist, such as 2026-13-01, is its error."""
+    import yaml
+
+    try:
+        return read()
+    except (ValueError, OverflowError, RecursionError) as e:
+        if isinstance(e, yaml.YAMLError):
+            raise
+        raise yaml.MarkedYAMLError(problem=str(e) or type(e).__name__) from e
+
+
+def check(text: str) -> None:
+    """Raises ``yaml.YAMLError`` where ``text`` is not YAML, or stands for too much."""
+    import yaml
+
+    sizes = _Sizes()
+    for event in _or_our_error(lambda: yaml.parse(text, Loader=_loader(text))):
+        if problem := sizes.take(event):
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=_mark(event))
+
+
+def _mark(event: yaml.Event) -> Any:
+    """Where an event stands; libyaml's marks are of a type of their own, with the same members."""
+    return event.start_mark
+
+
+class _Sizes:
+    """How many values stand below each anchor, counted while the events of a file go by."""
+
+    def __init__(self) -> None:
+        self._open: list[tuple[str | None, int]] = []
+        self._known: dict[str, int] = {}
+        self._values = self._by_aliases = 0
+
+    def take(self, event: yaml.Event) -> str | None:
+        """Count one event; gives what is too much, if anything is."""
+        import yaml
+
+        if isinstance(event, yaml.CollectionStartEvent):
+            self._values += 1
+            self._open.append((event.anchor, self._values))
+            if len(self._open) > DEEPEST:
+                return f"it is nested deeper than {DEEPEST} levels"
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, before = self._open.pop()
+            if anchor is not None:
+                self._known[anchor] = self._values - before + 1
+        elif isinstance(event, yaml.ScalarEvent):
+            self._values += 1
+            if event.anchor is not None:
+                self._known[event.anchor] = 1
+        elif isinstance(event, yaml.AliasEvent):
+            return self._alias(str(event.anchor))
+        return f"it stands for more than {LARGEST:,} values" if self._values > LARGEST else None
+
+    def _alias(self, anchor: str) -> str | None:
+        if anchor in (name for name, _ in self._open):
+            return f"the alias *{anchor} stands within its own anchor"
+        size = self._known.get(anchor, 0)
+        self._values += size
+        self._by_aliases += size
+        if self._by_aliases > MOST_BY_ALIASES:
+            return f"its aliases stand for more than {MOST_BY_ALIASES:,} values"
+        return None
