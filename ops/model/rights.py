@@ -30,6 +30,8 @@ class Name(StrEnum):
     TASKS = "<group.id>-<connector>-<task>"
     LEADER = "connect-cluster-<group.id>"
     CHANGES = "connectctl-offsets-<group.id>"
+    PRESENCE = "connectctl-run-<group.id>-<connector>"
+    RUN_STATUS = "<group.id>-run-status"
     ANY_ID = "every transactional id"
 
 
@@ -61,6 +63,7 @@ class Allowed:
 class Need:
     """A right that a command needs: ``operation`` on ``resource`` of that ``name``, for ``call``, a method of an edge.
 
+    A call is one of ``ops/edges/contract.py``, or of a module beside it that is named before it.
     ``without`` says what is missing without it.
     """
 
@@ -123,12 +126,23 @@ _OFFSETS_WHOLE = (
     _WORKERS_IN_PART,
     _LAYOUT[1],
 )
+_RUNS = Need(
+    "KafkaReads.holders", _D, _GROUP, Name.PRESENCE, _PART, "runs of connectctl that have the connector, unless fenced"
+)
+_FENCED_BEFORE = (
+    _RUNS,
+    Need(
+        "TransactionCalls.describe", _D, _ID, Name.TASKS, _PART, "which producers are to be fenced, unless no run lives"
+    ),
+    Need("TransactionCalls.fence", _W, _ID, Name.TASKS, _REFUSED, "fencing what may write them, too"),
+)
 _IN_A_TRANSACTION = "the write, which is one transaction"
 _OFFSETS_WRITTEN = (
     _WORKERS,
     *_ALL_OFFSETS,
     *_reads(Name.DEDICATED, _REFUSED, "offsets in a topic of the connector's own"),
     *_reads(Name.STATUS, _PART, "statuses, where no worker answers"),
+    *_FENCED_BEFORE,
     Need("KafkaWrites.transact", _W, _TOPIC, Name.OFFSETS, _REFUSED, "the write"),
     Need("KafkaWrites.transact", _W, _TOPIC, Name.DEDICATED, _REFUSED, "the write"),
     Need("KafkaWrites.transact", _D, _ID, Name.CHANGES, _REFUSED, _IN_A_TRANSACTION),
@@ -177,6 +191,10 @@ _CHECKS = (
 _ROLL = (*_CHECKS, Need("KafkaReads.topics", _DC, _TOPIC, Name.LOG, _PART, "how the coordinators' topic is laid out"))
 _RUN = (
     _WORKERS,
+    Need(
+        "KafkaReads.holders", _D, _GROUP, Name.PRESENCE, _PART, "other runs of the connector (a take-over is refused)"
+    ),
+    Need("presence.Presence.join", _R, _GROUP, Name.PRESENCE, _PART, "being seen by others (a take-over is refused)"),
     *(
         each
         for name in (Name.CONFIG, Name.OFFSETS, Name.STATUS)
@@ -248,7 +266,11 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
     "transactions abort": _ENDED,
     "transactions commit": _ENDED,
     "run job": _RUN,
-    "run status": (_WORKERS_IN_PART, *_reads(Name.STATUS, _REFUSED, "statuses")),
+    "run status": (
+        _WORKERS_IN_PART,
+        *_reads(Name.STATUS, _REFUSED, "statuses"),
+        *_reads(Name.RUN_STATUS, _PART, "statuses of a run that took a connector over"),
+    ),
     "audit": (
         *_reads(Name.TARGETS, _REFUSED, "the records"),
         *_reads(Name.CONFIG, _PART, "the connector that --connector names"),

@@ -10,9 +10,11 @@ from connectctl.ops.errors import BadInput, ConnectctlError
 from connectctl.ops.model import configtopic
 from connectctl.ops.model.membership import ConnectGroup
 from connectctl.ops.model.ownership import leader_id, task_id
+from connectctl.ops.model.presence import presence_group
 from connectctl.ops.model.rights import Name
 from connectctl.ops.preflight.activetopics import configured_topics
 from connectctl.ops.preflight.ownrights import Places
+from connectctl.ops.runtime.statuses import own_topic
 
 if TYPE_CHECKING:
     from connectctl.ops.edges.contract import ConnectCalls, KafkaReads
@@ -22,7 +24,7 @@ PATIENCE = 3.0
 """Seconds to wait for an open transaction on the config topic."""
 LOG = "__transaction_state"
 ROLES = {"config": Name.CONFIG, "offsets": Name.OFFSETS, "status": Name.STATUS}
-OF_CONNECTORS = (Name.DEDICATED, Name.TARGETS, Name.TASKS)
+OF_CONNECTORS = (Name.DEDICATED, Name.TARGETS, Name.TASKS, Name.PRESENCE)
 
 
 def look(
@@ -42,6 +44,7 @@ def look(
         Name.LEADER: (leader_id(group.id),),
         Name.CHANGES: (f"connectctl-offsets-{group.id}",),
         Name.LOG: (LOG,),
+        Name.RUN_STATUS: (own_topic(group.id),),
     }
     lost: dict[Name, str] = {}
     for role, answer in _internal(kafka, group, named).items():
@@ -114,4 +117,9 @@ def _of_connectors(group: str, sources: Sequence[ConfiguredConnector]) -> dict[N
         for each in sources
         for n in range(max(1, each.task_count, each.task_count_record or 0))
     ]
-    return {Name.DEDICATED: tuple(dict.fromkeys(own)), Name.TARGETS: tuple(targets), Name.TASKS: tuple(ids)}
+    return {
+        Name.DEDICATED: tuple(dict.fromkeys(own)),
+        Name.TARGETS: tuple(targets),
+        Name.TASKS: tuple(ids),
+        Name.PRESENCE: tuple(presence_group(group, each.name) for each in sources),
+    }

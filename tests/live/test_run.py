@@ -138,6 +138,12 @@ def test_a_second_run_goes_on_where_the_first_ended(cluster: Sandbox, tmp_path: 
     second = well(place.run(records=200))
     assert (second["outcome"], second["records"]) == ("ended", 200)
     place.all_there()
+    # No worker is in the group: its topics are found by their names.
+    where = ("--bootstrap-servers", cluster.bootstrap_servers, "--group-id", place.group)
+    audited = connectctl(*where, "audit", place.topic, "--connector", place.name, "-o", "json")
+    assert (audited.code, audited.json["verdict"]) == (0, "exactly-once"), audited.out + audited.err
+    shown = connectctl(*where, "offsets", "show", place.name, "-o", "json").json
+    assert [topic["topic"] for topic in shown["topics"]] == [f"{place.group}-offsets"]
     status = place.status()
     assert (status["connector"]["state"], [t["state"] for t in status["tasks"]]) == ("STOPPED", ["ENDED"])
 

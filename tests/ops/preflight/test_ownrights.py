@@ -13,7 +13,7 @@ from connectctl.ops.preflight.ownrights import OfCommand, Places, State, Verdict
 from fakes.kafkareads import FakeKafka, connect_group, records
 from fakes.rights import ME, FakeRights
 
-TOPICS = frozenset({"cfg", "off", "sta", "own", "target", "__transaction_state"})
+TOPICS = frozenset({"connect-run-status", "cfg", "off", "sta", "own", "target", "__transaction_state"})
 PLACES = Places(
     {
         Name.GROUP: ("connect",),
@@ -26,6 +26,8 @@ PLACES = Places(
         Name.DEDICATED: ("own",),
         Name.TARGETS: ("target",),
         Name.TASKS: ("connect-c-0",),
+        Name.PRESENCE: ("connectctl-run-connect-c",),
+        Name.RUN_STATUS: ("connect-run-status",),
     },
     named=True,
     exist=TOPICS,
@@ -61,7 +63,8 @@ def test_a_principal_with_every_right_can_do_everything_but_writing_with_an_id_i
         Verdict.WHOLE
     }
     unknown = {str(each.right) for each in one(rights, "offsets set").of(State.UNKNOWN)}
-    assert unknown == {"Write on TransactionalId connectctl-offsets-connect"}
+    ids = ("connect-c-0", "connectctl-offsets-connect")
+    assert unknown == {f"Write on TransactionalId {id_}" for id_ in ids}
 
 
 def test_a_principal_without_any_right_is_refused_and_never_told_that_it_works() -> None:
@@ -136,13 +139,15 @@ def test_findings_name_the_commands_and_what_is_emitted_are_the_missing_rights()
     told = list(ownfindings.findings(found))
     assert [(f.id, f.severity.value, f.subject) for f in told] == [
         ("RIGHT001", "error", "Describe on Group connect"),
+        ("RIGHT001", "warning", "Describe on Group connectctl-run-connect-c"),
+        ("RIGHT002", "info", "Write on TransactionalId connect-c-0"),
         ("RIGHT002", "info", "Write on TransactionalId connectctl-offsets-connect"),
     ]
     assert told[0].message == "Refused without it: cluster show, offsets set; sees a part: offsets show."
     lines = list(ownfindings.emitted(found, ME, "fake:9092"))
     run = [line for line in lines if not line.startswith("#")]
     assert len(run) == 1
-    assert "--allow-principal User:me --operation Describe --group connect" in run[0]
+    assert "--allow-principal User:me --operation Describe --group connect --group connectctl-run-connect-c" in run[0]
     assert any(line.startswith("# kafka-acls.sh") and "--operation Write" in line for line in lines)
 
 
