@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from connectctl.cli import render
-from connectctl.ops.errors import BadInput
+from connectctl.ops.errors import BadInput, ConnectctlError
 from connectctl.ops.offsets.choice import Choice
 
 if TYPE_CHECKING:
@@ -70,11 +70,13 @@ def look(session: Session, wish: Wish, engine: Choice, patience: float, evidence
 def _known(kafka: Kafka, wish: Wish) -> None:
     from difflib import get_close_matches
 
-    there = kafka.topic_names()
+    from connectctl.ops.discovery import those_that_exist
+
+    there = those_that_exist(kafka, *wish.topics)
     for topic in wish.topics:
         if topic not in there:
-            near = get_close_matches(topic, there, n=1)
-            hint = f"Did you mean {near[0]}?" if near else "See its name, and whether this principal may see it."
+            near = get_close_matches(topic, kafka.topic_names(), n=1)
+            hint = f"Did you mean {near[0]}?" if near else "See its name."
             raise BadInput(f"There is no topic {topic}", next_step=hint, code="unknown-topic")
 
 
@@ -90,6 +92,9 @@ def _offsets(session: Session, wish: Wish) -> tuple[dict[str, str] | None, list[
     sources, _, _ = sources_of(session, 5.0)
     snapshot = observe(sources, Look((wish.connector,)))
     found = assemble(snapshot, Look((wish.connector,)))
+    if unread := [finding for finding in found.findings if finding.id == "OFFSETS011"]:
+        why = "; ".join(finding.message.rstrip(".") for finding in unread)
+        raise ConnectctlError(f"The offsets of {wish.connector} cannot be read whole", why=why, code="hidden")
     configured = snapshot.configs.connectors.get(wish.connector) if snapshot.configs else None
     pairs: list[Pair] = [
         (each.key.partition, each.effective) for one in found.connectors for each in one.offsets if each.effective

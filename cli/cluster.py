@@ -111,9 +111,13 @@ def _afresh(session: Session, view: ClusterView) -> Session:
 
 
 def _blocks(view: ClusterView, wide: bool) -> list[Block]:
+    return [_group(view, wide), _workers(view, wide), _topics(view, wide), _connectors(view, wide)]
+
+
+def _connectors(view: ClusterView, wide: bool) -> Block:
     from connectctl.cli import connectorview
 
-    return [_group(view, wide), _workers(view, wide), _topics(view, wide), connectorview.block(view.connectors, wide)]
+    return connectorview.block(view.connectors, wide, seen=view.connectors_from != "nothing")
 
 
 def _group(view: ClusterView, wide: bool) -> Block:

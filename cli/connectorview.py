@@ -17,12 +17,19 @@ LONGEST_CAUSE = 90
 NONE = "There are no connectors."
 
 
-def block(found: Sequence[Judged], wide: bool) -> Block:
-    """The table of connectors. The wide one adds classes, target states and whole causes."""
+UNSEEN = "The connectors could not be seen."
+
+
+def block(found: Sequence[Judged], wide: bool, *, seen: bool = True) -> Block:
+    """The table of connectors. The wide one adds classes, target states and whole causes.
+
+    Without ``seen`` neither the workers nor the topics told anything.
+    """
     columns = ["CONNECTOR", "TYPE", "STATE", "TASKS", "WORKERS"] + (["CLASS", "TARGET", "DETAIL"] if wide else [])
     causes = any(judged.verdict.cause for judged in found)
     rows = [_row(judged, wide) + ([_cause(judged.verdict.cause, wide)] if causes else []) for judged in found]
-    return Block(columns + (["CAUSE"] if causes else []), rows, NONE, () if wide else ("WORKERS", "TYPE", "TASKS"))
+    empty = NONE if seen else UNSEEN
+    return Block(columns + (["CAUSE"] if causes else []), rows, empty, () if wide else ("WORKERS", "TYPE", "TASKS"))
 
 
 def _row(judged: Judged, wide: bool) -> list[str]:

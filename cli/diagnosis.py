@@ -22,19 +22,21 @@ if TYPE_CHECKING:
 def truth(session: Session, cluster: Cluster, connector: Connector, found: ConfiguredConnector | None) -> list[Finding]:
     """What the coordinators say about failed tasks and about a round of fencing; nothing for a healthy connector."""
     from connectctl.ops.diagnosis import fencing
+    from connectctl.ops.model.visibility import gap_findings
 
     if cluster.kafka is None or cluster.group is None or not fencing.needed(connector, found):
         return []
     try:
+        seen = directory_of(session)
         case = fencing.Case(
             group=cluster.group.id,
             connector=connector,
             configured=found,
             written=_written(session, cluster.kafka),
-            directory=directory_of(session),
+            directory=seen.seen,
             workers=len(cluster.group.members),
         )
-        return fencing.findings(session.transactions, case, time.time())
+        return [*gap_findings(seen.gaps), *fencing.findings(session.transactions, case, time.time())]
     except ConnectctlError as e:
         return [fencing.not_known(connector.name, e)]
 

@@ -68,7 +68,8 @@ def fence(
     A connector's ids reach as far as its last round of fencing, its task configs or what the coordinators know. Ids that
     no coordinator knows are reported and left alone. Afterwards the fence is proven: the coordinator has for each id what
     this fencing returned, and no older transaction is open on the partitions it held. --timeout bounds it all.
-    Exit code 1: an id is not fenced, the rest is; 4: running tasks would fail; 130: interrupted, done ids are printed.
+    Exit code 1: an id is not fenced or may not be seen, the rest is; 4: running tasks would fail, or may, because their
+    group is not seen; 130: interrupted, done ids are printed.
     """
     from connectctl.ops.fence.snapshot import Wish
 
@@ -131,7 +132,7 @@ def _perform(session: Session, calls: TransactionCalls, plan: FencePlan, steps: 
         failed |= result.error is not None
         render.note(f"{result.outcome.value}: {result.says}" if result.error is None else f"error: {result.error}")
     _offer(plan, hands, restarted=len(steps.steps) > 1)
-    if failed or fenceview.any_failed(hands):
+    if failed or fenceview.any_failed(hands) or plan.unlisted:
         raise typer.Exit(1)
 
 

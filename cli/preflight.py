@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from connectctl.cli.context import Session
     from connectctl.ops.model.finding import Finding
     from connectctl.ops.model.membership import ConnectGroup
+    from connectctl.ops.model.visibility import Answer
     from connectctl.ops.preflight.judge import Judge
     from connectctl.ops.preflight.scene import Edges, Scene
     from connectctl.ops.preflight.taskfacts import Release
@@ -179,7 +180,7 @@ def edges_of(session: Session, group: ConnectGroup) -> Edges:
             return told.value if told else None
         return None
 
-    def groups() -> frozenset[str]:
+    def groups() -> Answer[frozenset[str]]:
         # Not the bound method: opening the edge may fail, and only where groups are asked for.
         return session.transactions.connect_groups()
 

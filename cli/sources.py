@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from connectctl.ops.fence.snapshot import Wish
     from connectctl.ops.model.membership import ConnectGroup
     from connectctl.ops.model.ownership import Directory, Owner
+    from connectctl.ops.model.visibility import Answer, Gap
 
 
 def group_of(session: Session) -> str | None:
@@ -43,28 +44,35 @@ def sources_of(session: Session, wish: Wish) -> Sources:
     return Sources(calls, group_id, group, running, configured if group_id else None)
 
 
-def directory_of(session: Session) -> Directory:
-    """All connectors that can be seen: the group's own in its config topic, those of other groups in their assignments."""
+def directory_of(session: Session) -> Answer[Directory]:
+    """All connectors: the group's own in its config topic, those of other groups in their assignments."""
     from connectctl.ops.fence.observe import visible_connectors
     from connectctl.ops.fence.snapshot import Wish
 
     return visible_connectors(sources_of(session, Wish()))
 
 
-def roles_of(session: Session) -> dict[str, str]:
-    """What each internal topic of the group is, by its name: config, offsets, status; dedicated ones are offsets, too."""
+def roles_of(session: Session) -> Answer[dict[str, str]]:
+    """What each internal topic of the group is, by its name: config, offsets, status; dedicated ones are offsets, too.
+
+    Raises what keeps the three topics of the workers from being found.
+    """
     from connectctl.ops.discovery import find_internal_topics
+    from connectctl.ops.model.visibility import answer_of, gap_of
 
     kafka = session.kafka
     found = find_internal_topics(kafka, kafka.group(session.group_id), session.named_topics)
     roles = {found.config: "config", found.offsets: "offsets", found.status: "status"}
-    exist = kafka.topic_names()
-    with suppress(ConnectctlError):
-        for connector in read_config_topic(session).state.connectors.values():
-            topic = connector.config.get("offsets.storage.topic")
-            if topic in exist:
-                roles.setdefault(topic, "offsets")
-    return {topic: role for topic, role in roles.items() if topic}
+    gaps: tuple[Gap, ...] = ()
+    try:
+        connectors = read_config_topic(session).state.connectors.values()
+        named = {topic for each in connectors if (topic := each.config.get("offsets.storage.topic"))}
+        dedicated = kafka.existing(sorted(named))
+        roles |= {topic: "offsets" for topic in sorted(dedicated.seen) if topic not in roles}
+        gaps = dedicated.gaps
+    except ConnectctlError as e:
+        gaps = (gap_of(e, "dedicated offsets topics"),)
+    return answer_of({topic: role for topic, role in roles.items() if topic}, gaps)
 
 
 def read_config_topic(session: Session) -> Configured:

@@ -10,10 +10,11 @@ from connectctl.cli import apply, render
 from connectctl.cli.apply import DryRunOption, OutputOption, YesOption
 from connectctl.cli.render import Output
 from connectctl.cli.sources import group_of, roles_of, sources_of
-from connectctl.ops.errors import BadInput
+from connectctl.ops.errors import BadInput, NotAuthorized
 
 if TYPE_CHECKING:
     from connectctl.cli.context import Session
+    from connectctl.ops.model.visibility import Answer, Gap
     from connectctl.ops.plan import Plan
     from connectctl.ops.transactions.hanging import Hanging, Search
 
@@ -37,7 +38,7 @@ def abort(
     start_offset: StartOption = None,
     producer_id: ProducerOption = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Even where a running task fails by it, or a commit was decided.")
+        bool, typer.Option("--force", help="Even if a running task fails, a commit was decided, or nothing proves it.")
     ] = False,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
@@ -54,7 +55,8 @@ def abort(
     gets an abort marker in its partition, for which the brokers want the right ClusterAction; what does not hang is
     refused (exit code 4). Its records are gone for readers then. So it is refused, too, where the transaction log proves
     that the coordinator had decided to commit them and the broker lost the marker, as 4.3.1 may when it restarts
-    (KAFKA-20734); that the log cannot tell is a warning.
+    (KAFKA-20734); that the log cannot tell is a warning. A transaction counts as hanging only for a principal that
+    provably sees every transactional id, or has Read on __transaction_state; otherwise the abort is refused.
     """
     session: Session = ctx.obj
     if (id is None) == (topic is None) or (topic is None) != (partition is None):
@@ -63,7 +65,8 @@ def abort(
     if id is not None:
         plan = _plan_open(session, id, force)
     else:
-        plan = _plan_abort_hanging(session, _hanging(session, topic, partition, start_offset, producer_id), force)
+        found, gaps = _hanging(session, topic, partition, start_offset, producer_id)
+        plan = _plan_abort_hanging(session, found, gaps, force)
     _apply(session, plan, dry_run=dry_run, yes=yes, output=output)
 
 
@@ -94,13 +97,14 @@ def commit(
     if topic is None or partition is None:
         hint = "Give --topic and --partition: connectctl transactions hanging."
         raise BadInput("The hanging transaction must be named", next_step=hint, code="usage")
-    found = _hanging(session, topic, partition, start_offset, producer_id)
-    plan = plan_commit_hanging(session.transactions.cluster_id(), found)
+    found, gaps = _hanging(session, topic, partition, start_offset, producer_id)
+    plan = plan_commit_hanging(session.transactions.cluster_id(), found, gaps=gaps)
     _apply(session, plan, dry_run=dry_run, yes=yes, output=output)
 
 
 def searched(session: Session, topics: list[str] | None) -> Search:
     """What hangs on ``topics``, or on all. Raises ``BadInput`` for a topic that is not there."""
+    from connectctl.ops.model.visibility import Complete, Partial, gap_findings, gap_of
     from connectctl.ops.transactions.hanging import search
 
     calls = session.transactions
@@ -108,13 +112,16 @@ def searched(session: Session, topics: list[str] | None) -> Search:
         missing = sorted(set(topics) - {place.topic for place in calls.places(topics)})
         if missing:
             raise BadInput(f"There is no topic {', '.join(missing)}", code="unknown-topic")
-    roles: dict[str, str] = {}
+    roles: Answer[dict[str, str]] = Complete({})
     if group_of(session):
         try:
             roles = roles_of(session)
         except BadInput as e:
             render.note(f"warning: which topics are the workers' is not known: {e}")
-    return search(calls, topics, roles, session.transaction_log)
+        except NotAuthorized as e:
+            roles = Partial({}, (gap_of(e, "which topics are the workers'"),))
+    found = search(calls, topics, roles.seen, session.transaction_log)
+    return replace(found, findings=(*gap_findings(roles.gaps), *found.findings))
 
 
 def _plan_open(session: Session, id: str, force: bool) -> Plan:
@@ -136,15 +143,22 @@ def _plan_open(session: Session, id: str, force: bool) -> Plan:
 
 def _hanging(
     session: Session, topic: str | None, partition: int | None, start: int | None, producer_id: int | None
-) -> Hanging:
-    """The one transaction that hangs there. Raises ``Refused`` where none does, ``BadInput`` where several do."""
+) -> tuple[Hanging, tuple[Gap, ...]]:
+    """The one transaction that hangs there, and what is not seen, so that it may be alive.
+
+    Raises ``Refused`` where none does, ``BadInput`` where several do.
+    """
     from connectctl.ops.errors import Refused
     from connectctl.ops.model.transactions import Place
+    from connectctl.ops.model.visibility import refused
     from connectctl.ops.transactions.hanging import pick
 
     topic = str(topic)
     place = Place(topic, int(partition or 0))
-    found = pick(searched(session, [topic]).found, place, start, producer_id)
+    seen = searched(session, [topic])
+    found = pick((*seen.found, *seen.unproven), place, start, producer_id)
+    if not found and seen.gaps:
+        raise refused(seen.gaps, f"No transaction is proven to hang on {place}; nothing was done")
     if not found:
         raise Refused(
             f"No such transaction hangs on {place}; nothing was done",
@@ -155,13 +169,15 @@ def _hanging(
     if len(found) > 1:
         starts = ", ".join(_named(each) for each in found)
         raise BadInput(f"Several transactions hang on {place}: {starts}", next_step="Give --producer-id.")
-    return found[0]
+    return found[0], seen.gaps
 
 
-def _plan_abort_hanging(session: Session, found: Hanging, force: bool) -> Plan:
-    from connectctl.ops.transactions.marking import plan_abort_hanging
+def _plan_abort_hanging(session: Session, found: Hanging, gaps: tuple[Gap, ...], force: bool) -> Plan:
+    from connectctl.ops.transactions.marking import OVERRIDDEN, plan_abort_hanging
 
-    plan = plan_abort_hanging(session.transactions.cluster_id(), found, force=force)
+    plan = plan_abort_hanging(session.transactions.cluster_id(), found, force=force, gaps=gaps)
+    if not found.proven:
+        render.note(f"warning: Not proven to hang; with --force {OVERRIDDEN}.")
     if found.decision.outcome is None:
         render.note(
             "warning: The abort takes its records from readers. A broker that restarted may have lost the marker of a "
@@ -174,7 +190,7 @@ def _plan_abort_hanging(session: Session, found: Hanging, force: bool) -> Plan:
 def _apply(session: Session, plan: Plan, *, dry_run: bool, yes: bool, output: Output) -> None:
     from connectctl.ops.transactions.abort import AbortHands
 
-    hands = AbortHands(session.transactions, session.timeout)
+    hands = AbortHands(session.transactions, session.timeout, session.transaction_log)
     apply.apply(session, plan, hands, dry_run=dry_run, yes=yes, output=output)
 
 

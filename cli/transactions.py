@@ -14,7 +14,10 @@ from connectctl.cli.transactionends import searched
 from connectctl.ops.errors import BadInput
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from connectctl.cli.context import Session
+    from connectctl.ops.model.finding import Finding
 
 app = typer.Typer(
     rich_markup_mode=None, add_completion=False, no_args_is_help=True, help="See transactions, and end them."
@@ -52,7 +55,8 @@ def list_(
 
     States: Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort, PrepareEpochFence.
     """
-    from connectctl.ops.transactions.listing import Filter, find
+    from connectctl.ops.model.visibility import gap_findings
+    from connectctl.ops.transactions.listing import Filter, check_connectors, find
 
     session: Session = ctx.obj
     wish = Filter(_known_states(states), longer_than, tuple(prefixes or ()), tuple(connectors or ()), open_only)
@@ -60,14 +64,16 @@ def list_(
         _ = session.group_id
     directory = directory_of(session)
     now = time.time()
-    found = find(session.transactions, directory, wish, group_of(session), now)
+    found = find(session.transactions, directory.seen, wish, group_of(session), now)
+    check_connectors(found, directory, wish, group_of(session))
+    findings = (*gap_findings(directory.gaps), *found.findings)
     data = {
         "clusterId": session.transactions.cluster_id(),
         "transactions": [each.as_json(now) for each in found.found],
-        "findings": [finding.as_json() for finding in found.findings],
+        "findings": [finding.as_json() for finding in findings],
     }
     render.emit("TransactionList", data, output, lambda wide: transactionview.print_list(found.found, now, wide))
-    _findings(found.findings, output)
+    _findings(findings, output)
 
 
 @app.command()
@@ -84,13 +90,14 @@ def show(
       connectctl transactions show connect-prod-orders-0 -o json | jq .transaction.state
     """
     from connectctl.ops.model.ownership import ambiguities
+    from connectctl.ops.model.visibility import gap_findings
     from connectctl.ops.transactions import listing
 
     session: Session = ctx.obj
     directory = directory_of(session)
-    found = listing.show(session.transactions, directory, id)
+    found = listing.show(session.transactions, directory.seen, id)
     now = time.time()
-    doubts = ambiguities(directory, [id])
+    doubts = [*gap_findings(directory.gaps), *ambiguities(directory.seen, [id])]
     data = {
         "clusterId": session.transactions.cluster_id(),
         "transaction": found.as_json(now),
@@ -110,9 +117,10 @@ def hanging(ctx: typer.Context, topics: TopicsOption = None, output: OutputOptio
       connectctl transactions hanging --topic connect-offsets -o json
 
     Nobody will end such a transaction, and read_committed readers never get beyond it. Every partition is looked at
-    twice, with the coordinators in between, so that what is listed hangs for certain. DECIDED is what the coordinator had
-    decided before the marker was lost, as far as __transaction_state proves it; -o wide says why. Exit code 1: something
-    hangs, or something could not be looked at.
+    twice, with the coordinators in between, so that what is listed hangs for certain. What nothing proves to hang, because
+    this principal may not see its transactional id, is a finding (TXN005), and notProven in JSON. DECIDED is what the
+    coordinator had decided before the marker was lost, as far as __transaction_state proves it; -o wide says why.
+    Exit code 1: something hangs, or something could not be looked at.
     """
     session: Session = ctx.obj
     found = searched(session, topics)
@@ -121,11 +129,12 @@ def hanging(ctx: typer.Context, topics: TopicsOption = None, output: OutputOptio
         "clusterId": session.transactions.cluster_id(),
         "partitionsSearched": found.partitions,
         "hanging": [each.as_json(now) for each in found.found],
+        "notProven": [each.as_json(now) for each in found.unproven],
         "findings": [finding.as_json() for finding in found.findings],
     }
     render.emit("HangingTransactions", data, output, lambda wide: transactionview.print_hanging(found, now, wide))
     _findings(found.findings, output)
-    if found.found or found.findings:
+    if found.found or _troubling(found.findings):
         raise typer.Exit(1)
 
 
@@ -143,26 +152,27 @@ def lag(ctx: typer.Context, topics: TopicsOption = None, output: OutputOption = 
     wait, a hanging one forever. Exit code 1: a transaction hangs, is open for more than a minute, or a partition could
     not be looked at.
     """
+    from connectctl.ops.model.visibility import Complete, gap_findings
     from connectctl.ops.transactions.lag import measure
 
     session: Session = ctx.obj
-    roles = dict.fromkeys(topics, "data") if topics else roles_of(session)
-    if topics and group_of(session):
-        known = roles_of(session)
-        roles = {topic: known.get(topic, "data") for topic in topics}
+    known = roles_of(session) if group_of(session) or not topics else Complete({})
+    roles = {topic: known.seen.get(topic, "data") for topic in topics} if topics else known.seen
     now = time.time()
-    found = measure(session.transactions, directory_of(session), roles, now)
+    directory = directory_of(session)
+    found = measure(session.transactions, directory.seen, roles, now)
+    findings = (*gap_findings((*known.gaps, *directory.gaps)), *found.findings)
     missing = sorted(set(roles) - {each.place.topic for each in found.partitions} - {f.subject for f in found.findings})
     if missing:
         raise BadInput(f"There is no topic {', '.join(missing)}", code="unknown-topic")
     data = {
         "clusterId": session.transactions.cluster_id(),
         "partitions": [each.as_json(now) for each in found.partitions],
-        "findings": [finding.as_json() for finding in found.findings],
+        "findings": [finding.as_json() for finding in findings],
     }
     render.emit("TransactionLag", data, output, lambda wide: transactionview.print_lag(found.partitions, now, wide))
-    _findings(found.findings, output)
-    if found.findings:
+    _findings(findings, output)
+    if _troubling(findings):
         raise typer.Exit(1)
 
 
@@ -178,6 +188,13 @@ def _known_states(given: list[str] | None) -> tuple[str, ...]:
     if unknown:
         raise BadInput(f"There is no state {unknown[0]}", next_step=f"Known states: {', '.join(STATES)}.")
     return tuple(by_name[state.lower().replace("-", "")] for state in given or ())
+
+
+def _troubling(findings: Iterable[Finding]) -> bool:
+    """Whether there is more than what is good to know."""
+    from connectctl.ops.model.finding import Severity
+
+    return any(finding.severity is not Severity.INFO for finding in findings)
 
 
 def _findings(findings: object, output: Output) -> None:

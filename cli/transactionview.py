@@ -78,7 +78,9 @@ def print_hanging(found: Search, now: float, wide: bool) -> None:
         for each in found.found
     ]
     spare = () if wide else ("EPOCH", "START-OFFSET", "FORMER-ID")
-    render.table(columns, rows, spare=spare, empty=f"Nothing hangs on {found.partitions} partitions.")
+    seen = "partitions that were seen" if found.findings else "partitions"
+    hangs = "is proven to hang" if found.unproven else "hangs"
+    render.table(columns, rows, spare=spare, empty=f"Nothing {hangs} on {found.partitions} {seen}.")
 
 
 def print_lag(found: Sequence[Lag], now: float, wide: bool) -> None:

@@ -247,6 +247,8 @@ def status(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
         render.blocks([upgradeview.group_block(scene.snapshot), upgradeview.workers_block(scene.snapshot)])
         render.say("")
         _lines(upgradeview.run_lines(last) if last else ["No upgrade of this cluster is in the journal."])
+        for unseen in scene.snapshot.unseen:
+            render.say(f"Not seen: {unseen}")
         for trouble in scene.snapshot.baseline:
             render.say(upgradeview.trouble_line(trouble))
         if following:
@@ -259,6 +261,7 @@ def status(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
         "rebalanceDelayMs": scene.snapshot.delay_ms,
         "driver": scene.snapshot.driver,
         "workers": [upgradeview.worker_json(worker) for worker in scene.snapshot.workers],
+        "notSeen": list(scene.snapshot.unseen),
         "notWell": [str(trouble) for trouble in scene.snapshot.baseline],
         "transient": [str(trouble) for trouble in scene.snapshot.baseline if trouble.passes],
         "run": upgradeview.run_json(last) if last else None,

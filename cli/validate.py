@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from connectctl.cli import render, report
 from connectctl.cli.report import FailOn, FailOnOption, ForVersionOption, IgnoreOption, ReportOption, ReportOutput
-from connectctl.ops.errors import BadInput, ConnectctlError, Refused
+from connectctl.ops.errors import BadInput, ConnectctlError, NotAuthorized, Refused
 
 if TYPE_CHECKING:
     from connectctl.cli.context import Session
     from connectctl.ops.model.finding import Finding
     from connectctl.ops.preflight.configfile import Given
-    from connectctl.ops.preflight.facts import Validation
+    from connectctl.ops.preflight.facts import Unseen, Validation
     from connectctl.ops.preflight.offline import Known, Report
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
@@ -127,27 +127,28 @@ def _known(session: Session, given: Sequence[Given]) -> Known:
     unseen: tuple[Unseen, ...] = ()
     if not calls.urls:
         unseen = (Unseen(WORKERS, f"no worker is in the group {session.group_id}", "Start a worker, or give --rest."),)
-    return Known(
-        ask_workers(calls, calls.urls, given),
-        session.settings.get("group_id"),
-        _offsets_topic(session),
-        unseen,
-    )
+    offsets, hidden = _offsets_topic(session)
+    return Known(ask_workers(calls, calls.urls, given), session.settings.get("group_id"), offsets, (*unseen, *hidden))
 
 
-def _offsets_topic(session: Session) -> str | None:
-    """The workers' ``offset.storage.topic``, None where it is not known: only one rule wants it."""
+def _offsets_topic(session: Session) -> tuple[str | None, tuple[Unseen, ...]]:
+    """The workers' ``offset.storage.topic``, None where it is not known; and what was not allowed to be seen for it."""
     from connectctl.ops.discovery import look_for_topics
     from connectctl.ops.model.topics import Role
+    from connectctl.ops.preflight.facts import Unseen
 
     named = session.named_topics
     if named["offsets"] or not session.settings.get("bootstrap_servers"):
-        return named["offsets"]
+        return named["offsets"], ()
+    what = "the workers' offsets topic"
     try:
         found = look_for_topics(session.kafka, session.group(), named, [Role.OFFSETS])
+    except NotAuthorized as e:
+        return None, (Unseen(what, e.why or e.what, e.next_step),)
     except ConnectctlError:
-        return None
-    return found[Role.OFFSETS].topic if Role.OFFSETS in found else None
+        return None, ()  # only one rule wants it
+    choice = found[Role.OFFSETS]
+    return choice.topic, tuple(Unseen(what, f"{gap.subject}: {gap.why}", gap.next_step) for gap in choice.gaps)
 
 
 def _print(found: Report, findings: tuple[Finding, ...], wide: bool) -> None:

@@ -16,6 +16,7 @@ from connectctl.ops.discovery import look_for_topics, not_found
 from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.model import clusterfindings as say
 from connectctl.ops.model.topics import Role, address
+from connectctl.ops.model.visibility import Gap, Reason, describe_configs, gap_findings
 from connectctl.ops.model.worker import Support, Worker, probe_config, probe_plugin, support_proven_by
 
 if TYPE_CHECKING:
@@ -128,15 +129,24 @@ def _support(calls: ConnectCalls, url: str) -> Support:
 def _topics(
     kafka: KafkaReads, group: ConnectGroup, named: Mapping[str, str | None]
 ) -> tuple[tuple[InternalTopic, ...], dict[str, Choice], list[Finding]]:
-    exist = kafka.topic_names()
-    problems: list[Finding] = []
-    lost = {role: name for role, name in named.items() if name and name not in exist}
+    there = kafka.existing([name for name in named.values() if name])
+    problems: list[Finding] = [*gap_findings(there.gaps)]
+    hidden = {gap.right.name for gap in there.gaps if gap.right}
+    lost = {role: name for role, name in named.items() if name and name not in there.seen}
     for role, name in lost.items():
+        if name in hidden:
+            continue
         hint = f"Correct --{role}-topic or topics.{role} in the context, or leave it out."
         problems.append(say.topic_missing(role, f"There is no topic {name}", hint))
-    choices = look_for_topics(kafka, group, named, [role for role in Role if role not in lost])
+    known = {role: name for role, name in named.items() if role not in lost}
+    choices = look_for_topics(kafka, group, known, [role for role in Role if role not in lost])
     names = {role: choices[role].topic if role in choices else None for role in Role}
     facts = kafka.topics([name for name in names.values() if name])
+    names |= {Role(role): name for role, name in lost.items() if name in hidden}
+    bare = [
+        Gap(f"settings of {n}", Reason.NOT_AUTHORIZED, describe_configs(n)) for n, f in facts.items() if not f.config
+    ]
+    problems += gap_findings(bare)
     topics = tuple(InternalTopic(role, name, facts.get(name or "")) for role, name in names.items())
     return topics, choices, problems
 

@@ -14,11 +14,13 @@ from connectctl.ops.errors import BadInput, NotAuthorized
 from connectctl.ops.model import clusterfindings as say
 from connectctl.ops.model import configtopic, topics
 from connectctl.ops.model.topics import Choice, Clues, ConfigClues, Evidence, Role, address
+from connectctl.ops.model.visibility import Gap, Reason, answer_of, read_topic, whole
 
 if TYPE_CHECKING:
-    from connectctl.ops.edges.contract import KafkaReads, Record, TopicFacts
+    from connectctl.ops.edges.contract import KafkaReads, TopicFacts
     from connectctl.ops.model.finding import Finding
     from connectctl.ops.model.membership import ConnectGroup
+    from connectctl.ops.model.visibility import Answer
 
 SAMPLE = 20
 """Offsets read from the end of each partition of a topic to tell what it is."""
@@ -70,24 +72,34 @@ def look_for_topics(
     return choices | (_search(kafka, group, named, missing) if missing else {})
 
 
+def those_that_exist(kafka: KafkaReads, *topics: str) -> frozenset[str]:
+    """Those of ``topics`` that exist. Raises ``NotAuthorized`` where that cannot be said, because one may not be seen."""
+    return whole(kafka.existing(topics), f"the topics {', '.join(topics)}")
+
+
 def check_named(kafka: KafkaReads, named: Mapping[str, str]) -> None:
-    """Raises ``BadInput`` for a topic in ``named`` that does not exist."""
+    """Raises ``BadInput`` for a topic in ``named`` that does not exist, ``NotAuthorized`` for one that may not be seen."""
     from difflib import get_close_matches
 
-    exist = kafka.topic_names()
+    exist = those_that_exist(kafka, *named.values())
     for role, name in named.items():
         if name not in exist:
-            near = get_close_matches(name, exist, n=1)
+            near = get_close_matches(name, kafka.topic_names(), n=1)
             hint = f"Did you mean {near[0]}? " if near else ""
             raise BadInput(
-                f"There is no topic {name}, which is named as the {role} topic, or this principal may not see it",
+                f"There is no topic {name}, which is named as the {role} topic",
                 next_step=f"{hint}Correct --{role}-topic or topics.{role} in the context, or leave it out.",
             )
 
 
-def not_found(role: str, choice: Choice, group: ConnectGroup) -> BadInput:
-    """The error for a role that no topic, or more than one, could have."""
+def not_found(role: str, choice: Choice, group: ConnectGroup) -> BadInput | NotAuthorized:
+    """The error for a role that no topic, or more than one, could have, among those that may be seen."""
     way_out = f"Give --{role}-topic TOPIC, or topics.{role} in the context."
+    if choice.gaps:
+        gap, more = choice.gaps[0], len(choice.gaps) - 1
+        why = f"{gap.subject}: {gap.why}" + (f", and {more} more topics that may not be read" if more else "")
+        what = f"The {role} topic of {group.id} was not found"
+        return NotAuthorized(what, why=why, next_step=f"{gap.next_step.rstrip('.')}. {way_out}", right=gap.right)
     if choice.candidates:
         return BadInput(
             f"The {role} topic of {group.id} cannot be told apart from others",
@@ -97,7 +109,9 @@ def not_found(role: str, choice: Choice, group: ConnectGroup) -> BadInput:
         )
     hint = "" if group.members else f" The group {group.id} has no members; check --group-id too."
     return BadInput(
-        f"No topic looks like the {role} topic of {group.id}", next_step=way_out + hint, code="topic-not-found"
+        f"No topic that this principal may see looks like the {role} topic of {group.id}",
+        next_step=way_out + hint,
+        code="topic-not-found",
     )
 
 
@@ -106,9 +120,11 @@ def _search(
 ) -> dict[str, Choice]:
     taken = {name for name in named.values() if name}
     compacted = kafka.compacted()
-    clues = [clue for clue in _sample(kafka, compacted) if clue.topic not in taken]
+    sampled = _sample(kafka, compacted.seen)
+    gaps = (*compacted.gaps, *sampled.gaps)
+    clues = [clue for clue in sampled.seen if clue.topic not in taken]
     if not group.members:
-        called = _called_after(group, compacted, clues, missing)
+        called = _called_after(group, compacted.seen, clues, missing)
         if called:
             left = [role for role in missing if role not in called]
             given = {**named, **{role: choice.topic for role, choice in called.items()}}
@@ -125,7 +141,7 @@ def _search(
             choice = topics.choose([c for c in clues if c.role is role], blank, seen)
             # Whose connectors these are, only the group's own config topic tells, or its workers.
             choices[role] = choice if sure or group.members else replace(choice, proven=False)
-    return choices
+    return {role: replace(choice, gaps=gaps) if choice.topic is None else choice for role, choice in choices.items()}
 
 
 def _called_after(
@@ -145,22 +161,20 @@ def _called_after(
     return found
 
 
-def _sample(kafka: KafkaReads, facts: Mapping[str, TopicFacts]) -> list[Clues]:
+def _sample(kafka: KafkaReads, facts: Mapping[str, TopicFacts]) -> Answer[list[Clues]]:
+    gaps: list[Gap] = []
     try:
         tails = kafka.tails(list(facts), SAMPLE)
     except NotAuthorized:
         # One topic that this principal may list but not read must not hide the others.
         tails = {}
         for name in facts:
-            tails |= _tail(kafka, name)
-    return [topics.classify(name, records, facts[name].partitions) for name, records in sorted(tails.items())]
-
-
-def _tail(kafka: KafkaReads, name: str) -> dict[str, list[Record]]:
-    try:
-        return kafka.tails([name], SAMPLE)
-    except NotAuthorized:
-        return {}
+            try:
+                tails |= kafka.tails([name], SAMPLE)
+            except NotAuthorized:
+                gaps.append(Gap(f"topic {name}", Reason.NOT_AUTHORIZED, read_topic(name)))
+    found = [topics.classify(name, records, facts[name].partitions) for name, records in sorted(tails.items())]
+    return answer_of(found, gaps)
 
 
 def _read_configs(kafka: KafkaReads, found: Sequence[str], named: str | None) -> list[ConfigClues]:

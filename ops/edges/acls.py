@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.edges.wire import Wire
-from connectctl.ops.errors import ConnectctlError, NotAuthorized
+from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.model.acls import Authorizer, Binding, Operation, Pattern, Permission, Resource
+from connectctl.ops.model.visibility import DESCRIBE_BROKERS, DESCRIBE_CLUSTER, not_authorized
+
+if TYPE_CHECKING:
+    from connectctl.ops.model.visibility import Right
 
 _ANY = 1
 _SECURITY_DISABLED, _CLUSTER_AUTHORIZATION_FAILED, _NONE = 54, 31, 0
@@ -21,22 +25,15 @@ _OPERATIONS = dict(enumerate(list(Operation)[1:], start=2))
 """Kafka's numbers (``ResourceType``, ``PatternType``, ``AclPermissionType``, ``AclOperation``), which never change."""
 
 
-class Acls:
-    """The ACLs of one Kafka cluster. ``properties`` are librdkafka's; ``timeout`` is in seconds."""
+class AclQueries:
+    """The ACLs at the other end of ``wire``."""
 
-    def __init__(self, properties: Mapping[str, Any], *, timeout: float) -> None:
-        self._wire = Wire(properties, timeout=timeout)
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
 
     @property
     def bootstrap(self) -> str:
         return self._wire.bootstrap
-
-    def cluster_id(self) -> str:
-        return str(self._wire.manager.cluster.cluster_id)
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._wire.close()
 
     def bindings(self) -> tuple[Binding, ...] | None:
         from kafka.protocol.admin.acl import DescribeAclsRequest
@@ -54,7 +51,7 @@ class Acls:
         answer = self._wire.run("list its ACLs", lambda: self._wire.ask(request))
         if answer.error_code == _SECURITY_DISABLED:
             return None
-        self._check(answer.error_code, answer.error_message, "list its ACLs", "Describe on Cluster")
+        self._check(answer.error_code, answer.error_message, "list its ACLs", DESCRIBE_CLUSTER)
         return tuple(_binding(resource, acl) for resource in answer.resources for acl in resource.acls)
 
     def authorizer(self) -> Authorizer:
@@ -66,8 +63,30 @@ class Acls:
         request = DescribeConfigsRequest(resources=[DescribeConfigsRequest.DescribeConfigsResource(**asked)])
         answer = self._wire.run("describe its brokers", lambda: self._wire.ask(request, broker))
         result = answer.results[0]
-        self._check(result.error_code, result.error_message, "describe its brokers", "DescribeConfigs on Cluster")
+        self._check(result.error_code, result.error_message, "describe its brokers", DESCRIBE_BROKERS)
         return _authorizer({entry.name: entry.value for entry in result.configs})
+
+    def _check(self, code: int, words: str | None, doing: str, right: Right) -> None:
+        if code == _CLUSTER_AUTHORIZATION_FAILED:
+            # The broker's own words are the whole request, printed.
+            raise not_authorized(f"Kafka at {self.bootstrap} does not let us {doing}", right)
+        if code != _NONE:
+            what = f"Kafka at {self.bootstrap} could not {doing}"
+            raise ConnectctlError(what, why=words or f"it answers with error {code}")
+
+
+class Acls(AclQueries):
+    """The ACLs of one Kafka cluster. ``properties`` are librdkafka's; ``timeout`` is in seconds."""
+
+    def __init__(self, properties: Mapping[str, Any], *, timeout: float) -> None:
+        super().__init__(Wire(properties, timeout=timeout))
+
+    def cluster_id(self) -> str:
+        return str(self._wire.manager.cluster.cluster_id)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._wire.close()
 
     def topic_names(self) -> frozenset[str]:
         from kafka.protocol.metadata.metadata import MetadataRequest
@@ -82,15 +101,6 @@ class Acls:
         _ = self._wire.manager
         # DescribeCluster came with 2.8 (KIP-700), as did idempotent producers without that ACL (KIP-679).
         return self._wire.newest(DescribeClusterRequest) < 0
-
-    def _check(self, code: int, words: str | None, doing: str, permission: str) -> None:
-        if code == _CLUSTER_AUTHORIZATION_FAILED:
-            # The broker's own words are the whole request, printed.
-            why, hint = f"the principal that asks lacks {permission}", "Give it that permission, or ask as another."
-            raise NotAuthorized(f"Kafka at {self.bootstrap} does not let us {doing}", why=why, next_step=hint)
-        if code != _NONE:
-            what = f"Kafka at {self.bootstrap} could not {doing}"
-            raise ConnectctlError(what, why=words or f"it answers with error {code}")
 
 
 def _binding(resource: Any, acl: Any) -> Binding:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.edges.namedgroups import describe
 from connectctl.ops.model.readergroup import ClientGroup, GroupMember, partitions_in, streams_member
 
 if TYPE_CHECKING:
@@ -20,19 +20,10 @@ class ClientGroups:
 
     def group(self, group_id: str) -> ClientGroup:
         """See ``GroupReads``."""
-        for found in self._kafka.ask("describe groups", lambda: self._list(group_id)):
-            if found.id == group_id:
-                if found.error is not None:
-                    raise self._kafka.failure(found.error, f"describe the group {group_id}")
-                members = tuple(map(_member, found.members))
-                return ClientGroup(group_id, str(found.state), found.protocol_type, members)
-        return ClientGroup(group_id, "Dead", "")
-
-    def _list(self, group_id: str) -> Any:
-        with warnings.catch_warnings():
-            # Deprecated, and the only call that gives subscriptions as they are.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            return self._kafka.admin.list_groups(group=group_id, timeout=self._kafka.timeout)
+        found = describe(self._kafka, group_id)
+        if found is None:
+            return ClientGroup(group_id, "Dead", "")
+        return ClientGroup(group_id, str(found.state), found.protocol_type, tuple(map(_member, found.members)))
 
     def committed(self, group_id: str) -> dict[tuple[str, int], int]:
         """See ``GroupReads``."""

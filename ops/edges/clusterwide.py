@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 BROKER, GROUP = 4, 32
 """The types of resources in DescribeConfigs."""
+_DESCRIBE = 8
+"""The operation on the cluster that lets a principal list every group."""
 _DENIED = (Code.CLUSTER_AUTHORIZATION_FAILED, Code.GROUP_AUTHORIZATION_FAILED, Code.TOPIC_AUTHORIZATION_FAILED)
 
 
@@ -61,6 +63,12 @@ class ClusterWide:
             max_version=9,
         )
         return self.wire.run("look up topics", lambda: self.wire.ask(request))
+
+    def lists_every_group(self) -> bool:
+        """Whether this principal is shown all groups; who lacks Describe on the cluster gets those that it may describe."""
+        allowed = self.metadata([]).authorized_operations
+        # Brokers that do not say what we may do (before 2.3) list all or nothing.
+        return allowed is None or _DESCRIBE in allowed
 
     async def settings(
         self, kind: int, resources: Sequence[str], names: Sequence[str], broker: int

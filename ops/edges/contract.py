@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from connectctl.ops.model.rights import Allowed
     from connectctl.ops.model.transactions import Bounds, Listing, PartitionProducer, Place, Transaction
     from connectctl.ops.model.verdicts import Code
+    from connectctl.ops.model.visibility import Answer as Seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,19 +99,30 @@ class KafkaReads(Protocol):
         ...
 
     def topic_names(self) -> frozenset[str]:
-        """The names of all topics that this principal may see."""
+        """The names of the topics that this principal may see: at least these exist. For one topic ask ``existing``."""
+        ...
+
+    def existing(self, names: Sequence[str]) -> Seen[frozenset[str]]:
+        """Those of ``names`` that exist, with a gap for each that this principal may not see."""
         ...
 
     def topics(self, names: Sequence[str]) -> dict[str, TopicFacts]:
-        """Layout and ``cleanup.policy`` of the topics in ``names`` that exist."""
+        """Layout and ``cleanup.policy`` of the topics in ``names`` that exist. Raises ``NotAuthorized`` for a hidden one."""
         ...
 
-    def compacted(self) -> dict[str, TopicFacts]:
-        """Every topic whose clean-up policy includes compaction, or is empty; Kafka's own internal ones left out."""
+    def compacted(self) -> Seen[dict[str, TopicFacts]]:
+        """Every topic that may be seen whose clean-up policy includes compaction, or is empty.
+
+        Kafka's own internal ones are left out. With a gap for each whose configuration may not be seen; what may not be
+        seen at all is left out in silence.
+        """
         ...
 
     def group(self, group_id: str) -> ConnectGroup:
-        """The group of Connect workers called ``group_id``; state ``Dead`` where the coordinator knows none."""
+        """The group of Connect workers called ``group_id``; state ``Dead`` where the coordinator knows none.
+
+        Raises ``NotAuthorized`` where this principal may not see it.
+        """
         ...
 
     def holders(self, group_id: str, connector: str) -> tuple[Holder, ...]:
@@ -121,12 +133,12 @@ class KafkaReads(Protocol):
         """Read ``topics`` with read_committed to their ends as they stand now.
 
         Where an open transaction keeps the end out of reach for more than ``patience`` seconds, what could be read is
-        given with ``held_back`` telling the rest. Topics that do not exist are left out.
+        given with ``held_back`` telling the rest. Topics that do not exist are left out, hidden ones are ``NotAuthorized``.
         """
         ...
 
     def extents(self, topics: Sequence[str]) -> dict[str, dict[int, Extent]]:
-        """Where every partition of ``topics`` begins and ends. Topics that do not exist are left out."""
+        """Where every partition of ``topics`` begins and ends. Topics that do not exist are left out, as in ``image``."""
         ...
 
     def tails(self, topics: Sequence[str], count: int) -> dict[str, list[Record]]:
@@ -175,14 +187,6 @@ class Answer:
     lookup: bool = False
 
 
-@dataclass(frozen=True)
-class Listed:
-    """Transactional ids by id, and the brokers whose part of the list is missing, with the reason."""
-
-    listings: tuple[Listing, ...]
-    problems: Mapping[int, Code] = field(default_factory=dict)
-
-
 class TransactionCalls(Protocol):
     """Coordinators and partition leaders of one Kafka cluster. Raises ``Unreachable``, ``NotAuthorized``, ``BadInput``.
 
@@ -207,16 +211,24 @@ class TransactionCalls(Protocol):
 
     def listed(
         self, *, states: Sequence[str] = (), producer_ids: Sequence[int] = (), prefixes: Sequence[str] = ()
-    ) -> Listed:
-        """All ids in one of ``states`` with one of ``producer_ids`` that begin with one of ``prefixes``; empty: any."""
+    ) -> Seen[tuple[Listing, ...]]:
+        """All ids in one of ``states`` with one of ``producer_ids`` that begin with one of ``prefixes``; empty: any.
+
+        By id. Complete where every coordinator answered, and it is proven that this principal is allowed to see every id
+        that begins so, whoever has it.
+        """
         ...
 
-    def connect_groups(self) -> frozenset[str]:
-        """The groups of Connect workers on this cluster that this principal may see."""
+    def connect_groups(self) -> Seen[frozenset[str]]:
+        """The groups of Connect workers on this cluster. Complete with Describe on the cluster, if all brokers answer."""
         ...
 
-    def places(self, topics: Sequence[str] | None = None) -> list[Place]:
-        """The partitions of ``topics``, or of all topics, Kafka's internal ones included."""
+    def places(self, topics: Sequence[str]) -> list[Place]:
+        """The partitions of those of ``topics`` that exist. Raises ``NotAuthorized`` for one that may not be seen."""
+        ...
+
+    def all_places(self) -> Seen[list[Place]]:
+        """The partitions of all topics, Kafka's internal ones included. Complete as ``listed`` is."""
         ...
 
     def producers(self, places: Sequence[Place]) -> dict[Place, tuple[PartitionProducer, ...] | Code]:
@@ -409,7 +421,7 @@ class GroupReads(Protocol):
     """Groups of consumers, asked for by name. Raises what ``KafkaReads`` raises."""
 
     def group(self, group_id: str) -> ClientGroup:
-        """The group called ``group_id`` with its members; state ``Dead`` where the coordinator knows none."""
+        """The group called ``group_id`` with its members; state ``Dead`` as in ``KafkaReads.group``."""
         ...
 
     def committed(self, group_id: str) -> dict[tuple[str, int], int]:

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from connectctl.ops.edges.clusterwide import ClusterWide
     from connectctl.ops.edges.kafka import Kafka
 
-_DESCRIBE = 8
-"""The operation on the cluster that lets a principal list every group."""
 _ISOLATION = "share.isolation.level"
 
 
@@ -47,9 +45,7 @@ class Groups:
         sharing = [group for group in listed if group.type == SHARE]
         others = [group for group in listed if group.type != SHARE]
         found = [*self._with_members(self._with_offsets(others)), *self._shared(sharing)]
-        allowed = self._brokers.metadata([]).authorized_operations
-        # Brokers that do not say what we may do (before 2.3) list all or nothing.
-        complete = allowed is None or _DESCRIBE in allowed
+        complete = self._brokers.lists_every_group()
         return ReaderGroups(tuple(sorted(found, key=lambda group: group.id)), complete, problems)
 
     def _with_offsets(self, groups: Sequence[ReaderGroup]) -> list[ReaderGroup]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import time
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,11 +14,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from connectctl.ops.edges.contract import Extent, Record, TopicFacts, TopicImage
 from connectctl.ops.errors import BadInput, ConnectctlError, NotAuthorized, TimedOut, Unreachable
 from connectctl.ops.model.membership import ConnectGroup, Member, decode_assignment, decode_current, decode_metadata
+from connectctl.ops.model.visibility import Gap, Reason, answer_of, describe_configs, not_authorized, whole
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
     from confluent_kafka.admin import AdminClient
     from connectctl.ops.model.presence import Holder
+    from connectctl.ops.model.visibility import Answer, Right
 
 T = TypeVar("T")
 NEW_TOPIC, NEW_TOPIC_PAUSE = 10.0, 0.2
@@ -36,8 +37,15 @@ _NOT_AUTHORIZED = {
 }
 
 
-def failure(error: KafkaError, doing: str, bootstrap: str, last_words: str | None = None) -> ConnectctlError:
-    """The error of ours that ``error`` means. ``last_words`` is what the connection itself last complained of."""
+def failure(
+    error: KafkaError, doing: str, bootstrap: str, last_words: str | None = None, right: Right | None = None
+) -> ConnectctlError:
+    """The error of ours that ``error`` means. ``last_words`` is what the connection itself last complained of.
+
+    ``right`` is what an ACL must allow for it.
+    """
+    if right is not None and error.name().endswith("_AUTHORIZATION_FAILED"):
+        return not_authorized(f"Kafka at {bootstrap} does not let us {doing}", right)
     why = last_words or error.str()
     if error.name() in _NOT_AUTHORIZED or (last_words and "authentication" in last_words.lower()):
         return NotAuthorized(
@@ -83,9 +91,9 @@ class Kafka:
         if error.name() != "_ALL_BROKERS_DOWN" or self._last_words is None:
             self._last_words = error.str()
 
-    def failure(self, error: KafkaError, doing: str) -> ConnectctlError:
+    def failure(self, error: KafkaError, doing: str, right: Right | None = None) -> ConnectctlError:
         """``failure`` with what this connection knows."""
-        return failure(error, doing, self.bootstrap, self._last_words)
+        return failure(error, doing, self.bootstrap, self._last_words, right)
 
     @cached_property
     def admin(self) -> AdminClient:
@@ -132,18 +140,46 @@ class Kafka:
     def topic_names(self) -> frozenset[str]:
         return frozenset(self._metadata.topics)
 
-    def topics(self, names: Sequence[str]) -> dict[str, TopicFacts]:
-        known = [name for name in names if name in self._metadata.topics]
-        return {name: self._facts(name, config) for name, config in self._configs(known).items()}
+    def existing(self, names: Sequence[str]) -> Answer[frozenset[str]]:
+        from connectctl.ops.edges.namedtopics import existing
 
-    def compacted(self) -> dict[str, TopicFacts]:
+        return existing(self, names)
+
+    def topics(self, names: Sequence[str]) -> dict[str, TopicFacts]:
+        return {name: self._facts(name, config) for name, config in self._configs(self._known(names)).items()}
+
+    def _known(self, names: Sequence[str]) -> list[str]:
+        """Those of ``names`` that exist. Raises ``NotAuthorized`` where one of them may not be seen.
+
+        The metadata of all topics leaves out what may not be seen, so that what is not in it is asked for by name.
+        """
+        deadline = time.monotonic() + min(self.timeout, NEW_TOPIC)
+        while missing := [name for name in names if name not in self._metadata.topics]:
+            there = whole(self.existing(missing), f"the topics {', '.join(missing)}")
+            if not there:
+                break
+            self.__dict__.pop("_metadata", None)  # it is older than they are, or from a broker that lags behind
+            if there <= self.topic_names():
+                break
+            if time.monotonic() > deadline:
+                why = f"not every broker knows {', '.join(sorted(there))}"
+                raise Unreachable(
+                    f"Kafka at {self.bootstrap} could not list its topics", why=why, next_step="Try again."
+                )
+            time.sleep(NEW_TOPIC_PAUSE)
+        return [name for name in names if name in self._metadata.topics]
+
+    def compacted(self) -> Answer[dict[str, TopicFacts]]:
         candidates = [name for name in self._metadata.topics if not name.startswith("__")]
-        return {
+        configs = self._configs(candidates)
+        found = {
             name: self._facts(name, config)
-            for name, config in self._configs(candidates).items()
+            for name, config in configs.items()
             # An empty policy (KIP-1161) removes nothing, and workers use such a topic like a compacted one.
             if (policy := config.get("cleanup.policy")) == "" or "compact" in (policy or "")
         }
+        unseen = sorted(name for name, config in configs.items() if not config)
+        return answer_of(found, [Gap(f"topic {n}", Reason.NOT_AUTHORIZED, describe_configs(n)) for n in unseen])
 
     def _facts(self, name: str, config: Mapping[str, str]) -> TopicFacts:
         partitions = self._metadata.topics[name].partitions
@@ -175,42 +211,34 @@ class Kafka:
         return found
 
     def group(self, group_id: str) -> ConnectGroup:
+        from connectctl.ops.edges.namedgroups import describe
+
         self.cluster_id()  # first contact, whose failure is told apart from a slow group coordinator
-        groups = self.ask("describe groups", lambda: self._list_groups(group_id))
-        for group in groups:
-            if group.id == group_id:
-                if group.error is not None:
-                    raise self.failure(group.error, f"describe the group {group_id}")
-                if group.protocol_type not in ("connect", ""):
-                    raise BadInput(
-                        f"{group_id} is no group of Connect workers",
-                        why=f"its members speak the protocol {group.protocol_type!r}",
-                        next_step="Give the workers' group.id.",
-                    )
-                return ConnectGroup(group_id, str(group.state), group.protocol, tuple(map(_member, group.members)))
-        return ConnectGroup(group_id, "Dead", "", ())
+        group = describe(self, group_id)
+        if group is None:
+            return ConnectGroup(group_id, "Dead", "", ())
+        if group.protocol_type not in ("connect", ""):
+            raise BadInput(
+                f"{group_id} is not a group of Connect workers",
+                why=f"its members speak the protocol {group.protocol_type!r}",
+                next_step="Give the workers' group.id.",
+            )
+        return ConnectGroup(group_id, str(group.state), group.protocol, tuple(map(_member, group.members)))
 
     def holders(self, group_id: str, connector: str) -> tuple[Holder, ...]:
         from connectctl.ops.edges.presence import holders
 
         return holders(self, group_id, connector)
 
-    def _list_groups(self, group_id: str) -> Any:
-        with warnings.catch_warnings():
-            # Deprecated, and without a successor: describe_consumer_groups refuses groups of other protocol types.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            return self.admin.list_groups(group=group_id, timeout=self.timeout)
-
     def image(self, topics: Sequence[str], *, patience: float, superseded: bool = False) -> dict[str, TopicImage]:
         from connectctl.ops.edges.reading import read_images
 
-        known = [topic for topic in topics if topic in self._metadata.topics]
-        return read_images(self, known, patience=patience, superseded=superseded)
+        return read_images(self, self._known(topics), patience=patience, superseded=superseded)
 
     def extents(self, topics: Sequence[str]) -> dict[str, dict[int, Extent]]:
         from connectctl.ops.edges.reading import read_extents
 
-        return read_extents(self, [topic for topic in topics if topic in self._metadata.topics])
+        return read_extents(self, self._known(topics))
 
     def tails(self, topics: Sequence[str], count: int) -> dict[str, list[Record]]:
         from connectctl.ops.edges.reading import read_tails
@@ -234,7 +262,7 @@ class Kafka:
         Brokers know a new topic a moment after the controller said that it is there.
         """
         deadline = time.monotonic() + min(self.timeout, NEW_TOPIC)
-        while topic not in self._metadata.topics:
+        while not self._known([topic]):
             if time.monotonic() > deadline:
                 raise BadInput(f"There is no topic {topic} at {self.bootstrap}", code="no-topic")
             time.sleep(NEW_TOPIC_PAUSE)

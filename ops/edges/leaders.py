@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from connectctl.ops.edges.wire import batches, code_of, known_code
 from connectctl.ops.model.transactions import Bounds, PartitionProducer, Place
 from connectctl.ops.model.verdicts import Code
+from connectctl.ops.model.visibility import describe_topic, not_authorized
 
 if TYPE_CHECKING:
     from connectctl.ops.edges.wire import Wire
@@ -24,8 +25,17 @@ class Leaders:
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
 
-    def places(self, topics: Sequence[str] | None = None) -> list[Place]:
+    def places(self, topics: Sequence[str]) -> list[Place]:
+        hidden = self.hidden(topics)
+        if hidden:
+            what = f"Kafka at {self._wire.bootstrap} does not let us see the topic {hidden[0]}"
+            raise not_authorized(what, describe_topic(hidden[0]))
         return sorted(self.leaders(topics))
+
+    def hidden(self, topics: Sequence[str]) -> list[str]:
+        """Those of ``topics`` that this principal may not describe, whether they exist or not."""
+        answer = self._metadata(topics, create=False)
+        return [topic.name for topic in answer.topics if topic.error_code == Code.TOPIC_AUTHORIZATION_FAILED]
 
     def producers(self, places: Sequence[Place]) -> dict[Place, tuple[PartitionProducer, ...] | Code]:
         from kafka.protocol.admin.transactions import DescribeProducersRequest
@@ -118,6 +128,14 @@ class Leaders:
 
         With ``create`` brokers that create topics by themselves create what is missing.
         """
+        answer = self._metadata(topics, create=create)
+        return {
+            Place(topic.name, part.partition_index): known_code(part.error_code) if part.error_code else part.leader_id
+            for topic in answer.topics
+            for part in topic.partitions
+        }
+
+    def _metadata(self, topics: Sequence[str] | None, *, create: bool) -> Any:
         from kafka.protocol.metadata.metadata import MetadataRequest
 
         async def ask() -> Any:
@@ -125,12 +143,7 @@ class Leaders:
             request = MetadataRequest(topics=wanted, allow_auto_topic_creation=create, max_version=9)
             return await self._wire.ask(request)
 
-        answer = self._wire.run("look up topics", ask)
-        return {
-            Place(topic.name, part.partition_index): known_code(part.error_code) if part.error_code else part.leader_id
-            for topic in answer.topics
-            for part in topic.partitions
-        }
+        return self._wire.run("look up topics", ask)
 
     def _of_leaders(
         self,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.edges.contract import Extent, HeldBack, Record, TopicImage
 from connectctl.ops.errors import TimedOut, Unreachable
+from connectctl.ops.model.visibility import describe_topic, read_topic
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
@@ -114,7 +115,7 @@ def _offsets(kafka: Kafka, topics: Sequence[str], spec: Any, isolation: Any) -> 
             except KafkaException as e:
                 error = e.args[0]
                 if not _moving(error):
-                    raise kafka.failure(error, f"tell the end of {place.topic}") from e
+                    raise kafka.failure(error, f"tell the end of {place.topic}", describe_topic(place.topic)) from e
                 if time.monotonic() > deadline:
                     raise _leaderless(place.topic, error) from e
                 if error.name() == "FENCED_LEADER_EPOCH":
@@ -228,7 +229,8 @@ class Reading:
                 # The end of what is committed, and not the end of the partition: a transaction is open.
                 self._stuck[place] = message.offset()
         elif error.name() not in _IGNORED:
-            raise self._kafka.failure(error, f"read {message.topic() or 'topics'}")
+            topic = message.topic()
+            raise self._kafka.failure(error, f"read {topic or 'topics'}", read_topic(topic) if topic else None)
 
     def image(self, topic: str) -> TopicImage:
         held = [HeldBack(p, self._stuck[t, p], self._ends[t][p]) for t, p in sorted(self._pending) if t == topic]

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.errors import Unreachable
+from connectctl.ops.model.visibility import read_topic
 
 if TYPE_CHECKING:
     from connectctl.ops.edges.kafka import Kafka
@@ -99,7 +100,8 @@ def _event(kafka: Kafka, message: Any, pending: dict[Place, int]) -> None:
         if place in pending and message.offset() >= pending[place]:
             del pending[place]
     elif error.name() not in _IGNORED:
-        raise kafka.failure(error, f"read {message.topic() or 'topics'}")
+        topic = message.topic()
+        raise kafka.failure(error, f"read {topic or 'topics'}", read_topic(topic) if topic else None)
 
 
 def offsets_at(kafka: Kafka, topics: Sequence[str], timestamp: int) -> dict[str, dict[int, int]]:

@@ -15,10 +15,11 @@ from connectctl.ops.edges.kafka import Kafka
 from connectctl.ops.edges.leaders import EARLIEST, Leaders
 from connectctl.ops.edges.reading import read_wanted
 from connectctl.ops.edges.wire import Wire
-from connectctl.ops.errors import NotAuthorized, Unreachable
+from connectctl.ops.errors import Unreachable
 from connectctl.ops.model.partitioning import coordinator_partition
 from connectctl.ops.model.transactionlog import TOPIC
 from connectctl.ops.model.verdicts import PRODUCERS, Code, verdict
+from connectctl.ops.model.visibility import whole
 
 if TYPE_CHECKING:
     from connectctl.ops.model.transactions import PartitionProducer, Place
@@ -38,9 +39,8 @@ class TransactionLog:
 
     def entries(self, ids: Sequence[str] | None, wanted: Callable[[bytes | None, bytes | None], bool]) -> list[Record]:
         kafka = Kafka(self._properties, timeout=self._timeout)
-        if TOPIC not in kafka.topic_names():
-            why = "this principal may not see it, or there are no transactions"
-            raise NotAuthorized(f"There is no {TOPIC}", why=why, next_step=f"Give it the right Read on {TOPIC}.")
+        if not whole(kafka.existing([TOPIC]), TOPIC):
+            return []  # the first transaction creates it
         count = len(kafka.partitions(TOPIC))
         numbers = range(count) if ids is None else sorted({coordinator_partition(id, count) for id in ids})
         return read_wanted(kafka, TOPIC, numbers, wanted)

@@ -10,14 +10,20 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.edges.contract import Answer, Listed
+from connectctl.ops.edges.clusterwide import ClusterWide
+from connectctl.ops.edges.contract import Answer
 from connectctl.ops.edges.leaders import Leaders
+from connectctl.ops.edges.namespaces import Namespaces
 from connectctl.ops.edges.wire import Wire, batches, code_of, known_code
+from connectctl.ops.errors import Unreachable
+from connectctl.ops.model.acls import Resource
 from connectctl.ops.model.transactions import Bounds, Listing, PartitionProducer, Place, Transaction
 from connectctl.ops.model.verdicts import Code
+from connectctl.ops.model.visibility import DESCRIBE_CLUSTER, Gap, Reason, answer_of
 
 if TYPE_CHECKING:
     from connectctl.ops.edges.wire import Told
+    from connectctl.ops.model.visibility import Answer as Seen
 
 _TRANSACTION = 1
 """The key type of FindCoordinator."""
@@ -44,6 +50,7 @@ class Transactions:
     def __init__(self, properties: Mapping[str, Any], *, timeout: float) -> None:
         self._wire = Wire(properties, timeout=timeout)
         self._leaders = Leaders(self._wire)
+        self._names = Namespaces(self._wire)
         self._coordinators: dict[str, int] = {}
 
     def cluster_id(self) -> str:
@@ -155,7 +162,7 @@ class Transactions:
 
     def listed(
         self, *, states: Sequence[str] = (), producer_ids: Sequence[int] = (), prefixes: Sequence[str] = ()
-    ) -> Listed:
+    ) -> Seen[tuple[Listing, ...]]:
         from kafka.protocol.admin.transactions import ListTransactionsRequest
 
         filters: dict[str, Any] = {"state_filters": list(states), "producer_id_filters": list(producer_ids)}
@@ -168,31 +175,56 @@ class Transactions:
         brokers = self._wire.brokers()
         answers = self._wire.run("list transactions", lambda: self._wire.each(map(one, brokers)))
         listings: list[Listing] = []
-        problems: dict[int, Code] = {}
+        gaps: list[Gap] = []
         for broker, answer in zip(brokers, answers, strict=True):
             if isinstance(answer, Exception) or answer.error_code:
-                problems[broker] = code_of(answer) if isinstance(answer, Exception) else known_code(answer.error_code)
+                code = code_of(answer) if isinstance(answer, Exception) else known_code(answer.error_code)
+                gaps.append(Gap(f"broker {broker}", Reason.NO_ANSWER, None, code.name))
                 continue
             for state in answer.transaction_states:
                 id = state.transactional_id
                 if not prefixes or id.startswith(tuple(prefixes)):
                     listings.append(Listing(id, state.transaction_state, state.producer_id, broker))
-        return Listed(tuple(sorted(listings, key=lambda listing: listing.id)), problems)
+        if len(gaps) < len(brokers):
+            gaps += self._names.gaps("transactional ids", Resource.TRANSACTIONAL_ID, prefixes, self._hidden)
+        return answer_of(tuple(sorted(listings, key=lambda listing: listing.id)), gaps)
 
-    def connect_groups(self) -> frozenset[str]:
+    def _hidden(self, ids: Sequence[str]) -> list[str]:
+        """Those of ``ids`` that this principal may not describe. Raises ``Unreachable`` where one is not answered for."""
+        found = self.describe(ids)
+        lost = next((code for code in found.values() if code in (Code.NO_ANSWER, Code.NOT_SENT)), None)
+        if lost is not None:
+            raise Unreachable("Not every coordinator answers", why=lost.name, next_step="Try again.")
+        return [id for id in ids if found[id] is Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED]
+
+    def connect_groups(self) -> Seen[frozenset[str]]:
         from kafka.protocol.admin.groups import ListGroupsRequest
 
         async def one(broker: int) -> Any:
             return await self._wire.ask(ListGroupsRequest(), broker)
 
-        answers = self._wire.run("list groups", lambda: self._wire.each(map(one, self._wire.brokers())))
-        heard = [answer for answer in answers if not isinstance(answer, Exception)]
-        return frozenset(g.group_id for answer in heard for g in answer.groups if g.protocol_type == "connect")
+        brokers = self._wire.brokers()
+        answers = self._wire.run("list groups", lambda: self._wire.each(map(one, brokers)))
+        gaps: list[Gap] = []
+        names: set[str] = set()
+        for broker, answer in zip(brokers, answers, strict=True):
+            if isinstance(answer, Exception) or answer.error_code:
+                code = code_of(answer) if isinstance(answer, Exception) else known_code(answer.error_code)
+                gaps.append(Gap(f"groups of broker {broker}", Reason.NO_ANSWER, None, code.name))
+            else:
+                names |= {group.group_id for group in answer.groups if group.protocol_type == "connect"}
+        if not ClusterWide(self._wire).lists_every_group():
+            gaps.append(Gap("other groups of Connect workers", Reason.NOT_AUTHORIZED, DESCRIBE_CLUSTER))
+        return answer_of(frozenset(names), gaps)
 
     # --------------------------------------------------------------------------------------------------- partitions
 
-    def places(self, topics: Sequence[str] | None = None) -> list[Place]:
+    def places(self, topics: Sequence[str]) -> list[Place]:
         return self._leaders.places(topics)
+
+    def all_places(self) -> Seen[list[Place]]:
+        gaps = self._names.gaps("topics", Resource.TOPIC, (), self._leaders.hidden)
+        return answer_of(sorted(self._leaders.leaders(None)), gaps)
 
     def producers(self, places: Sequence[Place]) -> dict[Place, tuple[PartitionProducer, ...] | Code]:
         return self._leaders.producers(places)

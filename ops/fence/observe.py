@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from connectctl.ops.errors import BadInput, ConnectctlError, NotAuthorized
+from connectctl.ops.errors import BadInput, ConnectctlError
 from connectctl.ops.fence.planning import candidates, incomplete
 from connectctl.ops.fence.snapshot import Reach, Snapshot, Wish
 from connectctl.ops.model.jsontext import read_json
 from connectctl.ops.model.ownership import Directory, Owner, of_connector
 from connectctl.ops.model.transactions import Transaction
 from connectctl.ops.model.verdicts import DESCRIBE, Code, Move, verdict
+from connectctl.ops.model.visibility import Reason, answer_of, gap_findings, gap_of, whole
 
 if TYPE_CHECKING:
-    from connectctl.ops.edges.contract import Listed, Record, TransactionCalls
+    from connectctl.ops.edges.contract import Record, TransactionCalls
     from connectctl.ops.model.configtopic import ConfigState
     from connectctl.ops.model.membership import ConnectGroup
+    from connectctl.ops.model.transactions import Listing
+    from connectctl.ops.model.visibility import Answer, Gap
 
 PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8)
 """Seconds between looks at an id whose coordinator is loading or moving, before it counts as not to be seen."""
@@ -49,14 +51,18 @@ class Sources:
 
 def observe(sources: Sources, wish: Wish) -> Snapshot:
     """All that ``plan_fence`` needs, of one moment as far as that can be had."""
-    groups = visible_groups(sources)
+    seen = visible_groups(sources)
+    groups = seen.seen
     listed = _listed(sources, wish)
-    names = [listing.id for listing in listed.listings] if listed else []
-    configured = _configured(sources, wish, names)
+    names = [listing.id for listing in listed.seen] if listed else []
+    configured, unread = _configured(sources, wish, names)
     directory = Directory(_connectors(groups, sources.group_id, configured, wish))
     reach = configured.reach if configured else {}
     _check_connectors(configured, sources.group_id, wish, names)
     ids, left_alone = candidates(wish, sources.group_id, reach, names, directory)
+    if listed and not ids:
+        # Nothing to fence, as far as that can be seen: not an answer where more may be there.
+        whole(listed, "the transactional ids", proven=False)
     described = look(sources.calls, ids)
     return Snapshot(
         cluster_id=sources.calls.cluster_id(),
@@ -67,7 +73,9 @@ def observe(sources: Sources, wish: Wish) -> Snapshot:
         directory=directory,
         running=_running(sources, groups, {owner for id in ids for owner in directory.owners(id)}),
         left_alone=left_alone,
-        findings=tuple(incomplete(listed)) if listed else (),
+        findings=(*gap_findings(unread), *(incomplete(listed) if listed else ())),
+        gaps=seen.gaps,
+        unlisted=listed is not None and any(gap.reason is not Reason.NOT_PROVEN for gap in listed.gaps),
     )
 
 
@@ -106,46 +114,49 @@ def reach_of(records: Sequence[Record]) -> dict[str, Reach]:
     return found
 
 
-def visible_groups(sources: Sources) -> dict[str, ConnectGroup]:
-    """Every group of Connect workers that can be seen, ours first."""
-    try:
-        names = sources.calls.connect_groups()
-    except NotAuthorized:
-        names = frozenset()
+def visible_groups(sources: Sources) -> Answer[dict[str, ConnectGroup]]:
+    """Every group of Connect workers, ours first. Raises what keeps ours from being seen."""
+    listed = sources.calls.connect_groups()
     ours = [sources.group_id] if sources.group_id else []
-    found = {}
-    for name in [*ours, *sorted(names - set(ours))]:
+    found: dict[str, ConnectGroup] = {}
+    gaps = list(listed.gaps)
+    for name in [*ours, *sorted(listed.seen - set(ours))]:
         try:
             found[name] = sources.group(name)
-        except ConnectctlError:
-            # Another cluster's group that we may list and not describe; it only could have told of ambiguities.
+        except ConnectctlError as e:
             if name == sources.group_id:
                 raise
-    return found
+            gaps.append(gap_of(e, f"group {name}"))
+    return answer_of(found, gaps)
 
 
-def visible_connectors(sources: Sources) -> Directory:
-    """All connectors that can be seen: of our group by its config topic, of others by what their workers run."""
+def visible_connectors(sources: Sources) -> Answer[Directory]:
+    """All connectors: of our group by its config topic, of others by what their workers run."""
     configured = None
+    gaps: list[Gap] = []
     if sources.configured is not None:
-        with suppress(ConnectctlError):
+        try:
             configured = sources.configured()
-    return Directory(_connectors(visible_groups(sources), sources.group_id, configured, Wish()))
+        except ConnectctlError as e:
+            gaps.append(gap_of(e, "connectors of the config topic"))
+    groups = visible_groups(sources)
+    directory = Directory(_connectors(groups.seen, sources.group_id, configured, Wish()))
+    return answer_of(directory, (*gaps, *groups.gaps))
 
 
-def _configured(sources: Sources, wish: Wish, listed: Sequence[str]) -> Configured | None:
-    """The config topic, where connectors are named or ids look like those of the group's tasks."""
+def _configured(sources: Sources, wish: Wish, listed: Sequence[str]) -> tuple[Configured | None, tuple[Gap, ...]]:
+    """The config topic, where connectors are named or ids look like those of the group's tasks; and why it was not read."""
     if sources.configured is None:
-        return None
+        return None, ()
     if wish.connectors:
-        return sources.configured()
+        return sources.configured(), ()
     if not any(id.startswith(f"{sources.group_id}-") for id in (*wish.ids, *listed)):
-        return None
+        return None, ()
     try:
-        return sources.configured()
-    except ConnectctlError:
+        return sources.configured(), ()
+    except ConnectctlError as e:
         # Then the ids of connectors that no worker runs stay without a name; they are fenced all the same.
-        return None
+        return None, (gap_of(e, "connectors of the config topic"),)
 
 
 def _connectors(
@@ -159,7 +170,7 @@ def _connectors(
     return found
 
 
-def _listed(sources: Sources, wish: Wish) -> Listed | None:
+def _listed(sources: Sources, wish: Wish) -> Answer[tuple[Listing, ...]] | None:
     prefixes = [f"{sources.group_id}-{connector}-" for connector in wish.connectors] + list(wish.prefixes)
     return sources.calls.listed(prefixes=prefixes) if prefixes else None
 

@@ -9,12 +9,14 @@ from connectctl.ops.errors import BadInput, Refused
 from connectctl.ops.fence.snapshot import Action, FencePlan, Reach, Row, Snapshot, Wish
 from connectctl.ops.model.fencing import Problem, problem
 from connectctl.ops.model.finding import Finding, Severity
-from connectctl.ops.model.ownership import Directory, ambiguities, leader_id, of_connector, task_id
+from connectctl.ops.model.ownership import LEADER, Directory, ambiguities, leader_id, of_connector, task_id
 from connectctl.ops.model.transactions import Transaction
 from connectctl.ops.model.verdicts import DESCRIBE, Code, Move, verdict
+from connectctl.ops.model.visibility import Reason, describe_id, gap_findings, grant, refused
 
 if TYPE_CHECKING:
-    from connectctl.ops.edges.contract import Listed
+    from connectctl.ops.model.transactions import Listing
+    from connectctl.ops.model.visibility import Answer
 
 _LEADER_LEFT = "It is the id of a leader, which only --leader fences."
 _NAMED = 5
@@ -63,7 +65,9 @@ def plan_fence(snapshot: Snapshot, wish: Wish) -> FencePlan:
     fenced = [row for row in rows if row.action in (Action.FENCE, Action.CREATE)]
     findings = [*snapshot.findings, *ambiguities(snapshot.directory, (row.id for row in fenced))]
     findings += filter(None, [leader_running(snapshot, fenced), running_tasks(fenced) if wish.force else None])
-    return FencePlan(snapshot.cluster_id, snapshot.taken_at, tuple(rows), tuple(findings))
+    return FencePlan(
+        snapshot.cluster_id, snapshot.taken_at, tuple(rows), tuple(findings), snapshot.gaps, snapshot.unlisted
+    )
 
 
 def _row(snapshot: Snapshot, wish: Wish, id: str) -> Row:
@@ -73,6 +77,10 @@ def _row(snapshot: Snapshot, wish: Wish, id: str) -> Row:
     if isinstance(found, Transaction):
         return Row(id, Action.FENCE, owners, found, running)
     said = verdict(DESCRIBE, found)
+    if found is Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+        right = describe_id(id)
+        denied = Problem(found.name, f"Not authorized: {right} is missing. {grant(right)}")
+        return Row(id, Action.CANNOT, owners, None, running, denied)
     if said.move is not Move.ABSENT:
         return Row(id, Action.CANNOT, owners, None, running, problem(found, said))
     if wish.create:
@@ -82,9 +90,12 @@ def _row(snapshot: Snapshot, wish: Wish, id: str) -> Row:
 
 
 def check(plan: FencePlan, wish: Wish) -> None:
-    """Raises ``Refused`` where fencing would fail running tasks and ``--force`` was not given."""
+    """Raises ``Refused`` where fencing would fail running tasks, or may, and ``--force`` was not given."""
     finding = running_tasks(plan.to_fence)
-    if finding is None or wish.force:
+    if wish.force:
+        return
+    if finding is None:
+        _check_sight(plan)
         return
     connectors = " ".join(dict.fromkeys(owner.connector for row in plan.to_fence for owner in row.running))
     raise Refused(
@@ -93,6 +104,14 @@ def check(plan: FencePlan, wish: Wish) -> None:
         next_step=f"Stop them first (connectctl connectors stop {connectors} --wait), or give --force.",
         code="running-tasks",
     )
+
+
+def _check_sight(plan: FencePlan) -> None:
+    """Raises ``Refused`` for ids of no known task, where they may be those of a group that was not seen."""
+    nobodys = [row.id for row in plan.to_fence if not row.owners and not row.id.startswith(LEADER)]
+    if nobodys and plan.gaps:
+        what = f"Nothing was fenced, because running tasks may use {nobodys[0]}"
+        raise refused(plan.gaps, what, force="tasks that run with these ids fail")
 
 
 def running_tasks(rows: Sequence[Row]) -> Finding | None:
@@ -114,18 +133,20 @@ def leader_running(snapshot: Snapshot, rows: Sequence[Row]) -> Finding | None:
     return Finding("FENCE003", Severity.INFO, leader_id(snapshot.group_id), message)
 
 
-def incomplete(listed: Listed) -> list[Finding]:
+def incomplete(listed: Answer[tuple[Listing, ...]]) -> list[Finding]:
     """FENCE004: a coordinator did not list its ids, so that ids beyond the task counts may be missing."""
-    return [
+    silent = [gap for gap in listed.gaps if gap.reason is Reason.NO_ANSWER]
+    findings = [
         Finding(
             "FENCE004",
             Severity.WARNING,
-            f"broker {broker}",
-            f"Its transactional ids are not listed: {code.name}. Ids that only it knows may be missing here.",
+            gap.subject,
+            f"Its transactional ids are not listed: {gap.detail}. Ids that only it knows may be missing here.",
             "Look at the broker, and fence again.",
         )
-        for broker, code in sorted(listed.problems.items())
+        for gap in silent
     ]
+    return [*findings, *gap_findings(gap for gap in listed.gaps if gap not in silent)]
 
 
 def check_wish(wish: Wish, group_id: str | None) -> None:

@@ -13,6 +13,7 @@ from connectctl.ops.model.finding import Finding
 from connectctl.ops.model.ownership import Directory, Owner
 from connectctl.ops.model.transactions import Transaction
 from connectctl.ops.model.verdicts import Code
+from connectctl.ops.model.visibility import Gap
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class Snapshot:
     """All that the planner may look at.
 
     ``left_alone`` are ids that a prefix matched and must not, with the reason. ``taken_at`` is in seconds since the epoch.
+    ``gaps`` are groups that were not seen, whose tasks may run with the ids. ``unlisted``: more ids than these may be meant.
     """
 
     cluster_id: str
@@ -56,6 +58,8 @@ class Snapshot:
     running: frozenset[Owner]
     left_alone: Mapping[str, str] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+    unlisted: bool = False
 
 
 class Action(StrEnum):
@@ -106,12 +110,18 @@ class Row:
 
 @dataclass(frozen=True)
 class FencePlan:
-    """The rows in the order they were asked for, with findings; ``taken_at`` in seconds since the epoch."""
+    """The rows in the order they were asked for, with findings; ``taken_at`` in seconds since the epoch.
+
+    ``gaps`` are groups that were not seen, whose tasks may run with ids that have no owner here. ``unlisted``: a coordinator
+    did not list its ids, or this principal may not see some that begin as they were asked for.
+    """
 
     cluster_id: str
     taken_at: float
     rows: tuple[Row, ...]
     findings: tuple[Finding, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+    unlisted: bool = False
 
     @cached_property
     def to_fence(self) -> tuple[Row, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
+from connectctl.ops.discovery import those_that_exist
 from connectctl.ops.edges.contract import Extent, HeldBack, KafkaReads, TopicImage
 from connectctl.ops.jobs.offsets import Row, Source, source_of
 from connectctl.ops.jobs.reading import Wanted
@@ -105,7 +106,7 @@ class _Seen:
         return getattr(self._kafka, name)
 
     def image(self, topics: Sequence[str], *, patience: float, superseded: bool = False) -> dict[str, TopicImage]:
-        there = [topic for topic in topics if topic in self._kafka.topic_names()]
+        there = those_that_exist(self._kafka, *topics)
         return {t: self._layout.image(self._kafka, Source(self._bootstrap, t), patience) for t in there}
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from connectctl.ops.edges.contract import Record
     from connectctl.ops.model.configtopic import ConfigState
     from connectctl.ops.model.membership import ConnectGroup
+    from connectctl.ops.model.visibility import Gap
 
 
 class Role(StrEnum):
@@ -70,13 +71,15 @@ class Choice:
     """The topic chosen for a role; or None, with the candidates that are left. ``empty``: it has no record to prove it.
 
     ``proven``: it was named, is called after the group, or has the group's workers or connectors in it. One that is
-    only the last one left may be another group's: it may be shown, and not be written to.
+    only the last one left may be another group's: it may be shown, and not be written to. ``gaps`` are topics that could
+    have the role, for all that is known of them.
     """
 
     topic: str | None
     candidates: tuple[str, ...] = ()
     empty: bool = False
     proven: bool = True
+    gaps: tuple[Gap, ...] = ()
 
 
 @dataclass(frozen=True)

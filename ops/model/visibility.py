@@ -7,6 +7,7 @@ Kafka answers a listing with what the principal may describe, and does not say w
 
 SIGHT001 warning this principal is not allowed to see all of something, so that it may be more than what is shown
 SIGHT002 warning nobody answered for a part of something, so that it may be more than what is shown
+SIGHT003 info nothing proves that this principal is allowed to see all of something, though nothing was denied
 """
 
 from __future__ import annotations
@@ -28,21 +29,26 @@ _OPTIONS = {Resource.TOPIC: "--topic", Resource.GROUP: "--group", Resource.TRANS
 
 @dataclass(frozen=True, slots=True, order=True)
 class Right:
-    """An operation that an ACL allows on one resource; ``name`` is ``*`` for every resource of that type."""
+    """An operation that an ACL allows on one resource; ``name`` is ``*`` for every resource of that type.
+
+    ``prefixed``: on all resources whose names begin with ``name``.
+    """
 
     operation: Operation
     resource: Resource
     name: str = CLUSTER_NAME
+    prefixed: bool = False
 
     def __str__(self) -> str:
-        return f"{self.operation.word} on {self.resource.word} {self.name}"
+        return f"{self.operation.word} on {self.resource.word} {self.name}{'… (prefixed)' if self.prefixed else ''}"
 
     @property
     def arguments(self) -> str:
         """The right as arguments of kafka-acls.sh (``--operation Describe --group connect-prod``), quoted for a shell."""
         option = _OPTIONS.get(self.resource)
         about = f"{option} {shlex.quote(self.name)}" if option else "--cluster"
-        return f"--operation {self.operation.word} {about}"
+        pattern = " --resource-pattern-type prefixed" if self.prefixed else ""
+        return f"--operation {self.operation.word} {about}{pattern}"
 
 
 def describe_group(group_id: str) -> Right:
@@ -53,6 +59,11 @@ def describe_group(group_id: str) -> Right:
 def describe_topic(topic: str) -> Right:
     """What shows that a topic exists, and its partitions."""
     return Right(Operation.DESCRIBE, Resource.TOPIC, topic)
+
+
+def describe_configs(topic: str) -> Right:
+    """What shows how a topic is configured."""
+    return Right(Operation.DESCRIBE_CONFIGS, Resource.TOPIC, topic)
 
 
 def read_topic(topic: str) -> Right:
@@ -67,6 +78,8 @@ def describe_id(id: str = ANY) -> Right:
 
 DESCRIBE_CLUSTER = Right(Operation.DESCRIBE, Resource.CLUSTER)
 """What lists every group and every ACL."""
+DESCRIBE_BROKERS = Right(Operation.DESCRIBE_CONFIGS, Resource.CLUSTER)
+"""What shows how brokers are configured."""
 
 
 class Reason(StrEnum):
@@ -74,6 +87,8 @@ class Reason(StrEnum):
 
     NOT_AUTHORIZED = "not authorized"
     NO_ANSWER = "no answer"
+    NOT_PROVEN = "not proven"
+    """Nothing was denied, and what would show that nothing is, is."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +108,9 @@ class Gap:
         """In one line, why it was not seen."""
         if self.reason is Reason.NO_ANSWER:
             return f"no answer: {self.detail}" if self.detail else "no answer"
+        if self.reason is Reason.NOT_PROVEN:
+            proof = f"{self.right} would prove it" if self.right else "nothing can prove it"
+            return f"not proven: {proof} ({self.detail})" if self.detail else f"not proven: {proof}"
         lacking = f"not authorized: {self.right} is missing" if self.right else "not authorized"
         return f"{lacking} ({self.detail})" if self.detail else lacking
 
@@ -150,19 +168,26 @@ def not_authorized(what: str, right: Right) -> NotAuthorized:
 
 def grant(right: Right) -> str:
     """The sentence that says how to get the right."""
-    return f"Grant it (kafka-acls --add --allow-principal PRINCIPAL {right.arguments}), or ask as another principal."
+    return (
+        f"Grant {right} (kafka-acls --add --allow-principal PRINCIPAL {right.arguments}), or ask as another principal."
+    )
 
 
-def whole(answer: Answer[T], what: str) -> T:
-    """All of the answer. Raises ``NotAuthorized`` or ``Unreachable`` where it is partial; ``what`` names it."""
+def whole(answer: Answer[T], what: str, *, proven: bool = True) -> T:
+    """All of the answer. Raises ``NotAuthorized`` or ``Unreachable`` where it is partial; ``what`` names it.
+
+    Without ``proven`` it is enough that nothing was denied and everybody answered.
+    """
     if isinstance(answer, Complete):
         return answer.value
-    gap = _worst(answer.gaps)
-    if gap.reason is Reason.NOT_AUTHORIZED:
-        raise NotAuthorized(
-            f"Cannot see all of {what}", why=_told(answer.gaps), next_step=gap.next_step, right=gap.right
-        )
-    raise Unreachable(f"Cannot see all of {what}", why=_told(answer.gaps), next_step=gap.next_step)
+    if not proven and all(gap.reason is Reason.NOT_PROVEN for gap in answer.gaps):
+        return answer.seen
+    gap, partial = _worst(answer.gaps), f"Cannot see all of {what}"
+    if len(answer.gaps) == 1 and gap.reason is Reason.NOT_AUTHORIZED and gap.right:
+        raise not_authorized(f"Not authorized to see {gap.subject}", gap.right)
+    if gap.reason is Reason.NO_ANSWER:
+        raise Unreachable(partial, why=_told(answer.gaps), next_step=gap.next_step)
+    raise NotAuthorized(partial, why=_told(answer.gaps), next_step=gap.next_step, right=gap.right)
 
 
 def whole_for_change(answer: Answer[T], change: str, *, force: str | None = None) -> T:
@@ -189,15 +214,21 @@ def gap_findings(gaps: Iterable[Gap]) -> tuple[Finding, ...]:
     return tuple(_finding(gap) for gap in dict.fromkeys(gaps))
 
 
+_FINDINGS = {
+    Reason.NOT_AUTHORIZED: ("SIGHT001", Severity.WARNING),
+    Reason.NO_ANSWER: ("SIGHT002", Severity.WARNING),
+    Reason.NOT_PROVEN: ("SIGHT003", Severity.INFO),
+}
+
+
 def _finding(gap: Gap) -> Finding:
-    id_ = "SIGHT001" if gap.reason is Reason.NOT_AUTHORIZED else "SIGHT002"
-    why = "What is not seen may be there all the same"
-    return Finding(id_, Severity.WARNING, gap.subject, f"Not seen whole: {gap.why}.", gap.next_step, why)
+    id_, severity = _FINDINGS[gap.reason]
+    return Finding(id_, severity, gap.subject, f"May be incomplete: {gap.why}.", gap.next_step)
 
 
 def _worst(gaps: tuple[Gap, ...]) -> Gap:
     """The gap to be told of first: a missing right, which no second try mends."""
-    return next((gap for gap in gaps if gap.reason is Reason.NOT_AUTHORIZED), gaps[0])
+    return min(gaps, key=lambda gap: list(Reason).index(gap.reason))
 
 
 def _told(gaps: tuple[Gap, ...]) -> str:

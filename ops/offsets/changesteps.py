@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from connectctl.ops.connectorsteps import POLL, Hands
+from connectctl.ops.discovery import those_that_exist
 from connectctl.ops.errors import ConnectctlError, NotAuthorized, Refused
 from connectctl.ops.model.connector import State, at_rest, judge, path_of
 from connectctl.ops.offsets import byrest, wishes
@@ -165,7 +166,7 @@ class CreateTopic:
         return f"create the topic {self.topic}, compacted, with as many partitions as the global one"
 
     def holds(self, hands: OffsetHands) -> str | None:
-        return f"{self.topic} exists" if self.topic in hands.kafka(self.bootstrap).topic_names() else None
+        return f"{self.topic} exists" if those_that_exist(hands.kafka(self.bootstrap), self.topic) else None
 
     def do(self, hands: OffsetHands) -> str | None:
         assert hands.sources is not None

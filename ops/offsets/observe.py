@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
 from connectctl.ops.connectors import Facts, read_facts
-from connectctl.ops.errors import ConnectctlError, Refused
+from connectctl.ops.errors import ConnectctlError, NotAuthorized, Refused
 from connectctl.ops.model import oddities
 from connectctl.ops.model.finding import Finding, Severity
 from connectctl.ops.model.offsets import OffsetStore, offset_store, support_of_dedicated
@@ -123,20 +123,38 @@ def _read_dedicated(
         return found
     for bootstrap in dict.fromkeys(store.bootstrap for store in stores.values()):
         here = {name: store for name, store in stores.items() if store.bootstrap == bootstrap}
+        images: dict[str, TopicImage] = {}
+        unread: dict[str, ConnectctlError] = {}
         try:
             images = _images(sources, bootstrap, here, wish, findings)
-        except ConnectctlError as e:
+        except NotAuthorized:
+            # One that this principal may not read must not hide the others.
             for name, store in here.items():
-                message = f"Its dedicated topic {store.topic} on {bootstrap} cannot be read: {e}"
-                hint = "Name that cluster under clusters: in the context, with the client properties it needs."
-                findings.append(Finding("OFFSETS011", Severity.ERROR, name, message, hint))
-            continue
+                try:
+                    images |= _images(sources, bootstrap, {name: store}, wish, findings)
+                except ConnectctlError as e:
+                    unread[name] = e
+        except ConnectctlError as e:
+            unread = dict.fromkeys(here, e)
         for name, store in here.items():
+            if name in unread:
+                findings.append(_unreadable(name, store, unread[name]))
+                continue
             if store.topic in images:
                 found[name] = ReadTopic(images[store.topic], "dedicated", bootstrap)
             else:
                 findings.append(_missing(name, store))
     return found
+
+
+def _unreadable(name: str, store: OffsetStore, error: ConnectctlError) -> Finding:
+    where = f" on {store.bootstrap}" if store.bootstrap else ""
+    denied = isinstance(error, NotAuthorized) and error.right is not None
+    message = f"Its dedicated topic {store.topic}{where} cannot be read: {error.why if denied else error}"
+    hint = "Name that cluster under clusters: in the context, with the client properties it needs."
+    if denied:
+        hint = str(error.next_step)
+    return Finding("OFFSETS011", Severity.ERROR, name, message, hint)
 
 
 def _missing(name: str, store: OffsetStore) -> Finding:
@@ -154,11 +172,12 @@ def _images(
     kafka = sources.kafka
     if bootstrap is not None:
         kafka = sources.other_kafka(bootstrap, next(iter(stores.values())).overrides)
-        if kafka.cluster_id() == sources.kafka.cluster_id():
-            findings += _same_cluster(sources, stores)
     topics = sorted({store.topic for store in stores.values()})
+    images = kafka.image(topics, patience=sources.patience, superseded=wish.superseded)
+    if bootstrap is not None and kafka.cluster_id() == sources.kafka.cluster_id():
+        findings += _same_cluster(sources, stores)
     findings += _policies(kafka, topics)
-    return kafka.image(topics, patience=sources.patience, superseded=wish.superseded)
+    return images
 
 
 def _policies(kafka: KafkaReads, topics: list[str]) -> Iterator[Finding]:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from connectctl.ops.model.configtopic import ConfigState
     from connectctl.ops.model.connector import Connector
     from connectctl.ops.model.membership import ConnectGroup
+    from connectctl.ops.model.visibility import Answer
 
 _DEDICATED, _CREATION = "offsets.storage.topic", "topic.creation."
 
@@ -88,12 +89,12 @@ class Sight:
 class Asking:
     """Whom to ask: the workers' Kafka cluster, another one (by a connector's overrides), the workers, if any answers.
 
-    ``groups`` gives the groups of Connect workers on the workers' Kafka cluster that can be seen.
+    ``groups`` gives the groups of Connect workers on the workers' Kafka cluster.
     """
 
     acls: Callable[[], AclReads]
     other: Open
-    groups: Callable[[], frozenset[str]]
+    groups: Callable[[], Answer[frozenset[str]]]
     calls: ConnectCalls | None = None
 
 
@@ -125,11 +126,14 @@ def observe(asking: Asking, sight: Sight, said: Principals) -> tuple[AclFacts | 
 
 
 def _groups(asking: Asking, lost: list[Unseen]) -> frozenset[str]:
+    what = "the other Connect clusters, whose transactional ids a pattern may cover"
     try:
-        return asking.groups()
+        groups = asking.groups()
     except ConnectctlError as e:
-        lost.append(unseen("the other Connect clusters, whose transactional ids a pattern may cover", e))
+        lost.append(unseen(what, e))
         return frozenset()
+    lost += [Unseen(what, gap.why, gap.next_step) for gap in groups.gaps]
+    return groups.seen
 
 
 def _targets(

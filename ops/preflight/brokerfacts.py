@@ -101,7 +101,7 @@ def observe(sources: BrokerSources, wish: Wish) -> BrokerFacts:
         told = _taken(settings.result(), unseen, {})
         secret = bool(_taken(hidden.result(), unseen, frozenset()))
     unseen += _silent(said, "version") + _silent(told, "settings")
-    if secret:
+    if secret and not any(each.what == TRANSACTION_STATE for each in unseen):
         hint = f"Give the principal that asks Describe and DescribeConfigs on the topic {TRANSACTION_STATE}."
         unseen.append(Unseen(TRANSACTION_STATE, "this principal may not see the topic", hint))
     here, elsewhere = _by_cluster(sources)

@@ -193,7 +193,9 @@ def observe(sources: TopicSources, now: float) -> TopicsSeen:
         asking = pool.submit(sources.brokers.versions)
         measuring = pool.submit(measure, sources.calls, sources.directory, named, now)
         try:
-            found, brokers = sources.kafka.topics(list(roles)), sources.kafka.brokers()
+            there = sources.kafka.existing(list(roles))
+            unseen += [Unseen(f"the layout of {gap.subject}", gap.why, gap.next_step) for gap in there.gaps]
+            found, brokers = sources.kafka.topics(sorted(there.seen)), sources.kafka.brokers()
         except ConnectctlError as e:
             unseen.append(Unseen("the layout of internal topics", reason(e), e.next_step))
         with suppress(ConnectctlError):  # that their versions are unseen is said with the brokers

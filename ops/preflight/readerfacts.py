@@ -16,6 +16,7 @@ from connectctl.ops.model.brokers import ReaderGroup, ReaderGroups
 from connectctl.ops.model.jsontext import read_json
 from connectctl.ops.model.offsetstore import client_bootstrap, servers
 from connectctl.ops.model.transactions import Bounds, Place
+from connectctl.ops.model.visibility import DESCRIBE_CLUSTER, describe_topic, grant
 from connectctl.ops.preflight.activetopics import active_topics, configured_topics, reason
 from connectctl.ops.preflight.aims import leads_to_enabled
 from connectctl.ops.preflight.facts import Checked, Unseen, Wish
@@ -256,8 +257,8 @@ def _unlisted(readers: ReaderGroups) -> list[Unseen]:
         for broker, error in sorted(readers.problems.items())
     ]
     if not readers.complete:
-        hint = "Give the principal that asks Describe on the cluster."
-        found.append(Unseen("all consumer groups", "this principal is shown only those that it may describe", hint))
+        why = f"this principal is shown only those that it may describe: {DESCRIBE_CLUSTER} is missing"
+        found.append(Unseen("all consumer groups", why, grant(DESCRIBE_CLUSTER)))
     by_reason: dict[tuple[str, str | None], list[str]] = {}
     for group in readers.groups:
         if group.problem is not None:
@@ -274,5 +275,6 @@ def _hidden(reads: BrokerReads, topics: frozenset[str]) -> list[Unseen]:
         return [Unseen("who reads the topics of source connectors", reason(e), e.next_step)]
     if not hidden:
         return []
-    hint = "Give the principal that asks Describe on them."
-    return [Unseen(f"who reads {', '.join(hidden)}", "this principal may not see the topics", hint)]
+    missing = ", ".join(str(describe_topic(topic)) for topic in hidden)
+    why = f"this principal may not see the topics: {missing} is missing"
+    return [Unseen(f"who reads {', '.join(hidden)}", why, grant(describe_topic(hidden[0])))]

@@ -101,8 +101,9 @@ class Scene:
             seen = visible_connectors(sources)
         except ConnectctlError as e:
             self.unseen.append(unseen_by("connectors of other groups", e))
-            seen = Directory({self.group.id: frozenset()})
-        return seen
+            return Directory({self.group.id: frozenset()})
+        self.unseen += [Unseen("connectors of other groups", gap.why, gap.next_step) for gap in seen.gaps]
+        return seen.seen
 
     def told(self, name: str) -> str | None:
         """A property of the workers, where all drivers that tell it tell the same."""

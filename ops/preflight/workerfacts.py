@@ -18,6 +18,7 @@ from connectctl.ops.model.ownership import leader_id
 from connectctl.ops.model.topics import Role, address
 from connectctl.ops.model.transactions import Place, Transaction
 from connectctl.ops.model.verdicts import DESCRIBE, PRODUCERS, Code, Move, verdict
+from connectctl.ops.model.visibility import Complete
 from connectctl.ops.preflight.configwrites import ConfigTopic, newest_write
 from connectctl.ops.preflight.facts import Unseen
 
@@ -189,24 +190,30 @@ class _Watch:
             ours = [p for p in producers if leader is not None and p.producer_id == leader.producer_id]
             foreign = tuple(p for p in producers if p not in ours)
             numbers = sorted({p.producer_id for p in foreign})
-            listed = self._transactions.listed(producer_ids=numbers).listings if foreign else ()
+            listed = self._transactions.listed(producer_ids=numbers) if foreign else Complete(())
         except ConnectctlError as e:
             self._miss(what, e.why or e.what, e.next_step)
             return topic
+        if len(listed.seen) < len(foreign):
+            for gap in listed.gaps:
+                self._miss(what, gap.why, gap.next_step)
         return ConfigTopic(
             topic.name,
             topic.connectors,
             topic.newest,
             max((p.last_timestamp / 1000 for p in ours), default=None),
             foreign,
-            {listing.producer_id: listing.id for listing in listed},
+            {listing.producer_id: listing.id for listing in listed.seen},
         )
 
     def neighbours(self) -> tuple[ConnectGroup, ...]:
         """The other groups of Connect workers that have members."""
         found = []
         try:
-            for name in sorted(self._transactions.connect_groups() - {self._view.group.id}):
+            listed = self._transactions.connect_groups()
+            for gap in listed.gaps:
+                self._miss(gap.subject, gap.why, gap.next_step)
+            for name in sorted(listed.seen - {self._view.group.id}):
                 found.append(self._kafka.group(name))
         except ConnectctlError as e:
             self._miss("the other groups of Connect workers", e.why or e.what, e.next_step)

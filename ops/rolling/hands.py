@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from connectctl.ops.errors import ConnectctlError
+from connectctl.ops.model.visibility import Gap
 from connectctl.ops.offsets.changesteps import OffsetHands
 from connectctl.ops.rolling import ledger, observe
 from connectctl.ops.rolling.gates import Demand, Look
@@ -175,7 +176,7 @@ class RollingHands(OffsetHands):
             group = self.eyes.group()
             members, where = observe.members_of(group), observe.leader_of(group)
             known = observe.leader_id(self.eyes)
-            if where is None or where not in members or known is None:
+            if where is None or where not in members or isinstance(known, Gap):
                 return
             before, now = self.notes.leader, (members[where], known.who)
             entry = self.notes.workers.get(where)

@@ -16,6 +16,7 @@ from connectctl.ops.model.membership import CONNECTOR_INSTANCE
 from connectctl.ops.model.topics import address
 from connectctl.ops.model.transactions import Transaction
 from connectctl.ops.model.verdicts import DESCRIBE, Code, Move, verdict
+from connectctl.ops.model.visibility import Gap, Reason, describe_id, gap_of
 from connectctl.ops.model.worker import Worker
 from connectctl.ops.rolling.gates import FENCING, Look, Trouble
 from connectctl.ops.rolling.mode import PROPERTY, Belief, Evidence, LeaderId, Mode, Value, mode_of
@@ -58,19 +59,22 @@ def members_of(group: ConnectGroup) -> dict[str, str]:
     return {address(member.url): member.id for member in group.members if member.url}
 
 
-def leader_id(eyes: Eyes) -> LeaderId | None:
-    """The leader's transactional id as its coordinator has it; None where it could not be asked."""
+def leader_id(eyes: Eyes) -> LeaderId | Gap:
+    """The leader's transactional id as its coordinator has it, or why that was not seen."""
     id_ = f"connect-cluster-{eyes.group_id}"
+    subject = f"the leader's transactional id {id_}"
     if eyes.transactions is None:
-        return None
+        return Gap(subject, Reason.NO_ANSWER)
     try:
         found = eyes.transactions.describe([id_])[id_]
-    except ConnectctlError:
-        return None
+    except ConnectctlError as e:
+        return gap_of(e, subject)
     if isinstance(found, Transaction):
         return LeaderId(found.who, fresh=found.state == "Empty")
-    absent = isinstance(found, Code) and verdict(DESCRIBE, found).move is Move.ABSENT
-    return LeaderId(None) if absent else None
+    if found is Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+        return Gap(subject, Reason.NOT_AUTHORIZED, describe_id(id_))
+    said = verdict(DESCRIBE, found)
+    return LeaderId(None) if said.move is Move.ABSENT else Gap(subject, Reason.NO_ANSWER, None, said.meaning)
 
 
 def observe(eyes: Eyes, group: ConnectGroup, beliefs: Mapping[str, Belief]) -> RollingSnapshot:
@@ -87,6 +91,8 @@ def observe(eyes: Eyes, group: ConnectGroup, beliefs: Mapping[str, Belief]) -> R
         asked = [pool.submit(_worker, eyes, a, members, known, beliefs, group) for a in answers]
         workers = tuple(sorted((one.result() for one in asked), key=lambda w: w.address))
     found, unseen = _connectors(eyes, [w.url for w in workers if not w.broken])
+    if isinstance(known, Gap) and eyes.transactions is not None:
+        unseen.append(f"{known.subject}: {known.why}")
     leader = next((w for w in workers if w.leader), None)
     return RollingSnapshot(
         cluster_id=eyes.kafka.cluster_id(),
@@ -128,13 +134,14 @@ def _worker(
     eyes: Eyes,
     answer: Worker,
     members: Mapping[str, str],
-    known: LeaderId | None,
+    known: LeaderId | Gap,
     beliefs: Mapping[str, Belief],
     group: ConnectGroup,
 ) -> RollingWorker:
     told, obstacle = _told(eyes, answer.address, PROPERTY)
     # Without signed requests the leader may write nothing for a week, and its id is then forgotten.
-    usable = known if group.protocol == "sessioned" or (known and known.who) else None
+    seen = known if isinstance(known, LeaderId) else None
+    usable = seen if group.protocol == "sessioned" or (seen and seen.who) else None
     evidence = Evidence(
         answer.support,
         answer.version,

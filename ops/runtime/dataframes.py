@@ -14,8 +14,10 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.discovery import those_that_exist
 from connectctl.ops.errors import ConnectctlError, Refused
 from connectctl.ops.model.ownership import task_id
+from connectctl.ops.model.visibility import Reason, whole
 from connectctl.ops.runtime.boundaries import Boundary
 from connectctl.ops.runtime.framechecks import check_columns, check_committed
 from connectctl.ops.runtime.frametask import Writing
@@ -198,7 +200,7 @@ def _begin(target: Target, dtypes: list[tuple[str, str]]) -> Generation:
     with closing(Brokers(dict(target.client), timeout=target.patience)) as brokers:
         brokers_verify(brokers)
     config_topic = default_topics(target.group_id, {"config": target.config_topic})["config"]
-    there = kafka.topic_names()
+    there = those_that_exist(kafka, target.offsets_topic, config_topic)
     if target.offsets_topic in there:
         committed = Committed(kafka, target.offsets_topic, target.connector)
         committed.refresh(target.patience)
@@ -258,9 +260,7 @@ def _listed(calls: TransactionCalls, prefix: str, patience: float) -> set[str]:
     deadline = time.monotonic() + patience
     while True:
         listed = calls.listed(prefixes=[prefix])
-        if not listed.problems:
-            return {each.id for each in listed.listings}
-        if time.monotonic() > deadline:
-            why = ", ".join(f"broker {broker}: {code.name}" for broker, code in sorted(listed.problems.items()))
-            raise ConnectctlError("Nobody can tell which older tasks of the connector there are", why=why)
+        silent = any(gap.reason is Reason.NO_ANSWER for gap in listed.gaps)
+        if not silent or time.monotonic() > deadline:
+            return {each.id for each in whole(listed, "the transactional ids of older tasks", proven=False)}
         time.sleep(LISTING_PAUSE)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from connectctl.ops.discovery import those_that_exist
 from connectctl.ops.errors import Refused
 from connectctl.ops.runtime.committed import Committed, Store
 from connectctl.ops.runtime.connectors import dataframe
@@ -123,5 +124,5 @@ class _Nothing(Committed):
 
 
 def _there(kafka: Kafka, topic: str, connector: str) -> Committed:
-    kind = Committed if topic in kafka.topic_names() else _Nothing
+    kind = Committed if those_that_exist(kafka, topic) else _Nothing
     return kind(kafka, topic, connector)

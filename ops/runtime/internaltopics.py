@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from connectctl.ops.discovery import find_internal_topics
+from connectctl.ops.discovery import find_internal_topics, those_that_exist
 from connectctl.ops.errors import NotAuthorized, Refused
 from connectctl.ops.model.ownership import leader_id, task_id
 from connectctl.ops.model.topics import called_after
@@ -33,10 +33,10 @@ def internal_topics(scene: Scene, name: str, *, live: bool) -> tuple[dict[str, s
     if live:
         found = find_internal_topics(scene.kafka, scene.group, scene.named, needed=("config", "offsets"))
         status = own_topic(scene.group.id)
-        create = {} if status in scene.kafka.topic_names() else {status: OWN_PARTITIONS}
+        create = {} if those_that_exist(scene.kafka, status) else {status: OWN_PARTITIONS}
         return {"config": str(found.config), "offsets": str(found.offsets), "status": status}, create
     topics = default_topics(scene.group.id, scene.named)
-    there = scene.kafka.topic_names()
+    there = those_that_exist(scene.kafka, *topics.values())
     create = {topic: PARTITIONS[role] for role, topic in topics.items() if topic not in there}
     unnamed = [topics[role] for role in ("config", "offsets") if not scene.named.get(role) and topics[role] in create]
     if unnamed:

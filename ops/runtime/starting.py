@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from connectctl.ops.discovery import those_that_exist
 from connectctl.ops.errors import BadInput, Refused, Unreachable
 from connectctl.ops.model.brokers import BrokerVersion
 from connectctl.ops.plan import Plan
@@ -147,7 +148,7 @@ def look(scene: Scene, job: Job, *, take_over: bool) -> Ready:
         own = None
     if away and own is None:
         own = topics["offsets"]  # on the other cluster, with the workers' own behind it (Worker.offsetStoreFor…)
-    there = own is None or own in scene.target.topic_names()
+    there = own is None or bool(those_that_exist(scene.target, own))
     check_layout(scene, topics, create, own if there else None)
     notes = (*notes, *how.ignored, *outlook.notes, *(_value_note(config, connector) if live else ()))
     does, group = tuple(outlook.steps), scene.group.id
@@ -165,7 +166,7 @@ def check_target(scene: Scene, name: str, path: str, config: Mapping[str, str]) 
     What another connector calls its topics nobody knows here: its tasks fail with the brokers' words.
     """
     topic = config.get("topic")
-    if not path.startswith(BUILT_IN_FROM) or topic is None or topic in scene.target.topic_names():
+    if not path.startswith(BUILT_IN_FROM) or topic is None or those_that_exist(scene.target, topic):
         return
     answers = scene.brokers[-1].settings([AUTO_CREATE]).values()
     if {answer[AUTO_CREATE] for answer in answers if isinstance(answer, dict) and AUTO_CREATE in answer} == {"false"}:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.model.brokers import BrokerVersion
 from connectctl.ops.model.guarantee import BETA, PER_PARTITION, PROPERTY, V2, kind_of_id
+from connectctl.ops.model.visibility import Reason
 from connectctl.ops.streams.gates import Look
 from connectctl.ops.streams.snapshot import ApplicationSnapshot, Instance, TransactionalId
 
@@ -78,10 +79,11 @@ def transactional_ids(eyes: ApplicationEyes) -> tuple[tuple[TransactionalId, ...
     listed = eyes.transactions.listed(prefixes=[f"{eyes.application}-"])
     found = [
         TransactionalId(each.id, each.state in OPEN)
-        for each in listed.listings
+        for each in listed.seen
         if each.id.startswith(f"{eyes.application}-") and kind_of_id(eyes.application, each.id)
     ]
-    missing = [f"the transactional ids of broker {broker}: {code}" for broker, code in listed.problems.items()]
+    # Ids with its own prefix: what nothing proves, and nothing denies, is no reason to stop.
+    missing = [f"its {gap.subject}: {gap.why}" for gap in listed.gaps if gap.reason is not Reason.NOT_PROVEN]
     return tuple(sorted(found, key=lambda known: known.id)), missing
 
 

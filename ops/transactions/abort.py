@@ -11,20 +11,23 @@ from connectctl.ops.errors import ConnectctlError, Refused
 from connectctl.ops.fence.campaign import Campaign
 from connectctl.ops.fence.proof import prove
 from connectctl.ops.fence.snapshot import Fate
+from connectctl.ops.model.ownership import LEADER
 from connectctl.ops.model.verdicts import Code
+from connectctl.ops.model.visibility import refused
 from connectctl.ops.plan import Plan
 
 if TYPE_CHECKING:
-    from connectctl.ops.edges.contract import TransactionCalls
+    from connectctl.ops.edges.contract import TransactionCalls, TransactionLogReads
     from connectctl.ops.fence.snapshot import FencePlan, Row
 
 
 @dataclass
 class AbortHands:
-    """What the steps work with; ``timeout`` in seconds."""
+    """What the steps work with; ``timeout`` in seconds. ``log`` shows which id has a producer that nobody lists."""
 
     calls: TransactionCalls
     timeout: float
+    log: TransactionLogReads | None = None
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
 
@@ -74,5 +77,8 @@ def plan_abort_open(plan: FencePlan, *, force: bool) -> Plan:
             next_step=f"Stop it first (connectctl connectors stop {owner.connector} --wait), or give --force.",
             code="running-tasks",
         )
+    if not row.owners and not row.id.startswith(LEADER) and plan.gaps and not force:
+        what = f"The transaction of {row.id} was not aborted, because a running task may use it"
+        raise refused(plan.gaps, what, force="a task that runs with it fails")
     now = f"{found.state} on {', '.join(map(str, found.partitions)) or 'no partition'}"
     return Plan("transactions abort", plan.cluster_id, (AbortOpen(row.id, row, now),))

@@ -37,17 +37,24 @@ class Outcome(StrEnum):
 class Decision:
     """How a transaction was decided; ``outcome`` is None where that is not known. ``why`` goes on after "because".
 
-    With ``running`` its coordinator has not decided it yet, and will.
+    With ``running`` its coordinator still has it, and will end it. ``log_read`` is False where the transaction log, which
+    knows of every id, could not be read.
     """
 
     outcome: Outcome | None
     why: str
     running: bool = False
+    log_read: bool = True
 
 
 def unknown(why: str) -> Decision:
     """Nobody can say, for this reason."""
     return Decision(None, why)
+
+
+def unread(why: str) -> Decision:
+    """Nobody can say, because the transaction log could not be read."""
+    return Decision(None, why, log_read=False)
 
 
 def decide(past: Sequence[Event], place: Place, producer: PartitionProducer, behind: Behind) -> Decision:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.model.transactionlog import TOPIC, LogEntry, Unreadable, parse, producer_of
-from connectctl.ops.transactions.decided import Decision, decide, unknown
+from connectctl.ops.model.transactions import OPEN
+from connectctl.ops.transactions.decided import Decision, decide, unknown, unread
 from connectctl.ops.transactions.history import Event, history, of_place
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def decisions(log: TransactionLogReads, asked: Sequence[Asked]) -> list[Decision
     try:
         written = Written.of(log.entries(sorted(ids) if complete else None, wanted))
     except ConnectctlError as e:
-        return [unknown(f"{TOPIC} cannot be read: {e.why or e.what}")] * len(asked)
+        return [unread(f"{TOPIC} cannot be read: {e.why or e.what}")] * len(asked)
     return [_decision(log, written, *each) for each in asked]
 
 
@@ -40,7 +41,9 @@ def _decision(
     number = producer.producer_id
     for bad in written.unreadable:
         if id is None or bad.id in (None, id):
-            return unknown(f"{TOPIC} cannot be read: {bad.why}")
+            return unread(f"{TOPIC} cannot be read: {bad.why}")
+    if id is None and (pending := _pending(written.by_producer[number], place)):
+        return pending
     past = history(written.by_producer[number], number)
     if not past:
         return unknown("the transaction log has nothing of its producer id")
@@ -48,6 +51,19 @@ def _decision(
         return decide(past, place, producer, log.behind(place, producer, since(past, place, producer)))
     except ConnectctlError as e:
         return unknown(f"{place} cannot be read: {e.why or e.what}")
+
+
+def _pending(entries: Sequence[LogEntry], place: Place) -> Decision | None:
+    """Whether a coordinator still has a transaction of the producer on ``place``, under an id that was not seen.
+
+    It will end it then, whatever the partition has before it, and whether that may be read or not.
+    """
+    last = entries[-1] if entries else None
+    if last is None or last.state not in OPEN or place not in last.places:
+        return None
+    if last.next_producer_id >= 0:
+        return unread("its end is written down with another producer id, whose id is not known")
+    return Decision(None, "its coordinator has not ended it yet", running=True)
 
 
 def since(past: Sequence[Event], place: Place, producer: PartitionProducer) -> int | None:

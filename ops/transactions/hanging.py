@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.fence.observe import look
 from connectctl.ops.model.finding import Finding, Severity
+from connectctl.ops.model.transactionlog import TOPIC
 from connectctl.ops.model.transactions import PartitionProducer, Place, Transaction
 from connectctl.ops.model.verdicts import PRODUCERS, Code, Move, verdict
+from connectctl.ops.model.visibility import Complete, Gap, Reason, describe_id, gap_findings, grant, read_topic
 from connectctl.ops.transactions.decided import Decision, Outcome, unknown
 from connectctl.ops.transactions.decisions import decisions
 
 if TYPE_CHECKING:
     from connectctl.ops.edges.contract import TransactionCalls, TransactionLogReads
+    from connectctl.ops.model.visibility import Answer
 
 Open = dict[tuple[Place, int], PartitionProducer]
 """Open transactions by partition and producer id."""
@@ -35,7 +38,8 @@ class Hanging:
     """A transaction that hangs on ``place``. ``id`` is the transactional id that has the producer id now, if any has.
 
     ``role`` is what the topic is to a Connect cluster: config, offsets, status, or None. ``decision`` is how its
-    coordinator had decided it.
+    coordinator had decided it. Where it is not ``proven``, a coordinator may well have it, under an id that this principal
+    is not allowed to see.
     """
 
     place: Place
@@ -44,6 +48,7 @@ class Hanging:
     why: str
     role: str | None = None
     decision: Decision = NOT_ASKED
+    proven: bool = True
 
     def seconds(self, now: float) -> float | None:
         """Since when the producer wrote nothing more, ``now`` in seconds since the epoch."""
@@ -77,11 +82,17 @@ class Hanging:
 
 @dataclass(frozen=True)
 class Search:
-    """What hangs, what could not be looked at, and how many partitions were."""
+    """What hangs, what could not be looked at, and how many partitions were.
+
+    ``unproven`` are transactions that look as if they hang, and may be those of ids that this principal does not see;
+    ``gaps`` are what it does not see.
+    """
 
     found: tuple[Hanging, ...]
     partitions: int
     findings: tuple[Finding, ...] = ()
+    unproven: tuple[Hanging, ...] = ()
+    gaps: tuple[Gap, ...] = ()
 
 
 def search(
@@ -92,19 +103,21 @@ def search(
 ) -> Search:
     """Look for hanging transactions on ``topics``, or on all; ``roles`` are those of the internal topics by name.
 
-    How they were decided is looked up in ``log``, where it is given and something hangs.
+    How they were decided is looked up in ``log``, where it is given and something hangs. Without a log, and where it may
+    not be read, only a principal that provably sees every transactional id is told what hangs.
     """
-    places = calls.places(topics)
+    wanted: Answer[list[Place]] = calls.all_places() if topics is None else Complete(calls.places(topics))
+    places, not_seen = wanted.seen, gap_findings(wanted.gaps)
     before = calls.producers(places)
     open_before = opened(before)
     if not open_before:
-        return Search((), len(places), unseen(before))
+        return Search((), len(places), (*not_seen, *unseen(before)))
     listed = calls.listed(producer_ids=sorted({number for _, number in open_before}))
-    owners = {listing.producer_id: listing.id for listing in listed.listings}
+    owners = {listing.producer_id: listing.id for listing in listed.seen}
     described = look(calls, sorted(set(owners.values())))
-    if listed.problems:
+    if silent := [gap for gap in listed.gaps if gap.reason is Reason.NO_ANSWER]:
         # A coordinator that does not answer may know every one of them.
-        return Search((), len(places), (*unseen(before), _no_verdict(listed.problems)))
+        return Search((), len(places), (*not_seen, *unseen(before), _no_verdict(silent)), gaps=tuple(silent))
     after = opened(calls.producers(sorted({place for place, _ in open_before})))
     found = hanging(open_before, owners, described, after)
     told = tuple(replace(each, role=roles.get(each.place.topic)) for each in found)
@@ -113,7 +126,21 @@ def search(
         # A coordinator that is just taking its log over knows nothing as yet, and does not say so.
         answered = zip(told, answers, strict=True)
         told = tuple(replace(each, decision=answer) for each, answer in answered if not answer.running)
-    return Search(told, len(places), (*unseen(before), *filter(None, map(blocking, told))))
+    return _searched(told, listed.gaps, len(places), (*not_seen, *unseen(before)), read=log is not None)
+
+
+def _searched(
+    told: Sequence[Hanging], gaps: tuple[Gap, ...], partitions: int, findings: tuple[Finding, ...], *, read: bool
+) -> Search:
+    """What was found, with what is proven apart from what is not.
+
+    No coordinator knows a producer id for certain where every id was seen, or where their log was read.
+    """
+    proven = [each for each in told if each.id is not None or not gaps or (read and each.decision.log_read)]
+    doubtful = tuple(replace(each, proven=False) for each in told if each not in proven)
+    missing = (Gap("hanging transactions", Reason.NOT_AUTHORIZED, read_topic(TOPIC)), *gaps) if doubtful else ()
+    more = (*filter(None, map(blocking, proven)), *map(_not_proven, doubtful), *gap_findings(missing))
+    return Search(tuple(proven), partitions, (*findings, *more), doubtful, missing)
 
 
 def opened(producers: Mapping[Place, tuple[PartitionProducer, ...] | Code]) -> Open:
@@ -176,17 +203,41 @@ def unseen(producers: Mapping[Place, Any]) -> tuple[Finding, ...]:
             "TXN002",
             Severity.WARNING,
             topic,
-            f"{len(numbers)} of its partitions could not be looked at: {verdict(PRODUCERS, code).meaning}.",
-            verdict(PRODUCERS, code).advice,
+            f"{len(numbers)} of its partitions could not be looked at: {_meaning(topic, code)}.",
+            _advice(topic, code),
         )
         for (topic, code), numbers in sorted(found.items())
         if verdict(PRODUCERS, code).move is not Move.ABSENT
     )
 
 
-def _no_verdict(problems: Mapping[int, Code]) -> Finding:
+def _meaning(topic: str, code: Code) -> str:
+    denied = code is Code.TOPIC_AUTHORIZATION_FAILED
+    return f"{read_topic(topic)} is missing" if denied else verdict(PRODUCERS, code).meaning
+
+
+def _advice(topic: str, code: Code) -> str | None:
+    return grant(read_topic(topic)) if code is Code.TOPIC_AUTHORIZATION_FAILED else verdict(PRODUCERS, code).advice
+
+
+def _not_proven(found: Hanging) -> Finding:
+    """TXN005: a transaction is open whose id was not seen, and nothing proves that no coordinator has it.
+
+    A principal that is not allowed to describe a transactional id gets no answer about its producer, as if there were none.
+    Such a transaction may be alive: ended by hand, its records are lost, and its producer commits them all the same.
+    Read on ``__transaction_state`` shows which id has the producer, and so does Describe on all transactional ids.
+    """
+    message = (
+        f"Producer {found.producer.producer_id} has a transaction open since offset {found.producer.start_offset}; "
+        "not proven to hang, because its coordinator may have it under an id that this principal does not see."
+    )
+    hint = f"Grant {read_topic(TOPIC)}, or {describe_id()}, and look again."
+    return Finding("TXN005", Severity.WARNING, str(found.place), message, hint)
+
+
+def _no_verdict(silent: Iterable[Gap]) -> Finding:
     """TXN003: a coordinator does not answer, so that no transaction can be said to hang."""
-    brokers = ", ".join(f"broker {broker}: {code.name}" for broker, code in sorted(problems.items()))
+    brokers = ", ".join(f"{gap.subject}: {gap.detail}" for gap in silent)
     message = f"Not every coordinator answers ({brokers}), so that nothing can be said to hang."
     return Finding("TXN003", Severity.ERROR, "coordinators", message, "Look at the brokers, and try again.")
 

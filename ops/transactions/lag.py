@@ -10,12 +10,14 @@ from connectctl.ops.fence.observe import look
 from connectctl.ops.model.finding import Finding, Severity
 from connectctl.ops.model.transactions import Bounds, PartitionProducer, Place, Transaction
 from connectctl.ops.model.verdicts import PRODUCERS, Code, verdict
+from connectctl.ops.model.visibility import Complete, answer_of, gap_findings
 from connectctl.ops.transactions.hanging import BLOCKING, hanging, opened
 from connectctl.ops.transactions.listing import Owned, owned
 
 if TYPE_CHECKING:
     from connectctl.ops.edges.contract import TransactionCalls
     from connectctl.ops.model.ownership import Directory
+    from connectctl.ops.model.visibility import Answer
 
 LONG = 60.0
 """Seconds for which a transaction may hold an internal topic before it is worth a warning: Connect's own time-out."""
@@ -75,30 +77,36 @@ def measure(calls: TransactionCalls, directory: Directory, roles: Mapping[str, s
     places = calls.places(list(roles))
     bounds = calls.bounds(places)
     behind = [place for place in places if isinstance(b := bounds[place], Bounds) and b.lag]
-    suspects = suspects_of(calls, directory, behind) if behind else {}
+    held = suspects_of(calls, directory, behind) if behind else Complete({})
+    suspects = held.seen
     lags = tuple(
         Lag(place, roles[place.topic], b, suspects.get(place))
         for place in places
         if isinstance(b := bounds[place], Bounds)
     )
     problems = [_unread(place, code) for place in places if isinstance(code := bounds[place], Code)]
-    return Lags(lags, (*problems, *filter(None, (finding(lag, now) for lag in lags))))
+    found = filter(None, (finding(lag, now) for lag in lags))
+    return Lags(lags, (*gap_findings(held.gaps), *problems, *found))
 
 
-def suspects_of(calls: TransactionCalls, directory: Directory, behind: Sequence[Place]) -> dict[Place, Suspect]:
-    """For each place the transaction that begins first: it holds the last stable offset."""
+def suspects_of(calls: TransactionCalls, directory: Directory, behind: Sequence[Place]) -> Answer[dict[Place, Suspect]]:
+    """For each place the transaction that begins first: it holds the last stable offset.
+
+    Partial where such a transaction may be that of an id that was not seen; none of these is said to hang.
+    """
     before = opened(calls.producers(behind))
     listed = calls.listed(producer_ids=sorted({number for _, number in before})) if before else None
-    owners = {listing.producer_id: listing.id for listing in listed.listings} if listed else {}
+    owners = {listing.producer_id: listing.id for listing in listed.seen} if listed else {}
     described = look(calls, sorted(set(owners.values())))
     unknown = hanging(before, owners, described, opened(calls.producers(behind)))
-    hang = {(h.place, h.producer.producer_id) for h in unknown} if listed and not listed.problems else set()
+    gaps = listed.gaps if listed and any(h.id is None for h in unknown) else ()
+    hang = {(h.place, h.producer.producer_id) for h in unknown if h.id is not None or not gaps}
     found: dict[Place, Suspect] = {}
     for (place, number), producer in sorted(before.items(), key=lambda item: item[1].start_offset or 0):
         known = described.get(owners.get(number, ""))
         transaction = owned(known, directory) if isinstance(known, Transaction) else None
         found.setdefault(place, Suspect(producer, transaction, (place, number) in hang))
-    return found
+    return answer_of(found, gaps)
 
 
 def finding(lag: Lag, now: float) -> Finding | None:

@@ -6,16 +6,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.errors import ConnectctlError, NotAuthorized
+from connectctl.ops.errors import BadInput, ConnectctlError, NotAuthorized
 from connectctl.ops.fence.observe import look
 from connectctl.ops.fence.planning import incomplete
 from connectctl.ops.model.ownership import Directory, Owner, ambiguities
 from connectctl.ops.model.transactions import Transaction
-from connectctl.ops.model.verdicts import DESCRIBE, Move, verdict
+from connectctl.ops.model.verdicts import DESCRIBE, Code, Move, verdict
+from connectctl.ops.model.visibility import Reason, describe_id, not_authorized, whole
 
 if TYPE_CHECKING:
     from connectctl.ops.edges.contract import TransactionCalls
     from connectctl.ops.model.finding import Finding
+    from connectctl.ops.model.visibility import Answer
 
 
 @dataclass(frozen=True)
@@ -82,16 +84,34 @@ def find(calls: TransactionCalls, directory: Directory, wish: Filter, group_id: 
     """All transactions that pass the filter; ``now`` in seconds since the epoch."""
     prefixes = wish.prefixes or tuple(f"{group_id}-{connector}-" for connector in wish.connectors)
     listed = calls.listed(states=wish.states, prefixes=prefixes)
-    if not listed.listings and listed.problems:
-        code = next(iter(listed.problems.values()))
-        raise ConnectctlError("No broker lists its transactions", why=code.name, code=code.name)
-    described = look(calls, [listing.id for listing in listed.listings])
+    silent = [gap for gap in listed.gaps if gap.reason is Reason.NO_ANSWER]
+    if not listed.seen and silent:
+        code = silent[0].detail or ""
+        raise ConnectctlError("No broker lists its transactions", why=code, code=code)
+    if not listed.seen:
+        # Nothing at all, and something that may not be seen: that is no answer.
+        whole(listed, "the transactional ids", proven=False)
+    described = look(calls, [listing.id for listing in listed.seen])
     denied = [id for id, what in described.items() if not isinstance(what, Transaction)]
     if denied and len(denied) == len(described):
         raise NotAuthorized("No transaction may be described", why=verdict(DESCRIBE, described[denied[0]]).meaning)  # type: ignore[arg-type]
     found = [owned(what, directory) for what in described.values() if isinstance(what, Transaction)]
     chosen = tuple(sorted(filter_(found, wish, now), key=lambda each: each.transaction.id))
     return Transactions(chosen, (*incomplete(listed), *ambiguities(directory, (o.transaction.id for o in chosen))))
+
+
+def check_connectors(found: Transactions, directory: Answer[Directory], wish: Filter, group_id: str | None) -> None:
+    """Raises ``BadInput`` for a connector of which there is no trace, ``NotAuthorized`` where that cannot be said."""
+    from difflib import get_close_matches
+
+    known = directory.seen.connectors.get(str(group_id), frozenset())
+    traces = {owner.connector for each in found.found for owner in each.owners}
+    unknown = [name for name in wish.connectors if name not in known and name not in traces]
+    if unknown:
+        whole(directory, "the connectors", proven=False)
+        near = get_close_matches(unknown[0], known, n=1)
+        hint = f"Did you mean {near[0]}?" if near else "See connectctl connectors list."
+        raise BadInput(f"There is no connector {', '.join(unknown)}", next_step=hint, code="unknown-connector")
 
 
 def filter_(found: Iterable[Owned], wish: Filter, now: float) -> Iterable[Owned]:
@@ -118,6 +138,8 @@ def show(calls: TransactionCalls, directory: Directory, id: str) -> Owned:
     if said.move is Move.ABSENT:
         hint = "It never existed, or expired (transactional.id.expiration.ms). See connectctl transactions list."
         raise ConnectctlError(f"No coordinator knows the transactional id {id}", next_step=hint, code="not-found")
+    if found is Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+        raise not_authorized(f"Not authorized to describe the transactional id {id}", describe_id(id))
     kind = NotAuthorized if said.move is Move.GIVE_UP else ConnectctlError
     raise kind(f"{id} cannot be described", why=said.meaning, next_step=said.advice, code=found.name)
 

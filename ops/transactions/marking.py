@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 from connectctl.ops.errors import ConnectctlError, Refused
 from connectctl.ops.model.verdicts import MARKER, Move, verdict
+from connectctl.ops.model.visibility import refused
 from connectctl.ops.plan import Plan
 from connectctl.ops.transactions.decided import Outcome
 from connectctl.ops.transactions.hanging import Hanging, opened, pick, search
 
 if TYPE_CHECKING:
     from connectctl.ops.model.transactions import PartitionProducer
+    from connectctl.ops.model.visibility import Gap
     from connectctl.ops.transactions.abort import AbortHands
 
 PAUSE = 0.2
@@ -59,7 +61,8 @@ class MarkHanging:
         Its records would be ended along with those that hang.
         """
         place, producer = self.hanging.place, self.hanging.producer
-        found = search(hands.calls, [place.topic], {}).found
+        seen = search(hands.calls, [place.topic], {}, hands.log)
+        found = seen.found if self.hanging.proven else (*seen.found, *seen.unproven)
         (now,) = pick(found, place, producer.start_offset, producer.producer_id) or (None,)
         # A commit is decided for the records that were there; an abort is as right for one that is still written to.
         same = now is not None and (now.producer == producer or self.outcome is Outcome.ABORT)
@@ -93,8 +96,19 @@ class CommitHanging(MarkHanging):
     done = "committed"
 
 
-def plan_abort_hanging(cluster_id: str, found: Hanging, *, force: bool = False) -> Plan:
-    """The plan that aborts one hanging transaction. Raises ``Refused`` where its coordinator had decided to commit it."""
+OVERRIDDEN = "a transaction that its producer is about to commit loses its records"
+"""What ``--force`` overrides where nothing proves that a transaction hangs."""
+
+
+def plan_abort_hanging(cluster_id: str, found: Hanging, *, force: bool = False, gaps: tuple[Gap, ...] = ()) -> Plan:
+    """The plan that aborts one hanging transaction.
+
+    Raises ``Refused`` where its coordinator had decided to commit it, and where it is not proven to hang, for which the
+    ``gaps`` are the reason.
+    """
+    if not found.proven and not force:
+        what = f"The transaction on {found.place} was not aborted, because it is not proven to hang"
+        raise refused(gaps, what, force=OVERRIDDEN)
     if found.decision.outcome is Outcome.COMMIT and not force:
         raise Refused(
             f"The transaction that hangs on {found.place} was not aborted, because committed records would be lost",
@@ -105,8 +119,13 @@ def plan_abort_hanging(cluster_id: str, found: Hanging, *, force: bool = False) 
     return Plan("transactions abort", cluster_id, (AbortHanging(str(found.place), found, found.why),))
 
 
-def plan_commit_hanging(cluster_id: str, found: Hanging) -> Plan:
-    """The plan that commits one hanging transaction. Raises ``Refused`` where that is not what was decided, for certain."""
+def plan_commit_hanging(cluster_id: str, found: Hanging, *, gaps: tuple[Gap, ...] = ()) -> Plan:
+    """The plan that commits one hanging transaction. Raises ``Refused`` where that is not what was decided, for certain.
+
+    ``gaps`` are why it is not proven to hang, where it is not.
+    """
+    if not found.proven:
+        raise refused(gaps, f"The transaction on {found.place} was not committed, because it is not proven to hang")
     decision = found.decision
     if decision.outcome is Outcome.COMMIT:
         return Plan("transactions commit", cluster_id, (CommitHanging(str(found.place), found, found.why),))

@@ -90,9 +90,9 @@ class CoordinatorsContract:
     def test_ids_are_listed_by_prefix_and_state(self, stage: Stage, new: str) -> None:
         fenced(stage.calls, f"{new}-0")
         stage.open_transaction(f"{new}-1")
-        assert {t.id for t in stage.calls.listed(prefixes=[new]).listings} == {f"{new}-0", f"{new}-1"}
-        assert {t.id for t in stage.calls.listed(prefixes=[new], states=["Ongoing"]).listings} == {f"{new}-1"}
-        assert stage.calls.listed(prefixes=[f"{new}-none"]).listings == ()
+        assert {t.id for t in stage.calls.listed(prefixes=[new]).seen} == {f"{new}-0", f"{new}-1"}
+        assert {t.id for t in stage.calls.listed(prefixes=[new], states=["Ongoing"]).seen} == {f"{new}-1"}
+        assert stage.calls.listed(prefixes=[f"{new}-none"]).seen == ()
 
     def test_a_topic_that_is_not_there_has_no_places(self, stage: Stage, new: str) -> None:
         assert stage.calls.places([new]) == []

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from connectctl.ops.edges.contract import Answer, Listed, Manner, Told
+from connectctl.ops.edges.contract import Answer, Manner, Told
 from connectctl.ops.model.brokers import BrokerVersion
 from connectctl.ops.model.guarantee import PROPERTY, Kind, kind_of_id, kind_of_value, process_of
 from connectctl.ops.model.readergroup import GROUP_AWARE, ClientGroup, GroupMember, StreamsMember
 from connectctl.ops.model.transactions import Listing, Transaction
 from connectctl.ops.model.verdicts import Code
+from connectctl.ops.model.visibility import Complete
 from fakes.rollingworld import START, Breaking, Faults, RollingSession, RollingWorld
 
 NAME = "totals"
@@ -115,9 +116,9 @@ class ApplicationWorld(RollingWorld):
 
     def listed(
         self, *, states: Sequence[str] = (), producer_ids: Sequence[int] = (), prefixes: Sequence[str] = ()
-    ) -> Listed:
+    ) -> Complete[tuple[Listing, ...]]:
         own = [id_ for id_ in sorted(self.ids) if id_.startswith(tuple(prefixes))]
-        return Listed(tuple(Listing(i, "Ongoing" if i in self.opened else "Empty", n, 1) for n, i in enumerate(own)))
+        return Complete(tuple(Listing(i, "Ongoing" if i in self.opened else "Empty", n, 1) for n, i in enumerate(own)))
 
     def describe(self, ids: Sequence[str]) -> dict[str, Any]:
         known = {

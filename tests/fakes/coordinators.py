@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from connectctl.ops.edges.contract import Answer, Listed
+from connectctl.ops.edges.contract import Answer
 from connectctl.ops.model.transactions import Bounds, Listing, PartitionProducer, Place, Transaction
 from connectctl.ops.model.verdicts import Code
+from connectctl.ops.model.visibility import Answer as Seen
+from connectctl.ops.model.visibility import Gap, Reason, answer_of
 
 MAX_EPOCH = 32_766
 
@@ -28,6 +30,10 @@ class FakeCoordinators:
     problems: dict[int, Code] = field(default_factory=dict)
     marked: list[tuple[Place, int, bool]] = field(default_factory=list)
     marking: list[Code] = field(default_factory=list)
+    gaps: tuple[Gap, ...] = ()
+    """What may be hidden of the transactional ids."""
+    group_gaps: tuple[Gap, ...] = ()
+    topic_gaps: tuple[Gap, ...] = ()
 
     def cluster_id(self) -> str:
         return "fake-cluster"
@@ -58,7 +64,7 @@ class FakeCoordinators:
 
     def listed(
         self, *, states: Sequence[str] = (), producer_ids: Sequence[int] = (), prefixes: Sequence[str] = ()
-    ) -> Listed:
+    ) -> Seen[tuple[Listing, ...]]:
         found = [
             Listing(t.id, t.state, t.producer_id, 1)
             for t in self.known.values()
@@ -66,13 +72,17 @@ class FakeCoordinators:
             and (not producer_ids or t.producer_id in producer_ids)
             and (not prefixes or t.id.startswith(tuple(prefixes)))
         ]
-        return Listed(tuple(found), self.problems)
+        silent = [Gap(f"broker {n}", Reason.NO_ANSWER, None, code.name) for n, code in self.problems.items()]
+        return answer_of(tuple(found), (*silent, *self.gaps))
 
-    def connect_groups(self) -> frozenset[str]:
-        return self.groups
+    def connect_groups(self) -> Seen[frozenset[str]]:
+        return answer_of(self.groups, self.group_gaps)
 
-    def places(self, topics: Sequence[str] | None = None) -> list[Place]:
-        return sorted(place for place in self.partitions if topics is None or place.topic in topics)
+    def places(self, topics: Sequence[str]) -> list[Place]:
+        return sorted(place for place in self.partitions if place.topic in topics)
+
+    def all_places(self) -> Seen[list[Place]]:
+        return answer_of(sorted(self.partitions), self.topic_gaps)
 
     def producers(self, places: Sequence[Place]) -> dict[Place, tuple[PartitionProducer, ...] | Code]:
         return {place: self.partitions.get(place, Code.UNKNOWN_TOPIC_OR_PARTITION) for place in places}

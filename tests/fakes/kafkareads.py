@@ -11,11 +11,25 @@ from connectctl.ops.edges.contract import Extent, Record, TopicFacts, TopicImage
 from connectctl.ops.errors import NotAuthorized
 from connectctl.ops.model.membership import Assignment, ConnectGroup, Member
 from connectctl.ops.model.presence import Holder
+from connectctl.ops.model.visibility import (
+    Answer,
+    Gap,
+    Reason,
+    answer_of,
+    describe_configs,
+    describe_group,
+    describe_topic,
+    not_authorized,
+    whole,
+)
 
 
 @dataclass
 class FakeKafka:
-    """Keeps ``KafkaReads``. ``forbidden`` topics can be listed and not read; ``read`` tells which were read."""
+    """Keeps ``KafkaReads``. ``forbidden`` topics can be listed and not read; ``read`` tells which were read.
+
+    ``hidden`` topics and ``hidden_groups`` may not be described: nothing tells whether they are there.
+    """
 
     records: dict[str, list[Record]] = field(default_factory=dict)
     groups: dict[str, ConnectGroup] = field(default_factory=dict)
@@ -25,6 +39,8 @@ class FakeKafka:
     read: set[str] = field(default_factory=set)
     broker_count: int = 1
     runs: dict[tuple[str, str], tuple[Holder, ...]] = field(default_factory=dict)
+    hidden: set[str] = field(default_factory=set)
+    hidden_groups: set[str] = field(default_factory=set)
 
     def cluster_id(self) -> str:
         return "fake-cluster"
@@ -33,21 +49,29 @@ class FakeKafka:
         return self.broker_count
 
     def topic_names(self) -> frozenset[str]:
-        return frozenset(self.records)
+        return frozenset(self.records) - self.hidden
+
+    def existing(self, names: Sequence[str]) -> Answer[frozenset[str]]:
+        gaps = [Gap(f"topic {n}", Reason.NOT_AUTHORIZED, describe_topic(n)) for n in names if n in self.hidden]
+        return answer_of(frozenset(names) & self.topic_names(), gaps)
 
     def topics(self, names: Sequence[str]) -> dict[str, TopicFacts]:
-        return {name: self._facts(name) for name in names if name in self.records}
+        there = whole(self.existing(names), "the topics")
+        return {name: self._facts(name) for name in names if name in there}
 
     def _facts(self, name: str) -> TopicFacts:
         count = self.partitions.get(name, 1)
         ones = dict.fromkeys(range(count), 1)
         return TopicFacts(name, count, ones, ones, self.config.get(name, {"cleanup.policy": "compact"}))
 
-    def compacted(self) -> dict[str, TopicFacts]:
-        facts = {name: self._facts(name) for name in self.records}
-        return {name: f for name, f in facts.items() if "compact" in f.config["cleanup.policy"]}
+    def compacted(self) -> Answer[dict[str, TopicFacts]]:
+        facts = {name: self._facts(name) for name in sorted(self.topic_names())}
+        gaps = [Gap(f"topic {n}", Reason.NOT_AUTHORIZED, describe_configs(n)) for n, f in facts.items() if not f.config]
+        return answer_of({n: f for n, f in facts.items() if "compact" in f.config.get("cleanup.policy", "")}, gaps)
 
     def group(self, group_id: str) -> ConnectGroup:
+        if group_id in self.hidden_groups:
+            raise not_authorized(f"Kafka does not let us describe the group {group_id}", describe_group(group_id))
         return self.groups.get(group_id, ConnectGroup(group_id, "Dead", "", ()))
 
     def holders(self, group_id: str, connector: str) -> tuple[Holder, ...]:
@@ -72,7 +96,8 @@ class FakeKafka:
         return {topic: self.records[topic][-count:] for topic in self._readable(topics)}
 
     def _readable(self, topics: Sequence[str]) -> list[str]:
-        there = [topic for topic in topics if topic in self.records]
+        known = whole(self.existing(topics), "the topics")
+        there = [topic for topic in topics if topic in known]
         if denied := self.forbidden & set(there):
             raise NotAuthorized(f"Not allowed to read {sorted(denied)}")
         self.read |= set(there)

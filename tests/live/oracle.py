@@ -93,7 +93,7 @@ def _open(kafka: Kafka, *topics: str) -> list[str]:
     found = []
     try:
         for (place, producer_id), producer in opened(calls.producers(calls.places(topics))).items():
-            ids = [each.id for each in calls.listed(producer_ids=[producer_id]).listings]
+            ids = [each.id for each in calls.listed(producer_ids=[producer_id]).seen]
             found.append(f"open: {place} from {producer.start_offset}, {producer}; {calls.describe(ids)}")
     finally:
         calls.close()

@@ -90,12 +90,12 @@ def test_a_wrong_password_is_exit_5_in_one_line(guarded: Sandbox, certificate: C
     assert "uthentication failed" in ran.err
 
 
-def test_a_topic_that_a_principal_may_not_see_is_told_as_such(
+def test_what_a_principal_may_not_see_is_told_with_the_right_that_is_missing(
     guarded: Sandbox, certificate: Certificates, tmp_path: Path
 ) -> None:
     ran = run(guarded, certificate.authority, tmp_path, user="nobody")
-    assert (ran.code, ran.err.count("\n")) == (2, 1)
-    assert "or this principal may not see it" in ran.err
+    assert (ran.code, ran.err.count("\n")) == (5, 1)
+    assert "Describe on Group nobody-there is missing" in ran.err
 
 
 def test_an_untrusted_certificate_is_exit_5_in_one_line(guarded: Sandbox, tmp_path: Path) -> None:

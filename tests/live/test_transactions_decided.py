@@ -175,7 +175,7 @@ def test_a_marker_is_found_by_its_time_whatever_times_the_records_have(
     place = Place(topic, 0)
     assert raw.calls._leaders.offsets([place], hour_ago) == {place: 1}
     assert raw.calls._leaders.offsets([place], hour_ago * 2) == {place: -1}
-    seen = PartitionProducer(raw.calls.listed(prefixes=[f"times-{topic}"]).listings[0].producer_id, 0, 0, 2_000, 2)
+    seen = PartitionProducer(raw.calls.listed(prefixes=[f"times-{topic}"]).seen[0].producer_id, 0, 0, 2_000, 2)
     behind = log(broker).behind(place, seen, hour_ago)
     assert (behind.epoch, behind.marker and behind.marker.offset) == (0, 1)
     assert behind.since_ms == hour_ago

@@ -206,3 +206,23 @@ def test_every_finding_is_listed_once_with_its_id_in_its_docstring() -> None:
     listed = [str(rule.__doc__).split(":")[0] for rule in rules]
     assert listed == sorted(set(listed))
     assert all(rule.__doc__.split(":")[0] in rule.__code__.co_consts for rule in rules)
+
+
+def test_an_internal_topic_that_may_not_be_seen_is_not_said_to_be_missing() -> None:
+    hidden = kafka()
+    hidden.hidden = {"off"}
+    view = look(hidden, workers(), GROUP, NAMED)
+    assert ids(view) == ["SIGHT001"]
+    assert "Describe on Topic off is missing" in view.findings[0].message
+    assert [(topic.name, topic.facts is None) for topic in view.topics] == [
+        ("cfg", False),
+        ("off", True),
+        ("sta", False),
+    ]
+
+
+def test_settings_of_an_internal_topic_that_may_not_be_seen_are_told() -> None:
+    secret = kafka()
+    secret.config = {"cfg": {}}
+    (finding,) = look(secret, workers(), GROUP, NAMED).findings
+    assert (finding.id, finding.subject) == ("SIGHT001", "settings of cfg")

@@ -14,6 +14,7 @@ from connectctl.ops.model.brokers import BrokerVersion
 from connectctl.ops.model.membership import ConnectGroup, Member
 from connectctl.ops.model.transactions import Transaction
 from connectctl.ops.model.verdicts import Code
+from connectctl.ops.model.visibility import Complete
 from connectctl.ops.runtime.configs import KeyValue, task_set
 from connectctl.ops.runtime.job import Job, parse
 from connectctl.ops.runtime.starting import Ready, Scene, check_master, elsewhere, look, offsets_topic, plan
@@ -38,6 +39,9 @@ class World:
 
     def topic_names(self) -> frozenset[str]:
         return frozenset(self.there)
+
+    def existing(self, names: Sequence[str]) -> Complete[frozenset[str]]:
+        return Complete(frozenset(names) & frozenset(self.there))
 
     def topics(self, names: Sequence[str]) -> dict[str, TopicFacts]:
         found = {n: self.there[n] for n in names if n in self.there}

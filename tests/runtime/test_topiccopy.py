@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 from connectctl.ops.errors import BadInput, ConnectctlError, Refused
+from connectctl.ops.model.visibility import Complete
 from connectctl.ops.preflight.configfacts import SINK, SOURCE, Subject
 from connectctl.ops.runtime.api import ConnectorContext, ExactlyOnceSupport, Share
 from connectctl.ops.runtime.boundaries import Boundary
@@ -101,6 +102,9 @@ class Cluster:
 
     def topic_names(self) -> frozenset[str]:
         return frozenset(self.there)
+
+    def existing(self, names: Sequence[str]) -> Complete[frozenset[str]]:
+        return Complete(frozenset(names) & frozenset(self.there))
 
     def partitions(self, topic: str) -> list[int]:
         return list(range(self.there[topic]))

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.discovery import those_that_exist
 from connectctl.ops.errors import ConnectctlError, Refused, TimedOut
 from connectctl.ops.runtime.connectors.mirroroffsets import Place
 from connectctl.ops.runtime.connectors.replication import PROPERTIES_EXCLUDE, Selection, pattern
@@ -67,7 +68,7 @@ def look(source: Kafka, target: Kafka, selection: Selection) -> Wanted:
             next_step="Use DefaultReplicationPolicy.",
             code="copied-into-itself",
         )
-    there = target.topic_names()
+    there = those_that_exist(target, *map(policy.remote, topics))
     missing = {policy.remote(t): t for t in topics if policy.remote(t) not in there}
     short = {
         policy.remote(t): t

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from connectctl.ops.edges.contract import Listed
-from connectctl.ops.errors import BadInput, Refused
+from connectctl.ops.errors import BadInput, NotAuthorized, Refused
 from connectctl.ops.fence.observe import Configured, Sources, observe, reach_of
 from connectctl.ops.fence.planning import candidates, check, check_wish, incomplete, plan_fence
 from connectctl.ops.fence.snapshot import Action, FencePlan, Reach, Wish
@@ -14,6 +13,7 @@ from connectctl.ops.model.membership import ConnectGroup
 from connectctl.ops.model.ownership import Directory, Owner
 from connectctl.ops.model.transactions import Place, Transaction
 from connectctl.ops.model.verdicts import Code
+from connectctl.ops.model.visibility import DESCRIBE_CLUSTER, Gap, Partial, Reason, describe_id
 from fakes.coordinators import FakeCoordinators
 from fakes.kafkareads import connect_group, records
 
@@ -124,6 +124,35 @@ def test_what_may_not_be_seen_is_not_touched() -> None:
     assert row.problem.code == "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"
 
 
+UNSEEN_GROUPS = (Gap("other groups of Connect workers", Reason.NOT_AUTHORIZED, DESCRIBE_CLUSTER),)
+
+
+def test_ids_of_no_known_task_are_not_fenced_while_groups_are_not_seen() -> None:
+    calls = FakeCoordinators({"other-a-0": empty("other-a-0")}, group_gaps=UNSEEN_GROUPS)
+    wish = Wish(ids=("other-a-0",))
+    with pytest.raises(Refused, match="Describe on Cluster kafka-cluster is missing") as refused:
+        check(look(wish, calls), wish)
+    assert "--force overrides it: tasks that run with these ids fail" in str(refused.value)
+    check(look(wish, calls), Wish(ids=("other-a-0",), force=True))
+    # Whose it is, and that it does not run, our own group tells.
+    mine = FakeCoordinators({"g-orders-0": empty("g-orders-0")}, group_gaps=UNSEEN_GROUPS)
+    check(look(Wish(ids=("g-orders-0",)), mine, failed=0), Wish(ids=("g-orders-0",)))
+
+
+def test_a_prefix_of_which_nothing_may_be_seen_is_not_fenced_in_silence() -> None:
+    hidden = (Gap("transactional ids", Reason.NOT_AUTHORIZED, describe_id("x-")),)
+    with pytest.raises(NotAuthorized, match="Describe on TransactionalId x-"):
+        look(Wish(prefixes=("x-",)), FakeCoordinators(gaps=hidden))
+    plan = look(Wish(prefixes=("x-",)), FakeCoordinators({"x-0": empty("x-0")}, gaps=hidden))
+    assert (ids(plan), plan.unlisted, [finding.id for finding in plan.findings]) == (
+        [("x-0", "fence")],
+        True,
+        ["SIGHT001"],
+    )
+    unproven = (Gap("transactional ids", Reason.NOT_PROVEN, DESCRIBE_CLUSTER),)
+    assert look(Wish(prefixes=("x-",)), FakeCoordinators(gaps=unproven)).unlisted is False
+
+
 def test_unknown_ids_are_created_only_when_wished() -> None:
     assert ids(look(Wish(ids=("new",)), FakeCoordinators())) == [("new", "leave alone")]
     assert ids(look(Wish(ids=("new",), create=True), FakeCoordinators())) == [("new", "create")]
@@ -146,7 +175,7 @@ def test_wishes_that_mean_nothing_are_bad_input(wish: Wish, group: str | None) -
 
 
 def test_a_broker_that_does_not_list_its_ids_is_told() -> None:
-    (finding,) = incomplete(Listed((), {3: Code.COORDINATOR_LOAD_IN_PROGRESS}))
+    (finding,) = incomplete(Partial((), (Gap("broker 3", Reason.NO_ANSWER, None, "COORDINATOR_LOAD_IN_PROGRESS"),)))
     assert (finding.id, finding.subject) == ("FENCE004", "broker 3")
 
 

@@ -11,6 +11,7 @@ from connectctl.ops.model.configtopic import ConfigState, ConfiguredConnector
 from connectctl.ops.model.connector import Connector
 from connectctl.ops.model.finding import Finding, Severity
 from connectctl.ops.model.membership import ConnectGroup, Member
+from connectctl.ops.model.visibility import Complete
 from connectctl.ops.preflight.aclfacts import AclFacts, Asking, Sight, observe
 from connectctl.ops.preflight.acls import RULES, check
 from connectctl.ops.preflight.facts import Unseen, Wish
@@ -77,7 +78,12 @@ class World:
             self.state,
             enabled=self.enabled,
         )
-        asking = Asking(lambda: self.acls, lambda bootstrap, overrides: self.other, self.groups_seen, Topics(topics))
+        asking = Asking(
+            lambda: self.acls,
+            lambda bootstrap, overrides: self.other,
+            lambda: Complete(self.groups_seen()),
+            Topics(topics),
+        )
         return observe(asking, sight, parse_principals(self.said))
 
     def groups_seen(self) -> frozenset[str]:
@@ -397,7 +403,9 @@ def test_topics_that_workers_do_not_tell_are_told() -> None:
     world = World()
     sight = Sight(ConnectGroup("g", "Empty", "", ()), world.connectors, INTERNAL)
     facts, (unseen,) = observe(
-        Asking(lambda: world.acls, lambda b, o: world.other, world.groups_seen), sight, parse_principals(world.said)
+        Asking(lambda: world.acls, lambda b, o: world.other, lambda: Complete(world.groups_seen())),
+        sight,
+        parse_principals(world.said),
     )
     assert (unseen.what, unseen.why) == ("the topics that src write to", "no worker answers")
     assert facts is not None

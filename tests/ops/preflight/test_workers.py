@@ -11,6 +11,7 @@ from connectctl.ops.errors import ConnectctlError, NotAuthorized
 from connectctl.ops.model.membership import ConnectGroup
 from connectctl.ops.model.transactions import PartitionProducer, Place, Transaction
 from connectctl.ops.model.verdicts import Code
+from connectctl.ops.model.visibility import Answer
 from connectctl.ops.model.worker import Support, Worker
 from connectctl.ops.preflight import workerfacts, workers
 from connectctl.ops.preflight.configwrites import ConfigTopic, Write, newest_write
@@ -314,7 +315,7 @@ def test_brokers_that_tell_nothing_of_transactions_cost_findings_and_not_the_ans
         def producers(self, places: Sequence[Place]) -> Any:
             raise ConnectctlError("too old", why="needs 3.0")
 
-        def connect_groups(self) -> frozenset[str]:
+        def connect_groups(self) -> Answer[frozenset[str]]:
             raise ConnectctlError("too old", why="needs 3.0")
 
     view = observe(kafka(), calls(), Ancient())

@@ -170,7 +170,7 @@ def test_what_cannot_be_read_is_the_reason() -> None:
     asked = [(AT, open_(0), ID)]
     log = log_of(*ONCE)
     log.forbidden = NotAuthorized("no", why="no Read")
-    assert decisions(log, asked) == [Decision(None, "__transaction_state cannot be read: no Read")]
+    assert decisions(log, asked) == [Decision(None, "__transaction_state cannot be read: no Read", log_read=False)]
     log.forbidden, log.unseen = None, Unreachable("no leader")
     assert decisions(log, asked) == [Decision(None, "orders-0 cannot be read: no leader")]
 

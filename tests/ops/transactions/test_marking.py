@@ -14,6 +14,7 @@ from connectctl.ops.errors import NotAuthorized, Refused
 from connectctl.ops.model.transactionlog import LogEntry
 from connectctl.ops.model.transactions import PartitionProducer, Place, Transaction
 from connectctl.ops.model.verdicts import Code
+from connectctl.ops.model.visibility import Gap, Reason, describe_id
 from connectctl.ops.plan import Outcome as Came
 from connectctl.ops.plan import Plan, Result, perform
 from connectctl.ops.transactions.abort import AbortHands
@@ -180,7 +181,7 @@ def found_with(log: Log, known: tuple[Transaction, ...] = ()) -> Hanging:
     (finding,) = found.findings
     (hanging,) = found.found
     assert finding.next_step == hanging.command
-    jsonschema.validate([hanging.as_json(5.0)], SCHEMA["properties"]["hanging"])
+    jsonschema.validate(hanging.as_json(5.0), SCHEMA["$defs"]["transaction"])
     return hanging
 
 
@@ -204,6 +205,60 @@ def test_what_is_not_known_is_aborted_and_says_why_it_is_not_known() -> None:
     late = log()
     late.partitions[AT] = Behind(None, None, 0)
     assert found_with(late).decision.outcome is None
+
+
+HIDDEN = (Gap("transactional ids", Reason.NOT_AUTHORIZED, describe_id()),)
+ALIVE = LogEntry("hidden", 9, 4, 60_000, "Ongoing", frozenset({AT}), 1_000, 1_000)
+
+
+def blind(*entries: LogEntry, readable: bool = True) -> tuple[FakeCoordinators, FakeTransactionLog]:
+    """Coordinators of ids that may not be seen, and their log."""
+    log = log_of(*entries)
+    log.forbidden = None if readable else NotAuthorized("no", why="Read on Topic __transaction_state is missing")
+    return FakeCoordinators(partitions={AT: (OPEN,)}, gaps=HIDDEN), log
+
+
+def test_without_sight_of_all_ids_and_of_the_log_nothing_is_proven_to_hang() -> None:
+    calls, log = blind(ALIVE, readable=False)
+    for seen in (search(calls, None, {}, log), search(calls, None, {})):
+        assert (seen.found, [each.proven for each in seen.unproven]) == ((), [False])
+        assert {"TXN005", "SIGHT001"} <= {finding.id for finding in seen.findings}
+        assert [str(gap.right) for gap in seen.gaps] == [
+            "Read on Topic __transaction_state",
+            "Describe on TransactionalId *",
+        ]
+
+
+def test_what_is_not_proven_to_hang_is_ended_by_force_alone() -> None:
+    calls, log = blind(readable=False)
+    seen = search(calls, None, {}, log)
+    (found,) = seen.unproven
+    with pytest.raises(Refused, match="Read on Topic __transaction_state is missing") as told:
+        plan_abort_hanging("c", found, gaps=seen.gaps)
+    assert "--force overrides it" in str(told.value)
+    with pytest.raises(Refused, match="not committed, because it is not proven to hang"):
+        plan_commit_hanging("c", found, gaps=seen.gaps)
+    stage = Stage(calls)
+    assert stage.perform(plan_abort_hanging("c", found, force=True, gaps=seen.gaps)).outcome is Came.DONE
+
+
+def test_the_log_proves_what_hangs_and_what_lives_without_sight_of_the_ids() -> None:
+    calls, alive = blind(ALIVE)
+    assert (search(calls, None, {}, alive).found, search(calls, None, {}, alive).unproven) == ((), ())
+    ending = replace(ALIVE, state="PrepareCommit")
+    assert search(calls, None, {}, blind(ending)[1]).found == ()
+    for ended in ((replace(ALIVE, state="CompleteCommit", places=frozenset()),), ()):
+        (found,) = search(calls, None, {}, blind(*ended)[1]).found
+        assert found.proven
+    replaced = search(calls, None, {}, blind(replace(ending, next_producer_id=77))[1])
+    assert (replaced.found, len(replaced.unproven)) == ((), 1)
+
+
+def test_a_plan_is_not_performed_once_the_log_cannot_be_read_any_more() -> None:
+    calls, log = blind()
+    (found,) = search(calls, None, {}, log).found
+    result = Stage(calls).perform(plan_abort_hanging("c", found, gaps=()))
+    assert (result.outcome, calls.marked) == (Came.FAILED, [])
 
 
 def test_nothing_is_read_where_nothing_hangs() -> None:

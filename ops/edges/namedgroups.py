@@ -1,0 +1,68 @@
+"""A group asked for by its name, so that one that may not be seen is not taken for one that is not there.
+
+librdkafka's ``list_groups`` gives members of every protocol in their raw bytes, and finds a group in the brokers' lists:
+what the principal may not describe, and what a dead broker coordinated, is left out of them in silence. Whoever is not in
+the lists is therefore asked for by name, where the coordinator has to answer (FindCoordinator, DescribeGroups).
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.errors import Unreachable
+from connectctl.ops.model.visibility import describe_group
+
+if TYPE_CHECKING:
+    from connectctl.ops.edges.kafka import Kafka
+
+_OF_ANOTHER_KIND = "_INVALID_ARG"
+"""What librdkafka says of a group that is there and has no consumers (a group of Connect workers, for one)."""
+_NOT_THERE = "GROUP_ID_NOT_FOUND"
+"""What brokers answer for a group that is not there, since KIP-1043; before, they describe it as Dead."""
+PAUSE = 0.2
+"""Seconds between two looks at a group that is there and that no broker lists: its coordinator is moving."""
+
+
+def describe(kafka: Kafka, group_id: str) -> Any | None:
+    """librdkafka's description of the group; None where its coordinator says that there is none.
+
+    Raises ``NotAuthorized`` with the missing right, and ``Unreachable`` where no coordinator can be asked.
+    """
+    doing, right = f"describe the group {group_id}", describe_group(group_id)
+    deadline = time.monotonic() + kafka.timeout
+    while True:
+        for found in kafka.ask("list its groups", lambda: _list(kafka, group_id)):
+            if found.id == group_id:
+                if found.error is not None:
+                    raise kafka.failure(found.error, doing, right)
+                return found
+        if not _is_there(kafka, group_id):
+            return None
+        if time.monotonic() > deadline:
+            why = "its coordinator knows it, and no broker lists it"
+            raise Unreachable(f"Kafka at {kafka.bootstrap} could not {doing}", why=why, next_step="Try again.")
+        time.sleep(PAUSE)
+
+
+def _is_there(kafka: Kafka, group_id: str) -> bool:
+    """Whether the group's coordinator knows it."""
+    from confluent_kafka import ConsumerGroupState, KafkaException
+
+    future = kafka.admin.describe_consumer_groups([group_id], request_timeout=kafka.timeout)[group_id]
+    try:
+        return future.result().state is not ConsumerGroupState.DEAD
+    except KafkaException as e:
+        error = e.args[0]
+        if error.name() in (_OF_ANOTHER_KIND, _NOT_THERE):
+            return bool(error.name() == _OF_ANOTHER_KIND)
+        raise kafka.failure(error, f"describe the group {group_id}", describe_group(group_id)) from e
+
+
+def _list(kafka: Kafka, group_id: str) -> Any:
+    with warnings.catch_warnings():
+        # Deprecated, and without a successor: describe_consumer_groups refuses groups of other protocol types, and
+        # gives no subscriptions as they are.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return kafka.admin.list_groups(group=group_id, timeout=kafka.timeout)
