@@ -70,7 +70,7 @@ def _look(session: Session) -> ClusterView:
     from connectctl.ops.cluster import look
 
     kafka = session.kafka
-    group = kafka.group(session.group_id)
+    group = session.group(patience=0)
     return look(kafka, session.connect_to(group), group, session.named_topics)
 
 

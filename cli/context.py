@@ -271,14 +271,34 @@ class Session:
         auth = {name: reveal(f"rest_auth.{name}", v) for name, v in self.settings.section("rest_auth").items()}
         return Connect(urls, auth=auth, tls=self.settings.section("rest_tls"), timeout=self.timeout)
 
-    def group(self) -> ConnectGroup:
-        """The workers' group. While it rebalances its members tell no addresses; that is waited for, for a while."""
-        end = time.monotonic() + min(self.timeout, REBALANCE_PATIENCE)
+    def group(self, patience: float = REBALANCE_PATIENCE) -> ConnectGroup:
+        """The workers' group. While it rebalances its members tell no addresses; that is waited for, for a while.
+
+        Raises ``BadInput`` for a group of consumers, of whichever protocol.
+        """
+        end = time.monotonic() + min(self.timeout, patience)
         while True:
             group = self.kafka.group(self.group_id)
             if not group.members or any(member.url for member in group.members) or time.monotonic() > end:
+                if group.state == "Dead":
+                    self._check_type()
                 return group
             time.sleep(REBALANCE_PAUSE)
+
+    def _check_type(self) -> None:
+        """Raises ``BadInput`` for a group of a newer protocol, which looks as if it were not there."""
+        from connectctl.ops.errors import Unreachable
+        from connectctl.ops.model.brokers import NEWER_TYPES
+
+        kind = None
+        with suppress(Unreachable):
+            kind = self.brokers.group_type(self.group_id)
+        if kind in NEWER_TYPES:
+            raise BadInput(
+                f"{self.group_id} is not a group of Connect workers",
+                why=f"it is a {kind} group ({NEWER_TYPES[kind]})",
+                next_step="Give the workers' group.id.",
+            )
 
     def connect_to(self, group: ConnectGroup | None) -> ConnectCalls:
         """The workers of ``group``, the leader first; those of the settings instead, where the person named any."""

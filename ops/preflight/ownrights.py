@@ -119,7 +119,7 @@ class _Granted:
         topics = self._of(Resource.TOPIC)
         self._cluster = reads.on_cluster()
         self._topics = reads.on_topics([*topics, nobodys])
-        self._groups = reads.on_groups(self._of(Resource.GROUP))
+        self._groups = reads.on_groups([*self._of(Resource.GROUP), nobodys])
         self._ids = reads.describes([*self._of(Resource.TRANSACTIONAL_ID), nobodys])
         missing = [name for name in topics if name not in places.exist]
         self._creates = reads.creates(missing) if missing else {}
@@ -167,9 +167,11 @@ class _Granted:
     def _every(self, need: Need) -> tuple[State, str]:
         if need.name is Name.ANY_GROUP:
             # Whoever may describe the cluster is told of every group (KafkaApis.handleListGroupsRequest).
-            state, why = _told(self._cluster, Operation.DESCRIBE)
-            return (state, why) if state is State.ALLOWED else (State.UNKNOWN, HIDES)
-        if need.name is Name.ANY_ID:
+            if _told(self._cluster, Operation.DESCRIBE)[0] is State.ALLOWED:
+                return State.ALLOWED, ""
+            operations = self._groups[self._nobodys].operations
+            seen = None if operations is None else Operation.DESCRIBE in operations
+        elif need.name is Name.ANY_ID:
             seen = self._ids.get(self._nobodys)
         else:
             # That there is no such topic is told only to those who may describe it.

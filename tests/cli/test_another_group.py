@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 from connectctl.ops import contextfile
+from connectctl.ops.model.brokers import ReaderGroup
 from connectctl.ops.settings import Settings, merge
+from fakes.brokers import FakeBrokers
 from fakes.kafkawrites import FakeKafkaWrites
 from fakes.offsetworld import World
 from fakes.runner import invoke
@@ -144,3 +146,11 @@ def test_the_offsets_of_a_run_are_shown_without_workers(world: World, tmp_path: 
     shown = json.loads(run(world, found, "offsets", "show", "-o", "json").stdout)
     assert [topic["topic"] for topic in shown["topics"]] == ["spark-jobs-offsets"]
     assert shown["connectors"][0]["offsets"][0]["effective"] == {"lsn": 77}
+
+
+@pytest.mark.parametrize("kind", ["consumer", "share", "streams"])
+def test_a_group_of_todays_protocols_is_not_taken_for_workers_that_are_down(kind: str) -> None:
+    session = FakeSession(told={"group_id": "readers"})
+    session.__dict__["brokers"] = FakeBrokers(groups={"readers": ReaderGroup("readers", kind, "Stable", 1)})
+    done = invoke(["cluster", "show"], obj=session)
+    assert (done.exit_code, f"it is a {kind} group" in done.stderr) == (2, True), done.stderr

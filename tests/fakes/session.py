@@ -8,6 +8,7 @@ from typing import Any
 
 from connectctl.cli.context import Session
 from connectctl.ops.settings import Setting, Settings
+from fakes.brokers import FakeBrokers
 from fakes.coordinators import FakeCoordinators
 from fakes.kafkareads import FakeKafka
 from fakes.workers import FakeWorkers
@@ -33,6 +34,10 @@ class FakeSession(Session):
     @cached_property
     def transactions(self) -> Any:
         return FakeCoordinators()
+
+    @cached_property
+    def brokers(self) -> Any:
+        return FakeBrokers()
 
     def connect(self, urls: tuple[str, ...]) -> Any:
         return self.calls

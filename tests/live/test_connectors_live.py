@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
-from confluent_kafka import Producer
-from live.real import FILE_SOURCE, Ran, connectctl, connector, eventually
+from confluent_kafka import Consumer, Producer
+from live.real import FILE_SOURCE, Ran, connectctl, connector, create_topic, eventually
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
@@ -145,3 +145,21 @@ def test_many_changes_during_rebalances_all_succeed(cluster: Sandbox, tmp_path: 
         for verb in ("stop", "resume", "stop"):
             run(cluster, "connectors", verb, *names, "--yes", "--wait", "--timeout", "90")
         assert {verdict(cluster, name) for name in names} == {"STOPPED"}
+
+
+def test_a_group_of_todays_consumers_is_not_taken_for_workers_that_are_down(cluster: Sandbox) -> None:
+    topic = create_topic(cluster.bootstrap_servers, "read-by-consumers", 1, "delete")
+    client = {
+        "bootstrap.servers": cluster.bootstrap_servers,
+        "group.id": "consumers-of-today",
+        "group.protocol": "consumer",
+    }
+    consumer = Consumer(client)
+    consumer.subscribe([topic])
+    try:
+        eventually(lambda: consumer.poll(0.5) or consumer.assignment())
+        where = ("--bootstrap-servers", cluster.bootstrap_servers, "--group-id", "consumers-of-today")
+        ran = connectctl(*where, "cluster", "show")
+        assert (ran.code, "it is a consumer group (KIP-848)" in ran.err) == (2, True), ran.out + ran.err
+    finally:
+        consumer.close()
