@@ -154,7 +154,11 @@ _OFFSETS_MOVED = (
     Need("KafkaWrites.create_topic", _C, _TOPIC, Name.DEDICATED, _REFUSED, "the topic", When.CREATES),
 )
 
-_EVERY_ID = Need("TransactionCalls.listed", _D, _ID, Name.ANY_ID, _PART, "the transactions of other ids")
+_EVERY_ID = (
+    Need("TransactionCalls.listed", _D, _ID, Name.ANY_ID, _PART, "the transactions of other ids"),
+    Need("AclReads.bindings", _D, _CLUSTER, Name.CLUSTER, _PART, "the proof that no transaction is left out"),
+    Need("AclReads.authorizer", _DC, _CLUSTER, Name.CLUSTER, _PART, "the proof that no transaction is left out"),
+)
 _OTHER_GROUPS = Need("TransactionCalls.connect_groups", _D, _GROUP, Name.ANY_GROUP, _PART, "whose other ids are")
 _PRODUCERS = Need(
     "TransactionCalls.producers", _R, _TOPIC, Name.TARGETS, _REFUSED, "which producers have a transaction open in it"
@@ -185,7 +189,7 @@ _CHECKS = (
     _READERS,
     _FENCED,
     _LEADER_MODE,
-    _EVERY_ID,
+    *_EVERY_ID,
     _OTHER_GROUPS,
 )
 _ROLL = (*_CHECKS, Need("KafkaReads.topics", _DC, _TOPIC, Name.LOG, _PART, "how the coordinators' topic is laid out"))
@@ -220,7 +224,7 @@ _FENCE = (
     *_reads(Name.CONFIG, _REFUSED, "how many tasks a connector had"),
     Need("TransactionCalls.describe", _D, _ID, Name.TASKS, _REFUSED, "the ids"),
     Need("TransactionCalls.fence", _W, _ID, Name.TASKS, _REFUSED, "fencing"),
-    Need("TransactionCalls.listed", _D, _ID, Name.ANY_ID, _PART, "ids that only a prefix names"),
+    *_EVERY_ID,
     _OTHER_GROUPS,
 )
 
@@ -248,7 +252,7 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
     "tasks check": _LOOK,
     "preflight": _CHECKS,
     "validate": (Need("KafkaReads.group", _D, _GROUP, Name.GROUP, _PART, "the workers' addresses"),),
-    "transactions list": (_EVERY_ID, _OTHER_GROUPS),
+    "transactions list": (*_EVERY_ID, _OTHER_GROUPS),
     "transactions show": (
         Need("TransactionCalls.describe", _D, _ID, Name.TASKS, _REFUSED, "the id"),
         Need("TransactionCalls.producers", _R, _TOPIC, Name.TARGETS, _PART, "how far the transaction is in a topic"),
@@ -261,7 +265,7 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
     "transactions lag": (
         Need("TransactionCalls.bounds", _D, _TOPIC, Name.TARGETS, _REFUSED, "how far readers are held back"),
         _PRODUCERS,
-        _EVERY_ID,
+        *_EVERY_ID,
     ),
     "transactions abort": _ENDED,
     "transactions commit": _ENDED,

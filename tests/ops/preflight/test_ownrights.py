@@ -102,10 +102,11 @@ def test_a_denial_counts_and_hides_what_a_listing_leaves_out() -> None:
 
 def test_what_a_listing_shows_is_not_known_without_seeing_the_denials_and_missing_without_the_right() -> None:
     some = (allow(OP.DESCRIBE, R.TRANSACTIONAL_ID), allow(OP.DESCRIBE, R.GROUP))
-    assert one(FakeRights(some), "transactions list").verdict is Verdict.UNKNOWN
+    unproven = one(FakeRights(some), "transactions list").of(State.UNKNOWN)
+    assert {str(each.right) for each in unproven} == {"Describe on TransactionalId *", "Describe on Group *"}
     prefixed = Binding(R.TRANSACTIONAL_ID, "connect-", Pattern.PREFIXED, ME, ANY, OP.DESCRIBE, Permission.ALLOW)
     found = one(FakeRights((prefixed,)), "transactions list")
-    assert missing(found) == {"Describe on TransactionalId *", "Describe on Group *"}
+    assert missing(found) >= {"Describe on TransactionalId *", "Describe on Group *"}
 
 
 def test_rights_on_names_that_could_not_be_found_out_are_not_known() -> None:
