@@ -203,7 +203,7 @@ def cure(
     yes: YesOption = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Cure a connector whose tasks wait for zombie fencing, or failed because it took too long.
+    """Cure slow zombie fencing of a connector, or task configurations that compaction takes away (TASK010).
 
     \b
     Examples:
@@ -213,6 +213,10 @@ def cure(
     A leader fences about one task's producer a second, and gives up after 90. The cure sets
     admin.override.retry.backoff.ms and admin.override.retry.backoff.max.ms to 10 in the connector's configuration, waits
     for the end of the round that is under way, and restarts the tasks that failed by it.
+
+    Where the config topic has the connector's configuration behind the commit of its tasks, workers that start lose them.
+    Then the connector is stopped and resumed, because that makes it publish its tasks again. If that is interrupted in
+    between, it stays stopped: connectctl connectors resume NAME.
     """
     from connectctl.cli import diagnosis
 

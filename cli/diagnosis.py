@@ -1,4 +1,4 @@
-"""The truth about a connector's fencing for ``connectors show``, and ``connectors cure``."""
+"""The truth about a connector's fencing for ``connectors show``, and ``connectors cure`` of that and of lost tasks."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from connectctl.ops.model.configtopic import ConfiguredConnector
     from connectctl.ops.model.connector import Connector
     from connectctl.ops.model.finding import Finding
+    from connectctl.ops.model.taskcommits import Order
 
 
 def truth(session: Session, cluster: Cluster, connector: Connector, found: ConfiguredConnector | None) -> list[Finding]:
@@ -66,6 +67,8 @@ def cure(session: Session, cluster: Cluster, name: str, dry_run: bool, yes: bool
             "The cure needs the config topic, to see whether fencing is pending", next_step="Give --bootstrap-servers."
         )
     (judged,) = connectors.pick(connectors.judged(connectors.from_workers(cluster.calls), group), [name])
+    if republished(session, cluster, kafka, judged.connector, dry_run, yes, output):
+        return
     if judged.connector.type == "sink":
         raise BadInput(f"{name} is a sink connector, whose tasks are never fenced")
 
@@ -84,6 +87,34 @@ def cure(session: Session, cluster: Cluster, name: str, dry_run: bool, yes: bool
         render.note(f"warning: {LATER}.", style="yellow")
     hands = CureHands(cluster.calls, session.timeout, pending=pending)
     apply.apply(session, plan, hands, dry_run=dry_run, yes=yes, output=output)
+
+
+def republished(
+    session: Session,
+    cluster: Cluster,
+    kafka: KafkaReads,
+    connector: Connector,
+    dry_run: bool,
+    yes: bool,
+    output: Output,
+) -> bool:
+    """Plan and perform the cure of a connector whose tasks compaction takes away; False where it is not so."""
+    from connectctl.ops.connectors import facts_reader
+    from connectctl.ops.diagnosis.republish import RepublishHands, orders, plan_republish
+
+    topic = _config_topic(session, kafka)
+    facts = facts_reader(kafka, kafka.group(session.group_id), session.named_topics)
+
+    def order(name: str) -> Order | None:
+        return next((each for each in orders(kafka, topic) if each.name == name), None)
+
+    found = order(connector.name)
+    if found is None:
+        return False
+    plan = plan_republish(kafka.cluster_id(), facts().of(connector) if facts else connector, found)
+    hands = RepublishHands(cluster.calls, session.timeout, facts=facts, order=order)
+    apply.apply(session, plan, hands, dry_run=dry_run, yes=yes, output=output)
+    return True
 
 
 def _config_topic(session: Session, kafka: KafkaReads) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from connectctl.ops import connectors as reading
+from connectctl.ops.diagnosis import republish
 from connectctl.ops.discovery import look_for_topics, not_found
 from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.model import clusterfindings as say
@@ -77,6 +78,7 @@ def look(kafka: KafkaReads, calls: ConnectCalls, group: ConnectGroup, named: Map
             *filter(None, [say.unreported([c.name for c in connectors if c.unreported])]),
             *problems,
             *_about_topics(kafka, topics),
+            *republish.findings(kafka, next((t.name for t in topics if t.role == Role.CONFIG), None)),
         ),
     )
 

@@ -34,6 +34,7 @@ TOLD_IN_DOCSTRINGS = (
     "model.fencinground",
     "model.oddities",
     "model.ownership",
+    "model.taskcommits",
     "model.visibility",
     "transactions.hanging",
     "transactions.lag",
