@@ -82,10 +82,11 @@ def _yaml(envelope: Mapping[str, Any], stream: IO[str]) -> None:
     dumper: Any = type("Dumper", (getattr(yaml, "CSafeDumper", yaml.SafeDumper),), {})
 
     def text(to: Any, value: str) -> Any:
-        value, style = yaml_style(value)
+        value, style = yaml_style(str(value))
         return to.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
     dumper.add_representer(str, text)
+    dumper.add_multi_representer(str, text)  # words of an enumeration
     yaml.dump(envelope, YamlStream(stream), Dumper=dumper, sort_keys=False, allow_unicode=True)
 
 

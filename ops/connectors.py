@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.errors import BadInput, ConnectctlError, NotAuthorized, TimedOut, Unreachable
 from connectctl.ops.model import clusterfindings
@@ -19,6 +19,7 @@ from connectctl.ops.model.connector import (
     path_of,
     statuses_from_topic,
 )
+from connectctl.ops.model.masking import remember
 from connectctl.ops.model.membership import CONNECTOR_INSTANCE
 
 if TYPE_CHECKING:
@@ -120,7 +121,17 @@ def from_workers(calls: ConnectCalls, *, url: str | None = None, timeout: float 
             next_step="Upgrade the workers.",
             code="unsupported",
         )
+    for data in found.values():
+        _know_secrets(calls, data)
     return [from_rest(name, data) for name, data in found.items()]
+
+
+def _know_secrets(calls: ConnectCalls, data: Mapping[str, Any]) -> None:
+    """Before a trace is told that may repeat it: what plugins define as a password, and no name calls so."""
+    status, info = data.get("status") or {}, data.get("info") or {}
+    if any(part.get("trace") for part in (status.get("connector") or {}, *status.get("tasks", ()))):
+        config = info.get("config") or {}
+        remember(config, defined_passwords(calls, config))
 
 
 def read_one(calls: ConnectCalls, name: str) -> Connector:
@@ -132,7 +143,9 @@ def read_one(calls: ConnectCalls, name: str) -> Connector:
         if e.code != "not-found":
             raise
         status = None  # created a moment ago: no worker has said anything yet
-    return from_rest(name, {"status": status, "info": info})
+    data = {"status": status, "info": info}
+    _know_secrets(calls, data)
+    return from_rest(name, data)
 
 
 def defined_passwords(calls: ConnectCalls, config: Mapping[str, str]) -> frozenset[str]:
@@ -142,14 +155,19 @@ def defined_passwords(calls: ConnectCalls, config: Mapping[str, str]) -> frozens
     """
     found: set[str] = set()
     for prefix, plugin in _plugins(config):
-        try:
-            told = calls.get(path_of("connector-plugins", plugin, "config"), timeout=PATIENCE)
-        except ConnectctlError:
-            continue  # Workers before 3.2 do not tell; then names and values decide alone.
-        for each in told if isinstance(told, list) else ():
-            if isinstance(each, dict) and each.get("type") == "PASSWORD":
-                found.add(f"{prefix}{each.get('name')}")
+        if plugin not in _PASSWORDS_OF:
+            try:
+                told = calls.get(path_of("connector-plugins", plugin, "config"), timeout=PATIENCE)
+            except ConnectctlError:
+                continue  # Workers before 3.2 do not tell; then names and values decide alone.
+            each = (each for each in told if isinstance(each, dict)) if isinstance(told, list) else ()
+            _PASSWORDS_OF[plugin] = frozenset(str(e.get("name")) for e in each if e.get("type") == "PASSWORD")
+        found |= {f"{prefix}{name}" for name in _PASSWORDS_OF[plugin]}
     return frozenset(found)
+
+
+_PASSWORDS_OF: dict[str, frozenset[str]] = {}
+"""What plugins told, by class: it is asked for once, also where a wait looks at a failed connector again and again."""
 
 
 def _plugins(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -193,6 +193,12 @@ def value_of(name: str, value: str, passwords: frozenset[str] = frozenset()) -> 
         return MASK
     if is_secret(name):
         return value if value.lower() in _PLAIN - {""} else MASK
+    return _in_part(value)
+
+
+@lru_cache(maxsize=8192)  # The same configurations come from workers, from topics, and again with each look.
+def _in_part(value: str) -> str:
+    """``value`` without what its form says is a secret."""
     if value.lstrip()[:1] in ("{", "["):
         return _of_json(value)
     return _applied(_by_colon(), _applied(_by_form(), value)) if _TOLD.search(value) else value
@@ -231,19 +237,22 @@ class _Seen:
 
     def __init__(self) -> None:
         self._all: set[str] = set()
-        self._sorted: tuple[str, ...] | None = ()
+        self._sorted: tuple[str, ...] = ()
+        self._waiting: list[tuple[Mapping[str, Any], frozenset[str]]] = []
 
-    def add(self, secret: str) -> None:
-        """Look for ``secret`` from now on."""
-        if secret not in self._all and len(self._all) < _MOST_SEEN:
-            self._all.add(secret)
-            self._sorted = None
+    def add(self, config: Mapping[str, Any], passwords: frozenset[str]) -> None:
+        """Look for the secrets of ``config`` from now on; what they are is found out when there is a text to look at."""
+        self._waiting.append((config, passwords))
 
     @property
     def longest_first(self) -> tuple[str, ...]:
         """All of them."""
-        if self._sorted is None:
-            self._sorted = _longest_first(self._all)
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            found = {secret for config, passwords in waiting for secret in secrets_of(config, passwords)}
+            if new := list(found - self._all)[: max(_MOST_SEEN - len(self._all), 0)]:
+                self._all.update(new)
+                self._sorted = _longest_first(self._all)
         return self._sorted
 
 
@@ -255,15 +264,15 @@ def remember(config: Mapping[str, Any], passwords: frozenset[str] = frozenset())
 
     A worker's stack trace may quote a password with nothing around it that calls it one.
     """
-    for secret in secrets_of(config, passwords):
-        _seen.add(secret)
+    _seen.add(config, passwords)
 
 
 def secrets_of(config: Mapping[str, Any], passwords: frozenset[str] = frozenset()) -> Iterator[str]:
     """What ``config_of`` hides, long enough to be looked for."""
     for name, value in config.items():
-        if isinstance(value, str) and value_of(name, value, passwords) != value:
-            for secret in _hidden_in(value, value_of(name, value, passwords)):
+        shown = value_of(name, value, passwords) if isinstance(value, str) else value
+        if shown != value:
+            for secret in _hidden_in(value, shown):
                 if len(secret) >= SHORTEST_SEEN and secret.lower() not in _PLAIN:
                     yield secret
 

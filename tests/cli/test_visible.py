@@ -118,6 +118,16 @@ def test_json_and_yaml_keep_the_value(capsys: pytest.CaptureFixture[str]) -> Non
         assert (found["a"], found["plain"], found["lines"]) == (well_formed, HARMLESS, "a\nb")
 
 
+def test_a_word_of_an_enumeration_is_text_in_yaml(capsys: pytest.CaptureFixture[str]) -> None:
+    render.emit("X", {"a": Severity.WARNING, Severity.INFO: 1}, render.Output.YAML, print)
+    assert yaml.safe_load(capsys.readouterr().out) == {
+        "apiVersion": render.API_VERSION,
+        "kind": "X",
+        "a": "warning",
+        "info": 1,
+    }
+
+
 def test_columns_line_up_behind_an_escape() -> None:
     first, second, _ = whole(["NAME", "STATE"], [["a\x1bb", "one"], ["x", "two"]])
     assert first.index("STATE") == second.index("one")
