@@ -55,7 +55,7 @@ def planted() -> Planted:
 @pytest.fixture
 def session(planted: Planted) -> FakeSession:
     configs = {name: planted.config() | {"connector.class": "x.y.Source"} for name in CONNECTORS}
-    written = []
+    written: list[tuple[str, dict[str, Any]]] = []
     for name, config in configs.items():
         written += [
             (f"connector-{name}", {"properties": config}),
