@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from connectctl.ops.audit.batches import Marker
     from connectctl.ops.errors import ConnectctlError
-    from connectctl.ops.model.acls import Authorizer, Binding
+    from connectctl.ops.model.acls import Authorizer, Binding, Resource
     from connectctl.ops.model.brokers import BrokerVersion, ReaderGroups
     from connectctl.ops.model.membership import ConnectGroup
     from connectctl.ops.model.presence import Holder
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from connectctl.ops.model.transactions import Bounds, Listing, PartitionProducer, Place, Transaction
     from connectctl.ops.model.verdicts import Code
     from connectctl.ops.model.visibility import Answer as Seen
+    from connectctl.ops.model.visibility import Gap
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,6 +355,10 @@ class RightsReads(Protocol):
 
     def describes(self, ids: Sequence[str]) -> dict[str, bool | None]:
         """Whether each transactional id may be described, known or not; None where nobody answered."""
+        ...
+
+    def unseen(self, resource: Resource) -> tuple[Gap, ...]:
+        """What may be left out of a listing of every topic or transactional id; none where that is nothing, proven."""
         ...
 
     def creates(self, names: Sequence[str]) -> dict[str, bool | None]:

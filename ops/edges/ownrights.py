@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from connectctl.ops.edges.namespaces import Namespaces
 from connectctl.ops.edges.transactions import Transactions
 from connectctl.ops.edges.wire import Wire, batches, known_code
-from connectctl.ops.model.acls import Operation
+from connectctl.ops.model.acls import Operation, Resource
 from connectctl.ops.model.rights import Allowed
 from connectctl.ops.model.transactions import Transaction
 from connectctl.ops.model.verdicts import Code
+from connectctl.ops.model.visibility import Gap
 
 _GROUP = 0
 """The key type of FindCoordinator."""
@@ -36,6 +38,7 @@ class OwnRights:
         self._properties = properties
         self._timeout = timeout
         self._wire = Wire(properties, timeout=timeout)
+        self._names = Namespaces(self._wire)
 
     def cluster_id(self) -> str:
         return str(self._wire.manager.cluster.cluster_id)
@@ -99,6 +102,14 @@ class OwnRights:
             id_: False if answer in _DENIED else True if isinstance(answer, Transaction) or answer in known else None
             for id_, answer in answers.items()
         }
+
+    def unseen(self, resource: Resource) -> tuple[Gap, ...]:
+        def hidden(names: list[str]) -> list[str]:
+            if resource is Resource.TOPIC:
+                return [name for name, allowed in self.on_topics(names).items() if allowed.operations == frozenset()]
+            return [name for name, described in self.describes(names).items() if described is False]
+
+        return self._names.gaps(f"every {resource.word}", resource, (), hidden)
 
     def creates(self, names: Sequence[str]) -> dict[str, bool | None]:
         from kafka.protocol.admin import CreateTopicsRequest

@@ -12,9 +12,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from connectctl.ops.errors import ConnectctlError
-from connectctl.ops.model.acls import ANY, CLUSTER_NAME, Operation, Permission, Resource
+from connectctl.ops.model.acls import ANY, CLUSTER_NAME, Operation, Resource
 from connectctl.ops.model.rights import COMMANDS, Allowed, Effect, Name, When, needs_of
-from connectctl.ops.model.visibility import Right
+from connectctl.ops.model.visibility import Reason, Right
 
 if TYPE_CHECKING:
     from connectctl.ops.edges.contract import AclReads, RightsReads
@@ -107,20 +107,17 @@ class _Granted:
     def __init__(self, reads: RightsReads, acls: AclReads, places: Places) -> None:
         self._places = places
         try:
-            bindings = acls.bindings()
-            self.unrestricted = bindings is None
-            self._denied = frozenset(b.resource for b in bindings or () if b.permission is Permission.DENY)
-            self._sees_denials = True
+            self.unrestricted = acls.bindings() is None
         except ConnectctlError:
-            self.unrestricted, self._denied, self._sees_denials = False, frozenset(), False
+            self.unrestricted = False
         # A name that nobody has: what is not allowed for it is not allowed for every name.
-        nobodys = f"{uuid.uuid4().hex}-connectctl"
-        self._nobodys = nobodys
+        self._nobodys = f"{uuid.uuid4().hex}-connectctl"
         topics = self._of(Resource.TOPIC)
         self._cluster = reads.on_cluster()
-        self._topics = reads.on_topics([*topics, nobodys])
-        self._groups = reads.on_groups([*self._of(Resource.GROUP), nobodys])
-        self._ids = reads.describes([*self._of(Resource.TRANSACTIONAL_ID), nobodys])
+        self._topics = reads.on_topics(topics)
+        self._groups = reads.on_groups([*self._of(Resource.GROUP), self._nobodys])
+        self._ids = reads.describes(self._of(Resource.TRANSACTIONAL_ID))
+        self._unseen = {resource: reads.unseen(resource) for resource in ANYTHING.values()}
         missing = [name for name in topics if name not in places.exist]
         self._creates = reads.creates(missing) if missing else {}
 
@@ -170,17 +167,12 @@ class _Granted:
             if _told(self._cluster, Operation.DESCRIBE)[0] is State.ALLOWED:
                 return State.ALLOWED, ""
             operations = self._groups[self._nobodys].operations
-            seen = None if operations is None else Operation.DESCRIBE in operations
-        elif need.name is Name.ANY_ID:
-            seen = self._ids.get(self._nobodys)
-        else:
-            # That there is no such topic is told only to those who may describe it.
-            operations = self._topics[self._nobodys].operations
-            seen = operations is None or Operation.DESCRIBE in operations
-        if seen is False:
+            denied = operations is not None and Operation.DESCRIBE not in operations
+            return (State.MISSING, "") if denied else (State.UNKNOWN, HIDES)
+        gaps = self._unseen[need.resource]
+        if any(gap.reason is Reason.NOT_AUTHORIZED for gap in gaps):
             return State.MISSING, ""
-        sure = seen and self._sees_denials and need.resource not in self._denied
-        return (State.ALLOWED, "") if sure else (State.UNKNOWN, HIDES)
+        return (State.UNKNOWN, f"{HIDES}; {gaps[0].why}") if gaps else (State.ALLOWED, "")
 
     def _on_id(self, operation: Operation, described: bool | None) -> tuple[State, str]:
         if described is False:

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 
 from connectctl.ops.errors import NotAuthorized
 from connectctl.ops.model.acls import Acls, Action, Authorizer, Binding, Operation, Resource
+from connectctl.ops.model.namespaces import hidden_gaps, samples
 from connectctl.ops.model.rights import Allowed
+from connectctl.ops.model.visibility import DESCRIBE_CLUSTER, Gap, Reason
 
 ME = "User:me"
 
@@ -65,6 +67,15 @@ class FakeRights:
 
     def describes(self, ids: Sequence[str]) -> dict[str, bool | None]:
         return {id_: self._may(Operation.DESCRIBE, Resource.TRANSACTIONAL_ID, id_) for id_ in ids}
+
+    def unseen(self, resource: Resource) -> tuple[Gap, ...]:
+        if not self.secured:
+            return ()
+        sees = self._may(Operation.DESCRIBE, Resource.CLUSTER, "kafka-cluster")
+        asked = samples(self.bindings_ if sees else (), resource, (), "nobodys-name")
+        hidden = [name for name in asked if not self._may(Operation.DESCRIBE, resource, name)]
+        denied = hidden_gaps("every name", resource, asked, hidden)
+        return tuple(denied) or (() if sees else (Gap("every name", Reason.NOT_PROVEN, DESCRIBE_CLUSTER),))
 
     def creates(self, names: Sequence[str]) -> dict[str, bool | None]:
         return {name: self._may(Operation.CREATE, Resource.TOPIC, name) for name in names}

@@ -12,6 +12,7 @@ import pytest
 import yaml
 from connectctl.ops.edges.ownrights import OwnRights
 from connectctl.ops.model.acls import ANY, Binding, Operation, Pattern, Permission, Resource
+from connectctl.ops.model.visibility import Reason
 from fakes.acls import allow
 from live.grants import Grants
 from live.real import FILE_SOURCE, connectctl, connector, create_topic, eventually
@@ -82,6 +83,9 @@ def test_brokers_tell_exactly_what_is_allowed_and_nothing_is_changed_by_asking(
     assert mine.on_groups([GROUP])[GROUP].operations == nothing
     assert (mine.describes([ID]), mine.creates([MISSING])) == ({ID: False}, {MISSING: False})
 
+    for resource in (R.TOPIC, R.TRANSACTIONAL_ID):
+        assert {gap.reason for gap in mine.unseen(resource)} == {Reason.NOT_AUTHORIZED}
+
     deny = Binding(R.TOPIC, TOPIC, Pattern.LITERAL, ME, ANY, OP.ALTER, Permission.DENY)
     given = [
         allow(ME, OP.READ, R.TOPIC, TOPIC),
@@ -105,6 +109,11 @@ def test_brokers_tell_exactly_what_is_allowed_and_nothing_is_changed_by_asking(
         assert MISSING not in grants.reads.topic_names()
         assert mine.on_groups([GROUP])[GROUP].operations == frozenset({OP.READ, OP.DESCRIBE})
         assert mine.on_cluster().operations == frozenset({OP.ALTER, OP.DESCRIBE})
+    every = [allow(ME, OP.DESCRIBE, R.TRANSACTIONAL_ID, ANY), allow(ME, OP.DESCRIBE, R.CLUSTER, "kafka-cluster")]
+    with grants.given(*every, allow(ME, OP.DESCRIBE_CONFIGS, R.CLUSTER, "kafka-cluster")):
+        fresh = OwnRights(client(guarded), timeout=30)
+        eventually(lambda: fresh.unseen(R.TRANSACTIONAL_ID) == ())
+        fresh.close()
 
 
 def _bindings(script: str) -> list[Binding]:

@@ -94,7 +94,7 @@ def test_a_kind_of_right_taken_away_is_named(resource: Resource) -> None:
 def test_a_denial_counts_and_hides_what_a_listing_leaves_out() -> None:
     denied = replace(allow(OP.DESCRIBE, R.TRANSACTIONAL_ID, "other"), permission=Permission.DENY)
     listing = one(FakeRights((*EVERYTHING, denied), TOPICS), "transactions list")
-    assert listing.verdict is Verdict.UNKNOWN
+    assert missing(listing) == {"Describe on TransactionalId *"}
     read = replace(allow(OP.READ, R.TOPIC, "off"), permission=Permission.DENY)
     shown = one(FakeRights((*EVERYTHING, read), TOPICS), "offsets show")
     assert (shown.verdict, missing(shown)) == (Verdict.REFUSED, {"Read on Topic off"})
