@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -92,7 +93,8 @@ def look_at(session: Session, targets: Sequence[Target]) -> tuple[Looked, list[S
     looked = Looked(sources, calls, group.id, engine_of(session, sources))
     if not targets:
         return looked, []
-    seen = see(calls, sources.kafka, group, session.named_topics) if group.members else None
+    read = partial(sources.facts, group.id)
+    seen = see(calls, sources.kafka, group, session.named_topics, read) if group.members else None
     states = {j.name: j.verdict.state for j in (seen.connectors if seen else judged([], group))}
     workers = sources.workers() if any(target.via == "rest" for target in targets) else Workers()
     subjects = []

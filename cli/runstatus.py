@@ -39,7 +39,7 @@ def statuses(scene: Scene, group: str, names: tuple[str, ...]) -> dict[str, Any]
     now = time.time()
     found = []
     for name in names or there:
-        parts, topic = _newest(sources, name)
+        parts, topic = _chosen(sources, name)
         ended = parts.get(None) is not None and parts[None].state != "RUNNING"
         tasks = [_task(n, parts[n], now, ended=ended) for n in sorted(p for p in parts if p is not None)]
         found.append({"name": name, "statusTopic": topic, "connector": _part(parts.get(None), now), "tasks": tasks})
@@ -65,15 +65,21 @@ def _names(records: Sequence[Any], prefix: str) -> set[str]:
     return {name for name, _ in statuses_from_topic(ours)}
 
 
-def _newest(sources: Sequence[Source], name: str) -> tuple[dict[int | None, Said], str]:
-    """The statuses of the connector from where something was said of it last, and that topic."""
+def _chosen(sources: Sequence[Source], name: str) -> tuple[dict[int | None, Said], str]:
+    """The statuses of the connector from whoever has it, and their topic: where something was said last.
+
+    A run's go before STOPPED, which workers say again whenever the connector moves from one to another.
+    """
     from connectctl.ops.runtime.statuses import said
 
-    def when(parts: Mapping[int | None, Said]) -> float:
-        return max((status.at or 0.0 for status in parts.values()), default=-1.0)
+    def rank(parts: Mapping[int | None, Said]) -> tuple[bool, float]:
+        own = parts.get(None)
+        return own is not None and own.state != "STOPPED", max(
+            (each.at or 0.0 for each in parts.values()), default=-1.0
+        )
 
     found = [(said(records, name, prefix), topic) for records, prefix, topic in sources]
-    return max(found, key=lambda each: when(each[0]))
+    return max(found, key=lambda each: rank(each[0]))
 
 
 def _part(status: Any, now: float) -> dict[str, Any]:

@@ -173,13 +173,14 @@ def _connectors(
 ) -> tuple[list[Connector], str, list[Finding]]:
     """The connectors, where they were read, and what to say about that."""
     silent = {worker.url for worker in workers if worker.problem}
+    names = {topic.role: topic.name for topic in topics}
     why = "no worker answers"
     for url in (url for url in calls.urls if url not in silent):
         try:
-            return reading.from_workers(calls, url=url, timeout=PATIENCE * 2), "workers", []
+            found = reading.from_workers(calls, url=url, timeout=PATIENCE * 2)
+            return list(map(_facts(kafka, group, names["config"]).of, found)), "workers", []
         except ConnectctlError as e:
             why = e.why or e.what
-    names = {topic.role: topic.name for topic in topics}
     if names["config"] is None:
         return [], "nothing", [say.connectors_unseen(group, f"{why}, and the config topic is not known")]
     try:
@@ -187,6 +188,14 @@ def _connectors(
     except ConnectctlError as e:
         return [], "nothing", [say.connectors_unseen(group, f"{why}, and {e.what}")]
     return found, "topics", [say.seen_in_topics(group)]
+
+
+def _facts(kafka: KafkaReads, group: ConnectGroup, config_topic: str | None) -> reading.Facts:
+    """What decides on the state of connectors; nothing where the config topic is not known or cannot be read."""
+    try:
+        return reading.read_facts(kafka, group.id, config_topic) if config_topic else reading.Facts()
+    except ConnectctlError:
+        return reading.Facts()
 
 
 def _about_workers(group: ConnectGroup, workers: Sequence[Worker], cluster_id: str) -> Iterator[Finding]:

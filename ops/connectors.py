@@ -104,6 +104,8 @@ def judged(connectors: Iterable[Connector], group: ConnectGroup | None) -> tuple
 
 
 def _judged(connector: Connector, owners: Owners | None) -> Judged:
+    if owners is not None:
+        connector = replace(connector, assigned=owners.parts(connector.name))
     verdict = judge(connector, owners)
     if owners is None:
         parts = [connector.status, *connector.tasks.values()]
@@ -217,11 +219,21 @@ class Seen:
     findings: tuple[Finding, ...] = ()
 
 
-def see(calls: ConnectCalls, kafka: KafkaReads | None, group: ConnectGroup | None, named: Named) -> Seen:
-    """The connectors through the workers; in the topics where no worker answers and Kafka can be asked."""
+def see(
+    calls: ConnectCalls,
+    kafka: KafkaReads | None,
+    group: ConnectGroup | None,
+    named: Named,
+    read: Callable[[], Facts] | None = None,
+) -> Seen:
+    """The connectors through the workers; in the topics where no worker answers and Kafka can be asked.
+
+    ``read`` gives the facts, where somebody knows the config topic already.
+    """
     try:
         found = from_workers(calls, timeout=LIST_TIMEOUT)
-        read = facts_reader(kafka, group, named) if kafka is not None and group is not None else None
+        if read is None and kafka is not None and group is not None:
+            read = facts_reader(kafka, group, named)
         facts = read() if read else Facts()
         return Seen(judged(map(facts.of, found), group), "workers")
     except (Unreachable, TimedOut):

@@ -13,12 +13,15 @@ import pytest
 from connectctl.cli import runstatus, runview
 from connectctl.cli.main import app
 from connectctl.cli.runmetrics import MetricsFile
+from connectctl.ops.edges.contract import Record
 from connectctl.ops.errors import BadInput
 from connectctl.ops.runtime.job import Until
 from connectctl.ops.runtime.launch import Result
 from connectctl.ops.runtime.leasedtask import Report
 from connectctl.ops.runtime.overrides import manner
 from connectctl.ops.runtime.rounds import Outcome, Run
+from connectctl.ops.runtime.statuses import OWN, connector_key, task_key, value
+from fakes.kafkareads import FakeKafka, connect_group
 from typer.testing import CliRunner
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schema/run-result.json").read_text())
@@ -85,6 +88,32 @@ def finished(*reports: Report, outcome: Outcome = Outcome.ENDED, failure: str | 
     for report in reports:
         made.totals[report.task].add(report)
     return Result(outcome, made, 2.0, failure)
+
+
+def told(*records: tuple[bytes, bytes, int]) -> list[Record]:
+    """Records of a status topic: key, value, and the second in which it was written."""
+    return [Record(key, said, 0, n, at * 1000) for n, (key, said, at) in enumerate(records)]
+
+
+def test_what_a_run_says_goes_before_the_stopped_that_workers_say_again() -> None:
+    metrics = {"source-record-write-total": 3}
+    ours = [(connector_key("c", OWN), value("RUNNING", "driver:1", 0), 2)]
+    ours += [(task_key("c", 0, OWN), value("RUNNING", "driver:1", 0, metrics=metrics), 2)]
+    theirs = [(connector_key("c"), value("STOPPED", "w:1", 0), 3), (connector_key("d"), value("RUNNING", "w:1", 0), 3)]
+    kafka = FakeKafka({"sta": told(*theirs), "g-run-status": told(*ours)}, {"g": connect_group("g", w=[("d", -1)])})
+    scene: Any = SimpleNamespace(kafka=kafka, group=kafka.groups["g"], named={"status": "sta"})
+
+    def states() -> dict[str, list[str]]:
+        found = runstatus.statuses(scene, "g", ())["connectors"]
+        return {c["name"]: [c["connector"]["state"], *(t["state"] for t in c["tasks"])] for c in found}
+
+    assert states() == {"c": ["RUNNING", "RUNNING"], "d": ["RUNNING"]}
+    ended = [(connector_key("c", OWN), value("STOPPED", "driver:1", 0), 4)]
+    ended += [(task_key("c", 0, OWN), value("UNASSIGNED", "driver:1", 0, metrics=metrics), 4)]
+    kafka.records["g-run-status"] = told(*ours, *ended)
+    assert states()["c"] == ["STOPPED", "ENDED"]
+    kafka.records["sta"] = told(*theirs, (connector_key("c"), value("RUNNING", "w:1", 0), 5))
+    assert states()["c"] == ["RUNNING"]
 
 
 TOPICS = {"config": "a", "offsets": "b", "status": "c"}
