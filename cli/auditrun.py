@@ -127,7 +127,7 @@ def _whole(wish: Wish) -> bool:
 def _spans(kafka: Kafka, wish: Wish, patience: float) -> list[Span]:
     """What to look at, after open transactions had ``patience`` seconds to end."""
     from connectctl.ops.audit import plan
-    from connectctl.ops.edges.stream import offsets_at
+    from connectctl.ops.edges.partitionoffsets import offsets_at
 
     def offsets(bound: plan.Bound | None) -> plan.Offsets | None:
         if bound is None:

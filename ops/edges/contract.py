@@ -73,6 +73,36 @@ class Extent:
     end: int
 
 
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """How far a topic is known to reach, from what was read of it: no end of it is below, whoever asks later.
+
+    ``id`` is the topic's, by which it can be told from another of that name; None of brokers before 2.8. ``ends`` are by
+    partition, 0 where nothing is known.
+    """
+
+    id: str | None = None
+    ends: tuple[int, ...] = ()
+
+    def further(self, other: Reached) -> Reached:
+        """What both know. Of another topic of the same name, ``other`` is the newer."""
+        if self.id != other.id and self.id is not None:
+            return other
+        longest = max(len(self.ends), len(other.ends))
+        ends = zip(_padded(self.ends, longest), _padded(other.ends, longest), strict=True)
+        return Reached(other.id, tuple(max(pair) for pair in ends))
+
+
+def furthest(one: Mapping[str, Reached], other: Mapping[str, Reached]) -> dict[str, Reached]:
+    """What both know of topics, by what these are called there."""
+    known = {which: one[which].further(reached) if which in one else reached for which, reached in other.items()}
+    return {**one, **known}
+
+
+def _padded(ends: tuple[int, ...], length: int) -> tuple[int, ...]:
+    return ends + (0,) * (length - len(ends))
+
+
 @dataclass(frozen=True)
 class TopicFacts:
     """How a topic is laid out. ``replicas`` and ``in_sync`` give counts by partition; ``config`` what was asked for.

@@ -19,12 +19,13 @@ from connectctl.ops.model.visibility import Gap, Reason, answer_of, describe_con
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
     from confluent_kafka.admin import AdminClient
+    from connectctl.ops.edges.partitionoffsets import Layout
     from connectctl.ops.model.presence import Holder
     from connectctl.ops.model.visibility import Answer, Right
 
 T = TypeVar("T")
 NEW_TOPIC, NEW_TOPIC_PAUSE = 10.0, 0.2
-"""Seconds: for how long a topic may be unknown that was just created, and between two looks."""
+"""Seconds: for how long a broker may not know a topic that another one knows, and between two looks."""
 _UNREACHABLE = {"_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_SSL", "_NODE_UPDATE", "BROKER_NOT_AVAILABLE"}
 _TIMED_OUT = {"_TIMED_OUT", "_TIMED_OUT_QUEUE", "_MSG_TIMED_OUT", "REQUEST_TIMED_OUT"}
 _NOT_AUTHORIZED = {
@@ -72,6 +73,8 @@ class Kafka:
         self.timeout = timeout
         self._properties = dict(properties)
         self._last_words: str | None = None
+        self.layouts: dict[str, Layout] = {}
+        """How topics were laid out when they were last asked about."""
 
     def properties(self, **more: Any) -> dict[str, Any]:
         """The properties of a new handle: the person's, ours, and quiet logging. Dots are written as ``__``."""
@@ -118,6 +121,10 @@ class Kafka:
             return call()
         except KafkaException as e:
             raise self.failure(e.args[0], doing) from e
+
+    def renew(self) -> None:
+        """Ask what comes with a new handle, which knows nothing of leaders and connections of before."""
+        self.__dict__.pop("admin", None)
 
     @cached_property
     def _metadata(self) -> Any:
@@ -236,7 +243,7 @@ class Kafka:
         return read_images(self, self._known(topics), patience=patience, superseded=superseded)
 
     def extents(self, topics: Sequence[str]) -> dict[str, dict[int, Extent]]:
-        from connectctl.ops.edges.reading import read_extents
+        from connectctl.ops.edges.partitionoffsets import read_extents
 
         return read_extents(self, self._known(topics))
 
@@ -257,17 +264,18 @@ class Kafka:
         self.__dict__.pop("_metadata", None)  # it does not know the new topic
 
     def partitions(self, topic: str) -> list[int]:
-        """The partitions of ``topic``, from the metadata read first. Raises ``BadInput`` where there is no such topic.
+        """The partitions of ``topic``. Raises ``BadInput`` where there is no such topic; see ``partition_counts``."""
+        return list(range(self.partition_counts([topic])[topic]))
 
-        Brokers know a new topic a moment after the controller said that it is there.
+    def partition_counts(self, topics: Sequence[str]) -> dict[str, int]:
+        """How many partitions each of ``topics`` has, asked now.
+
+        Brokers know a new topic a moment after the controller said that it is there; one that stays unknown, or that
+        metadata has in part, is an error.
         """
-        deadline = time.monotonic() + min(self.timeout, NEW_TOPIC)
-        while not self._known([topic]):
-            if time.monotonic() > deadline:
-                raise BadInput(f"There is no topic {topic} at {self.bootstrap}", code="no-topic")
-            time.sleep(NEW_TOPIC_PAUSE)
-            self.__dict__.pop("_metadata", None)
-        return sorted(self._metadata.topics[topic].partitions)
+        from connectctl.ops.edges.partitionoffsets import layouts_of
+
+        return {topic: layout.partitions for topic, layout in layouts_of(self, topics).items()}
 
 
 def _member(raw: Any) -> Member:

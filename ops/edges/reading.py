@@ -7,30 +7,24 @@ a million records cost a million dictionary writes and no more.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.edges.contract import Extent, HeldBack, Record, TopicImage
-from connectctl.ops.errors import TimedOut, Unreachable
-from connectctl.ops.model.visibility import describe_topic, read_topic
+from connectctl.ops.edges.contract import HeldBack, Record, TopicImage
+from connectctl.ops.edges.partitionoffsets import end_offsets
+from connectctl.ops.errors import Unreachable
+from connectctl.ops.model.visibility import read_topic
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
     from connectctl.ops.edges.kafka import Kafka
+    from connectctl.ops.model.nothing import Offset
 
 BATCH = 10_000
 WAIT = 0.01
 """Seconds that librdkafka may take to fill a batch; the last one of a topic is never full."""
 _IGNORED = {"GROUP_AUTHORIZATION_FAILED", "_ALL_BROKERS_DOWN", "_TRANSPORT"}
 """Errors of the handle that do not end a reading: no group is joined, and lost brokers come back or time out."""
-
-_LEADERLESS = {"NOT_LEADER_FOR_PARTITION", "LEADER_NOT_AVAILABLE", "UNKNOWN_TOPIC_OR_PART"} | {
-    "FENCED_LEADER_EPOCH",
-    "UNKNOWN_LEADER_EPOCH",
-    "_NOENT",
-}
-LEADER_PAUSE = 0.1
-"""Seconds before a partition without a leader is asked about again."""
 
 Latest = dict[int, dict[bytes | None, Any]]
 
@@ -59,7 +53,7 @@ def read_tails(kafka: Kafka, topics: Sequence[str], count: int) -> dict[str, lis
     consumer = consumer_of(kafka, "read_uncommitted")
     reading = Reading(kafka, ends, keep_all=True)
     try:
-        reading.run(consumer, 0.0, start=lambda end: max(0, end - count))
+        reading.run(consumer, None, start=lambda end: max(0, end - count))
     finally:
         consumer.close()
     return reading.all
@@ -73,70 +67,10 @@ def read_wanted(
     consumer = consumer_of(kafka, "read_uncommitted")
     reading = Sifting(kafka, {topic: {p: ends[p] for p in partitions}}, wanted)
     try:
-        reading.run(consumer, 0.0)
+        reading.run(consumer, None)
     finally:
         consumer.close()
     return sorted(reading.all[topic], key=lambda record: (record.partition, record.offset))
-
-
-def end_offsets(kafka: Kafka, topics: Sequence[str]) -> dict[str, dict[int, int]]:
-    """The high watermark of every partition, by topic."""
-    from confluent_kafka import IsolationLevel
-    from confluent_kafka.admin import OffsetSpec
-
-    return _offsets(kafka, topics, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED)
-
-
-def read_extents(kafka: Kafka, topics: Sequence[str]) -> dict[str, dict[int, Extent]]:
-    """Where every partition begins, how far committed records reach, and where it ends."""
-    from confluent_kafka import IsolationLevel
-    from confluent_kafka.admin import OffsetSpec
-
-    # The end comes last: what is committed meanwhile must not look as if it were beyond the end.
-    first = _offsets(kafka, topics, OffsetSpec.earliest(), IsolationLevel.READ_UNCOMMITTED)
-    stable = _offsets(kafka, topics, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)
-    ends = end_offsets(kafka, topics)
-    return {t: {p: Extent(first[t][p], stable[t][p], end) for p, end in by.items()} for t, by in ends.items()}
-
-
-def _offsets(kafka: Kafka, topics: Sequence[str], spec: Any, isolation: Any) -> dict[str, dict[int, int]]:
-    """An offset of every partition, by topic. Partitions whose leader moves are asked again."""
-    from confluent_kafka import KafkaException, TopicPartition
-
-    found: dict[str, dict[int, int]] = {topic: {} for topic in topics}
-    wanted = {TopicPartition(t, p): spec for t in topics for p in kafka.partitions(t)}
-    deadline = time.monotonic() + kafka.timeout
-    while wanted:
-        futures = kafka.admin.list_offsets(wanted, isolation_level=isolation, request_timeout=kafka.timeout)
-        for place, future in futures.items():
-            try:
-                found[place.topic][place.partition] = future.result().offset
-                wanted.pop(place)
-            except KafkaException as e:
-                error = e.args[0]
-                if not _moving(error):
-                    raise kafka.failure(error, f"tell the end of {place.topic}", describe_topic(place.topic)) from e
-                if time.monotonic() > deadline:
-                    raise _leaderless(place.topic, error) from e
-                if error.name() == "FENCED_LEADER_EPOCH":
-                    # librdkafka's admin client keeps the epoch of before a broker's restart; a new one asks afresh.
-                    kafka.__dict__.pop("admin", None)
-        if wanted:
-            time.sleep(LEADER_PAUSE)
-    return found
-
-
-def _moving(error: Any) -> bool:
-    """Whether a partition's leader is only being found: the topic is new, or a broker has just gone."""
-    return error.retriable() or error.name() in _LEADERLESS
-
-
-def _leaderless(topic: str, error: Any) -> TimedOut:
-    return TimedOut(
-        f"A partition of {topic} has no leader that answers",
-        why=error.str(),
-        next_step="Look at its broker, and try again.",
-    )
 
 
 def consumer_of(kafka: Kafka, isolation: str) -> Consumer:
@@ -160,7 +94,7 @@ def consumer_of(kafka: Kafka, isolation: str) -> Consumer:
 class Reading:
     """One pass over some topics: where it has to get, how far it got, what it found."""
 
-    def __init__(self, kafka: Kafka, ends: dict[str, dict[int, int]], *, keep_all: bool = False):
+    def __init__(self, kafka: Kafka, ends: Mapping[str, Mapping[int, Offset]], *, keep_all: bool = False):
         self._kafka = kafka
         self._ends = ends
         self._pending = {(t, p) for t, by in ends.items() for p, end in by.items() if end > 0}
@@ -171,8 +105,12 @@ class Reading:
         self._keep_all = keep_all
         self.all: dict[str, list[Record]] = {t: [] for t in ends}
 
-    def run(self, consumer: Consumer, patience: float, start: Any = None) -> None:
-        """Consume until every partition is at its end, or only open transactions are in the way for ``patience``."""
+    def run(self, consumer: Consumer, patience: float | None, start: Any = None) -> None:
+        """Consume until every partition is at its end, or only open transactions are in the way for ``patience`` seconds.
+
+        None: nothing may be in the way, because transactions are ignored, or the ends are such that readers get to.
+        Whoever is told of an end by one leader and cannot get there with the next has not read it.
+        """
         from confluent_kafka import TopicPartition
 
         # From 0, and not from OFFSET_BEGINNING, for which librdkafka first asks where that is, half a second later.
@@ -186,14 +124,20 @@ class Reading:
             if batch:
                 heard = now
                 self._take(batch)
-            if self._pending <= self._stuck.keys() and now - started > patience:
+            stuck = patience is not None and self._pending <= self._stuck.keys()
+            if stuck and now - started > (patience or 0.0):
                 return
-            if now - heard > self._kafka.timeout and not self._pending <= self._stuck.keys():
-                raise Unreachable(
-                    f"Kafka at {self._kafka.bootstrap} stopped answering while topics were read",
-                    why=f"nothing came for {self._kafka.timeout:g} s",
-                    next_step="Try again, with a longer --timeout if the cluster is slow.",
-                )
+            if now - heard > self._kafka.timeout and not stuck:
+                raise self._unanswered()
+
+    def _unanswered(self) -> Unreachable:
+        left = sorted(self._pending)
+        names = ", ".join(f"{t}-{p}" for t, p in left[:3]) + (f" and {len(left) - 3} more" if len(left) > 3 else "")
+        return Unreachable(
+            f"Kafka at {self._kafka.bootstrap} stopped answering while topics were read",
+            why=f"nothing came for {self._kafka.timeout:g} s, and {names} is not read to its end",
+            next_step="Try again, with a longer --timeout if the cluster is slow.",
+        )
 
     def _take(self, batch: Iterable[Any]) -> None:
         # Locals, because this loop runs once per record of the topic.
@@ -251,7 +195,10 @@ class Sifting(Reading):
     """A pass over topics too big to keep, for the records whose key and value are ``wanted``."""
 
     def __init__(
-        self, kafka: Kafka, ends: dict[str, dict[int, int]], wanted: Callable[[bytes | None, bytes | None], bool]
+        self,
+        kafka: Kafka,
+        ends: Mapping[str, Mapping[int, Offset]],
+        wanted: Callable[[bytes | None, bytes | None], bool],
     ):
         super().__init__(kafka, ends)
         self._wanted = wanted

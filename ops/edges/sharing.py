@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.edges.contract import Record
 from connectctl.ops.edges.reading import Reading, consumer_of, record_of
+from connectctl.ops.model.nothing import Offset
 
 if TYPE_CHECKING:
     from connectctl.ops.edges.kafka import Kafka
@@ -21,10 +22,10 @@ def read_share(kafka: Kafka, ends: Mapping[str, Mapping[int, int]], wanted: Want
     """
     if not ends:
         return
-    reading = _Choosing(kafka, {topic: dict(by) for topic, by in ends.items()}, wanted)
+    reading = _Choosing(kafka, {topic: {p: Offset(end) for p, end in by.items()} for topic, by in ends.items()}, wanted)
     consumer = consumer_of(kafka, "read_committed")
     try:
-        reading.run(consumer, 0.0)
+        reading.run(consumer, None)
     finally:
         consumer.close()
     yield from reading.records()
@@ -33,7 +34,7 @@ def read_share(kafka: Kafka, ends: Mapping[str, Mapping[int, int]], wanted: Want
 class _Choosing(Reading):
     """Keeps of each partition what is wanted, and forgets the rest at once."""
 
-    def __init__(self, kafka: Kafka, ends: dict[str, dict[int, int]], wanted: Wanted):
+    def __init__(self, kafka: Kafka, ends: Mapping[str, Mapping[int, Offset]], wanted: Wanted):
         super().__init__(kafka, ends)
         self._wanted = wanted
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -102,14 +102,3 @@ def _event(kafka: Kafka, message: Any, pending: dict[Place, int]) -> None:
     elif error.name() not in _IGNORED:
         topic = message.topic()
         raise kafka.failure(error, f"read {topic or 'topics'}", read_topic(topic) if topic else None)
-
-
-def offsets_at(kafka: Kafka, topics: Sequence[str], timestamp: int) -> dict[str, dict[int, int]]:
-    """The first offset of every partition with a record of ``timestamp`` (milliseconds) or later; its end for none."""
-    from confluent_kafka import IsolationLevel
-    from confluent_kafka.admin import OffsetSpec
-    from connectctl.ops.edges.reading import _offsets, end_offsets
-
-    found = _offsets(kafka, topics, OffsetSpec.for_timestamp(timestamp), IsolationLevel.READ_UNCOMMITTED)
-    ends = end_offsets(kafka, topics)
-    return {t: {p: at if at >= 0 else ends[t][p] for p, at in places.items()} for t, places in found.items()}

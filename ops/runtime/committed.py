@@ -9,41 +9,54 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.edges.reading import BATCH, WAIT, consumer_of, end_offsets
+from connectctl.ops.edges.contract import Reached
+from connectctl.ops.edges.partitionoffsets import end_offsets
+from connectctl.ops.edges.reading import BATCH, WAIT, consumer_of
 from connectctl.ops.errors import TimedOut
 from connectctl.ops.model.partitioning import java_partition
 from connectctl.ops.model.sourcekey import SourceKey, parse_key
 
 if TYPE_CHECKING:
     from connectctl.ops.edges.kafka import Kafka
+    from connectctl.ops.model.nothing import Offset
+    from connectctl.ops.runtime.commit_history import Position
 
 
 class Committed:
-    """The offsets of ``connector`` in one topic. Every ``refresh`` reads on from where the last one ended."""
+    """The offsets of ``connector`` in one topic. Every ``refresh`` reads on from where the last one ended.
 
-    def __init__(self, kafka: Kafka, topic: str, connector: str):
+    ``reached`` is how far the topic is known to reach by others, who read it before: an end below that, or below what was
+    read here, is not taken for one.
+    """
+
+    def __init__(self, kafka: Kafka, topic: str, connector: str, reached: Reached | None = None):
         self._kafka = kafka
         self._connector = connector
         self._positions: dict[int, int] = {}
-        self._newest: dict[bytes, tuple[bool, int, bytes | None]] = {}
+        self._newest: dict[bytes, tuple[bool, int, int, bytes | None]] = {}
         self.topic = topic
+        self.reached = reached or Reached()
 
     def refresh(self, patience: float) -> None:
-        """Read to the end as it is now. Raises ``TimedOut`` where an open transaction is in the way for ``patience`` s."""
-        ends = end_offsets(self._kafka, [self.topic])[self.topic]
+        """Read to the end as it is now. Raises ``TimedOut`` where an open transaction is in the way for ``patience`` s, or
+        a partition does not tell its end; ``ConnectctlError`` where the topic is another than before.
+        """
+        ends = end_offsets(self._kafka, [self.topic], {self.topic: self.reached})[self.topic]
         pending = {p: end for p, end in ends.items() if end > self._positions.get(p, 0)}
-        if not pending:
-            return
-        consumer = consumer_of(self._kafka, "read_committed")
-        try:
-            self._read(consumer, pending, len(ends), time.monotonic() + patience)
-        finally:
-            consumer.close()
+        if pending:
+            consumer = consumer_of(self._kafka, "read_committed")
+            try:
+                self._read(consumer, pending, len(ends), time.monotonic() + patience)
+            finally:
+                consumer.close()
+        read_to = tuple(max(end, self._positions.get(p, 0)) for p, end in sorted(ends.items()))
+        self.reached = self.reached.further(Reached(self._kafka.layouts[self.topic].id, read_to))
 
-    def _read(self, consumer: Any, pending: dict[int, int], partitions: int, deadline: float) -> None:
+    def _read(self, consumer: Any, pending: dict[int, Offset], partitions: int, deadline: float) -> None:
         from confluent_kafka import KafkaError, TopicPartition
 
         consumer.assign([TopicPartition(self.topic, p, self._positions.get(p, 0)) for p in sorted(pending)])
+        held_back: set[int] = set()
         while pending:
             for message in consumer.consume(BATCH, WAIT):
                 partition, error = message.partition(), message.error()
@@ -52,17 +65,25 @@ class Committed:
                     self._reach(partition, message.offset() + 1, pending)
                 elif error.code() == KafkaError._PARTITION_EOF:
                     # Behind the last record there may be markers: only the end itself tells that they were passed.
+                    held_back.add(partition)
                     self._reach(partition, message.offset(), pending)
                 elif not error.retriable() and error.name() not in ("_ALL_BROKERS_DOWN", "_TRANSPORT"):
                     raise self._kafka.failure(error, f"read {self.topic}")
             if pending and time.monotonic() > deadline:
-                raise TimedOut(
-                    f"The end of {self.topic} is out of reach",
-                    why=f"a transaction is open on {', '.join(f'{self.topic}-{p}' for p in sorted(pending))}",
-                    next_step="See whose: connectctl transactions lag",
-                )
+                raise self._out_of_reach(sorted(pending), held_back)
 
-    def _reach(self, partition: int, position: int, pending: dict[int, int]) -> None:
+    def _out_of_reach(self, pending: list[int], held_back: set[int]) -> TimedOut:
+        """What was told by no leader is not said to be a transaction's doing."""
+        silent = [p for p in pending if p not in held_back]
+        names = ", ".join(f"{self.topic}-{p}" for p in silent or pending)
+        what = f"The end of {self.topic} is out of reach"
+        if silent:
+            return TimedOut(what, why=f"nothing came from {names}", next_step="Look at the brokers, and try again.")
+        return TimedOut(
+            what, why=f"a transaction is open on {names}", next_step="See whose: connectctl transactions lag"
+        )
+
+    def _reach(self, partition: int, position: int, pending: dict[int, Offset]) -> None:
         self._positions[partition] = max(position, self._positions.get(partition, 0))
         if self._positions[partition] >= pending.get(partition, position + 1):
             pending.pop(partition, None)
@@ -76,7 +97,7 @@ class Committed:
         at_home = message.partition() == java_partition(raw, partitions)
         known = self._newest.get(raw)
         if known is None or at_home or not known[0]:
-            self._newest[raw] = (at_home, message.offset(), message.value())
+            self._newest[raw] = (at_home, message.partition(), message.offset(), message.value())
 
     def has(self, key: bytes) -> bool:
         """Whether the topic says anything of ``key``, be it a tombstone."""
@@ -84,11 +105,26 @@ class Committed:
 
     def value(self, key: bytes) -> bytes | None:
         """The newest value of ``key``, None where there is none or a tombstone."""
-        return self._newest[key][2] if key in self._newest else None
+        return self._newest[key][3] if key in self._newest else None
+
+    def position(self, key: bytes) -> Position | None:
+        """Where its newest record is, be it a tombstone; None where there is none in the place that Java gives the key."""
+        at_home, partition, offset, _ = self._newest.get(key, (False, 0, 0, None))
+        return (partition, offset) if at_home else None
+
+    def positions(self) -> dict[bytes, Position]:
+        """``position`` of every key that has one."""
+        return {key: (partition, offset) for key, (home, partition, offset, _) in self._newest.items() if home}
 
     def known(self) -> frozenset[bytes]:
         """The keys that have a value."""
-        return frozenset(key for key, (_, _, value) in self._newest.items() if value is not None)
+        return frozenset(key for key, (*_, value) in self._newest.items() if value is not None)
+
+
+def reached_now(kafka: Kafka, topic: str) -> Reached:
+    """How far ``topic`` reaches now: what is asked before a task reads it, by another client, for it to be held against."""
+    ends = end_offsets(kafka, [topic])[topic]
+    return Reached(kafka.layouts[topic].id, tuple(end for _, end in sorted(ends.items())))
 
 
 class Store:
@@ -112,6 +148,10 @@ class Store:
         if self.secondary is None or self.primary.has(key):
             return self.primary.value(key)
         return self.secondary.value(key)
+
+    def position(self, key: bytes) -> Position | None:
+        """Where the primary topic, which tasks write to, has its newest record."""
+        return self.primary.position(key)
 
     def known(self) -> frozenset[bytes]:
         """The keys that have an effective value."""

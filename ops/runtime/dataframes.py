@@ -12,9 +12,11 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.discovery import those_that_exist
+from connectctl.ops.edges.contract import Reached, furthest
 from connectctl.ops.errors import ConnectctlError, Refused
 from connectctl.ops.model.ownership import task_id
 from connectctl.ops.model.visibility import Reason, whole
@@ -104,6 +106,8 @@ def write_exactly_once(df: DataFrame, target: Target) -> Written:
     finally:
         if claims is not None:
             claims.close()
+    with _lock:
+        _reached[_who(target)] = reduce(furthest, (report.reached for report in reports), work.reached)
     lost = (How.FENCED, How.STALE)
     written = Written(
         sent=sum(report.records for report in reports),
@@ -138,6 +142,7 @@ def _work(target: Target, generation: Generation) -> Work:
         manner=Manner(Boundary.POLL, 0.0, TRANSACTION_TIMEOUT_MS),
         timeout=target.patience,
         patience=target.patience,
+        reached=_reached.get(_who(target), {}),
     )
 
 
@@ -145,6 +150,8 @@ def _work(target: Target, generation: Generation) -> Work:
 
 _Sharing = tuple[Any, ...]
 _begun: dict[_Sharing, tuple[_Sharing, Generation]] = {}
+_reached: dict[_Sharing, Mapping[str, Reached]] = {}
+"""How far the offsets topics are known to reach, from one call to the next."""
 _lock = threading.Lock()
 
 
@@ -184,9 +191,10 @@ def _begin(target: Target, dtypes: list[tuple[str, str]]) -> Generation:
     from connectctl.ops.edges.brokers import Brokers
     from connectctl.ops.edges.kafka import Kafka
     from connectctl.ops.edges.transactions import Transactions
-    from connectctl.ops.runtime.committed import Committed
+    from connectctl.ops.runtime.committed import Committed, reached_now
     from connectctl.ops.runtime.generation import Leader
     from connectctl.ops.runtime.internaltopics import default_topics
+    from connectctl.ops.runtime.neighbours import OWN
     from connectctl.ops.runtime.starting import brokers_verify
 
     kafka = Kafka(dict(target.client), timeout=target.patience)
@@ -213,6 +221,7 @@ def _begin(target: Target, dtypes: list[tuple[str, str]]) -> Generation:
         if config_topic not in there:
             # What wrote before there was this topic is known to the coordinators alone.
             fence_listed(target, calls)
+        _reached[_who(target)] = {OWN: reached_now(kafka, target.offsets_topic)}
         return generation
 
 

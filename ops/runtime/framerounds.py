@@ -5,11 +5,10 @@ Spark may run any part again, or twice at once: the attempts of a task have one 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.edges.executors import spare_archives
@@ -54,13 +53,13 @@ def written_by(
         task = context.partitionId() if context is not None else 0
         if active is not None and task not in active:
             return
-        report = json.dumps(asdict(frametask.run(writing, task, batches, terms, address)))
+        report = frametask.run(writing, task, batches, terms, address).json
         spare_archives()
         yield pa.RecordBatch.from_arrays([pa.array([task], pa.int32()), pa.array([report])], names=["task", "report"])
 
     with large_batches(df.sparkSession):
         rows = shared(df, writing, tasks).mapInArrow(run, SCHEMA).collect()
-    return [FrameReport(**json.loads(row.report)) for row in rows]
+    return [FrameReport.parse(row.report) for row in rows]
 
 
 @contextmanager

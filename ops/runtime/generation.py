@@ -111,7 +111,7 @@ class Leader:
                 why="a transaction is open on it",
                 next_step="See whose: connectctl transactions lag",
             )
-        return standing(image.latest, name), image.end_offsets.get(0, -1)
+        return standing(image.latest, name), image.end_offsets[0]
 
     def _write(self, handle: BatchHandle, records: Sequence[KeyValue]) -> None:
         handle.begin()

@@ -5,8 +5,8 @@ The protocol, of which KIP-618's task is the model:
 1. check that this generation of task configurations is the newest; else end as STALE;
 2. initialise a producer of the transactional id: from here on no older instance can commit;
 3. check the generation again, because the initialisation may have waited for long;
-4. read the committed offsets to an end taken after 2, and let the supply begin there; write to no topic where a broker
-   has left an older transaction of the task open;
+4. read the committed offsets to an end taken after 2, and let the supply begin there, unless they lack what this task has
+   committed itself; write to no topic where a broker has left an older transaction of the task open;
 5. per transaction: records and their offsets together, then the commit; go on only behind a commit that is certain;
 6. end between two transactions.
 
@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from connectctl.ops.errors import ConnectctlError, NotAuthorized, TimedOut, Unreachable
+from connectctl.ops.runtime.commit_history import CommitHistory
 from connectctl.ops.runtime.handle import Doubt, Fenced, Handle
 from connectctl.ops.runtime.step import Counts, Ended, How, Offsets, Readable, Step, Supply
 
@@ -64,6 +65,7 @@ class Kernel:
     sleep: Callable[[float], None] = time.sleep
     clean: set[str] = field(default_factory=set)
     """Topics in which nothing older of the task is open."""
+    history: CommitHistory = field(default_factory=CommitHistory)
 
     def run(self, supply: Supply) -> Ended:
         """Carry the supply's records over until it ends, is stopped, or another one takes over.
@@ -111,6 +113,7 @@ class Kernel:
                 return self._end(How.STALE, why)
             self.look(handle, {self.topic})
             self.store.refresh(self.patience)
+            self.history.check(self.store)
             supply.resume(self.store)
             return self._work(handle, supply)
         finally:
@@ -191,6 +194,7 @@ class Transaction:
             self._handle.commit(self._kernel.patience)
         except Fenced as e:
             raise self._explained(e) from e
+        self._kernel.history.committed(offsets, self._kernel.store)
         self._kernel.counts.commit(self.size)
         self.begun, self.size = False, 0
         if secondary is not None:

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connectors import Facts, read_facts
@@ -19,6 +19,7 @@ from connectctl.ops.model.connector import State, at_rest
 from connectctl.ops.runtime import statuses as words
 from connectctl.ops.runtime import tasksmax
 from connectctl.ops.runtime.attendance import attendance
+from connectctl.ops.runtime.committed import reached_now
 from connectctl.ops.runtime.configs import STOPPED, Generation, Standing
 from connectctl.ops.runtime.connectors.dataframe import DataFrameSource
 from connectctl.ops.runtime.generation import Leader, fence
@@ -27,6 +28,7 @@ from connectctl.ops.runtime.leasedtask import Work
 from connectctl.ops.runtime.leases import Round, warm
 from connectctl.ops.runtime.line import Switchboard, driver_address
 from connectctl.ops.runtime.metrics import metrics
+from connectctl.ops.runtime.neighbours import BEHIND, OWN
 from connectctl.ops.runtime.rounds import LEASE, Outcome, Run
 from connectctl.ops.runtime.starting import offsets_topic
 from connectctl.ops.runtime.statuses import Statuses
@@ -265,7 +267,9 @@ class Launch:
         run = Run(
             dict(enumerate(started.tasks)),
             ready.job.until,
-            lambda tasks, terms: self._round(work, len(started.tasks), tasks, terms, board.address),
+            lambda tasks, terms: self._round(
+                replace(work, reached=run.reached), len(started.tasks), tasks, terms, board.address
+            ),
             wanted=lambda: self.signals.count > 0 or self._overtaken() is not None,
             overtaken=self._overtaken,
             stop=board.stop,
@@ -275,6 +279,8 @@ class Launch:
             after=say,
             # The rows of a frame come in one go: a lease that ended before would have Spark read them all again.
             seconds=self.lease if self._frame is None else math.inf,
+            reached={OWN: reached_now(scene.target, offsets)}
+            | ({BEHIND: reached_now(scene.kafka, work.behind)} if work.behind else {}),
         )
         told.only(len(started.tasks))
         say(run)

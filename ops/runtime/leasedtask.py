@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
+from connectctl.ops.edges.contract import Reached
 from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.model.masking import masked
 from connectctl.ops.model.ownership import task_id
@@ -18,7 +20,7 @@ from connectctl.ops.runtime.converters import converters
 from connectctl.ops.runtime.handle import Handle
 from connectctl.ops.runtime.kernel import Kernel
 from connectctl.ops.runtime.line import BEAT, Line
-from connectctl.ops.runtime.neighbours import Neighbours
+from connectctl.ops.runtime.neighbours import OWN, Neighbours
 from connectctl.ops.runtime.plugins import connector_class
 from connectctl.ops.runtime.polling import Polling
 from connectctl.ops.runtime.secondary import Secondary
@@ -38,8 +40,9 @@ LONGEST_TRACE = 20_000
 class Work:
     """A connector's tasks. ``home`` are the client properties of the workers' cluster, ``target`` those of the records'.
 
-    ``offsets`` is the topic that is written in the transaction, ``behind`` the global one where that is another. ``path``
-    is the connector's ``module:Class``. ``patience`` is in seconds.
+    ``offsets`` is the topic that is written in the transaction, ``behind`` the global one where that is another;
+    ``reached`` is how far these two are known to reach. ``path`` is the connector's ``module:Class``. ``patience`` is in
+    seconds.
     """
 
     group: str
@@ -54,6 +57,7 @@ class Work:
     manner: Manner
     timeout: float
     patience: float
+    reached: Mapping[str, Reached] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,19 @@ class Report:
     doubts: int = 0
     idle: bool = False
     meter: Mapping[str, float] = field(default_factory=dict)
+    reached: Mapping[str, Reached] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The inverse of ``json``."""
+        raw = json.loads(text)
+        raw["reached"] = {which: Reached(each["id"], tuple(each["ends"])) for which, each in raw["reached"].items()}
+        return cls(**raw)
+
+    @property
+    def json(self) -> str:
+        """It as text, for its way through Spark."""
+        return json.dumps(asdict(self))
 
     def __post_init__(self) -> None:
         # In the words of plugins and of their systems. On the driver, which knows the job's secrets, once more.
@@ -103,6 +120,7 @@ class Report:
             largest=counts.largest,
             doubts=len(counts.doubts),
             meter=asdict(counts.meter),
+            reached=counts.reached,
             **more,
         )
 
@@ -237,19 +255,23 @@ def kernel_of(
     id_, manner = task_id(work.group, work.connector, task), work.manner
     whole = {**properties, **manner.properties}
     behind = Secondary(near.home, work.behind, work.patience) if work.behind else None
+    view = near.view()
+    kernel = Kernel(
+        lambda: kind(near.target, id_, timeout_ms=manner.timeout_ms, properties=whole),
+        work.offsets,
+        view,
+        behind,
+        near.stale,
+        stopped,
+        work.patience,
+        manner.strict,
+        counts,
+    )
     try:
-        yield Kernel(
-            lambda: kind(near.target, id_, timeout_ms=manner.timeout_ms, properties=whole),
-            work.offsets,
-            near.view(),
-            behind,
-            near.stale,
-            stopped,
-            work.patience,
-            manner.strict,
-            counts,
-        )
+        yield kernel
     finally:
+        # What comes after it, on whatever machine, is not to read less.
+        counts.reached = {w: kernel.history.beyond(r) if w == OWN else r for w, r in view.reached.items()}
         if behind is not None:
             behind.close()
 

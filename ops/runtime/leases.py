@@ -10,14 +10,13 @@ what is committed is in the topics.
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 import traceback
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +67,7 @@ class Round:
         try:
             self.spark.sparkContext.addJobTag(self.tag)
             rows = frame(self.spark, self.work, self.tasks, self.terms, self.address).collect()
-            self.reports = [Report(**json.loads(row.report)) for row in rows]
+            self.reports = [Report.parse(row.report) for row in rows]
         except Exception as e:  # noqa: BLE001  # Spark raises its own, Py4J's and the network's errors
             self.lost = first_line(e)
 
@@ -85,7 +84,7 @@ def frame(
         share = [numbers[at] for batch in batches for at in batch.column(0).to_pylist()]
         near = Neighbours(work)
         for report in side_by_side(share, lambda n: leasedtask.run(work, n, configs[n], terms, address, near)):
-            columns = [pa.array([report.task], pa.int32()), pa.array([json.dumps(asdict(report))], pa.string())]
+            columns = [pa.array([report.task], pa.int32()), pa.array([report.json], pa.string())]
             yield pa.RecordBatch.from_arrays(columns, names=["task", "report"])
         spare_archives()
 

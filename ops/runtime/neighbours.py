@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from connectctl.ops.edges.kafka import Kafka
@@ -17,9 +17,13 @@ from connectctl.ops.runtime.committed import Committed, Store
 from connectctl.ops.runtime.watch import Watch
 
 if TYPE_CHECKING:
+    from connectctl.ops.edges.contract import Reached
+    from connectctl.ops.runtime.commit_history import Position
     from connectctl.ops.runtime.leasedtask import Work
 
 T = TypeVar("T")
+OWN, BEHIND = "offsets", "behind"
+"""The offsets topics of ``Work``, by its fields."""
 
 
 class Together(Generic[T]):
@@ -65,6 +69,8 @@ class Seen:
     """The offsets of a connector as one reading found them. It does not change any more, whoever reads on meanwhile."""
 
     values: Mapping[bytes, bytes]
+    positions: Mapping[bytes, Position] = field(default_factory=dict)
+    reached: Mapping[str, Reached] = field(default_factory=dict)
 
     def value(self, key: bytes) -> bytes | None:
         """The value of ``key``."""
@@ -90,6 +96,15 @@ class View:
         """The effective value of ``key``."""
         return self._seen.value(key)
 
+    def position(self, key: bytes) -> Position | None:
+        """Where the newest record of ``key`` was found in the topic that the task writes to."""
+        return self._seen.positions.get(key)
+
+    @property
+    def reached(self) -> Mapping[str, Reached]:
+        """How far the offsets topics reached when the task last asked, as ``Work.reached`` has it."""
+        return self._seen.reached
+
     def known(self) -> frozenset[bytes]:
         """The keys that have an effective value."""
         return self._seen.known()
@@ -102,8 +117,9 @@ class Neighbours:
         self.home = Kafka(work.home, timeout=work.timeout)
         # A connection takes a moment to be made: where both are one cluster, one does.
         self.target = self.home if work.target == work.home else Kafka(work.target, timeout=work.timeout)
-        behind = Committed(self.home, work.behind, work.connector) if work.behind else None
-        store = Store(Committed(self.target, work.offsets, work.connector), behind)
+        known = work.reached
+        behind = Committed(self.home, work.behind, work.connector, known.get(BEHIND)) if work.behind else None
+        store = Store(Committed(self.target, work.offsets, work.connector, known.get(OWN)), behind)
         self._offsets = Together(lambda: _seen(store, work.patience))
         self.stale = Together(Watch(self.home, work.generation, work.patience).stale)
 
@@ -115,4 +131,5 @@ class Neighbours:
 def _seen(store: Store, patience: float) -> Seen:
     store.refresh(patience)
     values = ((key, store.value(key)) for key in store.known())
-    return Seen({key: value for key, value in values if value is not None})
+    reached = {OWN: store.primary.reached} | ({BEHIND: store.secondary.reached} if store.secondary is not None else {})
+    return Seen({key: value for key, value in values if value is not None}, store.primary.positions(), reached)

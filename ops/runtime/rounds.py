@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
+from connectctl.ops.edges.contract import Reached, furthest
 from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.runtime.kernel import REMEDIES
 from connectctl.ops.runtime.leasedtask import FAILED, Report, Terms
@@ -127,6 +128,8 @@ class Run:
     totals: dict[int, Total] = field(default_factory=dict)
     lost: int = 0
     why: str | None = None
+    reached: Mapping[str, Reached] = field(default_factory=dict)
+    """How far the offsets topics are known to reach, from one round to the next: see ``Work.reached``."""
 
     def __post_init__(self) -> None:
         self.totals = {n: Total() for n in self.tasks}
@@ -181,6 +184,7 @@ class Run:
         for report in reports:
             total = self.totals[report.task]
             total.add(report)
+            self.reached = furthest(self.reached, report.reached)
             if report.how == How.ENDED or total.failure is not None:
                 del active[report.task]
             if report.how == How.STALE:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
+from connectctl.ops.edges.contract import Reached
 from connectctl.ops.model.recordbatch import Columnar
 from connectctl.ops.runtime.metrics import Meter
 
@@ -161,6 +162,10 @@ class Readable(Stored, Protocol):
         """Read to an end that is taken now. Raises ``TimedOut`` where it cannot be reached within ``patience`` seconds."""
         ...
 
+    def position(self, key: bytes) -> tuple[int, int] | None:
+        """Partition and offset of the newest record of ``key`` that was found in its place, be it a tombstone."""
+        ...
+
 
 class How(StrEnum):
     """How a task came to its end. FENCED and STALE are normal: another one has taken over, or is about to."""
@@ -183,6 +188,8 @@ class Counts:
     largest: int = 0
     doubts: list[str] = field(default_factory=list)
     meter: Meter = field(default_factory=Meter)
+    reached: Mapping[str, Reached] = field(default_factory=dict)
+    """How far the offsets topics are known to reach, as ``Work.reached`` has it."""
 
     def commit(self, size: int) -> None:
         """A transaction with ``size`` records was committed; one of offsets alone has no size to count."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.edges.contract import Reached, furthest
 from connectctl.ops.edges.spark import first_line
 from connectctl.ops.runtime.framerounds import FrameRound, complaint, written_by
 from connectctl.ops.runtime.frametask import FrameReport
@@ -43,6 +44,8 @@ class StreamRound(FrameRound):
     first: bool = True
     """Whether the generation begins with it: nothing of another round can be at work any more."""
     done: dict[int, FrameReport] = field(default_factory=dict)
+    reached: Mapping[str, Reached] = field(default_factory=dict)
+    """How far the offsets topics are known to reach, from one micro-batch to the next."""
     _failure: Exception | None = None
     _closed: bool = False
     _settled: bool = False
@@ -51,6 +54,7 @@ class StreamRound(FrameRound):
         self._turn = threading.Lock()
         self._began = self._active = time.monotonic()
         self.done = {task: FrameReport(task, How.STOPPED.value) for task in self.tasks}
+        self.reached = self.work.reached
 
     def _run(self) -> None:
         assert self.frame is not None
@@ -93,7 +97,8 @@ class StreamRound(FrameRound):
             if self._closed or self.wanted():
                 raise _NotWhole
             try:
-                writing = replace(self.writing, passed=self._passed())
+                work = replace(self.writing.work, reached=self.reached)
+                writing = replace(self.writing, work=work, passed=self._passed())
                 reports = written_by(df, writing, self.count, set(self.tasks), self._terms(), self.address)
                 self._begin_progress()
             except Exception as e:
@@ -101,6 +106,7 @@ class StreamRound(FrameRound):
                 raise
             for report in reports:
                 self.done[report.task] = joined(self.done[report.task], report)
+                self.reached = furthest(self.reached, report.reached)
             self._active = time.monotonic()
             if len(reports) < len(self.tasks) or any(report.how != How.ENDED for report in reports):
                 self._closed = True

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.edges.contract import Record
-from connectctl.ops.edges.reading import end_offsets, read_extents
+from connectctl.ops.edges.contract import Reached, Record
+from connectctl.ops.edges.partitionoffsets import end_offsets, read_extents
 from connectctl.ops.edges.stream import stream
 from connectctl.ops.errors import TimedOut
 
@@ -28,7 +28,9 @@ class Watch:
     def stale(self) -> str | None:
         """Why not; None where it is. Raises ``TimedOut`` where the end of the config topic is out of reach."""
         topic, deadline = self._generation.topic, time.monotonic() + self._patience
-        if end_offsets(self._kafka, [topic])[topic][0] == self._read_to:
+        # What was read before is never gone: an end below that is asked for again, and no reason to read nothing.
+        before = {topic: Reached(ends=(max(0, self._read_to),))}
+        if end_offsets(self._kafka, [topic], before)[topic][0] == self._read_to:
             return self._answer
         extent = read_extents(self._kafka, [topic])[topic][0]
         end = extent.end

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from connectctl.ops.errors import ConnectctlError, NotAuthorized, TimedOut
+from connectctl.ops.runtime.commit_history import CommitHistory
 from connectctl.ops.runtime.handle import Doubt, Fenced
 from connectctl.ops.runtime.kernel import Kernel
 from connectctl.ops.runtime.step import How, Outgoing, Step
@@ -22,6 +23,7 @@ class Log:
 
     committed: list[bytes] = field(default_factory=list)
     offset: bytes | None = None
+    commits: int = 0
     epoch: int = 0
     calls: int = 0
     fail: dict[int, Callable[[], Exception]] = field(default_factory=dict)
@@ -74,6 +76,7 @@ class FakeHandle:
         if error is None or self._log.commit_anyway:
             for item in self._open:
                 if isinstance(item, dict):
+                    self._log.commits += 1
                     self._log.offset = item.get(KEY, self._log.offset)
                 else:
                     self._log.committed.append(item)
@@ -101,11 +104,15 @@ class FakeStore:
     def __init__(self, log: Log):
         self._log = log
         self._value: bytes | None = None
+        self._commits = 0
 
     def refresh(self, patience: float) -> None:
         if error := self._log.count("read"):
             raise error
-        self._value = self._log.offset
+        self._value, self._commits = self._log.offset, self._log.commits
+
+    def position(self, key: bytes) -> tuple[int, int] | None:
+        return (0, self._commits) if self._value is not None else None
 
     def value(self, key: bytes) -> bytes | None:
         return self._value
@@ -257,6 +264,13 @@ def test_a_transaction_that_outlived_its_time_is_told_with_remedies(monkeypatch:
     assert "producer.override.transaction.timeout.ms" in str(ended.why)
 
 
+class Forgets(CommitHistory):
+    """Holds nothing against a reading."""
+
+    def check(self, store: Any) -> None:
+        pass
+
+
 class TestMutants:
     """Kernels that are wrong on purpose, to show that these tests can fail."""
 
@@ -267,8 +281,13 @@ class TestMutants:
                     super().refresh(patience)
 
         log = Log(fail={11: lambda: Doubt("lost")}, commit_anyway=True)
-        kernel(log, store=ReadOnce(log)).run(Numbers(8))
+        kernel(log, store=ReadOnce(log), history=Forgets()).run(Numbers(8))
         assert log.committed != EVERYTHING
+        # The whole kernel does not begin there.
+        log = Log(fail={11: lambda: Doubt("lost")}, commit_anyway=True)
+        with pytest.raises(TimedOut, match="which this task has committed, was found nowhere"):
+            kernel(log, store=ReadOnce(log), patience=0.0).run(Numbers(8))
+        assert len(set(log.committed)) == len(log.committed)
 
     def test_offsets_outside_the_transaction_repeat_records(self) -> None:
         class Outside(FakeHandle):
@@ -276,7 +295,7 @@ class TestMutants:
                 self._log.count("offsets")
 
         log = Log(fail={6: lambda: Doubt("lost")}, commit_anyway=True)
-        kernel(log, open_handle=lambda: Outside(log)).run(Numbers(8))
+        kernel(log, open_handle=lambda: Outside(log), history=Forgets()).run(Numbers(8))
         assert log.committed != EVERYTHING
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from connectctl.ops.edges.contract import Reached
 from connectctl.ops.errors import ConnectctlError, Refused, TimedOut
 from connectctl.ops.runtime import launch
 from connectctl.ops.runtime.attendance import Attendance
@@ -104,6 +105,7 @@ class Stage:
             "Switchboard": Board,
             "fence": lambda calls, group, name, count, patience: trace.append(f"fence {count}"),
             "create_topics": lambda ready, scene, note: None,
+            "reached_now": lambda kafka, topic: Reached("id", (5,)),
             "driver_address": lambda spark: ("h", None),
             "attendance": lambda spark, note: Attendance(lambda: 1, "local", note),
             "PAUSE": 0.0,

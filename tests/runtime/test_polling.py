@@ -16,6 +16,7 @@ from connectctl.ops.runtime.handle import Doubt
 from connectctl.ops.runtime.kernel import Kernel
 from connectctl.ops.runtime.polling import Polling
 from connectctl.ops.runtime.step import Counts, Ended, How
+from fakes.snapshots import Snapshots
 
 PARTITION = {"file": "a"}
 KEY = b'["c",{"file":"a"}]'
@@ -28,10 +29,11 @@ def values(step: Any) -> list[Any]:
     ]
 
 
-class Broker:
+class Broker(Snapshots):
     """Topics with read_committed eyes, and a trace of what was asked of it and of the task."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.records: list[Any] = []
         self.offsets: dict[bytes, bytes | None] = {}
         self.trace: list[str] = []
@@ -47,6 +49,7 @@ class Broker:
 
     def refresh(self, patience: float) -> None:
         self.trace.append("read")
+        self.looked()
 
 
 class Handle:
@@ -80,6 +83,7 @@ class Handle:
             raise Doubt("no answer")
         self._broker.records += self._open
         self._broker.offsets |= self._offsets
+        self._broker.wrote(*self._offsets)
 
     def abort(self, patience: float) -> None:
         self._broker.trace.append("abort")
@@ -104,6 +108,7 @@ class Plain(Handle):
     def send_offsets(self, topic: str, offsets: Any) -> None:
         self._broker.trace.append("offsets")
         self._broker.offsets |= offsets
+        self._broker.wrote(*offsets)
 
 
 class Task(SourceTask):

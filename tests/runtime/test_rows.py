@@ -14,16 +14,18 @@ from connectctl.ops.runtime.kernel import Kernel
 from connectctl.ops.runtime.pieces import Columns
 from connectctl.ops.runtime.rows import Rows
 from connectctl.ops.runtime.step import ColumnBulk, How, Step
+from fakes.snapshots import Snapshots
 from hypothesis import given
 from hypothesis import strategies as st
 
 COLUMNS = Columns(("table",), "id")
 
 
-class Broker:
+class Broker(Snapshots):
     """Topic and offsets of one id; the commit with the number ``doubt`` fails, and has happened if ``anyway``."""
 
     def __init__(self, doubt: int = 0, *, anyway: bool = False):
+        super().__init__()
         self.values: list[bytes] = []
         self.offsets: dict[bytes, bytes | None] = {}
         self.sizes: list[int] = []
@@ -33,7 +35,9 @@ class Broker:
 
     def initialise(self, patience: float) -> None: ...
     def leftover(self, topics: Any) -> None: ...
-    def refresh(self, patience: float) -> None: ...
+    def refresh(self, patience: float) -> None:
+        self.looked()
+
     def drop(self) -> None: ...
     def doubt(self) -> str | None:
         return None
@@ -52,6 +56,7 @@ class Broker:
         if self._commits != self._doubt or self._anyway:
             self.values += self._open
             self.offsets |= self._new
+            self.wrote(*self._new)
             self.sizes.append(len(self._open))
         if self._commits == self._doubt:
             raise Doubt("no answer")

@@ -53,6 +53,7 @@ def life(broker: Broker, fail: str | None = None, stopped: Callable[[], bool] = 
     class Store(Broker):
         def refresh(self, patience: float) -> None:
             refuse("read")
+            self.looked()
 
     checks = iter(("before", "after"))
     kind = type("Scripted", (Task,), {"broker": broker, "asks": {}, "asks_batch": {}} | task)

@@ -24,6 +24,7 @@ from connectctl.ops.runtime.overrides import Manner, manner
 from connectctl.ops.runtime.plugins import path_of, task_class
 from connectctl.ops.runtime.step import Counts, Ended, How
 from connectctl.ops.runtime.validation import validated
+from fakes.snapshots import Snapshots
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -106,8 +107,8 @@ class Cluster:
     def existing(self, names: Sequence[str]) -> Complete[frozenset[str]]:
         return Complete(frozenset(names) & frozenset(self.there))
 
-    def partitions(self, topic: str) -> list[int]:
-        return list(range(self.there[topic]))
+    def partition_counts(self, topics: Sequence[str]) -> dict[str, int]:
+        return {topic: self.there[topic] for topic in topics}
 
 
 def looked(source: Any, target: Any, policy: Policy = DEFAULT) -> remotetopics.Wanted:
@@ -340,12 +341,13 @@ class Source:
         self.opened = False
 
 
-class Broker:
+class Broker(Snapshots):
     """Topic and offsets of one id; the commits with the numbers ``doubts`` fail, and have happened where they are True."""
 
     id, timeout_ms, overdue = "g-c-0", 60_000, False
 
     def __init__(self, doubts: Mapping[int, bool] | None = None):
+        super().__init__()
         self.there: list[Message] = []
         self.offsets: dict[bytes, bytes | None] = {}
         self.topics: set[str] = set()
@@ -354,7 +356,9 @@ class Broker:
 
     def initialise(self, patience: float) -> None: ...
     def leftover(self, topics: Any) -> None: ...
-    def refresh(self, patience: float) -> None: ...
+    def refresh(self, patience: float) -> None:
+        self.looked()
+
     def drop(self) -> None: ...
     def abort(self, patience: float) -> None: ...
     def doubt(self) -> str | None:
@@ -376,6 +380,7 @@ class Broker:
         if happens is not False:
             self.there += self._open
             self.offsets |= self._new
+            self.wrote(*self._new)
             self.sizes.append(len(self._open))
         if happens is not None:
             raise Doubt("no answer")

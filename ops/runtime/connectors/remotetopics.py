@@ -59,7 +59,7 @@ def _partitions(count: int) -> str:
 def look(source: Kafka, target: Kafka, selection: Selection) -> Wanted:
     """What is copied and what has to be created for it. Raises ``Refused`` for a topic that would be copied into itself."""
     policy = selection.policy
-    topics = {t: len(source.partitions(t)) for t in sorted(source.topic_names()) if selection.takes(t)}
+    topics = source.partition_counts([t for t in sorted(source.topic_names()) if selection.takes(t)])
     itself = [topic for topic in topics if policy.remote(topic) == topic]
     if itself and source.cluster_id() == target.cluster_id():
         raise Refused(
@@ -70,11 +70,8 @@ def look(source: Kafka, target: Kafka, selection: Selection) -> Wanted:
         )
     there = those_that_exist(target, *map(policy.remote, topics))
     missing = {policy.remote(t): t for t in topics if policy.remote(t) not in there}
-    short = {
-        policy.remote(t): t
-        for t, count in topics.items()
-        if policy.remote(t) in there and len(target.partitions(policy.remote(t))) < count
-    }
+    sizes = target.partition_counts([policy.remote(t) for t in topics if policy.remote(t) in there])
+    short = {policy.remote(t): t for t, count in topics.items() if sizes.get(policy.remote(t), count) < count}
     return Wanted(topics, missing, short)
 
 

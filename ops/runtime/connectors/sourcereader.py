@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.errors import ConnectctlError, Unreachable
+from connectctl.ops.model.nothing import offset_of
 from connectctl.ops.runtime.connectors.mirroroffsets import Place
 from connectctl.ops.runtime.connectors.sourceclients import UNREADABLE, gone, reaching
 
@@ -96,13 +97,14 @@ class Reader:
         return {place: start for place, (start, latest) in starts.items() if latest}
 
     def _ours(self) -> dict[str, Any]:
-        reset = self._source.reset
         return {
             "group.id": "connectctl",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "isolation.level": self._source.isolation,
-            "auto.offset.reset": "error" if reset == "none" else reset,
+            # Where it begins is said each time. A place that its leader does not have is looked at again, never reset: a
+            # log that lost its end is not one to be read from its beginning.
+            "auto.offset.reset": "error",
             "error_cb": self._heard,
         }
 
@@ -139,6 +141,13 @@ class Reader:
             next_step="Set source.consumer.auto.offset.reset, or the offset: connectctl offsets set.",
             code="no-offset",
         )
+
+    def _out_of_range(self, place: Place) -> ConnectctlError:
+        """The log has begun behind it by now, or ends before it: ``begin`` tells which, as the settings say."""
+        where = f"{place[0]}-{place[1]}"
+        if self._source.reset == "none":
+            return self._unset(where)
+        return Unreachable(UNREADABLE.format(self._source.alias), why=f"{where} has no offset {self._next.get(place)}")
 
     def read(self, most: int) -> list[Batch]:
         """The next records, ``most`` of them; none where there are none for now.
@@ -178,7 +187,7 @@ class Reader:
         elif error.name() in _GONE:
             raise gone(self._source.alias, f"partition {place[0]}-{place[1]}" if place[1] >= 0 else f"topic {place[0]}")
         elif error.name() == "_AUTO_OFFSET_RESET":
-            raise self._unset(f"{place[0]}-{place[1]}")
+            raise self._out_of_range(place)
         elif not error.retriable() and error.name() not in _PASSING:
             raise self._kafka.failure(error, f"read {place[0] or 'topics'}")
 
@@ -218,7 +227,10 @@ class Reader:
         for place, at in self._next.items():
             if place not in self._at_end:
                 known = self._consumer.get_watermark_offsets(TopicPartition(*place), cached=True)
-                total += max(0, known[1] - at) if known else 0
+                end = offset_of(known[1]) if known else None
+                if end is None:
+                    return None
+                total += max(0, end - at)
         return total
 
     def close(self) -> None:
