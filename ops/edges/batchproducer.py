@@ -19,6 +19,7 @@ from connectctl.ops.edges.rawconnection import Broken, RawConnection
 from connectctl.ops.edges.transactions import find_request, init_request
 from connectctl.ops.edges.wire import Wire
 from connectctl.ops.errors import Unreachable
+from connectctl.ops.model.nothing import number_of
 from connectctl.ops.model.recordbatch import Stamp
 from connectctl.ops.model.transactions import Place
 from connectctl.ops.model.verdicts import Code
@@ -82,7 +83,10 @@ class BatchProducer:
                 self._coordinator = self._find()
                 answer = self._ask("initialise its producer", init_request(self.id, self._timeout_ms))
                 _check(answer.error_code)
-                self._who = (answer.producer_id, answer.producer_epoch)
+                who, epoch = number_of(answer.producer_id), number_of(answer.producer_epoch)
+                if who is None or epoch is None:
+                    raise Refusal(Code.COORDINATOR_NOT_AVAILABLE)
+                self._who = (who, epoch)
                 return
             except Refusal as e:
                 if e.code not in _AGAIN or time.monotonic() > deadline:
@@ -98,7 +102,8 @@ class BatchProducer:
         while topic not in self._counts:
             found = Leaders(self._wire).leaders([topic], create=True)
             codes = [leader for leader in found.values() if isinstance(leader, Code)]
-            if found and not codes:
+            numbers = sorted(place.partition for place in found)
+            if found and not codes and numbers == list(range(len(numbers))):
                 self._leaders |= found
                 self._counts[topic] = len(found)
             elif time.monotonic() > deadline:
@@ -184,7 +189,10 @@ class BatchProducer:
     def _find(self) -> int:
         answer = self._ask("find its coordinator", find_request(self.id), anywhere=True)
         _check(answer.error_code)
-        return int(answer.node_id)
+        coordinator = number_of(answer.node_id)
+        if coordinator is None:
+            raise Refusal(Code.COORDINATOR_NOT_AVAILABLE)
+        return coordinator
 
     def _ask(self, doing: str, request: Any, *, anywhere: bool = False) -> Any:
         broker = None if anywhere else self._coordinator

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.edges.namedgroups import describe
+from connectctl.ops.model.nothing import offset_of
 from connectctl.ops.model.readergroup import ClientGroup, GroupMember, partitions_in, streams_member
 
 if TYPE_CHECKING:
@@ -33,7 +34,14 @@ class ClientGroups:
         asked = [ConsumerGroupTopicPartitions(group_id)]
         future = admin.list_consumer_group_offsets(asked, request_timeout=timeout)[group_id]
         found = self._kafka.ask(f"tell the offsets of {group_id}", future.result)
-        return {(p.topic, p.partition): p.offset for p in found.topic_partitions if p.offset >= 0 and not p.error}
+        offsets: dict[tuple[str, int], int] = {}
+        for part in found.topic_partitions:
+            if part.error:
+                raise self._kafka.failure(part.error, f"tell the offsets of {group_id}")
+            offset = offset_of(part.offset)
+            if offset is not None:  # -1001: the group has committed none there
+                offsets[part.topic, part.partition] = offset
+        return offsets
 
     def ends(self, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
         """See ``GroupReads``."""

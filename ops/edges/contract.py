@@ -107,7 +107,7 @@ def _padded(ends: tuple[int, ...], length: int) -> tuple[int, ...]:
 class TopicFacts:
     """How a topic is laid out. ``replicas`` and ``in_sync`` give counts by partition; ``config`` what was asked for.
 
-    ``leaders`` are the brokers that lead the partitions, -1 where none does.
+    ``leaders`` are the brokers that lead the partitions, None where none does.
     """
 
     name: str
@@ -115,7 +115,7 @@ class TopicFacts:
     replicas: Mapping[int, int]
     in_sync: Mapping[int, int]
     config: Mapping[str, str] = field(default_factory=dict)
-    leaders: Mapping[int, int] = field(default_factory=dict)
+    leaders: Mapping[int, int | None] = field(default_factory=dict)
 
 
 class KafkaReads(Protocol):

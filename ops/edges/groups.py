@@ -14,6 +14,7 @@ from connectctl.ops.edges.clusterwide import GROUP
 from connectctl.ops.edges.wire import batches
 from connectctl.ops.errors import ConnectctlError, NotAuthorized
 from connectctl.ops.model.brokers import CONNECT, CONSUMER, SHARE, Member, ReaderGroup, ReaderGroups
+from connectctl.ops.model.nothing import offset_of
 from connectctl.ops.model.transactions import Place
 
 if TYPE_CHECKING:
@@ -83,13 +84,16 @@ class Groups:
         return self._of_coordinators("tell the offsets of groups", asked, one)
 
     def _committed(self, group: ReaderGroup, answer: Any) -> ReaderGroup:
-        error = self._brokers.error(answer.error_code, "tell the offsets of a group", "Describe on the group")
-        offsets = {
-            Place(topic.name, part.partition_index): part.committed_offset
-            for topic in answer.topics
-            for part in topic.partitions
-            if part.committed_offset >= 0 and not part.error_code
-        }
+        doing = "tell the offsets of a group"
+        error = self._brokers.error(answer.error_code, doing, "Describe on the group")
+        offsets: dict[Place, int] = {}
+        for topic in answer.topics:
+            for part in topic.partitions:
+                # A partition that is not told is no partition without an offset.
+                error = error or self._brokers.error(part.error_code, doing, f"Describe on the topic {topic.name}")
+                offset = offset_of(part.committed_offset)
+                if offset is not None and not part.error_code:
+                    offsets[Place(topic.name, part.partition_index)] = offset
         return replace(group, committed=offsets, problem=error)
 
     def _shared(self, groups: Sequence[ReaderGroup]) -> list[ReaderGroup]:

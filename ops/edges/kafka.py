@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from connectctl.ops.edges.contract import Extent, Record, TopicFacts, TopicImage
 from connectctl.ops.errors import BadInput, ConnectctlError, NotAuthorized, TimedOut, Unreachable
 from connectctl.ops.model.membership import ConnectGroup, Member, decode_assignment, decode_current, decode_metadata
+from connectctl.ops.model.nothing import number_of
 from connectctl.ops.model.visibility import Gap, Reason, answer_of, describe_configs, not_authorized, whole
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 NEW_TOPIC, NEW_TOPIC_PAUSE = 10.0, 0.2
 """Seconds: for how long a broker may not know a topic that another one knows, and between two looks."""
+PAUSE = 0.1
+"""Seconds before metadata that is not whole is asked for again."""
 _UNREACHABLE = {"_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_SSL", "_NODE_UPDATE", "BROKER_NOT_AVAILABLE"}
 _TIMED_OUT = {"_TIMED_OUT", "_TIMED_OUT_QUEUE", "_MSG_TIMED_OUT", "REQUEST_TIMED_OUT"}
 _NOT_AUTHORIZED = {
@@ -188,15 +191,34 @@ class Kafka:
         unseen = sorted(name for name, config in configs.items() if not config)
         return answer_of(found, [Gap(f"topic {n}", Reason.NOT_AUTHORIZED, describe_configs(n)) for n in unseen])
 
+    def _whole(self, name: str) -> Any:
+        """The partitions of a topic by metadata, asked again while that has not all of them. Raises ``TimedOut``."""
+        deadline = time.monotonic() + self.timeout
+        while True:
+            topic = self._metadata.topics.get(name)
+            partitions = topic.partitions if topic is not None and topic.error is None else {}
+            # A partition that is nowhere, too, is one of which nobody tells.
+            if partitions and sorted(partitions) == list(range(len(partitions))) and _replicated(partitions):
+                return partitions
+            if time.monotonic() > deadline:
+                why = (
+                    str(topic.error.str())
+                    if topic is not None and topic.error
+                    else "metadata has a part of them, or none"
+                )
+                raise TimedOut(f"The partitions of {name} cannot be told", why=why, next_step="Look at the brokers.")
+            time.sleep(PAUSE)
+            self.__dict__.pop("_metadata", None)
+
     def _facts(self, name: str, config: Mapping[str, str]) -> TopicFacts:
-        partitions = self._metadata.topics[name].partitions
+        partitions = self._whole(name)
         return TopicFacts(
             name=name,
             partitions=len(partitions),
             replicas={p: len(facts.replicas) for p, facts in partitions.items()},
             in_sync={p: len(facts.isrs) for p, facts in partitions.items()},
             config=config,
-            leaders={p: facts.leader for p, facts in partitions.items()},
+            leaders={p: number_of(facts.leader) for p, facts in partitions.items()},
         )
 
     def _configs(self, names: Sequence[str]) -> dict[str, dict[str, str]]:
@@ -276,6 +298,10 @@ class Kafka:
         from connectctl.ops.edges.partitionoffsets import layouts_of
 
         return {topic: layout.partitions for topic, layout in layouts_of(self, topics).items()}
+
+
+def _replicated(partitions: Mapping[int, Any]) -> bool:
+    return all(partition.replicas for partition in partitions.values())
 
 
 def _member(raw: Any) -> Member:

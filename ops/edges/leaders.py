@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from connectctl.ops.edges.wire import batches, code_of, known_code
+from connectctl.ops.errors import Unreachable
+from connectctl.ops.model.nothing import Offset, number_of, offset_of
 from connectctl.ops.model.transactions import Bounds, PartitionProducer, Place
 from connectctl.ops.model.verdicts import Code
 from connectctl.ops.model.visibility import describe_topic, not_authorized
@@ -15,6 +18,9 @@ if TYPE_CHECKING:
     from connectctl.ops.edges.wire import Wire
 
 LATEST, EARLIEST = -1, -2
+PAUSE = 0.1
+"""Seconds before metadata that is not whole is asked for again."""
+_MOVING = {Code.LEADER_NOT_AVAILABLE, Code.NOT_LEADER_OR_FOLLOWER, Code.UNKNOWN_SERVER_ERROR}
 
 Item = TypeVar("Item")
 
@@ -26,11 +32,28 @@ class Leaders:
         self._wire = wire
 
     def places(self, topics: Sequence[str]) -> list[Place]:
-        hidden = self.hidden(topics)
+        answer = self._described(topics)
+        hidden = [topic.name for topic in answer.topics if topic.error_code == Code.TOPIC_AUTHORIZATION_FAILED]
         if hidden:
             what = f"Kafka at {self._wire.bootstrap} does not let us see the topic {hidden[0]}"
             raise not_authorized(what, describe_topic(hidden[0]))
-        return sorted(self.leaders(topics))
+        return sorted(Place(t.name, part.partition_index) for t in answer.topics for part in t.partitions)
+
+    def _described(self, topics: Sequence[str]) -> Any:
+        """Metadata that has all partitions of ``topics``, or why it will not. Raises ``Unreachable``."""
+        deadline = time.monotonic() + self._wire.timeout
+        while True:
+            answer = self._metadata(topics)
+            partial = sorted(topic.name for topic in answer.topics if not _whole(topic))
+            if not partial:
+                return answer
+            if time.monotonic() > deadline:
+                raise Unreachable(
+                    f"The partitions of {', '.join(partial[:3])} cannot be told",
+                    why="metadata has a part of them, or none",
+                    next_step="Look at the brokers, and try again.",
+                )
+            time.sleep(PAUSE)
 
     def hidden(self, topics: Sequence[str]) -> list[str]:
         """Those of ``topics`` that this principal may not describe, whether they exist or not."""
@@ -64,15 +87,19 @@ class Leaders:
         for place in places:
             low, high = stable[place], end[place]
             # Only the codes are of type Code; an offset is a plain number.
-            problem = next((x for x in (low, high) if isinstance(x, Code)), None)
-            found[place] = Bounds(int(low), int(high)) if problem is None else problem
+            if isinstance(low, Code) or isinstance(high, Code):
+                found[place] = low if isinstance(low, Code) else Code(high or 0)
+            elif low is not None and high is not None:
+                found[place] = Bounds(low, high)
         return found
 
-    def offsets(self, places: Sequence[Place], timestamp: int, *, committed: bool = False) -> dict[Place, int | Code]:
+    def offsets(
+        self, places: Sequence[Place], timestamp: int, *, committed: bool = False
+    ) -> dict[Place, Offset | Code | None]:
         """The first offset of each place with a time of ``timestamp`` or later, in milliseconds since the epoch.
 
-        -1 where there is none. ``LATEST`` gives the end, ``EARLIEST`` the beginning; ``committed``: as far as
-        read_committed readers get.
+        None where there is none, which is an answer for a time alone. ``LATEST`` gives the end, ``EARLIEST`` the beginning:
+        where a leader has neither, that is a code. ``committed``: as far as read_committed readers get.
         """
         from kafka.protocol.consumer.offsets import ListOffsetsRequest
 
@@ -89,11 +116,12 @@ class Leaders:
             ]
             return ListOffsetsRequest(replica_id=-1, isolation_level=int(committed), topics=topics, max_version=6)
 
-        def read(answer: Any) -> Iterator[tuple[Place, int | Code]]:
+        def read(answer: Any) -> Iterator[tuple[Place, Offset | Code | None]]:
             for topic in answer.topics:
                 for part in topic.partitions:
-                    code = part.error_code
-                    yield Place(topic.name, part.partition_index), known_code(code) if code else part.offset
+                    found = known_code(part.error_code) if part.error_code else offset_of(part.offset)
+                    none = found is None and timestamp in (LATEST, EARLIEST)
+                    yield Place(topic.name, part.partition_index), Code.LEADER_NOT_AVAILABLE if none else found
 
         return self._of_leaders("tell offsets", places, request, read)
 
@@ -130,12 +158,12 @@ class Leaders:
         """
         answer = self._metadata(topics, create=create)
         return {
-            Place(topic.name, part.partition_index): known_code(part.error_code) if part.error_code else part.leader_id
+            Place(topic.name, part.partition_index): _leader(part)
             for topic in answer.topics
             for part in topic.partitions
         }
 
-    def _metadata(self, topics: Sequence[str] | None, *, create: bool) -> Any:
+    def _metadata(self, topics: Sequence[str] | None, *, create: bool = False) -> Any:
         from kafka.protocol.metadata.metadata import MetadataRequest
 
         async def ask() -> Any:
@@ -176,14 +204,29 @@ class Leaders:
         return found
 
 
+def _leader(part: Any) -> int | Code:
+    """Who leads a partition, by its metadata."""
+    leader = number_of(part.leader_id)
+    if part.error_code or leader is None:
+        return known_code(part.error_code or Code.LEADER_NOT_AVAILABLE)
+    return leader
+
+
+def _whole(topic: Any) -> bool:
+    """Whether metadata has all of a topic, or an error that waiting does not mend."""
+    if topic.error_code:
+        return topic.error_code not in _MOVING
+    numbers = sorted(part.partition_index for part in topic.partitions)
+    return bool(numbers) and numbers == list(range(len(numbers)))
+
+
 def _producer(state: Any) -> PartitionProducer:
-    start = state.current_txn_start_offset
     return PartitionProducer(
         state.producer_id,
         state.producer_epoch,
         state.coordinator_epoch,
         state.last_timestamp,
-        start if start >= 0 else None,
+        offset_of(state.current_txn_start_offset),
     )
 
 

@@ -16,6 +16,7 @@ from connectctl.ops.edges.leaders import EARLIEST, Leaders
 from connectctl.ops.edges.reading import read_wanted
 from connectctl.ops.edges.wire import Wire
 from connectctl.ops.errors import Unreachable
+from connectctl.ops.model.nothing import Offset
 from connectctl.ops.model.partitioning import coordinator_partition
 from connectctl.ops.model.transactionlog import TOPIC
 from connectctl.ops.model.verdicts import PRODUCERS, Code, verdict
@@ -57,19 +58,26 @@ class TransactionLog:
         A marker has the broker's time, and every record with this time or a later one is behind the first that has one,
         whatever times producers gave to theirs.
         """
-        first, begin = self._offsets(place, EARLIEST, since_ms)
-        begin = min(begin, start) if begin >= 0 else start
-        whole = (begin > first or first == 0) and start - begin <= REACH and not self._compacted(place, since_ms)
+        first, since = self._offsets(place, EARLIEST, since_ms)
+        begin = start if since is None else min(since, start)
+        whole = (
+            first is not None
+            and (begin > first or first == 0)
+            and start - begin <= REACH
+            and not self._compacted(place, since_ms)
+        )
         return max(begin, start - REACH), since_ms if whole else math.inf
 
-    def _offsets(self, place: Place, *timestamps: int) -> list[int]:
+    def _offsets(self, place: Place, *timestamps: int) -> list[Offset | None]:
         with closing(Wire(self._properties, timeout=self._timeout)) as wire:
             leaders = Leaders(wire)
             answers = [leaders.offsets([place], timestamp)[place] for timestamp in timestamps]
+        found: list[Offset | None] = []
         for answer in answers:
             if isinstance(answer, Code):
                 raise Unreachable(f"{place} does not tell its offsets", why=verdict(PRODUCERS, answer).meaning)
-        return answers
+            found.append(answer)
+        return found
 
     def _compacted(self, place: Place, since_ms: int) -> bool:
         """Whether compaction may have removed a marker that is not older than this time."""

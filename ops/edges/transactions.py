@@ -17,6 +17,7 @@ from connectctl.ops.edges.namespaces import Namespaces
 from connectctl.ops.edges.wire import Wire, batches, code_of, known_code
 from connectctl.ops.errors import Unreachable
 from connectctl.ops.model.acls import Resource
+from connectctl.ops.model.nothing import number_of
 from connectctl.ops.model.transactions import Bounds, Listing, PartitionProducer, Place, Transaction
 from connectctl.ops.model.verdicts import Code
 from connectctl.ops.model.visibility import DESCRIBE_CLUSTER, Gap, Reason, answer_of
@@ -119,10 +120,11 @@ class Transactions:
         lost: dict[str, Code] = {}
 
         def heard(id: str, code: Code, answer: Any) -> None:
-            if answer is not None and not answer.error_code:
-                self._coordinators[id] = answer.node_id
+            broker = None if answer is None else number_of(answer.node_id)
+            if answer is not None and not answer.error_code and broker is not None:
+                self._coordinators[id] = broker
             else:
-                lost[id] = code if answer is None else known_code(answer.error_code)
+                lost[id] = code if answer is None else known_code(answer.error_code or Code.COORDINATOR_NOT_AVAILABLE)
 
         async def batch(some: Sequence[str]) -> None:
             request = FindCoordinatorRequest(key_type=_TRANSACTION, coordinator_keys=list(some), min_version=4)
@@ -245,14 +247,17 @@ def _transaction(state: Any, coordinator: int) -> Transaction | Code:
         producer_id=state.producer_id,
         epoch=state.producer_epoch,
         timeout_ms=state.transaction_timeout_ms,
-        started_ms=state.transaction_start_time_ms if state.transaction_start_time_ms >= 0 else None,
+        started_ms=number_of(state.transaction_start_time_ms),
         partitions=tuple(sorted(Place(t.topic, p) for t in state.topics for p in t.partitions)),
         coordinator=coordinator,
     )
 
 
 def _answer(answer: Any) -> Answer:
-    return Answer(known_code(answer.error_code), answer.producer_id, answer.producer_epoch)
+    code, who, epoch = known_code(answer.error_code), number_of(answer.producer_id), number_of(answer.producer_epoch)
+    if code is Code.NONE and (who is None or epoch is None):
+        return Answer(Code.NO_ANSWER)  # which may have been performed: look before asking again
+    return Answer(code, -1 if who is None else who, -1 if epoch is None else epoch)
 
 
 def _raise_any(results: Iterable[Any]) -> None:

@@ -126,7 +126,8 @@ def seconds(ids: int, backoff: Backoff, versions: Sequence[str]) -> float:
 
 def slow_round(facts: FencingFacts, each: Fenced, wish: Wish) -> Finding | None:
     """FENCE010, from the ids of the coordinator that has most of them."""
-    broker, most = max(each.by_broker.items(), key=lambda item: item[1], default=(-1, 0)) if each.by_broker else (-1, 0)
+    loads = each.by_broker.items() if each.by_broker else ()
+    broker, most = max(loads, key=lambda item: item[1], default=(None, 0))
     if each.by_broker is None:
         most = each.ids
     time = seconds(most, each.backoff, facts.versions)
@@ -140,9 +141,11 @@ def slow_round(facts: FencingFacts, each: Fenced, wish: Wish) -> Finding | None:
     return SLOW_ROUND.found(each.name, message, hint, severity=softened(severity, wish))
 
 
-def _share(facts: FencingFacts, each: Fenced, broker: int, most: int) -> str:
+def _share(facts: FencingFacts, each: Fenced, broker: int | None, most: int) -> str:
     if each.by_broker is None:
         return f"it has {each.ids} ids, on another Kafka cluster, at worst with one coordinator for all"
+    if facts.topic_seen and broker is None:
+        return f"{most} of its {each.ids} ids have no coordinator now, and they are fenced one by one"
     whose = f"broker {broker}" if facts.topic_seen else "one broker"
     return f"{whose} coordinates {most} of its {each.ids} ids, and they are fenced one by one"
 

@@ -33,19 +33,19 @@ _MOST_TASKS = 10_000
 
 @dataclass(frozen=True)
 class Coordinators:
-    """The brokers that lead ``__transaction_state``, by partition, -1 for none. Empty where the topic was not seen."""
+    """The brokers that lead ``__transaction_state``, by partition, None for none. Empty where the topic was not seen."""
 
-    leaders: Mapping[int, int] = field(default_factory=dict)
+    leaders: Mapping[int, int | None] = field(default_factory=dict)
     brokers: int = 1
 
-    def load(self, ids: Sequence[str]) -> Counter[int]:
-        """How many of ``ids`` each broker coordinates, -1 for those that no broker does now.
+    def load(self, ids: Sequence[str]) -> Counter[int | None]:
+        """How many of ``ids`` each broker coordinates, None for those that no broker does now.
 
         Where the topic was not seen its partitions are dealt out to the brokers in turn, as Kafka does it.
         """
         count = len(self.leaders) or DEFAULT_PARTITIONS
         partitions = (coordinator_partition(id, count) for id in ids)
-        return Counter(self.leaders.get(p, -1) if self.leaders else p % max(1, self.brokers) for p in partitions)
+        return Counter(self.leaders.get(p) if self.leaders else p % max(1, self.brokers) for p in partitions)
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Fenced:
 
     name: str
     ids: int
-    by_broker: Mapping[int, int] | None
+    by_broker: Mapping[int | None, int] | None
     backoff: Backoff
     config: Mapping[str, str] = field(default_factory=dict)
     foreign: Mapping[str, tuple[Place, ...]] = field(default_factory=dict)
@@ -156,7 +156,7 @@ def _coordinators(sources: FencingSources, unseen: list[Unseen]) -> Coordinators
         return Coordinators()
     # Without the topic no transaction has been on this cluster yet; the first one makes Kafka create it.
     leaders = dict(known.leaders) if known else {}
-    dark = sorted(p for p, leader in leaders.items() if leader < 0)
+    dark = sorted(p for p, leader in leaders.items() if leader is None)
     if dark:
         why = f"{len(dark)} of its {len(leaders)} partitions have no leader: ids there can be neither used nor fenced"
         unseen.append(Unseen(f"a part of {TRANSACTION_STATE}", why, "Bring the brokers back."))

@@ -25,7 +25,7 @@ def fewest_replicas(facts: TopicFacts) -> int:
 
 def leaderless(facts: TopicFacts) -> list[int]:
     """The partitions that can be neither read nor written, because no broker leads them."""
-    return sorted(partition for partition, leader in facts.leaders.items() if leader < 0)
+    return sorted(partition for partition, leader in facts.leaders.items() if leader is None)
 
 
 def too_few_in_sync(facts: TopicFacts, *, bounded: bool = True) -> list[int]:
@@ -36,7 +36,7 @@ def too_few_in_sync(facts: TopicFacts, *, bounded: bool = True) -> list[int]:
     wanted = min_in_sync(facts)
     if wanted is None:
         return []
-    led = [p for p in facts.in_sync if facts.leaders.get(p, 0) >= 0]
+    led = [p for p in facts.in_sync if facts.leaders.get(p, 0) is not None]
     return sorted(p for p in led if facts.in_sync[p] < (min(wanted, facts.replicas[p]) if bounded else wanted))
 
 

@@ -50,7 +50,19 @@ class Committed:
             finally:
                 consumer.close()
         read_to = tuple(max(end, self._positions.get(p, 0)) for p, end in sorted(ends.items()))
+        self._hold_against(read_to)
         self.reached = self.reached.further(Reached(self._kafka.layouts[self.topic].id, read_to))
+
+    def _hold_against(self, read_to: tuple[int, ...]) -> None:
+        """Nobody is to begin on less than was there before, whatever the ends came from. Raises ``TimedOut``."""
+        known = self.reached.ends
+        for p, end in enumerate(known):
+            if p >= len(read_to) or read_to[p] < end:
+                raise TimedOut(
+                    f"{self.topic}-{p} was not read to its end",
+                    why=f"it reached {end} before, and was read to {read_to[p] if p < len(read_to) else 'nowhere'}",
+                    next_step="Look at the brokers, and try again.",
+                )
 
     def _read(self, consumer: Any, pending: dict[int, Offset], partitions: int, deadline: float) -> None:
         from confluent_kafka import KafkaError, TopicPartition

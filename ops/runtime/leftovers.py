@@ -23,6 +23,14 @@ if TYPE_CHECKING:
     from connectctl.ops.edges.transactions import Transactions
 
 TIMEOUT = 30.0
+_UNSEEN = {
+    Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    Code.TRANSACTIONAL_ID_NOT_FOUND,
+    Code.CLUSTER_AUTHORIZATION_FAILED,
+    Code.TOPIC_AUTHORIZATION_FAILED,
+    Code.UNSUPPORTED_VERSION,
+}
+"""Answers with which nothing will ever be seen. Any other error is one of the moment."""
 _lock = threading.Lock()
 _shared: dict[str, _Calls] = {}
 """Connections to coordinators and leaders, while any task of this process asks: they are dear to open."""
@@ -38,7 +46,8 @@ class _Calls:
 def leftover(kafka: Kafka, id_: str, topics: Sequence[str]) -> str | None:
     """Where in ``topics`` a transaction of the producer of ``id_`` is open, which has begun none yet; None where nowhere.
 
-    None, too, where this principal may not see producers. Raises ``Unreachable`` and what asking for offsets raises.
+    None, too, where this principal may not see producers. Who did not answer has not said that none is open: that is
+    given as a reason to ask again. Raises ``Unreachable`` and what asking for offsets raises.
     """
     # Mostly nothing is open at all, which two requests of an open connection tell.
     extents = kafka.extents(topics)
@@ -48,19 +57,21 @@ def leftover(kafka: Kafka, id_: str, topics: Sequence[str]) -> str | None:
     with _calls(kafka) as calls:
         ours = calls.describe([id_])[id_]
         if isinstance(ours, Code):
-            return None
-        found = [
-            (place, producer)
-            for (place, number), producer in opened(calls.producers(suspects)).items()
-            if number == ours.producer_id
-        ]
+            return None if ours in _UNSEEN else _untold(id_, "its coordinator", ours)
+        known = calls.producers(suspects)
+        found = [(place, p) for (place, number), p in opened(known).items() if number == ours.producer_id]
     if not found:
-        return None
+        silent = [(p, code) for p, code in known.items() if isinstance(code, Code) and code not in _UNSEEN]
+        return _untold(id_, f"the leader of {silent[0][0]}", silent[0][1]) if silent else None
     where = ", ".join(f"{place} from offset {producer.start_offset}" for place, producer in sorted(found))
     return (
         f"an older transaction of {id_} was left open by its broker on {where}, and nobody will end it (KAFKA-20734): "
         "see connectctl transactions hanging"
     )
+
+
+def _untold(id_: str, who: str, code: Code) -> str:
+    return f"whether an older transaction of {id_} is open cannot be told: {who} answers {code.name}"
 
 
 @contextmanager

@@ -45,25 +45,31 @@ ALONE = ("kill -9", "stopped and continued", "two attempts")
 
 
 class Campaign:
-    """Faults from ``seed`` against tasks of ``broker``."""
+    """Faults from ``seed`` against tasks of ``broker``. With three brokers requests are not held back.
 
-    def __init__(self, broker: Broker, seed: int, directory: Path):
+    ``silent``: every other question for ends is answered with none; ``believed``: by tasks that take that for ends.
+    """
+
+    def __init__(self, broker: Broker, seed: int, directory: Path, *, silent: bool = False, believed: bool = False):
         bootstrap, self._broker = broker.bootstrap, broker
+        self._silent, self._believed = silent, believed
         self.seed, self.rows = seed, list[Row]()
         self._chance = random.Random(seed)
         self._cycle: list[str] = []
         self._connector = f"campaign-{secrets.token_hex(4)}"
         self._kafka = Kafka({"bootstrap.servers": bootstrap}, timeout=60)
         self._calls = Transactions({"bootstrap.servers": bootstrap}, timeout=30)
-        self._topic = create_topic(bootstrap, f"{self._connector}-data", 4, "delete")
-        self._offsets = create_topic(bootstrap, f"{self._connector}-offsets")
+        self._topic = create_topic(bootstrap, f"{self._connector}-data", 4, "delete", broker.count)
+        self._offsets = create_topic(bootstrap, f"{self._connector}-offsets", replicas=broker.count)
         self._operator = Operator(self._kafka, self._calls, [self._topic, self._offsets])
         self._generations = directory / "generation"
         self._generation, self._count = 0, 0
         self._current: list[Running] = []
         self._later: list[tuple[float, Callable[[], None]]] = []
         self._held: list[Fault] = []
-        self._proxy = FaultProxy(bootstrap)
+        self._proxy = FaultProxy(bootstrap)  # of the first broker alone
+        self._bootstrap = self._proxy.bootstrap if broker.count == 1 else bootstrap
+        self._kinds = KINDS if broker.count == 1 else tuple(kind for kind in KINDS if kind not in HELD)
         self._processes = Processes()
         self._began = time.monotonic()
 
@@ -74,7 +80,7 @@ class Campaign:
         for number in range(faults):
             self._let_run()
             if not self._cycle:
-                self._cycle = self._chance.sample(KINDS, len(KINDS))
+                self._cycle = self._chance.sample(self._kinds, len(self._kinds))
             self._do(BROKER_KILLED if number in killing else self._cycle.pop())
         self._end()
         return judge(self._kafka, self._topic, self._offsets, self._connector, whose)
@@ -109,7 +115,7 @@ class Campaign:
     def _start(self, task: int) -> Running:
         chance = self._chance
         attempt = Attempt(
-            self._proxy.bootstrap,
+            self._bootstrap,
             GROUP,
             self._connector,
             self._topic,
@@ -123,6 +129,8 @@ class Campaign:
             boundary=chance.choice(["poll", "poll", "interval"]),
             strict=chance.random() < 0.2,
             hesitation=chance.choice([0.0, 0.0, 0.4]),
+            silent=self._silent,
+            believes=self._believed,
         )
         return self._processes.start(attempt)
 
@@ -211,8 +219,9 @@ class Campaign:
             self._regroup(count)
             row.followed(self._current)
         elif kind == BROKER_KILLED:
-            row.target = "broker" if self._broker.back else "one on its way"
-            self._broker.kill(self._chance.uniform(0.0, 1.5))
+            number = self._chance.randint(1, self._broker.count)
+            row.target = f"broker {number}" if self._broker.back else f"broker {number}, one on its way"
+            self._broker.kill(self._chance.uniform(0.0, 1.5), number)
             row.followed(self._current)
             if self._chance.random() < 0.6:
                 # Mostly what comes next finds a broker; now and then it comes while there is none.

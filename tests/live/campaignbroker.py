@@ -1,4 +1,4 @@
-"""The broker of a campaign: one of its own, which is killed and started again on its ports and its log."""
+"""The broker of a campaign, or its three: its own, which are killed and started again on their ports and their logs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
-from connectctl.ops.sandbox.layout import BROKER
+from connectctl.ops.sandbox.layout import broker_name
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
@@ -24,42 +24,48 @@ QUICK = {"broker.session.timeout.ms": "1500", "broker.heartbeat.interval.ms": "3
 
 
 class Broker:
-    """A broker that may be killed at any time, also while it is starting. It is always on its way back."""
+    """A broker, or several, of which each may be killed at any time, also while it is starting. It is always on its way
+    back. Brokers are numbered from 1 to ``count``.
+    """
 
     def __init__(self, sandbox: Sandbox):
         self.bootstrap = sandbox.bootstrap_servers
         self.sandbox = sandbox
         self.was_killed = False
-        self._starting: threading.Thread | None = None
+        self.count = sandbox.spec.brokers
+        self._starting: dict[int, threading.Thread] = {}
 
-    def kill(self, pause: float) -> None:
+    def kill(self, pause: float, number: int = 1) -> None:
         """kill -9, and a start after ``pause`` seconds."""
         self.was_killed = True
-        pid = self.sandbox.record.node(BROKER).pid
+        pid = self.sandbox.record.node(broker_name(number)).pid
         if pid is not None:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        if self.back:
-            self._starting = threading.Thread(target=self._start, args=(pause,), daemon=True)
-            self._starting.start()
+        if not self._coming(number):
+            self._starting[number] = threading.Thread(target=self._start, args=(pause, number), daemon=True)
+            self._starting[number].start()
+
+    def _coming(self, number: int) -> bool:
+        return number in self._starting and self._starting[number].is_alive()
 
     @property
     def back(self) -> bool:
-        """Whether it serves."""
-        return self._starting is None or not self._starting.is_alive()
+        """Whether all of them serve."""
+        return not any(map(self._coming, list(self._starting)))
 
     def wait(self) -> None:
-        """Until it serves."""
-        if self._starting is not None:
-            self._starting.join(PATIENCE)
-            assert self.back
+        """Until all of them serve."""
+        for starting in self._starting.values():
+            starting.join(PATIENCE)
+        assert self.back
 
-    def _start(self, pause: float) -> None:
+    def _start(self, pause: float, number: int) -> None:
         time.sleep(pause)
         end = time.monotonic() + PATIENCE
         while True:
             try:
-                return self.sandbox.start_broker()
+                return self.sandbox.start_broker(number)
             except ConnectctlError:
                 # It was killed while it was starting.
                 if time.monotonic() > end:
@@ -67,10 +73,10 @@ class Broker:
 
 
 @contextmanager
-def own_broker() -> Iterator[Broker]:
-    """A broker that nobody else uses."""
+def own_broker(brokers: int = 1) -> Iterator[Broker]:
+    """A broker that nobody else uses, or three."""
     name = f"campaign-{secrets.token_hex(3)}"
-    broker = Broker(up(SandboxSpec(name=name, workers=0, extra_broker_properties=QUICK)))
+    broker = Broker(up(SandboxSpec(name=name, workers=0, brokers=brokers, extra_broker_properties=QUICK)))
     try:
         yield broker
     finally:

@@ -21,6 +21,7 @@ from typing import Any
 from connectctl.ops.edges.kafka import Kafka
 from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.model.ownership import task_id
+from connectctl.ops.runtime import committed
 from connectctl.ops.runtime.api import SourceRecord, SourceTask
 from connectctl.ops.runtime.batchhandle import BatchHandle
 from connectctl.ops.runtime.boundaries import Boundaries, Boundary
@@ -30,6 +31,7 @@ from connectctl.ops.runtime.handle import Handle
 from connectctl.ops.runtime.kernel import Kernel
 from connectctl.ops.runtime.polling import Polling
 from connectctl.ops.runtime.step import Counts
+from fakes import silentadmin
 
 SOCKET_TIMEOUT_MS = 1500
 
@@ -53,6 +55,10 @@ class Attempt:
     strict: bool = False
     hesitation: float = 0.0
     """Seconds to wait at most between initialisation, reading and sending."""
+    silent: bool = False
+    """Every other question for ends is answered with no offset, as of leaders that have just died."""
+    believes: bool = False
+    """What comes as an end is taken for one."""
 
 
 class Counting(SourceTask):
@@ -127,12 +133,14 @@ def report(what: str, **more: Any) -> None:
     os.write(1, json.dumps({"pid": os.getpid(), "what": what, **more}).encode() + b"\n")
 
 
-def run(attempt: Attempt) -> None:
-    """The attempt, to its end."""
-    stop: list[int] = []
-    signal.signal(signal.SIGTERM, lambda number, frame: stop.append(number))
+def run(attempt: Attempt, stop: Sequence[int]) -> None:
+    """The attempt, to its end, or until ``stop`` has something."""
     faulthandler.register(signal.SIGUSR1)
     chance = random.Random(attempt.seed)
+    if attempt.silent:
+        silentadmin.install()
+    if attempt.believes:
+        vars(committed)["end_offsets"] = silentadmin.believed
     kafka = Kafka({"bootstrap.servers": attempt.bootstrap}, timeout=30)
 
     kind = chance.choice([Told, ToldBatches])  # the attempts of a task meet each other's
@@ -174,6 +182,13 @@ def run(attempt: Attempt) -> None:
     report("ended", how=how, why=why)
 
 
+def _stopped() -> list[int]:
+    """Gets the number of a SIGTERM when that comes."""
+    stop: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, frame: stop.append(number))
+    return stop
+
+
 def main() -> None:
     """Fork an attempt for each line, until there is none."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -181,8 +196,10 @@ def main() -> None:
         if os.fork() == 0:
             try:
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                # Before anybody knows of it: who is told to stop at once is to stop, and not to die without a word.
+                stop = _stopped()
                 report("begins", number=number)
-                run(Attempt(**json.loads(line)))
+                run(Attempt(**json.loads(line)), stop)
             except BaseException as e:  # noqa: BLE001  # whatever it was, the campaign is to hear of it
                 with suppress(BaseException):
                     report("ended", how="failed", why=repr(e))

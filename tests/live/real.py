@@ -129,9 +129,9 @@ def _raw(value: Any) -> bytes | None:
     return (value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))).encode()
 
 
-def create_topic(bootstrap: str, name: str, partitions: int = 5, policy: str = "compact") -> str:
+def create_topic(bootstrap: str, name: str, partitions: int = 5, policy: str = "compact", replicas: int = 1) -> str:
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    topic = NewTopic(name, partitions, 1, config={"cleanup.policy": policy})
+    topic = NewTopic(name, partitions, replicas, config={"cleanup.policy": policy})
     admin.create_topics([topic])[name].result()
     await_topic(admin, name)
     return name

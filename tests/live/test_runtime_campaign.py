@@ -40,7 +40,7 @@ def withstand(campaign: Campaign | SparkCampaign, run: Callable[[], Verdict]) ->
         assert len(verdict.records) == SOURCES
         assert not campaign.failures()
     finally:
-        print(f"{len(campaign.rows)} faults")
+        print(f"{len(campaign.rows)} faults", *campaign.failures(), sep="\n")
         campaign.close()
 
 

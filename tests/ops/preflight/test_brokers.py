@@ -33,7 +33,7 @@ OVERRIDE = "producer.override.transaction.timeout.ms"
 DENIED = NotAuthorized("Kafka at x does not let us ask", why="the principal lacks it", next_step="Give it that.")
 
 
-def log(replicas: int = 3, in_sync: int = 3, leader: int = 1, **config: str) -> TopicFacts:
+def log(replicas: int = 3, in_sync: int = 3, leader: int | None = 1, **config: str) -> TopicFacts:
     """A ``__transaction_state`` whose second partition has ``in_sync`` replicas in sync and is led by ``leader``."""
     settings = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
     settings |= {name.replace("_", "."): value for name, value in config.items()}
@@ -87,7 +87,7 @@ def test_brokers_as_they_should_be_give_no_finding(wish: Wish) -> None:
         pytest.param({"versions": {1: broker(), 2: version((4, 2))}}, "BROKER002", id="two releases"),
         pytest.param({"settings": settings(transaction_partition_verification_enable="false")}, "BROKER003", id="off"),
         pytest.param({"versions": {2: version(finalized=1)}}, "BROKER004", id="transaction.version 1"),
-        pytest.param({"transaction_state": log(leader=-1, in_sync=0)}, "BROKER006", id="a partition without leader"),
+        pytest.param({"transaction_state": log(leader=None, in_sync=0)}, "BROKER006", id="a partition without leader"),
         pytest.param({"transaction_state": log(in_sync=1)}, "BROKER007", id="too few in sync"),
         pytest.param({"transaction_state": log(in_sync=2)}, "BROKER008", id="one behind"),
         pytest.param({"transaction_state": log(1, 1, min_insync_replicas="1")}, "BROKER009", id="one replica"),

@@ -60,9 +60,9 @@ def test_every_id_has_a_partition(id: str, partitions: int) -> None:
 
 def test_ids_are_counted_at_the_broker_that_leads_their_partition() -> None:
     ids = [task_id("g", "c", n) for n in range(100)]
-    load = Coordinators({0: 1, 1: 2, 2: 1, 3: -1}, 2).load(ids)
+    load = Coordinators({0: 1, 1: 2, 2: 1, 3: None}, 2).load(ids)
     expected = [coordinator_partition(id, 4) for id in ids]
-    assert load == {1: expected.count(0) + expected.count(2), 2: expected.count(1), -1: expected.count(3)}
+    assert load == {1: expected.count(0) + expected.count(2), 2: expected.count(1), None: expected.count(3)}
     assert Coordinators({}, 3).load(ids).total() == 100
     assert set(Coordinators({}, 3).load(ids)) == {0, 1, 2}
 
@@ -84,7 +84,7 @@ def test_the_time_is_near_what_was_measured(ids: int, versions: tuple[str, ...],
     assert seconds(ids, Backoff(), versions) == pytest.approx(measured, rel=0.3, abs=0.2)
 
 
-def fenced(ids: int, by_broker: dict[int, int] | str | None = "one", **config: str) -> Fenced:
+def fenced(ids: int, by_broker: dict[int | None, int] | str | None = "one", **config: str) -> Fenced:
     load = {1: ids} if by_broker == "one" else by_broker
     named = {name.replace("_", "."): value for name, value in config.items()}
     return Fenced("c", ids, load, Backoff.of(named))  # type: ignore[arg-type]
@@ -289,7 +289,7 @@ def test_ids_that_may_not_be_seen_are_no_silent_pass() -> None:
 def test_partitions_without_a_leader_are_no_silent_pass() -> None:
     class Dark(FakeKafka):
         def topics(self, names: Any) -> dict[str, TopicFacts]:
-            return {name: TopicFacts(name, 2, {}, {}, leaders={0: 1, 1: -1}) for name in names}
+            return {name: TopicFacts(name, 2, {}, {}, leaders={0: 1, 1: None}) for name in names}
 
     (unseen,) = observe(sources(FakeCoordinators(), kafka=Dark()), 10.0).unseen
     assert "1 of its 2 partitions have no leader" in unseen.why

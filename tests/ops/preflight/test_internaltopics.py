@@ -52,7 +52,7 @@ def test_topics_as_they_should_be_give_no_finding() -> None:
 @pytest.mark.parametrize(
     ("broken", "found"),
     [
-        pytest.param(topic(in_sync=0, leader=-1), ["TOPIC007"], id="a partition without leader"),
+        pytest.param(topic(in_sync=0, leader=None), ["TOPIC007"], id="a partition without leader"),
         pytest.param(topic(in_sync=1), ["TOPIC008"], id="too few in sync"),
         pytest.param(topic(min_insync_replicas="1"), ["TOPIC009"], id="acknowledged alone"),
         pytest.param(topic(unclean_leader_election_enable="true"), ["TOPIC010"], id="unclean"),

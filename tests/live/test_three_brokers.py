@@ -1,0 +1,184 @@
+"""Three brokers of which any one dies at any moment: what is read is whole or an error, what is written is there once."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import secrets
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from connectctl.ops.edges.kafka import Kafka
+from connectctl.ops.errors import ConnectctlError
+from connectctl.ops.model.partitioning import java_partition
+from connectctl.ops.runtime.committed import Committed
+from connectctl.ops.sandbox.status import State, status
+from live.campaign import SOURCES, Campaign
+from live.campaignbroker import Broker, own_broker
+from live.real import connectctl, create_topic, write
+from live.test_runtime_campaign import seed, withstand
+
+if TYPE_CHECKING:
+    from connectctl.ops.edges.contract import TopicImage
+
+pytestmark = pytest.mark.live
+KEYS = 40
+PARTITIONS = 8
+TIMEOUT = 20.0
+READINGS, CALLS, LEAST_KILLS = 150, 10, 3
+
+
+@pytest.fixture(scope="module")
+def three() -> Iterator[Broker]:
+    with own_broker(3) as broker:
+        yield broker
+
+
+class Offsets:
+    """An offsets topic with three replicas, in which a connector has ``KEYS`` source partitions."""
+
+    def __init__(self, three: Broker):
+        self.bootstrap = three.bootstrap
+        self.connector = f"read-{secrets.token_hex(4)}"
+        self.topic = create_topic(three.bootstrap, f"{self.connector}-offsets", PARTITIONS, replicas=3)
+        self.keys = {f'["{self.connector}",{{"file":{n}}}]'.encode() for n in range(KEYS)}
+        assert {java_partition(key, PARTITIONS) for key in self.keys} == set(range(PARTITIONS))
+        write(three.bootstrap, self.topic, *((key, {"next": 7}) for key in sorted(self.keys)))
+
+    def kafka(self) -> Kafka:
+        return Kafka({"bootstrap.servers": self.bootstrap}, timeout=TIMEOUT)
+
+
+@contextmanager
+def dying(three: Broker, seed: int) -> Iterator[Callable[[], int]]:
+    """Kill a broker, and another one when it is back, for as long as this lasts; gives how many were killed so far."""
+    chance, over, killed = random.Random(seed), threading.Event(), list[int]()
+
+    def kill() -> None:
+        while not over.wait(chance.uniform(0.3, 1.0)):
+            killed.append(chance.randint(1, three.count))
+            three.kill(chance.uniform(0.0, 0.5), killed[-1])
+            three.wait()
+
+    killer = threading.Thread(target=kill, daemon=True)
+    killer.start()
+    try:
+        yield lambda: len(killed)
+    finally:
+        over.set()
+        killer.join()
+        three.wait()
+
+
+def readings(three: Broker, count: int) -> Counter[str]:
+    """So many readings while brokers die: how many were whole, how many an error. Any other is a failure."""
+    place, found = Offsets(three), Counter[str]()
+    kafka, kept = place.kafka(), None
+    with dying(three, seed()) as killed:
+        # Readings by one connection for long, by new ones, and by what reads on from where it was.
+        number = 0
+        while number < count or killed() < LEAST_KILLS:
+            number += 1
+            if number % 5 == 0:
+                kafka = place.kafka()
+            try:
+                if number % 3:
+                    assert whole(kafka.image([place.topic], patience=TIMEOUT)[place.topic]) == place.keys
+                else:
+                    kept = kept if kept is not None and number % 4 else Committed(kafka, place.topic, place.connector)
+                    kept.refresh(TIMEOUT)
+                    assert kept.known() == place.keys
+                found["whole"] += 1
+            except ConnectctlError as e:
+                found[type(e).__name__] += 1
+        found["brokers killed"] = killed()
+    print(dict(found))
+    return found
+
+
+def whole(image: TopicImage) -> set[bytes | None]:
+    assert not image.held_back
+    assert sorted(image.end_offsets) == list(range(PARTITIONS))
+    return {record.key for record in image.latest}
+
+
+def test_a_reading_is_whole_or_an_error_whoever_dies(three: Broker) -> None:
+    found = readings(three, READINGS)
+    assert found["whole"] > READINGS / 2
+
+
+@pytest.mark.slow
+def test_two_thousand_readings_are_whole_or_errors(three: Broker) -> None:
+    found = readings(three, 2_000)
+    assert found["whole"] > 1_000
+
+
+def test_offsets_show_gives_all_source_partitions_or_no_success(three: Broker, tmp_path: Path) -> None:
+    place = Offsets(three)
+    group = place.connector
+    for kind, partitions in (("configs", 1), ("statuses", 5)):
+        create_topic(three.bootstrap, f"{group}-{kind}", partitions, replicas=3)
+    config = {"connector.class": "FileStreamSource", "name": group, "topic": "t", "tasks.max": "1"}
+    write(three.bootstrap, f"{group}-configs", (f"connector-{group}", {"properties": config}), partition=0)
+    topics = {"config": f"{group}-configs", "offsets": place.topic, "status": f"{group}-statuses"}
+    context = {"bootstrap_servers": three.bootstrap, "group_id": group, "topics": topics}
+    file = tmp_path / "contexts.yaml"
+    file.write_text(json.dumps({"current": "c", "contexts": {"c": context}}))
+    words = ("--config", str(file), "--timeout", "20", "offsets", "show", group, "-o", "json")
+    assert partitions_in(connectctl(*words).out) == KEYS
+    codes = Counter[int]()
+    with dying(three, seed()):
+        for _ in range(int(os.environ.get("CONNECTCTL_CALLS", str(CALLS)))):
+            ran = connectctl(*words)
+            codes[ran.code] += 1
+            assert ran.code != 0 or partitions_in(ran.out) == KEYS
+    print(dict(codes))
+    assert codes[0] > 0
+
+
+def partitions_in(out: str) -> int:
+    return sum(len(connector["offsets"]) for connector in json.loads(out)["connectors"])
+
+
+def test_a_broker_that_was_killed_is_told_and_comes_back(three: Broker) -> None:
+    name = three.sandbox.layout.name
+    assert [p.name for p in status(name).processes] == ["broker", "broker-2", "broker-3"]
+    three.sandbox.kill_broker(2)
+    assert [p.state for p in status(name).processes] == [State.RUNNING, State.STOPPED, State.RUNNING]
+    kafka = Kafka({"bootstrap.servers": three.bootstrap}, timeout=TIMEOUT)
+    assert kafka.cluster_id() == three.sandbox.cluster_id
+    three.sandbox.start_broker(2)
+    assert {p.state for p in status(name).processes} == {State.RUNNING}
+
+
+# ----------------------------------------------------------------------------------------------------------- campaigns
+
+
+def test_tasks_write_each_record_once_while_leaders_die_and_ends_are_not_told(three: Broker, tmp_path: Path) -> None:
+    campaign = Campaign(three, seed(), tmp_path, silent=True)
+    withstand(campaign, lambda: campaign.run(6, broker_kills=3))
+
+
+@pytest.mark.campaign
+def test_a_long_campaign_on_three_brokers_leaves_every_record_once(three: Broker, tmp_path: Path) -> None:
+    campaign = Campaign(three, seed(), tmp_path, silent=True)
+    withstand(campaign, lambda: campaign.run(120, broker_kills=60))
+
+
+@pytest.mark.slow
+def test_a_reading_that_takes_no_answer_for_an_end_makes_records_twice(three: Broker, tmp_path: Path) -> None:
+    """Without this the campaign would prove nothing."""
+    campaign = Campaign(three, seed(), tmp_path, silent=True, believed=True)
+    try:
+        verdict = campaign.run(6, broker_kills=2)
+        print(campaign.table(verdict))
+        assert len(verdict.records) == SOURCES
+        assert {"twice", "offset went back"} <= verdict.kinds
+    finally:
+        campaign.close()
