@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.edges.contract import HeldBack, Record, TopicImage
-from connectctl.ops.edges.partitionoffsets import end_offsets
+from connectctl.ops.edges.partitionoffsets import end_offsets, read_extents
 from connectctl.ops.errors import Unreachable
 from connectctl.ops.model.visibility import read_topic
 
@@ -125,10 +125,19 @@ class Reading:
                 heard = now
                 self._take(batch)
             stuck = patience is not None and self._pending <= self._stuck.keys()
-            if stuck and now - started > (patience or 0.0):
+            if stuck and now - started > (patience or 0.0) and self._held_back():
                 return
             if now - heard > self._kafka.timeout and not stuck:
                 raise self._unanswered()
+
+    def _held_back(self) -> bool:
+        """Whether all that is left is held back by open transactions, and not only by leaders that are new."""
+        extents = read_extents(self._kafka, sorted({topic for topic, _ in self._pending}))
+        for topic, partition in self._pending:
+            if extents[topic][partition].stable >= self._ends[topic][partition]:
+                # The consumer was told of an end that its new leader had before it had caught up: it goes on.
+                self._stuck.pop((topic, partition), None)
+        return self._pending <= self._stuck.keys()
 
     def _unanswered(self) -> Unreachable:
         left = sorted(self._pending)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from connectctl.ops.discovery import those_that_exist
-from connectctl.ops.errors import BadInput, Refused, Unreachable
+from connectctl.ops.errors import BadInput, Refused, TimedOut, Unreachable
 from connectctl.ops.model.brokers import BrokerVersion
 from connectctl.ops.plan import Plan
 from connectctl.ops.runtime.api import ConnectorContext, SourceConnector
@@ -192,7 +192,14 @@ def brokers_verify(brokers: BrokerReads) -> None:
 
 
 def _standing(kafka: Kafka, topic: str, name: str) -> Standing:
-    return standing(kafka.image([topic], patience=PATIENCE)[topic].latest, name)
+    image = kafka.image([topic], patience=PATIENCE)[topic]
+    if image.held_back:
+        raise TimedOut(
+            f"The end of {topic} is out of reach",
+            why="a transaction is open on it",
+            next_step="See whose: connectctl transactions lag",
+        )
+    return standing(image.latest, name)
 
 
 def _config(job: Job, before: Standing, *, live: bool) -> tuple[Mapping[str, str], tuple[str, ...]]:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import confluent_kafka
 import pytest
+from connectctl.ops.errors import TimedOut
 from connectctl.ops.model.partitioning import java_partition
+from connectctl.ops.runtime.committed import Committed, Store, reached_now
 from connectctl.ops.runtime.handle import Handle
 from connectctl.ops.runtime.kernel import Kernel
 from connectctl.ops.runtime.step import Ended, How, Outgoing, Step
@@ -47,7 +49,7 @@ class ReadsFirst(Kernel):
 
 
 class RemembersInstead(Kernel):
-    """Reads the offsets when it starts; with a new producer it goes on from what it remembers."""
+    """Reads the offsets when it starts; with a new producer it goes on from what it remembers, whatever it is told."""
 
     def _instance(self, supply: Supply) -> Ended | None:
         if not self.counts.instances:
@@ -177,6 +179,36 @@ def test_a_new_producer_without_a_new_reading_repeats_what_another_one_did_meanw
         return "a connection broke"
 
     assert course.run(Numbers(place, 60), after_commit=another).how is How.ENDED
+    assert course.agrees(found)
+
+
+class Believing(Committed):
+    """Takes whatever comes for an end: here nothing does, as of leaders that have just died."""
+
+    def refresh(self, patience: float) -> None:
+        read_to = tuple(self._positions.get(p, 0) for p in self._kafka.partitions(self.topic))
+        self._hold_against(read_to)
+
+
+@pytest.mark.parametrize(
+    ("store", "known", "found"),
+    [(Committed, False, set()), (Believing, False, {"twice", "offset went back"}), (Believing, True, set())],
+)
+def test_an_end_that_is_none_is_no_beginning(
+    cluster: Sandbox, store: type[Committed], known: bool, found: set[str]
+) -> None:
+    place = Place(cluster)
+    course = Course(place)
+    assert course.run(Numbers(place, 40)).how is How.ENDED
+    reached = reached_now(place.kafka, place.offsets) if known else None
+    mutant = Kernel(course.handle, place.offsets, Store(store(place.kafka, place.offsets, place.connector, reached)))
+    mutant = replace(mutant, patience=3.0)
+    if known:
+        # What the driver saw before is held against the reading: nothing begins.
+        with pytest.raises(TimedOut, match="was not read to its end: it reached"):
+            mutant.run(Numbers(place, 60))
+    else:
+        assert mutant.run(Numbers(place, 60)).how is How.ENDED
     assert course.agrees(found)
 
 

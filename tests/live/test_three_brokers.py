@@ -6,6 +6,8 @@ import json
 import os
 import random
 import secrets
+import subprocess
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -19,9 +21,11 @@ from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.model.partitioning import java_partition
 from connectctl.ops.runtime.committed import Committed
 from connectctl.ops.sandbox.status import State, status
+from live import countingplugin
 from live.campaign import SOURCES, Campaign
 from live.campaignbroker import Broker, own_broker
-from live.real import connectctl, create_topic, write
+from live.oracle import judge
+from live.real import connectctl, create_topic, eventually, write
 from live.test_runtime_campaign import seed, withstand
 
 if TYPE_CHECKING:
@@ -137,6 +141,7 @@ def test_offsets_show_gives_all_source_partitions_or_no_success(three: Broker, t
         for _ in range(int(os.environ.get("CONNECTCTL_CALLS", str(CALLS)))):
             ran = connectctl(*words)
             codes[ran.code] += 1
+            print(ran.code, ran.err.strip()[:200])
             assert ran.code != 0 or partitions_in(ran.out) == KEYS
     print(dict(codes))
     assert codes[0] > 0
@@ -155,6 +160,37 @@ def test_a_broker_that_was_killed_is_told_and_comes_back(three: Broker) -> None:
     assert kafka.cluster_id() == three.sandbox.cluster_id
     three.sandbox.start_broker(2)
     assert {p.state for p in status(name).processes} == {State.RUNNING}
+
+
+# ---------------------------------------------------------------------------------------------------------------- runs
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*<socket.socket:pytest.PytestUnraisableExceptionWarning")
+def test_a_run_goes_on_through_the_deaths_of_leaders_and_writes_each_record_once(three: Broker, tmp_path: Path) -> None:
+    tasks, numbers = 8, 3_000
+    name = f"run-{secrets.token_hex(4)}"
+    topic = create_topic(three.bootstrap, f"{name}-data", PARTITIONS, "delete", replicas=3)
+    archive, class_ = countingplugin.as_zip(tmp_path)
+    config = {"connector.class": class_, "topic": topic, "tasks.max": str(tasks), **countingplugin.CONFIG}
+    config |= {"count": str(numbers), "batch": "20", "pause": "0.2"}
+    job = {"name": name, "config": config, "plugins": [archive], "spark": {"master": "local[2]"}}
+    (tmp_path / "job.yaml").write_text(json.dumps(job | {"until": {"duration": "900s"}}))
+    words = ["--context", f"sandbox-{three.sandbox.layout.name}", "--group-id", f"g-{name}", "run"]
+    command = [sys.executable, "-m", "connectctl.cli", *words, str(tmp_path / "job.yaml"), "--yes", "-o", "json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+        kafka = Kafka({"bootstrap.servers": three.bootstrap}, timeout=60)
+        eventually(lambda: kafka.extents([topic])[topic][0].stable > 0, 300)
+        with dying(three, seed()) as killed:
+            out, err = run.communicate(timeout=900)
+            print(f"{killed()} brokers killed")
+            assert killed() > 2
+    assert run.returncode == 0, err
+    assert [task["state"] for task in json.loads(out)["tasks"]] == ["ENDED"] * tasks
+    verdict = judge(kafka, topic, f"g-{name}-offsets", name, countingplugin.whose)
+    assert not verdict.findings
+    assert set(verdict.records.values()) == {numbers}
+    assert len(verdict.records) == tasks
 
 
 # ----------------------------------------------------------------------------------------------------------- campaigns
