@@ -1,0 +1,93 @@
+"""A pass over topics gets to every end, or says which it did not get to and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError
+from connectctl.ops.edges import reading as readingmodule
+from connectctl.ops.edges.contract import Extent, HeldBack
+from connectctl.ops.edges.reading import Reading
+from connectctl.ops.errors import Unreachable
+from connectctl.ops.model.nothing import Offset
+from fakes.admin import FakeAdmin, FakeKafka
+
+
+class Message:
+    """A record at ``offset``, or the end of the partition there."""
+
+    def __init__(self, offset: int, *, end: bool = False):
+        self._offset, self._end = offset, end
+
+    def error(self) -> Any:
+        return KafkaError(KafkaError._PARTITION_EOF) if self._end else None
+
+    def topic(self) -> str:
+        return "t"
+
+    def partition(self) -> int:
+        return 0
+
+    def offset(self) -> int:
+        return self._offset
+
+    def key(self) -> bytes:
+        return b"%d" % self._offset
+
+    def value(self) -> bytes:
+        return b"v"
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, 1
+
+
+class Consumer:
+    """Gives one batch after the other, and then nothing."""
+
+    def __init__(self, *batches: list[Message]):
+        self._batches = list(batches)
+
+    def assign(self, places: Any) -> None: ...
+
+    def consume(self, most: int, wait: float) -> list[Message]:
+        return self._batches.pop(0) if self._batches else []
+
+
+def read(*batches: list[Message], patience: float | None, timeout: float = 0.05) -> Reading:
+    found = Reading(FakeKafka(FakeAdmin(), timeout=timeout), {"t": {0: Offset(3)}})
+    consumer: Any = Consumer(*batches)
+    found.run(consumer, patience)
+    return found
+
+
+def extent(monkeypatch: pytest.MonkeyPatch, stable: int) -> None:
+    monkeypatch.setattr(readingmodule, "read_extents", lambda kafka, topics: {"t": {0: Extent(0, stable, 3)}})
+
+
+WHOLE = [Message(0), Message(1), Message(2)]
+
+
+def test_a_reading_ends_at_the_end() -> None:
+    assert len(read(WHOLE, patience=0.0).image("t").latest) == 3
+    assert len(read(WHOLE[:2], [Message(3, end=True)], patience=0.0).image("t").latest) == 2, "a marker was the last"
+
+
+def test_what_an_open_transaction_holds_back_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    extent(monkeypatch, 2)
+    image = read([*WHOLE[:2], Message(2, end=True)], patience=0.0).image("t")
+    assert (len(image.latest), image.held_back) == (2, (HeldBack(0, 2, 3),))
+
+
+def test_an_end_of_a_leader_that_has_not_caught_up_is_no_open_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
+    extent(monkeypatch, 3)
+    image = read([*WHOLE[:2], Message(2, end=True)], [], [Message(2)], patience=0.0).image("t")
+    assert (len(image.latest), image.held_back) == (3, ())
+    with pytest.raises(Unreachable, match="t-0 is not read to its end"):
+        read([*WHOLE[:2], Message(2, end=True)], patience=0.0)
+
+
+def test_where_nothing_may_be_in_the_way_a_lower_end_is_none() -> None:
+    with pytest.raises(Unreachable, match="t-0 is not read to its end"):
+        read([*WHOLE[:2], Message(2, end=True)], patience=None)
+    assert len(read([*WHOLE[:2], Message(2, end=True)], [Message(2)], patience=None).image("t").latest) == 3
