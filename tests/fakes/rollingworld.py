@@ -17,6 +17,7 @@ from connectctl.ops.journal import Journal
 from connectctl.ops.model.membership import Assignment, ConnectGroup, Member
 from connectctl.ops.model.transactions import Transaction
 from connectctl.ops.model.verdicts import Code
+from connectctl.ops.model.visibility import Complete
 from connectctl.ops.model.worker import NOT_ENABLED
 from connectctl.ops.rolling.mode import PROPERTY
 from fakes.runner import invoke
@@ -181,8 +182,8 @@ class RollingWorld:
     def cluster_id(self) -> str:
         return "fake-cluster"
 
-    def connect_groups(self) -> frozenset[str]:
-        return self.others
+    def connect_groups(self) -> Complete[frozenset[str]]:
+        return Complete(self.others)
 
     def group(self, group_id: str) -> ConnectGroup:
         if self.blind:
