@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from connectctl.ops import connectors as reading
 from connectctl.ops.diagnosis import republish
 from connectctl.ops.discovery import look_for_topics, not_found
-from connectctl.ops.errors import ConnectctlError
+from connectctl.ops.errors import ConnectctlError, NotAuthorized, NotTrusted
 from connectctl.ops.model import clusterfindings as say
 from connectctl.ops.model.topics import Role, address
 from connectctl.ops.model.visibility import Gap, Reason, describe_configs, gap_findings
@@ -56,11 +56,16 @@ class ClusterView:
 
 
 def look(kafka: KafkaReads, calls: ConnectCalls, group: ConnectGroup, named: Mapping[str, str | None]) -> ClusterView:
-    """See the whole cluster. ``named`` are the internal topics that the person named, by role."""
+    """See the whole cluster. ``named`` are the internal topics that the person named, by role.
+
+    Raises ``NotAuthorized`` or ``NotTrusted`` where no worker lets us in, besides what ``kafka`` raises.
+    """
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
         asked = [pool.submit(_ask, calls, member, group) for member in group.members]
         topics, choices, problems = _topics(kafka, group, named)
         workers = tuple(sorted((answer.result() for answer in asked), key=lambda w: w.address))
+    if workers and all(worker.shut for worker in workers):
+        calls.get("/", timeout=PATIENCE)  # raises: what it would be taken for is workers that do not answer
     found, source, unseen = _connectors(kafka, calls, group, workers, topics)
     connectors = reading.judged(found, group)
     fresh = source == "workers" and not found and bool(group.members) and not group.owners
@@ -98,7 +103,8 @@ def _ask(calls: ConnectCalls, member: Member, group: ConnectGroup) -> Worker:
     try:
         root = calls.get("/", url=member.url, timeout=PATIENCE)
     except ConnectctlError as e:
-        return replace(worker, problem=e.why or f"it did not answer within {PATIENCE:g} s")
+        shut = isinstance(e, (NotAuthorized, NotTrusted))
+        return replace(worker, problem=e.why or f"it did not answer within {PATIENCE:g} s", shut=shut)
     worker = replace(worker, version=root.get("version"), cluster_id=root.get("kafka_cluster_id"))
     return replace(worker, support=_support(calls, member.url))
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.errors import BadInput, ConnectctlError, NotAuthorized, TimedOut, Unreachable
+from connectctl.ops.errors import BadInput, ConnectctlError, NotAuthorized, NotTrusted, TimedOut, Unreachable
 from connectctl.ops.model import clusterfindings
 from connectctl.ops.model.connector import (
     Connector,
@@ -236,6 +236,8 @@ def see(
             read = facts_reader(kafka, group, named)
         facts = read() if read else Facts()
         return Seen(judged(map(facts.of, found), group), "workers")
+    except (NotAuthorized, NotTrusted):
+        raise  # workers are there: whoever reads their topics instead would say that they do not answer
     except (Unreachable, TimedOut):
         if kafka is None or group is None:
             raise

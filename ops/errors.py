@@ -6,7 +6,8 @@
     ├── BadInput                    2  what the person gave cannot be read or does not fit
     ├── Refused                     4  findings or the cluster's state forbid it; nothing was done
     ├── Unreachable                 5  no answer, or not allowed to ask
-    │   └── NotAuthorized           5
+    │   ├── NotAuthorized           5
+    │   └── NotTrusted              5
     ├── TimedOut                    6  waited, and it did not happen in time
     └── PartDone                    7  some steps are done; the run can be resumed
 
@@ -81,6 +82,12 @@ class NotAuthorized(Unreachable):
     ):
         super().__init__(what, why=why, next_step=next_step, code=code)
         self.right = right
+
+
+class NotTrusted(Unreachable):
+    """A broker or a worker is there, and TLS with it does not come about."""
+
+    code = "not-trusted"
 
 
 class TimedOut(ConnectctlError):

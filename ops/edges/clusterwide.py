@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.edges.wire import failure
 from connectctl.ops.errors import ConnectctlError, NotAuthorized
 from connectctl.ops.model.verdicts import Code, name_of
 
@@ -35,7 +34,7 @@ class ClusterWide:
         """An answer as it is, an exception as an error of ours; raises again what is no failure of Kafka."""
         if not isinstance(answer, Exception):
             return answer
-        return failure(answer, self.wire.bootstrap, doing, self.wire.last_words.text)
+        return self.wire.failure(answer, doing)
 
     def error(self, code: int, doing: str, permission: str) -> ConnectctlError | None:
         """What a broker's error code means; ``permission`` is what a principal needs."""

@@ -14,8 +14,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import urlsplit
 
+from connectctl.ops.edges.handshake import explained
 from connectctl.ops.edges.httpanswer import ask
-from connectctl.ops.errors import BadInput, ConnectctlError, NotAuthorized, TimedOut, Unreachable
+from connectctl.ops.errors import BadInput, ConnectctlError, NotAuthorized, NotTrusted, TimedOut, Unreachable
 from connectctl.ops.model.connector import path_of
 from connectctl.ops.model.jsontext import read_json
 
@@ -157,6 +158,8 @@ class Connect:
                 missed.append(failed)
         if busy := next((failed for failed in missed if failed.later), None):
             raise _Later(busy.error)
+        if distrusted := next((failed for failed in missed if isinstance(failed.error, NotTrusted)), None):
+            raise distrusted.error from missed[-1]
         late = next((failed for failed in missed if isinstance(failed.error, TimedOut)), None)
         if late or len(missed) == 1:
             raise (late or missed[0]).error from missed[-1]
@@ -170,7 +173,8 @@ class Connect:
             answer = ask(self._client, method, url + path, patience=patience, connect=CONNECT_TIMEOUT, json=body)
         except (httpx.ConnectError, httpx.ConnectTimeout) as e:
             why = str(e).removeprefix("[Errno 111] ") or "it does not accept a connection in time"
-            raise _Next(Unreachable(f"The worker at {url} cannot be reached", why=why, next_step=_CHECK)) from e
+            lost = Unreachable(f"The worker at {url} cannot be reached", why=why, next_step=_CHECK)
+            raise _Next(self._explained(lost, url)) from e
         except httpx.TimeoutException as e:
             late = TimedOut(
                 f"The worker at {url} did not answer {method} {path} within {patience:.3g} s",
@@ -178,8 +182,11 @@ class Connect:
             )
             raise (_Next(late) if method == "GET" else late) from e
         except httpx.HTTPError as e:
-            lost = Unreachable(f"The connection to {url} broke during {method} {path}", why=str(e) or type(e).__name__)
-            raise (_Next(lost) if method == "GET" else lost) from e
+            broken = Unreachable(
+                f"The connection to {url} broke during {method} {path}", why=str(e) or type(e).__name__
+            )
+            told = self._explained(broken, url)
+            raise (_Next(told) if method == "GET" else told) from e
         if answer.is_success:
             return _content(answer, method, url + path)
         return _refuse(answer, method, url + path)
@@ -209,6 +216,16 @@ class Connect:
         client = httpx.Client(auth=auth, headers=headers, verify=self._verification(), mounts=direct)
         weakref.finalize(self, client.close)
         return client
+
+    def _explained(self, error: ConnectctlError, url: str) -> ConnectctlError:
+        """``error`` with its cause in words, if TLS is one."""
+        at = urlsplit(url)
+        secure = at.scheme == "https"
+        address = f"{at.hostname}:{at.port or (443 if secure else 80)}"
+        found = explained(error, address, lambda: self._verification() if secure else None)
+        if isinstance(found, NotTrusted):
+            found.next_step = "Check rest, rest_tls and rest_auth: connectctl context show."
+        return found
 
     def _verification(self) -> Any:
         import ssl

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from connectctl.ops.edges.contract import Extent, Record, TopicFacts, TopicImage
+from connectctl.ops.edges.handshake import explained
 from connectctl.ops.errors import BadInput, ConnectctlError, NotAuthorized, TimedOut, Unreachable
 from connectctl.ops.model.membership import ConnectGroup, Member, decode_assignment, decode_current, decode_metadata
 from connectctl.ops.model.nothing import number_of
@@ -98,8 +99,13 @@ class Kafka:
             self._last_words = error.str()
 
     def failure(self, error: KafkaError, doing: str, right: Right | None = None) -> ConnectctlError:
-        """``failure`` with what this connection knows."""
-        return failure(error, doing, self.bootstrap, self._last_words, right)
+        """``failure`` with what this connection knows, and a look at why there is none."""
+        return self._explained(failure(error, doing, self.bootstrap, self._last_words, right))
+
+    def _explained(self, error: ConnectctlError) -> ConnectctlError:
+        from connectctl.ops.edges.pyclient import tls
+
+        return explained(error, self.bootstrap, lambda: tls(self._properties))
 
     @cached_property
     def admin(self) -> AdminClient:
@@ -139,7 +145,9 @@ class Kafka:
             self.admin.poll(0.2)  # lets the connection say why, through error_cb
             error = self.failure(e.args[0], "list its topics")
             # The first request of all: whoever does not answer it in time is not there.
-            raise unreachable(self.bootstrap, self._last_words) if isinstance(error, TimedOut) else error from e
+            if isinstance(error, TimedOut):
+                error = self._explained(unreachable(self.bootstrap, self._last_words))
+            raise error from e
 
     def cluster_id(self) -> str:
         return str(self._metadata.cluster_id)

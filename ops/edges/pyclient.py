@@ -34,8 +34,8 @@ def arguments(properties: Mapping[str, Any]) -> dict[str, Any]:
         "client_id": str(properties.get("client.id", "connectctl")),
         "security_protocol": protocol,
     }
-    if protocol in ("SSL", "SASL_SSL"):
-        found["ssl_context"] = _tls(properties)
+    if context := tls(properties):
+        found["ssl_context"] = context
     if protocol.startswith("SASL_"):
         found |= _sasl(properties)
     return found
@@ -63,10 +63,15 @@ def _sasl(properties: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _tls(properties: Mapping[str, Any]) -> ssl.SSLContext:
-    """Trust and identity as librdkafka would have them; it checks the broker's name unless told not to."""
+def tls(properties: Mapping[str, Any]) -> ssl.SSLContext | None:
+    """Trust and identity as librdkafka would have them; it checks the broker's name unless told not to.
+
+    None where the protocol is one without TLS. Raises ``BadInput`` for files that cannot be used.
+    """
     import ssl
 
+    if str(properties.get("security.protocol", "plaintext")).upper() not in ("SSL", "SASL_SSL"):
+        return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from connectctl.ops.edges.handshake import explained
 from connectctl.ops.errors import BadInput, ConnectctlError, NotAuthorized, Unreachable
 from connectctl.ops.model.verdicts import Code
 
@@ -122,7 +123,7 @@ class Wire:
             loop.run(manager.bootstrap_async, int(self.timeout * 1000))
         except Exception as e:
             loop.close()
-            raise failure(e, self.bootstrap, "connect", self.last_words.text) from e
+            raise self.failure(e, "connect") from e
         # At the end of the process the system closes the sockets, and waiting for a broker that hangs helps nobody.
         weakref.finalize(self, _close, manager, self.last_words).atexit = False
         return manager
@@ -133,7 +134,14 @@ class Wire:
         try:
             return loop.run(work)
         except Exception as e:
-            raise failure(e, self.bootstrap, doing, self.last_words.text) from e
+            raise self.failure(e, doing) from e
+
+    def failure(self, error: Exception, doing: str) -> ConnectctlError:
+        """``failure`` with what this connection knows, and a look at why there is none."""
+        from connectctl.ops.edges.pyclient import tls
+
+        ours = failure(error, self.bootstrap, doing, self.last_words.text)
+        return explained(ours, self.bootstrap, lambda: tls(self._properties))
 
     def brokers(self) -> list[int]:
         """The ids of the cluster's brokers."""

@@ -33,7 +33,10 @@ class Support(StrEnum):
 
 @dataclass(frozen=True)
 class Worker:
-    """A worker as the group knows it and as it answers. ``problem`` is why its REST server gave no answer."""
+    """A worker as the group knows it and as it answers. ``problem`` is why its REST server gave no answer.
+
+    ``shut``: it is there, and let us in neither by TLS nor by a login.
+    """
 
     address: str
     url: str
@@ -45,6 +48,7 @@ class Worker:
     connectors: int = 0
     tasks: int = 0
     config_offset: int | None = None
+    shut: bool = False
 
 
 def probe_plugin(plugins: Sequence[Mapping[str, Any]]) -> str | None:

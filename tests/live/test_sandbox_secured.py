@@ -86,3 +86,25 @@ def test_no_secret_is_on_a_command_line_or_in_what_is_printed(secured: Sandbox) 
         lines.append(connectctl("--context", f"sandbox-secured{way}", "context", "show", "-o", "json").out)
     lines.append(connectctl("sandbox", "status", "--name", "secured", "-o", "json").out)
     assert not [secret for secret in hidden for line in lines if secret in line]
+
+
+@pytest.mark.parametrize("command", [("cluster", "show"), ("transactions", "list")], ids=" ".join)
+def test_a_wrong_password_is_told_as_such_by_every_client_of_kafka(
+    secured: Sandbox, command: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CONNECTCTL_CLIENT_SASL_PASSWORD", "wrong-horse")
+    ran = connectctl("--context", "sandbox-secured", "--timeout", "8", *command)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (5, "", 1)
+    assert "the user name, the password or the token is wrong" in ran.err
+    assert "wrong-horse" not in ran.err
+
+
+@pytest.mark.parametrize("command", [("cluster", "show"), ("connectors", "list"), ("tasks", "check")], ids=" ".join)
+def test_a_wrong_password_of_the_workers_is_not_taken_for_workers_that_are_down(
+    secured: Sandbox, command: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CONNECTCTL_REST_PASSWORD", "wrong-horse")
+    ran = connectctl("--context", "sandbox-secured", "--timeout", "30", *command)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (5, "", 1)
+    assert "Check rest_auth" in ran.err
+    assert "wrong-horse" not in ran.err

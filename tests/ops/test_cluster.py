@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 from connectctl.ops.cluster import ClusterView, look
+from connectctl.ops.connectors import see
 from connectctl.ops.edges.connect import Connect
 from connectctl.ops.edges.contract import TopicFacts
-from connectctl.ops.errors import Unreachable
+from connectctl.ops.errors import ConnectctlError, NotAuthorized, NotTrusted, Unreachable
 from connectctl.ops.model import clusterfindings as say
 from connectctl.ops.model.finding import Finding
 from connectctl.ops.model.membership import ConnectGroup
@@ -70,6 +71,22 @@ def test_with_no_worker_answering_connectors_are_read_from_the_topics() -> None:
     assert view.connectors_from == "topics"
     assert [str(j.verdict) for j in view.connectors] == ["RUNNING"]
     assert "CLUSTER010" in ids(view)
+
+
+@pytest.mark.parametrize(
+    "shut",
+    [
+        NotAuthorized("The worker does not allow GET /", why="Unauthorized"),
+        NotTrusted("The worker cannot be reached", why="its certificate has expired"),
+    ],
+)
+def test_workers_that_let_nobody_in_are_not_taken_for_workers_that_are_down(shut: ConnectctlError) -> None:
+    closed = workers()
+    closed.errors[""] = shut
+    with pytest.raises(type(shut)):
+        look(kafka(), closed, GROUP, {})
+    with pytest.raises(type(shut)):
+        see(closed, kafka(), GROUP, {})
 
 
 def test_with_every_worker_down_nothing_runs_whatever_the_statuses_say() -> None:
