@@ -55,12 +55,12 @@ def eventually(what: Callable[[], Any], deadline: float = DEADLINE) -> Any:
 class Workers:
     """The workers' REST API, straight."""
 
-    def __init__(self, url: str):
-        self._url = url
+    def __init__(self, url: str, **client: Any):
+        self._url, self._given = url, client
 
     def call(self, method: str, path: str, body: Any = None) -> httpx.Response:
         """One request, sent again while workers answer that they rebalance."""
-        with httpx.Client(base_url=self._url, timeout=100) as client:
+        with httpx.Client(base_url=self._url, timeout=100, **self._given) as client:
             return eventually(lambda: _unless_409(client.request(method, path, json=body)))  # type: ignore[no-any-return]
 
     def create(self, name: str, config: dict[str, str], state: str = "RUNNING") -> None:

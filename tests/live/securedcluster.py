@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import ssl
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka.admin import (
@@ -16,7 +17,7 @@ from connectctl.ops.edges.secrets import reveal
 from connectctl.ops.sandbox.ports import LOOPBACK
 from connectctl.ops.sandbox.security import ADMIN, MTLS, SCRAM, Security
 from connectctl.ops.settings import SecretSource
-from live.real import await_topic
+from live.real import Workers, await_topic
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
@@ -44,7 +45,8 @@ def create_user(cluster: Sandbox, user: str) -> str:
     password = secrets.token_urlsafe(12)
     info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, ITERATIONS)
     wanted = UserScramCredentialUpsertion(user, info, password.encode())
-    for future in super_user(cluster).alter_user_scram_credentials([wanted]).values():
+    admin = super_user(cluster)
+    for future in admin.alter_user_scram_credentials([wanted]).values():
         future.result(60)
     return password
 
@@ -55,6 +57,13 @@ def create_topic(cluster: Sandbox, name: str, partitions: int = 1, **config: str
     admin.create_topics([NewTopic(name, partitions, 1, config=config)])[name].result(60)
     await_topic(admin, name)
     return name
+
+
+def rest(cluster: Sandbox) -> Workers:
+    """The workers' REST API, as the administrator."""
+    known = Security(cluster.layout.security)
+    trust = ssl.create_default_context(cafile=str(known.authority))
+    return Workers(cluster.rest_urls[0], verify=trust, auth=(ADMIN, known.password(ADMIN)))
 
 
 def super_user(cluster: Sandbox) -> AdminClient:
