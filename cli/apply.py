@@ -14,7 +14,10 @@ from connectctl.ops.plan import Outcome, Plan, Result, perform
 
 if TYPE_CHECKING:
     from connectctl.cli.context import Session
+    from connectctl.ops.connectors import Judged
+    from connectctl.ops.model.finding import Finding
 
+MOST_TOLD = 5
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the plan, and do nothing.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Perform the plan without asking.")]
 OutputOption = Annotated[Output, typer.Option("--output", "-o", help="table, wide, json or yaml.")]
@@ -125,6 +128,16 @@ def line_of(result: Result) -> str:
     if result.outcome is Outcome.ALREADY:
         return f"{result.outcome.value:<10} {result.subject}: {result.detail}"
     return f"{result.outcome.value:<10} {result.says}" + (f": {result.detail}" if result.detail else "")
+
+
+def exit_unless_healthy(connectors: Sequence[Judged], findings: Sequence[Finding]) -> None:
+    """Exit with 1, and say why in one line, where what was seen is not healthy, or not everything was seen."""
+    from connectctl.ops.health import complaints
+
+    if found := list(complaints(connectors, findings)):
+        more = f"; and {len(found) - MOST_TOLD} more" if len(found) > MOST_TOLD else ""
+        render.note(f"not healthy: {'; '.join(found[:MOST_TOLD])}{more}", style="red")
+        raise typer.Exit(1)
 
 
 def exit_code(results: Sequence[Result]) -> int:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from connectctl.cli import render
+from connectctl.cli import apply, render
 from connectctl.cli.context import Session
 from connectctl.cli.render import Block, Output
 from connectctl.ops.errors import BadInput, ConnectctlError
@@ -36,6 +36,9 @@ def show(
     interval: Annotated[
         float, typer.Option(metavar="SECONDS", help="Time between looks of --watch, at least 0.5.")
     ] = 2.0,
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="Exit with 1 unless everything is healthy and was seen.")
+    ] = False,
     output: Annotated[Output, typer.Option("--output", "-o", help="table, wide, json or yaml.")] = Output.TABLE,
 ) -> None:
     """Show the group, its workers, the internal topics, and every connector with one verdict.
@@ -52,11 +55,15 @@ def show(
     has the connector or task; the others are UNASSIGNED.
     EXACTLY-ONCE is what each worker proves when asked: whether one that is not enabled is preparing or disabled cannot
     be seen from outside. What is wrong is a finding on standard error, and in the JSON.
-    Exit code 0 if the cluster could be looked at, whatever was seen; --watch ends with ^C, and that is 0, too.
+    Exit code 0 if the cluster could be looked at, whatever was seen; --watch ends with ^C, and that is 0, too. With
+    --exit-code it is 1 where a connector is FAILED, DEGRADED or UNASSIGNED, where a finding is an error, or where not
+    everything could be seen.
     """
     session: Session = ctx.obj
     if interval < SHORTEST:
         raise BadInput(f"--interval {interval:g} is too short", next_step=f"Give at least {SHORTEST:g} seconds.")
+    if watch and exit_code:
+        raise BadInput("--exit-code does not go with --watch", next_step="Leave one of them out.")
     if watch:
         _watch(session, interval, output)
         return
@@ -64,14 +71,20 @@ def show(
     render.emit("Cluster", _as_json(view), output, lambda wide: render.blocks(_blocks(view, wide)))
     if output in (Output.TABLE, Output.WIDE):
         render.findings(view.findings)
+    if exit_code:
+        apply.exit_unless_healthy(view.connectors, view.findings)
 
 
 def _look(session: Session) -> ClusterView:
     from connectctl.ops.cluster import look
+    from connectctl.ops.connectgroups import is_unknown, unknown_group
 
     kafka = session.kafka
     group = session.group(patience=0)
-    return look(kafka, session.connect_to(group), group, session.named_topics)
+    view = look(kafka, session.connect_to(group), group, session.named_topics)
+    if is_unknown(group) and not view.connectors:
+        raise unknown_group(group, session.transactions.connect_groups)
+    return view
 
 
 def _watch(session: Session, interval: float, output: Output) -> None:

@@ -29,6 +29,9 @@ Names = Annotated[
     typer.Argument(metavar="[CONNECTOR]...", help="Connectors by name, or --all.", autocompletion=complete.connectors),
 ]
 AllOption = Annotated[bool, typer.Option("--all", help="Every connector of the cluster.")]
+HealthOption = Annotated[
+    bool, typer.Option("--exit-code", help="Exit with 1 unless everything is healthy and was seen.")
+]
 WaitOption = Annotated[
     bool, typer.Option("--wait", help="Wait until it is so, for --timeout seconds; fail at once on FAILED.")
 ]
@@ -54,23 +57,29 @@ def _cluster(session: Session) -> Cluster:
 
 
 @app.command("list")
-def list_(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
+def list_(ctx: typer.Context, exit_code: HealthOption = False, output: OutputOption = Output.TABLE) -> None:
     """List every connector with one verdict.
 
     \b
     Examples:
       connectctl connectors list
       connectctl connectors list -o wide      with classes and whole causes
+      connectctl connectors list --exit-code > /dev/null || page-somebody
       connectctl connectors list -o json | jq -r '.connectors[] | select(.state == "FAILED").name'
 
     DEGRADED: some tasks do not run. UNASSIGNED: no worker runs it, whatever its last status says.
     With no worker answering, connectors are read from the config and status topics.
+    With --exit-code the exit code is 1 where a connector is FAILED, DEGRADED or UNASSIGNED, where a finding is an error,
+    or where not everything could be seen; connectors that are stopped or paused are healthy.
     """
+    from connectctl.ops.connectgroups import is_unknown, unknown_group
     from connectctl.ops.connectors import see
 
     session: Session = ctx.obj
     cluster = _cluster(session)
     seen = see(cluster.calls, cluster.kafka, cluster.group, session.named_topics)
+    if cluster.group is not None and is_unknown(cluster.group) and not seen.connectors:
+        raise unknown_group(cluster.group, session.transactions.connect_groups)
     data = {
         "connectorsFrom": seen.read_from,
         "connectors": list(map(connectorview.as_json, seen.connectors)),
@@ -79,6 +88,8 @@ def list_(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
     render.emit("ConnectorList", data, output, lambda wide: render.blocks([connectorview.block(seen.connectors, wide)]))
     if output in (Output.TABLE, Output.WIDE):
         render.findings(seen.findings)
+    if exit_code:
+        apply.exit_unless_healthy(seen.connectors, seen.findings)
 
 
 @app.command()
@@ -244,11 +255,14 @@ def _change_state(
 def _picked(session: Session, names: list[str] | None, every: bool) -> tuple[Cluster, tuple[Judged, ...]]:
     """The connectors that the person means, looked at now. Raises ``BadInput`` before anything is done."""
     from connectctl.ops import connectors
+    from connectctl.ops.connectgroups import is_unknown, unknown_group
 
     if bool(names) == every:
         what = "Name connectors or give --all, not both" if every else "No connector is named"
         raise BadInput(what, next_step="Give the names of connectors, or --all.", code="usage")
     cluster = _cluster(session)
+    if cluster.group is not None and is_unknown(cluster.group):
+        raise unknown_group(cluster.group, session.transactions.connect_groups)
     if cluster.kafka is not None and cluster.group is not None:
         cluster.facts = connectors.facts_reader(cluster.kafka, cluster.group, session.named_topics)
     facts = cluster.facts() if cluster.facts else connectors.Facts()

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from connectctl.ops.edges.contract import (
         AclReads,
         BrokerReads,
+        ClusterLock,
         ConnectCalls,
         GroupReads,
         KafkaReads,
@@ -133,6 +134,23 @@ class Session:
         self._closing.append(calls.close)
         self._check_cluster(calls)
         return calls
+
+    @cached_property
+    def cluster_lock(self) -> ClusterLock:
+        """The lock that every change of this Connect cluster takes; opens nothing before it is taken or asked."""
+        from connectctl.ops.edges.grouplock import GroupLock, LocalLock
+
+        kind = str(self.settings.get("lock"))
+        if kind == "cluster":
+            return GroupLock(self.client_properties, self.group_id, timeout=self.timeout)
+        if kind != "local":
+            raise BadInput(f"Invalid lock: {kind}", next_step="Give --lock cluster or --lock local.")
+        from connectctl.cli import render
+
+        render.note(
+            "warning: the cluster is not locked (--lock local); make sure that nobody else changes it", style="yellow"
+        )
+        return LocalLock()
 
     @cached_property
     def transaction_log(self) -> TransactionLogReads:

@@ -308,6 +308,14 @@ def root(
             metavar="SECONDS",
         ),
     ] = None,
+    lock: Annotated[
+        str | None,
+        typer.Option(
+            help="cluster: changes lock the Connect cluster, through a Kafka group; local: only this journal.  "
+            "[default: cluster]",
+            metavar="KIND",
+        ),
+    ] = None,
     confirm: Annotated[
         str | None, typer.Option(help="Change a protected context without being asked for its name.", metavar="CONTEXT")
     ] = None,
@@ -333,6 +341,7 @@ def root(
             "topics.offsets": offsets_topic,
             "topics.status": status_topic,
             "timeout": timeout,
+            "lock": lock,
         }
         ctx.obj = Session(flags=flags, context=context, config=config, confirmed=confirm)
         ctx.call_on_close(ctx.obj.close)

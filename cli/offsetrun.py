@@ -239,6 +239,7 @@ def hands_of(session: Session, looked: Looked, journal: Journal) -> OffsetHands:
         journal=journal,
         engine=looked.engine,
         facts=lambda: looked.sources.facts(looked.group_id),
+        lock=session.cluster_lock,
     )
 
 
@@ -252,7 +253,7 @@ def carry_out(hands: OffsetHands, steps: Sequence[Any], run: Run, journal: Journ
         if not render.plain(sys.stderr):
             render.note(f"{step.says()} …", style="dim")
 
-    results = execute(steps, hands, journal, run, told=told, start=start)
+    results = execute(steps, hands, journal, run, lock=hands.lock, told=told, start=start)
     for undone in undone_by(steps):
         journal.end(undone, State.UNDONE)
     return results

@@ -241,6 +241,7 @@ def status(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
     known = ledger.runs_here(scene.journal, *scene.where)
     open_ = ledger.unfinished(scene.journal, *scene.where)
     last = runs.restored(scene.journal, open_[0] if open_ else known[0]) if known else None
+    lock = upgradeview.lock_of(scene)
     following = upgradeview.next_step(scene, last if open_ else None)
 
     def table(wide: bool) -> None:
@@ -251,6 +252,8 @@ def status(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
             render.say(f"Not seen: {unseen}")
         for trouble in scene.snapshot.baseline:
             render.say(upgradeview.trouble_line(trouble))
+        if held := upgradeview.lock_line(lock):
+            render.say(held)
         if following:
             render.say(f"Next: {following}")
 
@@ -266,6 +269,7 @@ def status(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
         "transient": [str(trouble) for trouble in scene.snapshot.baseline if trouble.passes],
         "run": upgradeview.run_json(last) if last else None,
         "unfinished": bool(open_),
+        "lock": lock,
         "nextStep": following,
     }
     render.emit("UpgradeStatus", data, output, table)

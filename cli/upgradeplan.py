@@ -54,7 +54,7 @@ def look(session: Session, *, workers: bool = True) -> Scene:
     group = session.group()
     last = ledger.last_workers(journal, kafka.cluster_id(), group.id)
     if workers and is_unknown(group) and last is None:
-        raise unknown_group(group, lambda: session.transactions.connect_groups().seen)
+        raise unknown_group(group, session.transactions.connect_groups)
     driver = session.driver(tell)
     eyes = Eyes(
         kafka=kafka,

@@ -75,6 +75,7 @@ def hands_of(scene: Scene, restored: Restored, patience: Patience) -> RollingHan
         patience=patience,
         tell=tell,
         progress=progress,
+        lock=scene.session.cluster_lock,
     )
     if any(isinstance(step, Borrowed) for step in restored.steps):
         looked = _offsets(scene.session)
@@ -137,6 +138,7 @@ def carry_out(
         hands,
         scene.journal,
         restored.run,
+        lock=hands.lock,
         told=told,
         done=done,
         start=restored.first_undone,

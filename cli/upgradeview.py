@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from connectctl.cli.render import Block
+from connectctl.ops.errors import ConnectctlError
 
 if TYPE_CHECKING:
     from connectctl.cli.upgradeplan import Scene
@@ -96,6 +97,28 @@ def failure_of(run: Run) -> str | None:
     """Why a run stopped, None where nothing failed last: it was paused, or killed."""
     last = run.marks[-1] if run.marks else None
     return last.detail if last is not None and last.what == "failed" else None
+
+
+def lock_of(scene: Scene) -> dict[str, Any]:
+    """Who holds the cluster's lock, as scripts get it; ``problem`` says why that is not known."""
+    if scene.session.settings.get("lock") == "local":
+        return {"holder": None, "problem": "not looked at (--lock local)"}
+    try:
+        holder = scene.session.cluster_lock.holder()
+    except ConnectctlError as e:
+        return {"holder": None, "problem": str(e)}
+    return {"holder": holder.as_json() if holder else None, "problem": None}
+
+
+def lock_line(lock: dict[str, Any]) -> str | None:
+    """Who holds the cluster's lock, in one line; None where nobody does."""
+    if lock["problem"]:
+        return f"Who holds the cluster's lock cannot be seen: {lock['problem']}"
+    holder = lock["holder"]
+    if holder is None:
+        return None
+    named = f"run {holder['run']} of {holder['by']}" if holder["run"] else holder["by"]
+    return f"Locked by {named} since {holder['since'] or 'an unknown time'} (at {holder['address'] or 'unknown'})"
 
 
 def worker_json(worker: RollingWorker) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import suppress
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ from connectctl.ops.errors import BadInput, ConnectctlError
 
 if TYPE_CHECKING:
     from connectctl.ops.model.membership import ConnectGroup
+    from connectctl.ops.model.visibility import Answer
 
 MOST_NAMED = 5
 
@@ -20,17 +21,17 @@ def is_unknown(group: ConnectGroup) -> bool:
     return group.state == "Dead" and not group.members
 
 
-def unknown_group(group: ConnectGroup, visible: Callable[[], Collection[str]]) -> BadInput:
+def unknown_group(group: ConnectGroup, visible: Callable[[], Answer[frozenset[str]]]) -> BadInput:
     """The error for a group that does not exist. ``visible`` gives the groups of workers that may be seen."""
-    names: Collection[str] = ()
+    names: frozenset[str] = frozenset()
     with suppress(ConnectctlError):
-        names = visible()
+        names = visible().seen
     near = get_close_matches(group.id, names, n=1)
     if near:
         hint = f"Did you mean {near[0]}?"
     elif names:
         more = ", …" if len(names) > MOST_NAMED else ""
-        hint = f"Groups of workers here: {', '.join(sorted(names)[:MOST_NAMED])}{more}. Correct --group-id."
+        hint = f"Groups of workers that may be seen: {', '.join(sorted(names)[:MOST_NAMED])}{more}. Correct --group-id."
     else:
         hint = "Correct --group-id, or start the workers."
     return BadInput(

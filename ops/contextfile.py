@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from connectctl.ops.errors import BadInput
 from connectctl.ops.model import yamltext
@@ -95,6 +95,7 @@ class ContextEntry(_Strict):
     applications: dict[Annotated[str, Field(pattern=r"^[\w.-]+$")], ApplicationSection] = Field(default_factory=dict)
     spark: SparkSettings = SparkSettings()
     protected: bool = False
+    lock: Literal["cluster", "local"] = "cluster"
 
 
 class ContextFile(_Strict):

@@ -1,4 +1,4 @@
-"""Carries out a plan with a journal: lock, compare, then step by step, marked before and after.
+"""Carries out a plan with a journal: lock the cluster, then step by step, marked before and after.
 
 It never asks the person anything. A step that already holds is not done again, and that is asked at the moment of doing;
 so a run that was killed anywhere can be carried out once more from its beginning, and comes to the same end.
@@ -18,6 +18,8 @@ from connectctl.ops.plan import Outcome, Result
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from connectctl.ops.edges.contract import ClusterLock
+
 Told = Callable[[Any], None]
 
 
@@ -27,6 +29,7 @@ def execute(
     journal: Journal,
     run: Run,
     *,
+    lock: ClusterLock,
     told: Told = lambda step: None,
     done: Callable[[Result], None] = lambda result: None,
     start: int = 0,
@@ -38,14 +41,19 @@ def execute(
     ``start`` is the first step to do, where the earlier ones are known to be done; before ``until`` the run pauses, and
     stays open. ``done`` hears of each result, ``go_on`` is the command that takes a run up again. ``edges`` get ``run``
     and ``step`` set to what is being done, for what steps write down themselves. A run that is refused before it changed
-    anything is over.
+    anything is over. ``lock`` is the cluster's: it is confirmed before each step, and where it was lost the run stops.
     """
     results: list[Result] = []
     number, doing = start, False
     try:
-        with journal.locked(run.cluster_id, run.group_id), resumable(f"{go_on} {run.id}"):
+        with (
+            journal.locked(run.cluster_id, run.group_id),
+            resumable(f"{go_on} {run.id}"),
+            lock.held(run.id, journal.knows) as confirm,
+        ):
             for number, planned in list(enumerate(steps))[start:until]:
                 edges.run, edges.step, doing = run, number, False
+                confirm()
                 step = _decided(planned, edges)
                 told(step)
                 journal.mark(run.id, number, "begun")

@@ -136,6 +136,11 @@ class Journal:
             raise BadInput(f"There is no run {run}", next_step="See connectctl runs list.")
         return found[0]
 
+    def knows(self, run: str) -> bool:
+        """Whether a run is one of this journal's."""
+        with self._open() as db:
+            return db.execute("SELECT 1 FROM run WHERE id = ?", (run,)).fetchone() is not None
+
     def runs(self) -> list[Run]:
         """All runs, the newest first."""
         with self._open() as db:
@@ -177,10 +182,10 @@ class Journal:
 
     @contextmanager
     def locked(self, cluster_id: str, group_id: str) -> Iterator[None]:
-        """Nobody else on this machine changes this Connect cluster meanwhile. Raises ``Refused``.
+        """Nobody else with this journal changes this Connect cluster meanwhile. Raises ``Refused``.
 
-        The kernel drops the lock with the process, so a kill leaves none behind. Operators on other machines are fenced
-        by the transactional id that all writes share.
+        The kernel drops the lock with the process, so a kill leaves none behind. Whoever has another journal, here or on
+        another machine, is kept out by the lock of the cluster itself (``ClusterLock``).
         """
         import fcntl
 

@@ -30,8 +30,9 @@ ENVIRONMENT = {
     "CONNECTCTL_OFFSETS_TOPIC": "topics.offsets",
     "CONNECTCTL_STATUS_TOPIC": "topics.status",
     "CONNECTCTL_TIMEOUT": "timeout",
+    "CONNECTCTL_LOCK": "lock",
 }
-DEFAULTS = {"timeout": 30.0, "protected": False, "spark.master": "local[*]"}
+DEFAULTS = {"timeout": 30.0, "lock": "cluster", "protected": False, "spark.master": "local[*]"}
 CLIENT_ENVIRONMENT = "CONNECTCTL_CLIENT_"
 COMMANDS = ("workers.", "applications.")
 """Sections whose values are commands of the operator's: secrets in them are hidden, they themselves are not."""

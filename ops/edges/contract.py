@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from connectctl.ops.audit.batches import Marker
     from connectctl.ops.errors import ConnectctlError
     from connectctl.ops.model.acls import Authorizer, Binding, Resource
     from connectctl.ops.model.brokers import BrokerVersion, ReaderGroups
+    from connectctl.ops.model.clusterlock import LockHolder
     from connectctl.ops.model.membership import ConnectGroup
     from connectctl.ops.model.presence import Holder
     from connectctl.ops.model.readergroup import ClientGroup
@@ -216,6 +218,22 @@ class Answer:
     producer_id: int = -1
     epoch: int = -1
     lookup: bool = False
+
+
+class ClusterLock(Protocol):
+    """The lock of one Connect cluster, which everybody who changes it takes, wherever they are."""
+
+    def holder(self) -> LockHolder | None:
+        """Who holds it, None where nobody does. Raises ``NotAuthorized``, ``Unreachable``, ``TimedOut``."""
+        ...
+
+    def held(self, run: str, ours: Callable[[str], bool]) -> AbstractContextManager[Callable[[], None]]:
+        """Hold it as ``run`` of the journal, which knows the runs of which ``ours`` is true.
+
+        Gives a function that returns while it is held, and raises ``ConnectctlError`` where it is not, or where that
+        cannot be told. Raises ``Refused`` where somebody else holds it.
+        """
+        ...
 
 
 class TransactionCalls(Protocol):

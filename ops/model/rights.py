@@ -32,6 +32,7 @@ class Name(StrEnum):
     CHANGES = "connectctl-offsets-<group.id>"
     PRESENCE = "connectctl-run-<group.id>-<connector>"
     RUN_STATUS = "<group.id>-run-status"
+    LOCK = "connectctl-lock-<group.id>"
     ANY_ID = "every transactional id"
 
 
@@ -136,9 +137,12 @@ _FENCED_BEFORE = (
     ),
     Need("TransactionCalls.fence", _W, _ID, Name.TASKS, _REFUSED, "fencing what may write them, too"),
 )
+_LOCK = Need("ClusterLock.held", _R, _GROUP, Name.LOCK, _REFUSED, "the cluster's lock, unless --lock local leaves it")
+_HOLDER = Need("ClusterLock.holder", _D, _GROUP, Name.LOCK, _PART, "who holds the cluster's lock")
 _IN_A_TRANSACTION = "the write, which is one transaction"
 _OFFSETS_WRITTEN = (
     _WORKERS,
+    _LOCK,
     *_ALL_OFFSETS,
     *_reads(Name.DEDICATED, _REFUSED, "offsets in a topic of the connector's own"),
     *_reads(Name.STATUS, _PART, "statuses, where no worker answers"),
@@ -284,10 +288,10 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
     ),
     "upgrade list": (*_LOOK, _LEADER_MODE),
     "upgrade plan": _ROLL,
-    "upgrade apply": _ROLL,
-    "upgrade status": (*_LOOK, _LEADER_MODE),
-    "upgrade resume": _ROLL,
-    "upgrade abort": _ROLL,
+    "upgrade apply": (*_ROLL, _LOCK),
+    "upgrade status": (*_LOOK, _LEADER_MODE, _HOLDER),
+    "upgrade resume": (*_ROLL, _LOCK),
+    "upgrade abort": (*_ROLL, _LOCK),
     "runs list": NOTHING,
     "runs show": NOTHING,
     "runs resume": _OFFSETS_WRITTEN,

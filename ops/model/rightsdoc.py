@@ -57,7 +57,8 @@ def _table(needs: tuple[Need, ...]) -> Iterator[str]:
 
 
 def _name(name: Name) -> str:
-    literal = name in (Name.GROUP, Name.LOG, Name.TASKS, Name.LEADER, Name.CHANGES, Name.PRESENCE, Name.RUN_STATUS)
+    roles = (Name.GROUP, Name.LOG, Name.TASKS, Name.LEADER, Name.CHANGES, Name.PRESENCE, Name.RUN_STATUS, Name.LOCK)
+    literal = name in roles
     return f"`{name}`" if literal else str(name)
 
 

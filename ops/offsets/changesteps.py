@@ -26,7 +26,7 @@ from connectctl.ops.offsets.snapshot import Wish as Look
 from connectctl.ops.offsets.wishes import Merge, Restore, Wish
 
 if TYPE_CHECKING:
-    from connectctl.ops.edges.contract import KafkaWrites
+    from connectctl.ops.edges.contract import ClusterLock, KafkaWrites
     from connectctl.ops.journal import Journal, Run
     from connectctl.ops.model.presence import Holder
     from connectctl.ops.offsets.observe import Sources
@@ -44,7 +44,7 @@ REST_POLL = 0.3
 
 @dataclass
 class OffsetHands(Hands):
-    """What the steps of a change of offsets work with."""
+    """What the steps of a change of offsets work with. ``lock`` is the cluster's, for whoever carries them out."""
 
     sources: Sources | None = None
     group_id: str = ""
@@ -56,6 +56,7 @@ class OffsetHands(Hands):
     engine: Engine = field(default_factory=Local)
     fenced: dict[str, Who] = field(default_factory=dict)
     """By connector, who held the ids of its tasks when they were fenced in this run."""
+    lock: ClusterLock = field(default=None)  # type: ignore[assignment]
 
     def view(self, asked: Asked) -> View:
         """One connector's topics as they are now. Raises where not everything in them can be seen."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.discovery import look_for_topics, not_found
 from connectctl.ops.errors import BadInput, ConnectctlError
-from connectctl.ops.model import configtopic
+from connectctl.ops.model import clusterlock, configtopic
 from connectctl.ops.model.membership import ConnectGroup
 from connectctl.ops.model.ownership import leader_id, task_id
 from connectctl.ops.model.presence import presence_group
@@ -43,6 +43,7 @@ def look(
         Name.GROUP: (group.id,),
         Name.LEADER: (leader_id(group.id),),
         Name.CHANGES: (f"connectctl-offsets-{group.id}",),
+        Name.LOCK: (clusterlock.group_of(group.id),),
         Name.LOG: (LOG,),
         Name.RUN_STATUS: (own_topic(group.id),),
     }

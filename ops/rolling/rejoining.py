@@ -121,10 +121,10 @@ def _wrong(worker: str, why: str) -> ConnectctlError:
 
 
 def _late(worker: str, patience: float, missing: str | None, members: dict[str, str] | None) -> TimedOut:
-    others = ", ".join(sorted(members)) if members else "no workers"
+    others = "" if members is None else f"; in the group are {', '.join(sorted(members)) or 'no workers'}"
     return TimedOut(
         f"{worker} is not back after {patience:g} s",
-        why=f"{missing}; in the group are {others}",
+        why=f"{missing}{others}",
         next_step="Look at the worker's log, and start it.",
         code="not-back",
     )

@@ -20,6 +20,7 @@ from connectctl.ops.model.verdicts import Code
 from connectctl.ops.model.visibility import Complete
 from connectctl.ops.model.worker import NOT_ENABLED
 from connectctl.ops.rolling.mode import PROPERTY
+from fakes.locks import FakeLock
 from fakes.runner import invoke
 from fakes.session import FakeSession
 from typer.testing import Result
@@ -114,6 +115,8 @@ class RollingWorld:
     dead: bool = False
     blind: bool = False
     others: frozenset[str] = frozenset()
+    told: dict[str, Any] = field(default_factory=lambda: {"timeout": 10})
+    lock: FakeLock = field(default_factory=FakeLock)
     history: list[tuple[str, str | None]] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
     restarted_tasks: list[str] = field(default_factory=list)
@@ -274,7 +277,7 @@ class RollingWorld:
 
     def session(self) -> RollingSession:
         """A session in this world."""
-        return RollingSession(world=self, told={"timeout": 10})
+        return RollingSession(world=self, told=self.told, lock=self.lock)
 
     def run(self, *args: str) -> Result:
         """Run connectctl in this world."""

@@ -11,6 +11,7 @@ from connectctl.ops.settings import Setting, Settings
 from fakes.brokers import FakeBrokers
 from fakes.coordinators import FakeCoordinators
 from fakes.kafkareads import FakeKafka
+from fakes.locks import FakeLock
 from fakes.workers import FakeWorkers
 
 
@@ -21,11 +22,16 @@ class FakeSession(Session):
     told: dict[str, Any] = field(default_factory=dict)
     reads: FakeKafka = field(default_factory=FakeKafka)
     calls: FakeWorkers = field(default_factory=FakeWorkers)
+    lock: FakeLock = field(default_factory=FakeLock)
 
     @cached_property
     def settings(self) -> Settings:
-        given = {"bootstrap_servers": "fake:9092", "group_id": "connect", "timeout": 10} | self.told
+        given = {"bootstrap_servers": "fake:9092", "group_id": "connect", "timeout": 10, "lock": "cluster"} | self.told
         return Settings({name: Setting(value, "test") for name, value in given.items()}, "prod")
+
+    @cached_property
+    def cluster_lock(self) -> Any:
+        return super().cluster_lock if self.told.get("lock", "cluster") != "cluster" else self.lock
 
     @cached_property
     def kafka(self) -> Any:

@@ -11,7 +11,9 @@ import pytest
 from connectctl.ops.errors import ConnectctlError, PartDone, Refused, TimedOut, Unreachable
 from connectctl.ops.execute import execute
 from connectctl.ops.journal import Journal, Run, State
+from connectctl.ops.model.clusterlock import LockHolder
 from connectctl.ops.plan import Outcome
+from fakes.locks import FakeLock
 
 
 @dataclass
@@ -56,6 +58,11 @@ def journal(tmp_path: Path) -> Journal:
     return Journal(tmp_path)
 
 
+def execute_(steps: Any, edges: Edges, journal: Journal, run: Run, **more: Any) -> Any:
+    """As ``execute``, with a lock that nobody else holds."""
+    return execute(steps, edges, journal, run, **({"lock": FakeLock()} | more))
+
+
 def begun(journal: Journal) -> Run:
     return journal.begin("offsets set", "cluster", "group", ("c",), {})
 
@@ -66,7 +73,7 @@ def marks(journal: Journal, run: Run) -> list[tuple[int, str]]:
 
 def test_every_step_is_marked_before_and_after(journal: Journal) -> None:
     run, edges = begun(journal), Edges(["b"])
-    results = execute([Do("a"), Do("b")], edges, journal, run)
+    results = execute_([Do("a"), Do("b")], edges, journal, run)
     assert [r.outcome for r in results] == [Outcome.DONE, Outcome.ALREADY]
     assert marks(journal, run) == [(0, "begun"), (0, "done"), (1, "begun"), (1, "already")]
     assert journal.get(run.id).state is State.DONE
@@ -93,7 +100,7 @@ def test_a_failure_is_part_done_unless_nothing_was_done(
 ) -> None:
     run, edges = begun(journal), Edges(errors={fails: error})
     with pytest.raises(ConnectctlError) as caught:
-        execute(STEPS, edges, journal, run)
+        execute_(STEPS, edges, journal, run)
     assert type(caught.value) is raised
     assert journal.get(run.id).state is state
     if raised is PartDone:
@@ -103,24 +110,24 @@ def test_a_failure_is_part_done_unless_nothing_was_done(
 @pytest.mark.parametrize("error", [TimedOut("late"), Unreachable("lost")])
 def test_a_first_change_without_an_answer_may_have_been_made(journal: Journal, error: ConnectctlError) -> None:
     with pytest.raises(PartDone):
-        execute([Do("a")], Edges(errors={"a": error}), journal, begun(journal))
+        execute_([Do("a")], Edges(errors={"a": error}), journal, begun(journal))
 
 
 def test_a_first_change_that_was_answered_with_no_was_not_made(journal: Journal) -> None:
     with pytest.raises(ConnectctlError) as caught:
-        execute([Do("a")], Edges(errors={"a": ConnectctlError("no")}), journal, begun(journal))
+        execute_([Do("a")], Edges(errors={"a": ConnectctlError("no")}), journal, begun(journal))
     assert type(caught.value) is ConnectctlError
 
 
 def test_what_an_earlier_attempt_changed_counts(journal: Journal) -> None:
     run, edges = begun(journal), Edges(errors={"b": ConnectctlError("no")})
     with pytest.raises(PartDone):
-        execute(STEPS, edges, journal, run)
+        execute_(STEPS, edges, journal, run)
     edges.errors = {"b": Refused("no")}
     with pytest.raises(PartDone):
-        execute(STEPS, edges, journal, journal.get(run.id), start=2)
+        execute_(STEPS, edges, journal, journal.get(run.id), start=2)
     edges.errors = {}
-    execute(STEPS, edges, journal, journal.get(run.id), start=2)
+    execute_(STEPS, edges, journal, journal.get(run.id), start=2)
     assert edges.done == ["look", "a", "b"]
     assert journal.get(run.id).state is State.DONE
 
@@ -141,16 +148,16 @@ def test_a_run_that_was_killed_anywhere_comes_to_the_same_end(journal: Journal, 
     run, edges = begun(journal), Edges()
     journal.mark = mark  # type: ignore[assignment,method-assign]
     with suppress(Killed):
-        execute(STEPS, edges, journal, run)
+        execute_(STEPS, edges, journal, run)
     journal.mark = real  # type: ignore[method-assign]
-    execute(STEPS, edges, journal, journal.get(run.id))
+    execute_(STEPS, edges, journal, journal.get(run.id))
     assert edges.done == ["look", "a", "b"]
 
 
 def test_who_comes_second_is_refused_and_leaves_no_open_run(journal: Journal) -> None:
     run, edges = begun(journal), Edges()
     with journal.locked("cluster", "group"), pytest.raises(Refused, match="Another connectctl"):
-        execute(STEPS, edges, journal, run)
+        execute_(STEPS, edges, journal, run)
     assert edges.done == []
     assert journal.get(run.id).state is State.REFUSED
 
@@ -159,7 +166,7 @@ def test_a_run_that_another_process_carries_out_is_not_ended_by_who_would_resume
     run = begun(journal)
     journal.mark(run.id, 0, "begun")
     with journal.locked("cluster", "group"), pytest.raises(Refused):
-        execute(STEPS, Edges(), journal, journal.get(run.id))
+        execute_(STEPS, Edges(), journal, journal.get(run.id))
     assert journal.get(run.id).state is State.OPEN
 
 
@@ -176,5 +183,26 @@ def test_a_journal_that_fails_half_way_says_how_to_go_on(journal: Journal, at: i
     run, edges = begun(journal), Edges()
     journal.mark = mark  # type: ignore[assignment,method-assign]
     with pytest.raises(ConnectctlError) as caught:
-        execute(STEPS[1:], edges, journal, run)
+        execute_(STEPS[1:], edges, journal, run)
     assert isinstance(caught.value, PartDone) or edges.done == []
+
+
+def test_who_has_the_lock_keeps_others_out_and_the_run_is_over(journal: Journal) -> None:
+    run, edges = begun(journal), Edges()
+    other = LockHolder("another", "anna@ops-1", "2026-01-01T10:31:00Z")
+    with pytest.raises(Refused, match="another of anna@ops-1 since 2026"):
+        execute_(STEPS, edges, journal, run, lock=FakeLock(other))
+    assert (edges.done, journal.get(run.id).state) == ([], State.REFUSED)
+
+
+def test_a_lock_that_is_lost_stops_the_run_before_the_next_step(journal: Journal) -> None:
+    run, edges, lock = begun(journal), Edges(), FakeLock(lost_at=2)
+    with pytest.raises(PartDone, match=r"Step 2 .* lock was lost"):
+        execute_([Do("a"), Do("b")], edges, journal, run, lock=lock)
+    assert (edges.done, lock.holds) == (["a"], None)
+
+
+def test_a_run_of_this_journal_whose_process_is_gone_is_known_as_ours(journal: Journal) -> None:
+    run = begun(journal)
+    execute_([Do("a")], Edges(), journal, run, lock=FakeLock(LockHolder(run.id, "anna@ops-1", "")))
+    assert journal.get(run.id).state is State.DONE

@@ -19,6 +19,7 @@ PLACES = Places(
         Name.GROUP: ("connect",),
         Name.LEADER: ("connect-cluster-connect",),
         Name.CHANGES: ("connectctl-offsets-connect",),
+        Name.LOCK: ("connectctl-lock-connect",),
         Name.LOG: ("__transaction_state",),
         Name.CONFIG: ("cfg",),
         Name.OFFSETS: ("off",),
@@ -136,6 +137,7 @@ def test_who_may_act_as_a_broker_may_end_transactions() -> None:
 
 def test_findings_name_the_commands_and_what_is_emitted_are_the_missing_rights() -> None:
     left = tuple(binding for binding in EVERYTHING if binding.resource is not R.GROUP)
+    left += (allow(OP.READ, R.GROUP, "connectctl-lock-connect"),)
     found = commands(*(FakeRights(left, TOPICS),) * 2, PLACES, ["cluster show", "offsets show", "offsets set"])
     told = list(ownfindings.findings(found))
     assert [(f.id, f.severity.value, f.subject) for f in told] == [
