@@ -26,6 +26,7 @@ ENVIRONMENT = {
     "CONNECTCTL_OFFSETS_TOPIC": "--offsets-topic",
     "CONNECTCTL_STATUS_TOPIC": "--status-topic",
     "CONNECTCTL_TIMEOUT": "--timeout",
+    "CONNECTCTL_LOCK": "--lock",
     "CONNECTCTL_CLUSTER_ID": "the Kafka cluster that it has to be",
     "CONNECTCTL_REST_USERNAME": "for the workers' REST servers",
     "CONNECTCTL_REST_PASSWORD": "for the workers' REST servers",
