@@ -14,7 +14,8 @@ PATIENCE = 1.5
 def connectors(ctx: typer.Context, incomplete: str) -> list[str]:
     """Names of connectors that begin with ``incomplete``."""
     try:
-        return sorted(name for name in _names(ctx) if name.startswith(incomplete))
+        # A shell prints its candidates raw.
+        return sorted(name for name in _names(ctx) if name.startswith(incomplete) and name.isprintable())
     except Exception:  # noqa: BLE001  # whatever is wrong, a TAB is no place to say it
         return []
 

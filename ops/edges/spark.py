@@ -19,6 +19,10 @@ from connectctl.ops.errors import BadInput, ConnectctlError, Unreachable
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_SECRETS = (
+    r"(?i)passw|passphrase|pwd|secret|token|credential|jaas|user[._-]?info|"
+    r"(api|access|account|private)[._-]?key"
+)
 _OURS = {
     "spark.app.name": "connectctl",
     "spark.ui.enabled": "false",
@@ -26,6 +30,9 @@ _OURS = {
     "spark.sql.session.timeZone": "UTC",
     # A copy of a task that runs would fence it, and begin where it was.
     "spark.speculation": "false",
+    # What Spark leaves out of its event log and of plans, which by default is less than people have.
+    "spark.redaction.regex": _SECRETS,
+    "spark.sql.redaction.options.regex": f"{_SECRETS}|(?i)url",
 }
 # A driver whose master is on this machine alone has its executors here, too, and is nobody else's business.
 _ALONE = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}

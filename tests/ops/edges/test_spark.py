@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -116,3 +117,18 @@ def test_a_session_whose_java_was_killed_is_over_without_a_word() -> None:
         close_session(Session(error))
     with pytest.raises(ValueError, match="a bug"):
         close_session(Session(ValueError("a bug")))
+
+
+def test_spark_is_told_which_settings_its_event_log_must_leave_out() -> None:
+    wish = _wish("local", {})
+    for pattern in (wish["spark.redaction.regex"], wish["spark.sql.redaction.options.regex"]):
+        for name in (
+            "spark.hadoop.fs.s3a.secret.key",
+            "spark.x.apiKey",
+            "fs.azure.account.key",
+            "db.passwd",
+            "sasl.jaas.config",
+        ):
+            assert re.search(pattern.replace("|(?i)url", ""), name), name
+        for name in ("spark.app.name", "spark.serializer", "spark.sql.session.timeZone", "spark.x.primaryKey"):
+            assert not re.search(pattern.replace("|(?i)url", ""), name), name
