@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import secrets
 import subprocess
@@ -35,7 +34,7 @@ pytestmark = pytest.mark.live
 KEYS = 40
 PARTITIONS = 8
 TIMEOUT = 20.0
-READINGS, CALLS, LEAST_KILLS = 150, 10, 3
+READINGS, CALLS, LEAST_KILLS = 100, 6, 2
 
 
 @pytest.fixture(scope="module")
@@ -138,10 +137,9 @@ def test_offsets_show_gives_all_source_partitions_or_no_success(three: Broker, t
     assert partitions_in(connectctl(*words).out) == KEYS
     codes = Counter[int]()
     with dying(three, seed()):
-        for _ in range(int(os.environ.get("CONNECTCTL_CALLS", str(CALLS)))):
+        for _ in range(CALLS):
             ran = connectctl(*words)
             codes[ran.code] += 1
-            print(ran.code, ran.err.strip()[:200])
             assert ran.code != 0 or partitions_in(ran.out) == KEYS
     print(dict(codes))
     assert codes[0] > 0
@@ -198,7 +196,7 @@ def test_a_run_goes_on_through_the_deaths_of_leaders_and_writes_each_record_once
 
 def test_tasks_write_each_record_once_while_leaders_die_and_ends_are_not_told(three: Broker, tmp_path: Path) -> None:
     campaign = Campaign(three, seed(), tmp_path, silent=True)
-    withstand(campaign, lambda: campaign.run(6, broker_kills=3))
+    withstand(campaign, lambda: campaign.run(4, broker_kills=2))
 
 
 @pytest.mark.campaign
