@@ -379,3 +379,13 @@ def test_more_workers_roll_one_by_one(tmp_path: Path) -> None:
     assert set(world.modes().values()) == {"enabled"}
     assert world.violations == []
     assert [name for name, _ in world.history[:4]] == ["a", "c", "d", "b"]
+
+
+def test_status_tells_what_is_only_in_transition_from_what_has_failed(tmp_path: Path) -> None:
+    world = RollingWorld.of(tmp_path, "enabled", "enabled")
+    world.tasks = {("orders", 0): "UNASSIGNED", ("orders", 1): "FAILED"}
+    shown = world.run("upgrade", "status").stdout
+    assert "In transition: orders/0 is UNASSIGNED. It changes by itself when the rebalance or restart is over" in shown
+    assert "Not well: orders/1 is FAILED" in shown
+    data = json.loads(world.run("upgrade", "status", "-o", "json").stdout)
+    assert (data["transient"], len(data["notWell"])) == (["orders/0 is UNASSIGNED"], 2)
