@@ -343,8 +343,11 @@ def _user() -> str:
 
 
 def _is_gone(pid: int) -> bool:
+    """Whether the process that held the lock is gone. One with our own id is: it was us, or had the id before us."""
     if pid <= 0:
         return False
+    if pid == os.getpid():
+        return True
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
