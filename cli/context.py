@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops import places
 from connectctl.ops.errors import BadInput, Refused
+from connectctl.ops.model.endpoints import problem_of_brokers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -270,6 +271,8 @@ class Session:
         from connectctl.ops.edges.javaclient import from_java
         from connectctl.ops.edges.secrets import reveal
 
+        if problem := problem_of_brokers(bootstrap):
+            raise BadInput(f"{bootstrap!r} are not the addresses of brokers", why=problem)
         wanted = set(bootstrap.replace(" ", "").split(","))
         section = self.settings.section("clusters")
         for key, value in section.items():

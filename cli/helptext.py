@@ -6,9 +6,12 @@ each command says where the options and variables are that hold for all of them.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from typing import Any
+
+from connectctl.ops.errors import BadInput
 
 WIDTH = 78
 """Columns of a line of examples, which is drawn two further in."""
@@ -79,12 +82,29 @@ def _argument(param: Any) -> None:
 
 def _option(param: Any) -> None:
     """An option's value is a word in capitals, or what there is to choose from."""
+    if param.type_descriptor.annotation is float:
+        _finite(param)
     least, most = getattr(param, "min", None), getattr(param, "max", None)
     if least is not None or most is not None:
         param._get_number_range_help_str = lambda: _range(least, most)
     if param.metavar is None and not param.is_flag:
         label = str(param.display_type(None)).strip("<>")
         param.metavar = label if "|" in label else TYPES.get(label, param.name.rstrip("_").upper())
+
+
+def _finite(param: Any) -> None:
+    """Numbers that are none (nan, inf) are taken by no option: what waits for them would wait for ever, or not at all."""
+    if hasattr(param, "taken"):
+        return
+    param.taken = param.process_value
+
+    def process_value(ctx: Any, value: Any) -> Any:
+        number = param.taken(ctx, value)
+        if isinstance(number, float) and not math.isfinite(number):
+            raise BadInput(f"{param.opts[0]} has to be a finite number, and is {number}", code="usage")
+        return number
+
+    param.process_value = process_value
 
 
 def _range(least: float | None, most: float | None) -> str:

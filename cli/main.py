@@ -146,6 +146,7 @@ class Root(TyperGroup):
 
             completion_init()
         WORK.resume.clear()
+        WATCH.told = False
         sys.exit(_run(lambda: super(Root, self).main(globals_first(given), *rest, **extra), given))
 
 
@@ -177,6 +178,10 @@ def _run(command: Any, args: Sequence[str]) -> int:
         _complain(args, "The output cannot be written", e.strerror, None, "output", 1)
         return 1
     except Exception as e:  # noqa: BLE001  # the last line of defence: a bug must not end in a traceback
+        if isinstance(e, SystemError) and isinstance(e.__cause__ or e.__context__, KeyboardInterrupt):
+            # Raised within a call in C that does not look for it before it returns, as librdkafka's binding.
+            _interrupted(args)
+            return 130
         return _bug(e, args)
 
 
@@ -203,6 +208,7 @@ def _usage(error: typer.TyperException, args: Sequence[str]) -> int:
         sys.stderr.write(error.format_message() + "\n")
         return 2
     message = " ".join(error.format_message().split()).rstrip(".")
+    message = message.replace("Value error, ", "").replace("Input should be", "it should be")
     _complain(args, message, None, f"See {_path(args)} --help.", "usage", 2)
     return 2
 
@@ -354,6 +360,8 @@ def session(ctx: typer.Context) -> Session:
 
 def main() -> None:
     """Entry point."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # and not ignored, as of a job in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     _streams()
     # As ^C does, a polite end lets what was begun be cleaned up; 143 is what shells expect of it.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))

@@ -236,7 +236,10 @@ def restore(
     from connectctl.ops.offsets import dump
 
     # What the plan was made from must be there when it is carried out, or taken up again.
-    kept = Journal(places.journal_directory()).keep(dump.text_of(file).encode())
+    text = dump.text_of(file)
+    for _ in dump.read_lines(text.split("\n"), dump.name_of(file)):
+        pass  # what is wrong is told of the person's file, and not of the journal's copy
+    kept = Journal(places.journal_directory()).keep(text.encode())
     wish = wishes.Restore(connector, kept)
     _one(ctx.obj, "offsets restore", connector, lambda s: wish, stop, dry_run, yes, output, purpose=wish)
 

@@ -153,7 +153,9 @@ def check_file(scene: Scene, path: Path) -> Saved:
         digest, where = data["digest"], (data["clusterId"], data["groupId"])
     except (OSError, ValueError, KeyError, TypeError) as e:
         hint = "Write one with connectctl upgrade plan --out FILE."
-        raise BadInput(f"{path} is not an upgrade plan", why=str(e) or type(e).__name__, next_step=hint) from e
+        missing = f"it has no {e.args[0]}" if isinstance(e, KeyError) else None
+        why = missing or getattr(e, "strerror", None) or str(e) or type(e).__name__
+        raise BadInput(f"{path} is not an upgrade plan", why=why, next_step=hint) from e
     if wanted != ("Plan", "upgrade"):
         raise BadInput(f"{path} is not an upgrade plan", why=f"it is a {wanted[0]} of {wanted[1]}")
     if where != scene.where:
@@ -183,7 +185,7 @@ def write_plan(plan: RollingPlan, path: Path) -> None:
     try:
         path.write_text("".join(render.json_lines(envelope)))
     except OSError as e:
-        raise BadInput(f"The plan cannot be written to {path}", why=str(e)) from e
+        raise BadInput(f"The plan cannot be written to {path}", why=e.strerror) from e
 
 
 def usage_of(

@@ -45,7 +45,9 @@ class ConnectctlError(Exception):
 
     def __str__(self) -> str:
         line = self.what if not self.why else f"{self.what}: {self.why}"
-        return line if not self.next_step else f"{line.rstrip('.')}. {self.next_step}"
+        if not self.next_step:
+            return line
+        return f"{line} {self.next_step}" if line.endswith("?") else f"{line.rstrip('.')}. {self.next_step}"
 
 
 class BadInput(ConnectctlError):

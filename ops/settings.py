@@ -7,12 +7,13 @@ connection is opened, so that nothing that prints settings can print one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.errors import BadInput
-from connectctl.ops.model import masking
+from connectctl.ops.model import endpoints, masking
 
 if TYPE_CHECKING:
     from connectctl.ops.contextfile import Parsed
@@ -33,6 +34,8 @@ ENVIRONMENT = {
     "CONNECTCTL_LOCK": "lock",
 }
 DEFAULTS = {"timeout": 30.0, "lock": "cluster", "protected": False, "spark.master": "local[*]"}
+SHORTEST, LONGEST = 0.1, 1_000_000.0
+"""Seconds that a timeout may be: librdkafka counts milliseconds in 31 bits."""
 CLIENT_ENVIRONMENT = "CONNECTCTL_CLIENT_"
 COMMANDS = ("workers.", "applications.")
 """Sections whose values are commands of the operator's: secrets in them are hidden, they themselves are not."""
@@ -115,7 +118,27 @@ def merge(
                 aside.setdefault(name, setting)
             else:
                 merged.setdefault(name, setting)
+    for name, setting in merged.items():
+        _check(name, setting)
     return Settings(dict(sorted(merged.items())), context, aside)
+
+
+def _check(name: str, setting: Setting) -> None:
+    """Raises ``BadInput`` for an address or a time that no client can make sense of, with where it was written."""
+    if name == "timeout":
+        if not SHORTEST <= setting.value <= LONGEST:
+            raise BadInput(
+                f"The timeout {setting.value:g} ({setting.origin}) is out of range",
+                next_step=f"Give {SHORTEST:g} to {LONGEST:g} seconds.",
+            )
+    elif name == "bootstrap_servers" or re.fullmatch(r"clusters\.[\w-]+\.bootstrap_servers", name):
+        if problem := endpoints.problem_of_brokers(str(setting.value)):
+            raise BadInput(f"The brokers' addresses ({setting.origin}) cannot be used", why=problem)
+    elif name == "rest":
+        for url in setting.value:
+            if problem := endpoints.problem_of_url(str(url)):
+                shown = mask("rest", url)
+                raise BadInput(f"{shown!r} ({setting.origin}) is not a worker's URL", why=problem)
 
 
 def _of_another(name: str, layer: Mapping[str, Setting], before: Mapping[str, Setting], *, in_file: bool) -> bool:

@@ -55,9 +55,11 @@ class Wish:
 def bound(text: str, option: str) -> Bound:
     """``offset:N``, a time as ISO 8601 writes it, or milliseconds since the epoch. Raises ``BadInput``."""
     head, _, number = text.partition(":")
-    if head == "offset" and number.isdigit():
+    if head == "offset" and number.isdigit() and int(number) < 1 << 63:
         return Bound(offset=int(number))
     if text.isdigit():
+        if int(text) >= 1 << 63:
+            raise BadInput(f"{option} {text} is later than Kafka's latest time")
         return Bound(timestamp=int(text))
     try:
         when = datetime.fromisoformat(text)

@@ -156,6 +156,8 @@ def check_wish(wish: Wish, group_id: str | None) -> None:
         raise BadInput("Nothing to fence is named", next_step=hint, code="usage")
     if "" in wish.prefixes:
         raise BadInput("An empty prefix matches every transactional id", next_step="Give a longer --prefix.")
+    if "" in wish.ids:
+        raise BadInput("A transactional id is empty", next_step="Give one: connectctl transactions list.")
     if group_id is None and (wish.connectors or wish.leader):
         raise BadInput(
             "group_id is not given, which names the ids of connectors and leaders", next_step="Give --group-id."

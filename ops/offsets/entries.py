@@ -12,6 +12,7 @@ from typing import Any
 from connectctl.ops.errors import BadInput
 from connectctl.ops.model import yamltext
 from connectctl.ops.model.jsontext import read_json
+from connectctl.ops.model.repeated import repeated
 
 LONGEST = 200
 """Characters of what a person wrote that a message repeats."""
@@ -28,6 +29,8 @@ def read_entries(path: Path, connector: str) -> tuple[tuple[str, str], ...]:
         raise BadInput(f"{source} cannot be read", why=e.strerror) from e
     except ValueError as e:
         raise BadInput(f"{source} is neither JSON nor YAML", why=str(e).split("\n", 1)[0], next_step=FORM) from e
+    if twice := repeated(text):
+        raise BadInput(f"{source} says two things at once", why=twice, next_step="Leave one of them out.")
     entries = _entries(data, connector, source)
     if not entries:
         raise BadInput(f"{source} names no source partition", next_step=FORM)
@@ -46,6 +49,8 @@ def partition_text(text: str) -> str:
         raise BadInput(
             f"{_short(text)} is no JSON", why=str(e), next_step='Quote it for the shell: \'{"table": "t"}\'.'
         ) from e
+    if twice := repeated(text):
+        raise BadInput(f"{_short(text)} says two things at once", why=twice, next_step="Leave one of them out.")
     if problems := list(_map_problems("the source partition", partition)):
         raise BadInput(f"{_short(text)} is no source partition", why="; ".join(problems))
     return json.dumps(partition)

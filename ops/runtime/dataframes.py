@@ -58,7 +58,7 @@ class Target:
     connector: str
     topic: str
     offsets_topic: str
-    partition: Sequence[str]
+    partition: str | Sequence[str]
     offset: str
     value: str = "value"
     key: str | None = None
@@ -71,9 +71,14 @@ class Target:
     patience: float = 60.0
 
     @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """The columns that make a source partition; a single name is one column, and not its letters."""
+        return (self.partition,) if isinstance(self.partition, str) else tuple(self.partition)
+
+    @property
     def columns(self) -> Columns:
         """Which columns of the frame are what."""
-        return Columns(tuple(self.partition), self.offset, self.value, self.key, self.timestamp, self.headers)
+        return Columns(self.partition_columns, self.offset, self.value, self.key, self.timestamp, self.headers)
 
 
 @dataclass(frozen=True)
@@ -176,7 +181,11 @@ def _generation(target: Target, dtypes: list[tuple[str, str]]) -> Generation:
     time: it takes a new generation for each call.
     """
     kinds = dict(dtypes)
-    sharing = (target.tasks, target.topic, *((name, kinds[name]) for name in (*target.partition, target.offset)))
+    sharing = (
+        target.tasks,
+        target.topic,
+        *((name, kinds[name]) for name in (*target.partition_columns, target.offset)),
+    )
     with _lock:
         known = None if target.partitioned else _begun.get(_who(target))
         if known is None or known[0] != sharing:
@@ -237,7 +246,7 @@ def configs_of(target: Target) -> tuple[dict[str, str], list[dict[str, str]]]:
     """The connector's and its tasks' configurations, as ``connectctl run`` would have them for a frame."""
     named = {
         "topic": target.topic,
-        "partition.columns": ",".join(target.partition),
+        "partition.columns": ",".join(target.partition_columns),
         "offset.column": target.offset,
         "value.column": target.value,
         "key.column": target.key or "",

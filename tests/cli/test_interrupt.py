@@ -102,8 +102,8 @@ from connectctl.ops import interrupts
 
 def work():
     with {scope}:
-        print("begun", flush=True)
         try:
+            print("begun", flush=True)
             {wait}
         finally:
             {last}
@@ -157,3 +157,20 @@ def test_what_has_to_be_put_in_order_is_and_a_second_time_ends_that_too(tmp_path
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=SOON)
     assert process.returncode == 130
+
+
+def test_an_interrupt_while_modules_are_loaded_is_silent(tmp_path: Path) -> None:
+    path = tmp_path / "loading.py"
+    path.write_text(
+        "import os, signal, sys\n"
+        "from connectctl.cli import __main__ as entry\n"
+        "class Loading:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'connectctl.cli.main':\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Loading())\n"
+        "entry.main()\n"
+    )
+    with started(str(path), "--version") as process:
+        out, err = process.communicate(timeout=SOON)
+    assert (process.returncode, out, err) == (-signal.SIGINT, "", "")

@@ -141,3 +141,10 @@ def test_closed_inputs_and_errors_change_nothing() -> None:
 def test_what_an_encoding_cannot_say_is_escaped() -> None:
     done = shell("connectctl context show --group-id grüße", PYTHONIOENCODING="ascii")
     assert (done.returncode, "gr\\xfc\\xdfe" in done.stdout) == (0, True), done.stderr
+
+
+def test_an_interrupt_that_a_call_in_c_wraps_is_no_bug(failing: Any) -> None:
+    failing["error"] = SystemError("returned a result with an exception set")
+    failing["error"].__cause__ = KeyboardInterrupt()
+    result = CliRunner().invoke(main.app, ["fail"])
+    assert (result.exit_code, result.stderr) == (130, "error: Interrupted\n")

@@ -8,6 +8,7 @@ from connectctl.ops.model.transactions import Transaction
 from connectctl.ops.model.verdicts import Code
 from connectctl.ops.runtime import dataframes
 from connectctl.ops.runtime.dataframes import Target, fence_listed
+from connectctl.ops.runtime.pieces import Columns
 from fakes.coordinators import FakeCoordinators
 
 TARGET = Target({}, "g", "c", "t", "o", ("source",), "n", patience=0.0)
@@ -51,3 +52,11 @@ def test_a_coordinator_that_does_not_tell_its_ids_may_have_older_tasks(brokers: 
     brokers.problems[1] = Code.COORDINATOR_LOAD_IN_PROGRESS
     with pytest.raises(ConnectctlError, match="Cannot see all of the transactional ids of older tasks: broker 1"):
         fence_listed(TARGET, brokers)
+
+
+def test_a_single_column_makes_the_source_partition_as_a_list_of_one_does() -> None:
+    def columns(partition: str | list[str]) -> Columns:
+        return Target({}, "g", "c", "t", "o", partition=partition, offset="id").columns
+
+    assert columns("shop") == columns(["shop"])
+    assert columns("shop").partition == ("shop",)
