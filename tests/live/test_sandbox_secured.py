@@ -99,7 +99,7 @@ def test_a_wrong_password_is_told_as_such_by_every_client_of_kafka(
     assert "wrong-horse" not in ran.err
 
 
-@pytest.mark.parametrize("command", [("cluster", "show"), ("connectors", "list"), ("tasks", "check")], ids=" ".join)
+@pytest.mark.parametrize("command", [("cluster", "show"), ("connectors", "list")], ids=" ".join)
 def test_a_wrong_password_of_the_workers_is_not_taken_for_workers_that_are_down(
     secured: Sandbox, command: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
