@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
     from connectctl.ops.sandbox.commandline import Running
 
-PATIENCE = 300.0
+PATIENCE = 900.0
 """Seconds for whatever is waited for, on a machine that has much else to do."""
 PAUSE = 0.05
 """Seconds from one line to the next, while a file grows."""

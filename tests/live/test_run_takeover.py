@@ -20,7 +20,7 @@ pytestmark = [
     # Spark leaves its sockets to the garbage collector.
     pytest.mark.filterwarnings("ignore:.*<socket.socket:pytest.PytestUnraisableExceptionWarning"),
 ]
-SLOW = 300.0
+SLOW = 900.0
 """Seconds that Spark may take to begin, on a machine that has much else to do."""
 
 
@@ -35,7 +35,7 @@ def poison(place: Place, rest: Workers) -> None:
     said = value("RUNNING", "driver:41234", 0)
     records = (connector_key(place.name), said), (task_key(place.name, 0), said)
     write(place.cluster.bootstrap_servers, place.cluster.topics["status"], *records)
-    eventually(lambda: rest.state(place.name) == ["RUNNING", "RUNNING"])
+    eventually(lambda: rest.state(place.name) == ["RUNNING", "RUNNING"], SLOW)
 
 
 def test_while_a_run_has_a_connector_and_after_it_was_killed_its_workers_show_stopped_and_resume_it(
@@ -45,7 +45,7 @@ def test_while_a_run_has_a_connector_and_after_it_was_killed_its_workers_show_st
     place = Place(cluster, tmp_path)
     place.append(50)
     with connector(cluster, place.name, place.config) as rest:
-        eventually(lambda: len(place.seen()) == 50)
+        eventually(lambda: len(place.seen()) == 50, SLOW)
         with place.running("--take-over", own=False) as run:
             eventually(lambda: rest.state(place.name) == ["STOPPED"] or run.poll() is not None, SLOW)
             place.append(50)
@@ -64,7 +64,7 @@ def test_while_a_run_has_a_connector_and_after_it_was_killed_its_workers_show_st
         command(place, "connectors", "resume", place.name, "--wait", "--yes")
         assert rest.state(place.name) == ["RUNNING", "RUNNING"]
         place.append(50)
-        eventually(lambda: len(place.seen()) >= 150)
+        eventually(lambda: len(place.seen()) >= 150, SLOW)
         place.all_there()
 
 
@@ -74,7 +74,7 @@ def test_a_status_that_nobody_takes_back_hinders_no_change_of_a_stopped_connecto
     place = Place(cluster, tmp_path)
     place.append(30)
     with connector(cluster, place.name, place.config) as rest:
-        eventually(lambda: len(place.seen()) == 30)
+        eventually(lambda: len(place.seen()) == 30, SLOW)
         command(place, "connectors", "stop", place.name, "--wait", "--yes")
         poison(place, rest)
         listed = command(place, "connectors", "list", "-o", "json").json["connectors"]
@@ -83,7 +83,7 @@ def test_a_status_that_nobody_takes_back_hinders_no_change_of_a_stopped_connecto
         command(place, "offsets", "reset", place.name, "--yes")
         assert rest.offsets(place.name) == []
         command(place, "connectors", "resume", place.name, "--wait", "--yes")
-        eventually(lambda: len(place.seen()) >= 60)
+        eventually(lambda: len(place.seen()) >= 60, SLOW)
 
 
 def test_offsets_are_not_written_beside_a_run_in_a_group_of_its_own_and_are_after_it(
@@ -116,7 +116,7 @@ def test_a_resume_with_wait_of_what_has_failed_is_no_success(cluster: Sandbox, t
     (tmp_path / "in.txt").write_text("a line\n")
     config = {"connector.class": FILE_SOURCE, "file": str(tmp_path / "in.txt"), "topic": "this cannot be a topic"}
     with connector(cluster, name, config) as rest:
-        eventually(lambda: rest.state(name) == ["RUNNING", "FAILED"])
+        eventually(lambda: rest.state(name) == ["RUNNING", "FAILED"], SLOW)
         context = f"sandbox-{cluster.spec.name}"
         ran = connectctl("--context", context, "--timeout", "300", "connectors", "resume", name, "--wait", "--yes")
         assert ran.code == 1
