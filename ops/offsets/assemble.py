@@ -28,6 +28,7 @@ def assemble(snapshot: OffsetsSnapshot, wish: Wish) -> SourceOffsets:
     if wish.connectors:
         _check_names(wish.connectors, names, configured)
         names = [name for name in dict.fromkeys(wish.connectors) if name in names]
+    unread = {finding.subject for finding in found if finding.id == "OFFSETS011"}
     partitions = len(snapshot.global_topic.image.end_offsets) if snapshot.global_topic else 0
     connectors = []
     for name in names:
@@ -40,7 +41,8 @@ def assemble(snapshot: OffsetsSnapshot, wish: Wish) -> SourceOffsets:
             configured=snapshot.configs is None or name in configured,
             bootstrap=store.bootstrap if store else None,
         )
-        found += oddities.of_connector(connector)
+        # Beside a topic that was not read, nothing can be said of what is odd.
+        found += oddities.of_connector(connector) if name not in unread else ()
         connectors.append(connector)
     topics = [t for t in (snapshot.global_topic, *_distinct(snapshot.dedicated.values())) if t is not None]
     for topic in topics:
