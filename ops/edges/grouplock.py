@@ -24,6 +24,7 @@ from connectctl.ops.edges.wire import Wire
 from connectctl.ops.errors import ConnectctlError, NotAuthorized, Refused, TimedOut, Unreachable
 from connectctl.ops.model.clusterlock import LockHolder, group_of
 from connectctl.ops.model.verdicts import name_of
+from connectctl.ops.model.visibility import describe_group, not_authorized
 
 SESSION = 10.0
 """Seconds without a heartbeat after which the coordinator gives the lock free; brokers allow 6 s to 30 min by default."""
@@ -64,7 +65,7 @@ class GroupLock:
 
     @property
     def _right(self) -> str:
-        return f"Read on the group {self._group}"
+        return f"Read on Group {self._group}"
 
     def holder(self) -> LockHolder | None:
         """Who holds the lock, None where nobody does. Raises ``NotAuthorized``, ``Unreachable``."""
@@ -159,7 +160,9 @@ class _Session:
     def _check(self, code: int) -> int:
         """``code`` where it is for the caller to judge. Raises ``_Again`` and ``NotAuthorized``."""
         if code == _DENIED:
-            raise NotAuthorized(f"Kafka at {self._wire.bootstrap} refuses the group {self._group}", why=name_of(code))
+            raise not_authorized(
+                f"Kafka at {self._wire.bootstrap} refuses the group of the lock", describe_group(self._group)
+            )
         if code in _PASSING:
             self._coordinator = None
             raise _Again(name_of(code))
