@@ -56,7 +56,8 @@ def failure(
         return NotAuthorized(
             f"Kafka at {bootstrap} does not let us {doing}", why=why, next_step="Check the client's rights."
         )
-    if error.name() in _UNREACHABLE or (error.name() in _TIMED_OUT and last_words):
+    no_broker = "waiting for controller" in error.str()  # librdkafka has reached none that could name it
+    if error.name() in _UNREACHABLE or (error.name() in _TIMED_OUT and (last_words or no_broker)):
         return unreachable(bootstrap, why)
     if error.name() in _TIMED_OUT:
         return TimedOut(f"Kafka at {bootstrap} did not {doing} in time", why=why, next_step="Try a longer --timeout.")
@@ -100,6 +101,8 @@ class Kafka:
 
     def failure(self, error: KafkaError, doing: str, right: Right | None = None) -> ConnectctlError:
         """``failure`` with what this connection knows, and a look at why there is none."""
+        if "admin" in self.__dict__:
+            self.admin.poll(0)  # what the connection complained of waits there until somebody asks
         return self._explained(failure(error, doing, self.bootstrap, self._last_words, right))
 
     def _explained(self, error: ConnectctlError) -> ConnectctlError:
