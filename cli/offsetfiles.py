@@ -12,6 +12,7 @@ from connectctl.cli.offsetrun import EngineOption, Looked, Target, change, check
 from connectctl.cli.render import Output
 from connectctl.ops import places
 from connectctl.ops.errors import BadInput, ConnectctlError, Refused
+from connectctl.ops.model.masking import addresses_masked
 from connectctl.ops.offsets.choice import Choice
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def diff(
     data = {"left": names[0], "right": names[1], "differences": [d.as_json() for d in found]}
 
     def table(wide: bool) -> None:
-        rows = [[d.connector, d.key, d.left or "-", d.right or "-"] for d in found]
+        rows = [[d.connector, *map(addresses_masked, (d.key, d.left or "-", d.right or "-"))] for d in found]
         render.table(["CONNECTOR", "KEY", names[0].upper(), names[1].upper()], rows, empty="No differences.")
 
     render.emit("OffsetsDiff", data, output, table)

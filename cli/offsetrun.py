@@ -13,6 +13,7 @@ from connectctl.cli import apply, render
 from connectctl.cli.render import Output
 from connectctl.ops import places
 from connectctl.ops.errors import NotAuthorized, Refused
+from connectctl.ops.model.masking import addresses_masked
 from connectctl.ops.offsets.choice import THRESHOLD, Choice
 
 if TYPE_CHECKING:
@@ -295,12 +296,12 @@ def show_records(changes: Changes, *, to_stderr: bool = False) -> None:
     say = render.note if to_stderr else render.say
     for write in changes.as_json()["writes"][:SHOWN]:
         before, after = write["before"] or "nothing", write["after"] or "a tombstone"
-        say(f"  {write['topic']}  {write['key']}: {before} -> {after}")
+        say(addresses_masked(f"  {write['topic']}  {write['key']}: {before} -> {after}"))
     if len(changes.writes) > SHOWN:
         say(f"  … and {len(changes.writes) - SHOWN:,} more records; --dry-run -o json has them all.")
     for conflict in changes.conflicts[:SHOWN]:
         sides = f"global {conflict.global_ or 'a tombstone'}, dedicated {conflict.dedicated or 'a tombstone'}"
-        say(f"  {conflict.key}: {sides}; taken: {conflict.taken}, because {conflict.why}")
+        say(addresses_masked(f"  {conflict.key}: {sides}; taken: {conflict.taken}, because {conflict.why}"))
 
 
 def _result(changes: Changes, run: Run | None, results: Sequence[Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from connectctl.cli import complete, offsetchanges, offsetfiles, render
 from connectctl.cli.context import Session
 from connectctl.cli.render import Output
 from connectctl.ops.errors import BadInput
+from connectctl.ops.model.masking import addresses_masked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,7 +69,7 @@ def show(
     Reads the topics themselves, so it works with Connect down. EFFECTIVE is what KIP-618 promises a task; WORKER READS
     is what workers really give it, which differs in every release from 3.3 to 4.3.1: they do not fall back to the
     global topic. Oddities are findings on standard error, and in the JSON. Exit code 1: something could not be read
-    to its end.
+    to its end. Tables hide passwords in addresses; JSON, which offsets set -f takes, is exact.
     """
     from connectctl.ops.offsets.assemble import assemble
     from connectctl.ops.offsets.snapshot import Wish
@@ -259,11 +260,11 @@ def _cell(side: Side | None) -> str:
     if side is None:
         return "-"
     if side.problem:
-        return f"unreadable: {side.raw}"
+        return addresses_masked(f"unreadable: {side.raw}")
     return "tombstone" if side.tombstone else _object(side.offset)
 
 
 def _object(value: dict[str, Any] | None) -> str:
     from connectctl.ops.model.sourcekey import connect_json
 
-    return "-" if value is None else connect_json(value)
+    return "-" if value is None else addresses_masked(connect_json(value))

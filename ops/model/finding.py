@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from connectctl.ops.model.masking import our_own
+from connectctl.ops.model.masking import addresses_masked, our_own
 
 
 class Severity(StrEnum):
@@ -21,8 +21,8 @@ class Severity(StrEnum):
 class Finding:
     """One thing that was noticed. ``id`` is stable, for scripts; ``subject`` names what it is about.
 
-    ``message`` is without the secrets that it quotes. ``why`` is why it matters, with the section of the proposal or the
-    class that says so; ``next_step`` a command or a property.
+    ``subject`` and ``message`` are without the secrets that they quote. ``why`` is why it matters, with the section of the
+    proposal or the class that says so; ``next_step`` a command or a property.
     """
 
     id: str
@@ -33,7 +33,8 @@ class Finding:
     why: str | None = None
 
     def __post_init__(self) -> None:
-        # Messages quote what workers and configurations say.
+        # Messages quote what workers and configurations say, and a subject may be the key of a source partition.
+        object.__setattr__(self, "subject", addresses_masked(self.subject))
         object.__setattr__(self, "message", our_own(self.message))
 
     @property
