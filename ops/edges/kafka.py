@@ -51,7 +51,7 @@ def failure(
     """
     if right is not None and error.name().endswith("_AUTHORIZATION_FAILED"):
         return not_authorized(f"Kafka at {bootstrap} does not let us {doing}", right)
-    why = last_words or error.str()
+    why = last_words or said(error)
     if error.name() in _NOT_AUTHORIZED or (last_words and "authentication" in last_words.lower()):
         return NotAuthorized(
             f"Kafka at {bootstrap} does not let us {doing}", why=why, next_step="Check the client's rights."
@@ -62,6 +62,12 @@ def failure(
     if error.name() in _TIMED_OUT:
         return TimedOut(f"Kafka at {bootstrap} did not {doing} in time", why=why, next_step="Try a longer --timeout.")
     return ConnectctlError(f"Kafka at {bootstrap} could not {doing}", why=why, code=error.name())
+
+
+def said(error: KafkaError) -> str:
+    """What librdkafka says of the error; its name where it says of what only, as it does of some answers."""
+    text = error.str().strip()
+    return f"{text} {error.name()}".lstrip() if not text or text.endswith(":") else text
 
 
 def unreachable(bootstrap: str, why: str | None) -> Unreachable:

@@ -21,6 +21,8 @@ _OF_ANOTHER_KIND = "_INVALID_ARG"
 """What librdkafka says of a group that is there and has no consumers (a group of Connect workers, for one)."""
 _NOT_THERE = "GROUP_ID_NOT_FOUND"
 """What brokers answer for a group that is not there, since KIP-1043; before, they describe it as Dead."""
+_NOT_YET = {"COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS", "NOT_COORDINATOR"}
+"""What a broker says while a group's coordinator moves, or on the first day of a cluster is not there yet."""
 PAUSE = 0.2
 """Seconds between two looks at a group that is there and that no broker lists: its coordinator is moving."""
 
@@ -35,28 +37,32 @@ def describe(kafka: Kafka, group_id: str) -> Any | None:
     while True:
         for found in kafka.ask("list its groups", lambda: _list(kafka, group_id)):
             if found.id == group_id:
-                if found.error is not None:
+                if found.error is None:
+                    return found
+                if found.error.name() not in _NOT_YET:
                     raise kafka.failure(found.error, doing, right)
-                return found
-        if not _is_there(kafka, group_id):
+        why = _hidden(kafka, group_id)
+        if why is None:
             return None
         if time.monotonic() > deadline:
-            why = "its coordinator knows it, and no broker lists it"
             raise Unreachable(f"Kafka at {kafka.bootstrap} could not {doing}", why=why, next_step="Try again.")
         time.sleep(PAUSE)
 
 
-def _is_there(kafka: Kafka, group_id: str) -> bool:
-    """Whether the group's coordinator knows it."""
+def _hidden(kafka: Kafka, group_id: str) -> str | None:
+    """Why no broker lists the group, which its coordinator knows or may know; None where it knows that there is none."""
     from confluent_kafka import ConsumerGroupState, KafkaException
 
+    there = "its coordinator knows it, and no broker lists it"
     future = kafka.admin.describe_consumer_groups([group_id], request_timeout=kafka.timeout)[group_id]
     try:
-        return future.result().state is not ConsumerGroupState.DEAD
+        return None if future.result().state is ConsumerGroupState.DEAD else there
     except KafkaException as e:
         error = e.args[0]
+        if error.name() in _NOT_YET:
+            return f"its coordinator cannot be asked yet: {error.name()}"
         if error.name() in (_OF_ANOTHER_KIND, _NOT_THERE):
-            return bool(error.name() == _OF_ANOTHER_KIND)
+            return there if error.name() == _OF_ANOTHER_KIND else None
         raise kafka.failure(error, f"describe the group {group_id}", describe_group(group_id)) from e
 
 
