@@ -33,7 +33,8 @@ _PAUSE = 0.005
 
 
 _ATTEMPT = re.compile(r"^Bootstrap connection to \S+ failed: (.*) \(backoff")
-_LOGIN = re.compile(r"sasl|authenticat", re.IGNORECASE)
+_LOGIN = re.compile(r"^(?!.*timed out).*(sasl|authenticat)", re.IGNORECASE)
+"""A login that was refused. One that nobody answered in time says nothing of the credentials."""
 
 
 class LastWords(logging.Handler):

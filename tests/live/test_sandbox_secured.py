@@ -93,7 +93,7 @@ def test_a_wrong_password_is_told_as_such_by_every_client_of_kafka(
     secured: Sandbox, command: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CONNECTCTL_CLIENT_SASL_PASSWORD", "wrong-horse")
-    ran = connectctl("--context", "sandbox-secured", "--timeout", "8", *command)
+    ran = connectctl("--context", "sandbox-secured", "--timeout", "15", *command)
     assert (ran.code, ran.out, ran.err.count("\n")) == (5, "", 1)
     assert "the user name, the password or the token is wrong" in ran.err
     assert "wrong-horse" not in ran.err

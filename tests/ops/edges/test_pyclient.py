@@ -100,6 +100,8 @@ def test_kafka_pythons_errors_become_ours() -> None:
     assert "ECONNREFUSED" in str(of(theirs.KafkaTimeoutError("late"), "111 ECONNREFUSED"))
     assert type(of(theirs.SaslAuthenticationFailedError("no"))) is NotAuthorized
     assert type(of(theirs.KafkaTimeoutError("late"), "SaslAuthenticationFailedError: no")) is NotAuthorized
+    # Nobody answered the login in time: no word about the credentials.
+    assert type(of(theirs.KafkaTimeoutError("late"), "KafkaTimeoutError: SASL Authentication timed out")) is Unreachable
     assert type(of(theirs.ClusterAuthorizationFailedError())) is NotAuthorized
     assert of(theirs.IncompatibleBrokerVersion("old")).code == "unsupported"
     with pytest.raises(ZeroDivisionError):
@@ -118,5 +120,8 @@ def test_the_reason_of_a_refused_login_outlives_later_complaints() -> None:
     assert words.text == "111 ECONNREFUSED"
     say("Bootstrap connection to bootstrap-0 failed: SaslAuthenticationFailedError: no (backoff 0.10 secs)")
     say("Bootstrap connection to bootstrap-0 failed: timed out (backoff 0.10 secs)")
+    say(
+        "Bootstrap connection to bootstrap-0 failed: KafkaTimeoutError: SASL Authentication timed out (backoff 0.10 secs)"
+    )
     say("Bootstrap failed: KafkaTimeoutError: Unable to bootstrap")
     assert words.text == "SaslAuthenticationFailedError: no"
