@@ -99,7 +99,7 @@ def plan_changes(
 ) -> Changes:
     """The plan that carries out each wish. Raises ``Refused`` with all reasons why it must not be."""
     decisions = [(subject, wish, decide(wish, subject.places, (backups or {}).get(wish))) for subject, wish in pairs]
-    reasons = [reason for subject, wish, decision in decisions for reason in _reasons(subject, wish, decision, stop)]
+    reasons = [reason for subject, wish, decision in decisions for reason in _reasons(subject, wish, decision, stop, via)]
     if via == "rest":
         reasons += [reason for subject, _, decision in decisions for reason in _beyond_rest(subject, decision)]
     if reasons:
@@ -114,17 +114,20 @@ def plan_changes(
     )
 
 
-def _reasons(subject: Subject, wish: Wish, decision: Decision, stop: bool) -> list[str]:
+def _reasons(subject: Subject, wish: Wish, decision: Decision, stop: bool, via: str) -> list[str]:
     found = [at.problem for at in subject.places if at.problem] + list(decision.refusals)
     if not subject.at_rest and not stop:
         found.append(f"{subject.name} is {subject.state}: stop it first (connectctl connectors stop), or give --stop")
     if subject.holders:
         runs = "; ".join(map(str, subject.holders))
         found.append(f"a connectctl run has {subject.name} ({runs}): end it first, with SIGTERM")
+    # The workers' own endpoint fences by itself. All other writes are safe behind a fence only, which needs the ids.
+    producers = subject.producers
+    if producers.unseen and decision.writes and via == "kafka":
+        found.append(producers.unseen)
     # A run that cannot be seen is fenced where it has transactional ids; workers let no other take a connector over.
-    if subject.runs_unseen and (subject.producers.unseen or not (subject.producers.ids or subject.workers_up)):
+    if subject.runs_unseen and (producers.unseen or not (producers.ids or subject.workers_up)):
         found.append(subject.runs_unseen)
-        found += [subject.producers.unseen] if subject.producers.unseen else []
     return found + (list(_against_merging(subject, wish)) if isinstance(wish, Merge) else [])
 
 

@@ -19,6 +19,7 @@ from connectctl.ops.model import configtopic
 from connectctl.ops.model.ownership import task_id
 from connectctl.ops.model.transactions import Transaction
 from connectctl.ops.model.verdicts import DESCRIBE, Code, Move, verdict
+from connectctl.ops.model.visibility import describe_id
 
 if TYPE_CHECKING:
     from connectctl.ops.edges.contract import TransactionCalls
@@ -56,12 +57,17 @@ def producers_of(sources: Sources, group_id: str, connector: str) -> tuple[Produ
     except NotAuthorized as e:
         return Producers(unseen=str(e)), None
     ids = tuple(id_ for id_, seen in described.items() if isinstance(seen, Transaction))
-    hidden = [
-        f"{id_}: {seen.name}"
-        for id_, seen in described.items()
-        if isinstance(seen, Code) and verdict(DESCRIBE, seen).move is not Move.ABSENT
-    ]
-    return Producers(ids, hidden[0] if hidden else None), calls
+    hidden = (_hidden(id_, seen) for id_, seen in described.items() if isinstance(seen, Code))
+    return Producers(ids, next(filter(None, hidden), None)), calls
+
+
+def _hidden(id: str, code: Code) -> str | None:
+    """Why it was not seen whether a producer has ``id``; None where the coordinator answers that none has."""
+    if verdict(DESCRIBE, code).move is Move.ABSENT:
+        return None
+    denied = code is Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    why = f"{describe_id(id)} is missing" if denied else verdict(DESCRIBE, code).meaning
+    return f"whether a task still writes as the transactional id {id} was not seen: {why}"
 
 
 @dataclass(frozen=True)
@@ -85,6 +91,13 @@ class FenceTasks:
         assert hands.sources is not None
         hands.refuse_while_running(self.subject)
         found, calls = producers_of(hands.sources, hands.group_id, self.subject)
+        if found.unseen:
+            raise ConnectctlError(
+                f"The tasks of {self.subject} were not fenced, and its offsets were not written",
+                why=found.unseen,
+                next_step=f"See connectctl fence {self.subject}.",
+                code="not-fenced",
+            )
         if calls is None or not found.ids:
             return "no coordinator knows them any more"
         campaign = Campaign(calls, [Row(id_, Action.FENCE) for id_ in found.ids], hands.timeout)

@@ -101,6 +101,36 @@ def test_what_cannot_be_fenced_is_not_written(world: World, coordinators: FakeCo
     assert lsn(world) == before
 
 
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_offsets_are_not_written_where_their_tasks_cannot_be_seen_and_the_right_is_named(
+    world: World, coordinators: FakeCoordinators, dry_run: bool
+) -> None:
+    coordinators.denied[IDS[1]] = Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    before = lsn(world)
+    result = world.run("offsets", "reset", "plain", "--dry-run" if dry_run else "--yes")
+    assert result.exit_code == 4
+    assert f"Describe on TransactionalId {IDS[1]} is missing" in result.stderr
+    assert (coordinators.asked, lsn(world)) == ([], before)
+
+
+def test_tasks_that_are_hidden_after_the_plan_are_not_taken_for_gone(
+    world: World, coordinators: FakeCoordinators, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[int] = []
+    describe = coordinators.describe
+
+    def hidden_later(ids: Any) -> Any:
+        looks.append(1)
+        return describe(ids) if len(looks) == 1 else dict.fromkeys(ids, Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+
+    monkeypatch.setattr(coordinators, "describe", hidden_later)
+    before = lsn(world)
+    result = world.run(*RESET)
+    assert result.exit_code not in (0, 4)
+    assert "were not fenced" in result.stderr
+    assert (coordinators.asked, lsn(world)) == ([], before)
+
+
 def test_a_run_that_has_the_connector_is_named_and_nothing_is_done(
     world: World, coordinators: FakeCoordinators
 ) -> None:
