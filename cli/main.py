@@ -131,13 +131,10 @@ class Root(TyperGroup):
         with formatter.section("Environment variables, behind the options and before the context file"):
             formatter.write_dl(list(ENVIRONMENT.items()))
 
-    def get_help(self, ctx: Any) -> str:
-        for param in self.params:
-            dressed(param)
-        return super().get_help(ctx)
-
     def main(self, args: Sequence[str] | None = None, *rest: Any, **extra: Any) -> Any:
         given = list(sys.argv[1:] if args is None else args)
+        for param in self.params:
+            dressed(param)
         extra["standalone_mode"] = False
         extra["prog_name"] = "connectctl"
         if os.environ.get("_CONNECTCTL_COMPLETE"):

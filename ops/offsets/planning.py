@@ -99,7 +99,9 @@ def plan_changes(
 ) -> Changes:
     """The plan that carries out each wish. Raises ``Refused`` with all reasons why it must not be."""
     decisions = [(subject, wish, decide(wish, subject.places, (backups or {}).get(wish))) for subject, wish in pairs]
-    reasons = [reason for subject, wish, decision in decisions for reason in _reasons(subject, wish, decision, stop, via)]
+    reasons = [
+        reason for subject, wish, decision in decisions for reason in _reasons(subject, wish, decision, stop, via)
+    ]
     if via == "rest":
         reasons += [reason for subject, _, decision in decisions for reason in _beyond_rest(subject, decision)]
     if reasons:
