@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from connectctl.ops.errors import BadInput, ConnectctlError
+from connectctl.ops.model.topics import address
 from connectctl.ops.sandbox import properties, record
 from connectctl.ops.sandbox.access import worker_url
 from connectctl.ops.sandbox.launch import Launcher
@@ -53,10 +54,10 @@ class Group:
         return workers[number - 1].name
 
     def number_of(self, url: str) -> int:
-        """The number of the worker with this REST address. Raises BadInput."""
+        """The number of the worker with this REST address, by whatever scheme. Raises BadInput."""
         known = current(self.layout)
         for number, node in enumerate(known.workers(self.group_id), start=1):
-            if worker_url(known.spec, node.port) == url.rstrip("/"):
+            if address(worker_url(known.spec, node.port)) == address(url):
                 return number
         raise BadInput(
             f"No worker of group {self.group_id} in sandbox {self.layout.name} is at {url}", code="no-worker"
