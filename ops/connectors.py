@@ -21,12 +21,14 @@ from connectctl.ops.model.connector import (
 )
 from connectctl.ops.model.masking import remember
 from connectctl.ops.model.membership import CONNECTOR_INSTANCE
+from connectctl.ops.model.visibility import Complete, Partial, answer_of, gap_findings, gap_of
 
 if TYPE_CHECKING:
     from connectctl.ops.edges.contract import ConnectCalls, KafkaReads
     from connectctl.ops.model.configtopic import ConfigState, ConfiguredConnector
     from connectctl.ops.model.finding import Finding
     from connectctl.ops.model.membership import ConnectGroup
+    from connectctl.ops.model.visibility import Answer
 
 Named = Mapping[str, str | None]
 PATIENCE = 2.0
@@ -68,18 +70,28 @@ def read_facts(kafka: KafkaReads, group_id: str, config_topic: str) -> Facts:
     return Facts(state.connectors if state else None, owners_of(kafka.group(group_id)))
 
 
-def facts_reader(kafka: KafkaReads, group: ConnectGroup, named: Named) -> Callable[[], Facts] | None:
-    """Reads facts again and again; None where the config topic is not found, not provably the group's, or not to be seen."""
+def look_for_facts(kafka: KafkaReads, group: ConnectGroup, named: Named) -> Answer[Callable[[], Facts] | None]:
+    """What reads facts again and again; None where the config topic is not found or not provably the group's.
+
+    Partial where it is not found because something may not be seen.
+    """
     from connectctl.ops.discovery import look_for_topics
 
     try:
         choice = look_for_topics(kafka, group, named, ["config"])["config"]
         if choice.topic is None or not choice.proven:
-            return None
+            return answer_of(None, choice.gaps)
         read_facts(kafka, group.id, choice.topic)
-    except (NotAuthorized, BadInput):
-        return None
-    return lambda: read_facts(kafka, group.id, str(choice.topic))
+    except NotAuthorized as e:
+        return Partial(None, (gap_of(e, f"config topic of {group.id}"),))
+    except BadInput:
+        return Complete(None)
+    return Complete(lambda: read_facts(kafka, group.id, str(choice.topic)))
+
+
+def facts_reader(kafka: KafkaReads, group: ConnectGroup, named: Named) -> Callable[[], Facts] | None:
+    """As ``look_for_facts``, for whoever says by other means what could not be seen."""
+    return look_for_facts(kafka, group, named).seen
 
 
 @dataclass(frozen=True)
@@ -232,10 +244,11 @@ def see(
     """
     try:
         found = from_workers(calls, timeout=LIST_TIMEOUT)
+        answer: Answer[Callable[[], Facts] | None] = Complete(read)
         if read is None and kafka is not None and group is not None:
-            read = facts_reader(kafka, group, named)
-        facts = read() if read else Facts()
-        return Seen(judged(map(facts.of, found), group), "workers")
+            answer = look_for_facts(kafka, group, named)
+        facts = answer.seen() if answer.seen else Facts()
+        return Seen(judged(map(facts.of, found), group), "workers", gap_findings(answer.gaps))
     except (NotAuthorized, NotTrusted):
         raise  # workers are there: whoever reads their topics instead would say that they do not answer
     except (Unreachable, TimedOut):

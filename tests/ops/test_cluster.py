@@ -89,6 +89,15 @@ def test_workers_that_let_nobody_in_are_not_taken_for_workers_that_are_down(shut
         see(closed, kafka(), GROUP, {})
 
 
+def test_a_list_without_target_states_says_that_the_config_topic_could_not_be_seen() -> None:
+    blind = kafka()
+    blind.forbidden = {"cfg"}
+    seen = see(workers(), blind, GROUP, NAMED)
+    assert [judged.connector.target_state for judged in seen.connectors] == [None]
+    assert [(finding.id, finding.subject) for finding in seen.findings] == [("SIGHT001", "config topic of connect")]
+    assert see(workers(), kafka(), GROUP, NAMED).findings == ()
+
+
 def test_with_every_worker_down_nothing_runs_whatever_the_statuses_say() -> None:
     view = look(kafka(), FakeWorkers(urls=()), connect_group(state="Empty"), NAMED)
     assert [str(j.verdict) for j in view.connectors] == ["UNASSIGNED run by no worker, last seen RUNNING on one:8083"]
