@@ -43,6 +43,9 @@ _TYPES = {
     Resource.TRANSACTIONAL_ID: ResourceType.TRANSACTIONAL_ID,
 }
 _KAFKA = "kafka-cluster"
+_OPERATIONS = {operation.word: operation for operation in Operation}
+_RESOURCES = {resource.word: resource for resource in Resource}
+_SPELLED = re.compile(rf"\b({'|'.join(_OPERATIONS)}) on ({'|'.join(_RESOURCES)}) ([\w.*-]*[\w*-])(… \(prefixed\))?")
 
 
 class Verdict(StrEnum):
@@ -103,6 +106,12 @@ class Matrix:
         ran = self.run(row)
         return verdict(usual, ran, moving, right), ran
 
+    def anew(self, row: str, ran: Ran, right: Right) -> Verdict:
+        """The verdict against what every right shows now: an open transaction grows old, and with it what is said of it."""
+        self.usual.pop(row)
+        usual, moving = self.whole(row)
+        return verdict(usual, ran, moving, right)
+
     @contextmanager
     def denied(self, right: Right) -> Iterator[None]:
         """Take one right away, for as long as this lasts."""
@@ -120,13 +129,29 @@ def verdict(usual: Ran, ran: Ran, moving: set[tuple[str, ...]], right: Right) ->
     """Whether less was shown, and if so, whether it was said why."""
     if usual.code == ran.code and differing(usual, ran) <= moving:
         return Verdict.TRUE
-    if str(right) in ran.words or right.arguments in ran.words:
+    if str(right) in ran.words or right.arguments in ran.words or any(covers(seen, right) for seen in named(ran.words)):
         return Verdict.NAMED
     name = "" if right.resource is Resource.CLUSTER else re.escape(right.name)
     if re.search(rf"\w+ on {right.resource.word} {name}", ran.words):
         return Verdict.KIN
     said = "uthoriz" in ran.words or "does not allow" in ran.words or "SIGHT" in ran.words
     return Verdict.UNNAMED if said or ran.code in (4, 5) else Verdict.LESS
+
+
+def named(words: str) -> set[Right]:
+    """The rights in what a command said, as ``Right`` spells them."""
+    return {_right(*found) for found in _SPELLED.findall(words)}
+
+
+def _right(operation: str, resource: str, name: str, prefixed: str) -> Right:
+    return Right(_OPERATIONS[operation], _RESOURCES[resource], name, bool(prefixed))
+
+
+def covers(wide: Right, right: Right) -> bool:
+    """Whether who is given ``wide`` has ``right``: it is on every resource, or on all that begin alike."""
+    if (wide.operation, wide.resource) != (right.operation, right.resource):
+        return False
+    return right.name.startswith(wide.name) if wide.prefixed else wide.name in (right.name, ANY)
 
 
 def differing(one: Ran, other: Ran) -> set[tuple[str, ...]]:
