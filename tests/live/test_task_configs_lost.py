@@ -112,11 +112,12 @@ def compacting() -> Iterator[Sandbox]:
 def test_on_a_real_worker_compaction_takes_the_tasks_and_the_cure_brings_them_back(compacting: Sandbox) -> None:
     name, other = "orders", "other"
     rest = Workers(compacting.rest_urls[0])
-    rest.create(name, configuration(name))
-    eventually(lambda: rest.state(name) == ["RUNNING"] * 3, PATIENCE)
+    config = configuration(name) | {"tasks.max": "6"}
+    rest.create(name, config)
+    eventually(lambda: rest.state(name) == ["RUNNING"] * 7, PATIENCE)
     for _ in range(2):
         time.sleep(1.1)
-        rest.call("PUT", f"/connectors/{name}/config", configuration(name))
+        rest.call("PUT", f"/connectors/{name}/config", config)
 
     def compacted() -> bool:
         # Each record after a second ends a segment, so that those before it can be compacted.
@@ -132,7 +133,9 @@ def test_on_a_real_worker_compaction_takes_the_tasks_and_the_cure_brings_them_ba
     refused = run(compacting, "upgrade", "plan", "--to", "disabled", code=4)
     assert "TASK010 orders" in refused["error"]["why"]
 
-    # The worker without the connector starts again, and is given a task of which it has no configuration.
+    # The worker without the connector starts again, and is given tasks of which it has no configuration: alone with
+    # its tasks, the connector stays where it is, and half of them go to the other worker.
+    rest.delete(other)
     status = rest.call("GET", f"/connectors/{name}/status").json()
     addresses = [url.partition("//")[2] for url in compacting.rest_urls]
     restarted = 1 + addresses.index(next(a for a in addresses if a != status["connector"]["worker_id"]))
@@ -143,8 +146,8 @@ def test_on_a_real_worker_compaction_takes_the_tasks_and_the_cure_brings_them_ba
 
     run(compacting, "connectors", "cure", name, "--yes")
     eventually(lambda: told(compacting, name) is None, PATIENCE)
-    mark = log.stat().st_size
+    mark = len(log.read_text())
     compacting.stop_worker(restarted)
     compacting.start_worker(restarted)
-    eventually(lambda: rest.state(name) == ["RUNNING"] * 3, PATIENCE)
+    eventually(lambda: rest.state(name) == ["RUNNING"] * 7, PATIENCE)
     assert "invalid task configuration" not in log.read_text()[mark:]
