@@ -14,6 +14,7 @@ from connectctl.cli.context import Session
 from connectctl.cli.render import Output
 from connectctl.ops.errors import BadInput
 from connectctl.ops.model.masking import addresses_masked
+from connectctl.ops.model.offsets import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -237,14 +238,16 @@ def _print(found: SourceOffsets, wide: bool) -> None:
         kept = (0, 1, 2, 3, 4, 5) if any(c.dedicated_topic for c in found.connectors) else (0, 1, 2)
         columns, rows = [columns[n] for n in kept], [[row[n] for n in kept] for row in rows]
         columns = ["CONNECTOR", "PARTITION", "OFFSET"] if len(kept) == 3 else columns
-    render.table(columns, rows, empty="No source offsets.")
+    render.table(columns, rows, empty="No source offsets." if found.complete else "No source offsets were seen.")
 
 
 def _rows(connector: ConnectorOffsets, wide: bool) -> Iterator[list[str]]:
     name = connector.name if connector.configured else f"{connector.name} (deleted)"
     for entry in connector.offsets:
-        cells = [_cell(entry.global_), _cell(entry.dedicated), _object(entry.effective), entry.origin]
-        row = [name, _object(entry.key.partition), *cells, _object(entry.worker_reads) + (" !" if entry.lost else "")]
+        known = entry.origin != UNKNOWN
+        ours, value = (_cell(entry.dedicated), _object(entry.effective)) if known else ("?", "?")
+        reads = _object(entry.worker_reads) + (" !" if entry.lost else "") if known else "?"
+        row = [name, _object(entry.key.partition), _cell(entry.global_), ours, value, entry.origin, reads]
         side = entry.dedicated or entry.global_
         if wide and side is not None:
             written = "" if side.timestamp is None else _time(side.timestamp)

@@ -62,6 +62,10 @@ class SourceOffset:
         return self.effective != self.worker_reads
 
 
+UNKNOWN = "unknown"
+"""The origin of an offset whose dedicated side was not read: none is effective, and none is said to be."""
+
+
 @dataclass(frozen=True)
 class ConnectorOffsets:
     """All source partitions of one connector. ``configured`` is False for a connector that was deleted."""

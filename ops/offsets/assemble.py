@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.errors import BadInput
 from connectctl.ops.model import oddities
-from connectctl.ops.model.offsets import ConnectorOffsets, Side, SourceOffset, effective, read_side, worker_reads
+from connectctl.ops.model.offsets import (
+    UNKNOWN,
+    ConnectorOffsets,
+    Side,
+    SourceOffset,
+    effective,
+    read_side,
+    worker_reads,
+)
 from connectctl.ops.model.partitioning import java_partition
 from connectctl.ops.model.sourcekey import SourceKey, parse_key
 from connectctl.ops.offsets.snapshot import OffsetsSnapshot, ReadTopic, SourceOffsets, Wish
@@ -33,7 +41,10 @@ def assemble(snapshot: OffsetsSnapshot, wish: Wish) -> SourceOffsets:
     connectors = []
     for name in names:
         store, topic = snapshot.stores.get(name), snapshot.dedicated.get(name)
-        sides = _Sides(globals_.get(name, {}), own.get(name, {}), partitions, _partitions(topic), store is not None)
+        seen = name not in unread
+        sides = _Sides(
+            globals_.get(name, {}), own.get(name, {}), partitions, _partitions(topic), store is not None, seen
+        )
         connector = ConnectorOffsets(
             name,
             store.topic if store else None,
@@ -42,7 +53,7 @@ def assemble(snapshot: OffsetsSnapshot, wish: Wish) -> SourceOffsets:
             bootstrap=store.bootstrap if store else None,
         )
         # Beside a topic that was not read, nothing can be said of what is odd.
-        found += oddities.of_connector(connector) if name not in unread else ()
+        found += oddities.of_connector(connector) if seen else ()
         connectors.append(connector)
     topics = [t for t in (snapshot.global_topic, *_distinct(snapshot.dedicated.values())) if t is not None]
     for topic in topics:
@@ -106,13 +117,17 @@ def _index(topic: ReadTopic | None, found: list[Finding]) -> dict[str, ByKey]:
 
 @dataclass(frozen=True)
 class _Sides:
-    """The records of one connector in the global and in its dedicated topic, by raw key."""
+    """The records of one connector in the global and in its dedicated topic, by raw key.
+
+    ``dedicated_seen`` is False where the dedicated topic could not be read: then nothing is known to be effective.
+    """
 
     global_: ByKey
     dedicated: ByKey
     global_partitions: int
     dedicated_partitions: int
     has_dedicated: bool
+    dedicated_seen: bool = True
 
     def offsets(self) -> Iterable[SourceOffset]:
         """One entry per raw key, in the order of the keys' text."""
@@ -121,8 +136,10 @@ class _Sides:
             key = (theirs or ours or _NOBODY)[0]
             left, strays = _choose(raw, theirs, self.global_partitions)
             right, more = _choose(raw, ours, self.dedicated_partitions)
-            value, origin = effective(left, right)
-            reads = worker_reads(key, left, right, has_dedicated=self.has_dedicated)
+            value, origin, reads = None, UNKNOWN, None
+            if self.dedicated_seen:
+                value, origin = effective(left, right)
+                reads = worker_reads(key, left, right, has_dedicated=self.has_dedicated)
             older = [r for side in (theirs, ours) if side for r in side[2]]
             earlier = tuple(map(read_side, sorted(older, key=lambda r: (r.timestamp or 0, r.offset))))
             yield SourceOffset(key, left, right, value, origin, reads, strays + more, earlier)

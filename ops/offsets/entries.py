@@ -12,6 +12,7 @@ from typing import Any
 from connectctl.ops.errors import BadInput
 from connectctl.ops.model import yamltext
 from connectctl.ops.model.jsontext import read_json
+from connectctl.ops.model.offsets import UNKNOWN
 from connectctl.ops.model.repeated import repeated
 
 LONGEST = 200
@@ -78,6 +79,12 @@ def _entries(data: Any, connector: str, source: str) -> list[tuple[Any, Any]]:
         of = [c for c in shown if c.get("name") == connector] or (shown if len(shown) == 1 else [])
         if not of:
             raise BadInput(f"{source} has no offsets of {connector}", why=f"it has {len(shown)} other connectors")
+        if any(entry.get("origin") == UNKNOWN for entry in of[0]["offsets"]):
+            raise BadInput(
+                f"{source} does not say which offsets of {connector} are effective",
+                why="its dedicated offsets topic was not read (OFFSETS011)",
+                next_step=f"Run connectctl offsets show {connector} where the topic can be read.",
+            )
         return [
             (entry["partition"], entry["effective"]) for entry in of[0]["offsets"] if entry["effective"] is not None
         ]

@@ -8,7 +8,8 @@ import pytest
 from connectctl.ops.edges.contract import HeldBack, Record, TopicImage
 from connectctl.ops.errors import BadInput
 from connectctl.ops.model.configtopic import ConfigState, ConfiguredConnector
-from connectctl.ops.model.offsets import ConnectorOffsets, OffsetStore, offset_store
+from connectctl.ops.model.finding import Finding, Severity
+from connectctl.ops.model.offsets import UNKNOWN, ConnectorOffsets, OffsetStore, offset_store
 from connectctl.ops.model.partitioning import java_partition
 from connectctl.ops.model.sourcekey import connect_json
 from connectctl.ops.offsets.assemble import assemble
@@ -46,6 +47,17 @@ def ids(found: SourceOffsets) -> list[str]:
 def only(found: SourceOffsets) -> ConnectorOffsets:
     (connector,) = found.connectors
     return connector
+
+
+def test_nothing_is_effective_beside_a_dedicated_topic_that_was_not_read() -> None:
+    unread = Finding("OFFSETS011", Severity.ERROR, "c", "own cannot be read")
+    configs = ConfigState({"c": ConfiguredConnector("c", {"connector.class": "x", "offsets.storage.topic": "own"})})
+    global_ = topic("global", "global", record(["c", {"a": 1}], {"n": 1}))
+    found = assemble(OffsetsSnapshot(global_, {}, configs, {"c": OffsetStore("own")}, (unread,)), Wish(()))
+    (entry,) = only(found).offsets
+    assert entry.global_ is not None
+    assert (entry.effective, entry.origin, entry.worker_reads, entry.lost) == (None, UNKNOWN, None, False)
+    assert ids(found) == ["OFFSETS011"]
 
 
 def test_kip_618s_three_subreddits_come_out_as_the_kip_says_and_as_workers_do_not() -> None:

@@ -45,6 +45,12 @@ def test_what_connect_returns_what_we_show_and_yaml_all_say_the_same(tmp_path: P
     assert entries(tmp_path, content) == [({"t": "a"}, {"lsn": 1})]
 
 
+def test_offsets_of_which_one_side_was_not_read_are_not_taken_for_none(tmp_path: Path) -> None:
+    unknown = {"partition": {"t": "a"}, "effective": None, "origin": "unknown"}
+    with pytest.raises(BadInput, match="does not say which offsets of c are effective"):
+        entries(tmp_path, SHOWN | {"connectors": [{"name": "c", "offsets": [unknown]}]})
+
+
 def test_what_is_shown_of_one_connector_can_be_set_for_another(tmp_path: Path) -> None:
     alone = SHOWN | {"connectors": SHOWN["connectors"][1:]}
     assert entries(tmp_path, alone, "new") == [({"t": "d"}, {"lsn": 4})]
