@@ -97,7 +97,8 @@ def show(
     directory = directory_of(session)
     found = listing.show(session.transactions, directory.seen, id)
     now = time.time()
-    doubts = [*gap_findings(directory.gaps), *ambiguities(directory.seen, [id])]
+    gaps = (*directory.gaps, *listing.hidden_topics(found.transaction))
+    doubts = [*gap_findings(gaps), *ambiguities(directory.seen, [id])]
     data = {
         "clusterId": session.transactions.cluster_id(),
         "transaction": found.as_json(now),

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.audit.batches import Batch, Marker, marker_of
 from connectctl.ops.edges.rawconnection import Broken, RawConnection
 from connectctl.ops.edges.wire import Wire, known_code
-from connectctl.ops.errors import ConnectctlError, NotAuthorized, Unreachable
+from connectctl.ops.errors import ConnectctlError, Unreachable
 from connectctl.ops.model.verdicts import Code
+from connectctl.ops.model.visibility import not_authorized, read_topic
 
 if TYPE_CHECKING:
     from connectctl.ops.model.transactions import Place
@@ -199,7 +200,7 @@ def _check(code: int, place: Place, first: int) -> None:
     if code == _OUT_OF_RANGE and first >= 0:
         raise _Start(first)
     if code == _FORBIDDEN:
-        raise NotAuthorized(f"Kafka does not let us read {place.topic}", next_step="Check the client's rights.")
+        raise not_authorized(f"Kafka does not let us read {place.topic}", read_topic(place.topic))
     if code in _MOVING:
         raise _Moved(known_code(code).name)
     if code:

@@ -15,6 +15,7 @@ from connectctl.ops.model.ownership import LEADER
 from connectctl.ops.model.verdicts import Code
 from connectctl.ops.model.visibility import refused
 from connectctl.ops.plan import Plan
+from connectctl.ops.transactions.listing import hidden_topics
 
 if TYPE_CHECKING:
     from connectctl.ops.edges.contract import TransactionCalls, TransactionLogReads
@@ -80,5 +81,6 @@ def plan_abort_open(plan: FencePlan, *, force: bool) -> Plan:
     if not row.owners and not row.id.startswith(LEADER) and plan.gaps and not force:
         what = f"The transaction of {row.id} was not aborted, because a running task may use it"
         raise refused(plan.gaps, what, force="a task that runs with it fails")
-    now = f"{found.state} on {', '.join(map(str, found.partitions)) or 'no partition'}"
+    hidden = [f"partitions that are not shown ({gap.why})" for gap in hidden_topics(found)]
+    now = f"{found.state} on {', '.join(map(str, found.partitions or hidden)) or 'no partition'}"
     return Plan("transactions abort", plan.cluster_id, (AbortOpen(row.id, row, now),))

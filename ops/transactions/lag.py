@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from connectctl.ops.model.finding import Finding, Severity
 from connectctl.ops.model.transactions import Bounds, PartitionProducer, Place, Transaction
 from connectctl.ops.model.verdicts import PRODUCERS, Code, verdict
 from connectctl.ops.model.visibility import Complete, answer_of, gap_findings
-from connectctl.ops.transactions.hanging import BLOCKING, hanging, opened
+from connectctl.ops.transactions.hanging import BLOCKING, hanging, opened, unseen
 from connectctl.ops.transactions.listing import Owned, owned
 
 if TYPE_CHECKING:
@@ -77,7 +77,8 @@ def measure(calls: TransactionCalls, directory: Directory, roles: Mapping[str, s
     places = calls.places(list(roles))
     bounds = calls.bounds(places)
     behind = [place for place in places if isinstance(b := bounds[place], Bounds) and b.lag]
-    held = suspects_of(calls, directory, behind) if behind else Complete({})
+    producers = calls.producers(behind) if behind else {}
+    held = suspects_of(calls, directory, producers) if behind else Complete({})
     suspects = held.seen
     lags = tuple(
         Lag(place, roles[place.topic], b, suspects.get(place))
@@ -86,19 +87,21 @@ def measure(calls: TransactionCalls, directory: Directory, roles: Mapping[str, s
     )
     problems = [_unread(place, code) for place in places if isinstance(code := bounds[place], Code)]
     found = filter(None, (finding(lag, now) for lag in lags))
-    return Lags(lags, (*gap_findings(held.gaps), *problems, *found))
+    return Lags(lags, (*gap_findings(held.gaps), *unseen(producers), *problems, *found))
 
 
-def suspects_of(calls: TransactionCalls, directory: Directory, behind: Sequence[Place]) -> Answer[dict[Place, Suspect]]:
-    """For each place the transaction that begins first: it holds the last stable offset.
+def suspects_of(
+    calls: TransactionCalls, directory: Directory, producers: Mapping[Place, Any]
+) -> Answer[dict[Place, Suspect]]:
+    """For each place the transaction that begins first: it holds the last stable offset. ``producers``: a first look.
 
     Partial where such a transaction may be that of an id that was not seen; none of these is said to hang.
     """
-    before = opened(calls.producers(behind))
+    before = opened(producers)
     listed = calls.listed(producer_ids=sorted({number for _, number in before})) if before else None
     owners = {listing.producer_id: listing.id for listing in listed.seen} if listed else {}
     described = look(calls, sorted(set(owners.values())))
-    unknown = hanging(before, owners, described, opened(calls.producers(behind)))
+    unknown = hanging(before, owners, described, opened(calls.producers(list(producers))))
     gaps = listed.gaps if listed and any(h.id is None for h in unknown) else ()
     hang = {(h.place, h.producer.producer_id) for h in unknown if h.id is not None or not gaps}
     found: dict[Place, Suspect] = {}

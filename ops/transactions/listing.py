@@ -9,10 +9,19 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.errors import BadInput, ConnectctlError, NotAuthorized
 from connectctl.ops.fence.observe import look
 from connectctl.ops.fence.planning import incomplete
+from connectctl.ops.model.acls import ANY
 from connectctl.ops.model.ownership import Directory, Owner, ambiguities
 from connectctl.ops.model.transactions import Transaction
 from connectctl.ops.model.verdicts import DESCRIBE, Code, Move, verdict
-from connectctl.ops.model.visibility import Reason, describe_id, not_authorized, whole
+from connectctl.ops.model.visibility import (
+    Gap,
+    Reason,
+    describe_id,
+    describe_topic,
+    gap_findings,
+    not_authorized,
+    whole,
+)
 
 if TYPE_CHECKING:
     from connectctl.ops.edges.contract import TransactionCalls
@@ -97,7 +106,19 @@ def find(calls: TransactionCalls, directory: Directory, wish: Filter, group_id: 
         raise NotAuthorized("No transaction may be described", why=verdict(DESCRIBE, described[denied[0]]).meaning)  # type: ignore[arg-type]
     found = [owned(what, directory) for what in described.values() if isinstance(what, Transaction)]
     chosen = tuple(sorted(filter_(found, wish, now), key=lambda each: each.transaction.id))
-    return Transactions(chosen, (*incomplete(listed), *ambiguities(directory, (o.transaction.id for o in chosen))))
+    hidden = gap_findings(gap for each in chosen for gap in hidden_topics(each.transaction))
+    doubts = ambiguities(directory, (each.transaction.id for each in chosen))
+    return Transactions(chosen, (*incomplete(listed), *hidden, *doubts))
+
+
+def hidden_topics(transaction: Transaction) -> tuple[Gap, ...]:
+    """What is missing where a transaction that is open shows no partition: coordinators leave out what may not be seen.
+
+    An open transaction has one at least (``TransactionMetadata``); one of which some are left out cannot be told.
+    """
+    if transaction.state != "Ongoing" or transaction.partitions:
+        return ()
+    return (Gap(f"partitions of {transaction.id}", Reason.NOT_AUTHORIZED, describe_topic(ANY)),)
 
 
 def check_connectors(found: Transactions, directory: Answer[Directory], wish: Filter, group_id: str | None) -> None:
