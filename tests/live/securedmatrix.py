@@ -43,6 +43,7 @@ _TYPES = {
     Resource.TRANSACTIONAL_ID: ResourceType.TRANSACTIONAL_ID,
 }
 _KAFKA = "kafka-cluster"
+_PLAIN = {kind: kind.value.replace("_", " ").lower() for kind in Resource}
 _OPERATIONS = {operation.word: operation for operation in Operation}
 _RESOURCES = {resource.word: resource for resource in Resource}
 _SPELLED = re.compile(rf"\b({'|'.join(_OPERATIONS)}) on ({'|'.join(_RESOURCES)}) ([\w.*-]*[\w*-])(… \(prefixed\))?")
@@ -129,13 +130,23 @@ def verdict(usual: Ran, ran: Ran, moving: set[tuple[str, ...]], right: Right) ->
     """Whether less was shown, and if so, whether it was said why."""
     if usual.code == ran.code and differing(usual, ran) <= moving:
         return Verdict.TRUE
-    if str(right) in ran.words or right.arguments in ran.words or any(covers(seen, right) for seen in named(ran.words)):
+    if (
+        right.arguments in ran.words
+        or any(fits(seen, right) for seen in named(ran.words))
+        or _plainly(ran.words, right)
+    ):
         return Verdict.NAMED
     name = "" if right.resource is Resource.CLUSTER else re.escape(right.name)
     if re.search(rf"\w+ on {right.resource.word} {name}", ran.words):
         return Verdict.KIN
     said = "uthoriz" in ran.words or "does not allow" in ran.words or "SIGHT" in ran.words
     return Verdict.UNNAMED if said or ran.code in (4, 5) else Verdict.LESS
+
+
+def _plainly(words: str, right: Right) -> bool:
+    """Whether the right is told as people do ("Describe on the transactional id"), of what is named beside it."""
+    told = f"{right.operation.word} on the {_PLAIN[right.resource]}" in words
+    return told and (right.resource is Resource.CLUSTER or right.name in words)
 
 
 def named(words: str) -> set[Right]:
@@ -145,6 +156,11 @@ def named(words: str) -> set[Right]:
 
 def _right(operation: str, resource: str, name: str, prefixed: str) -> Right:
     return Right(_OPERATIONS[operation], _RESOURCES[resource], name, bool(prefixed))
+
+
+def fits(seen: Right, right: Right) -> bool:
+    """Whether ``seen`` says what is missing: all of it, or the part of a right on everything that the command needs."""
+    return covers(seen, right) or (right.name == ANY and covers(right, seen))
 
 
 def covers(wide: Right, right: Right) -> bool:
