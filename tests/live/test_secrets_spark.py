@@ -35,7 +35,12 @@ from connectctl.ops.edges.spark import close_session, open_session
 given = json.loads(sys.stdin.read())
 spark = open_session("local[1]", given["conf"], Path(given["log"]))
 assert spark.range(5).selectExpr("sum(id)").collect()[0][0] == 10
-lines = [word for child in psutil.Process().children(recursive=True) for word in child.cmdline()]
+lines = []
+for child in psutil.Process().children(recursive=True):
+    try:
+        lines += child.cmdline()
+    except psutil.Error:
+        pass  # It ended meanwhile; the driver's, which is looked for below, lives.
 Path(given["processes"]).write_text("\\n".join(lines))
 close_session(spark)
 """
