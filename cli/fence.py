@@ -13,6 +13,7 @@ from connectctl.cli.apply import DryRunOption, OutputOption, YesOption
 from connectctl.cli.render import Output
 from connectctl.cli.sources import Workers, sources_of
 from connectctl.ops.errors import BadInput, Refused
+from connectctl.ops.interrupts import put_in_order
 
 if TYPE_CHECKING:
     from connectctl.cli.context import Session
@@ -122,8 +123,10 @@ def _perform(session: Session, calls: TransactionCalls, plan: FencePlan, steps: 
             results = perform(steps.steps, hands)
             first = next(results, None)
         except KeyboardInterrupt:
-            hands.campaign.interrupted()
-            fenceview.show_results(plan, hands, time.monotonic() - began, output)
+            # Which ids are fenced is known here alone: a second ^C ends it, not the watch.
+            with put_in_order("the results are printed"):
+                hands.campaign.interrupted()
+                fenceview.show_results(plan, hands, time.monotonic() - began, output)
             raise
     if first is not None and first.error is not None:
         raise first.error

@@ -9,7 +9,15 @@ from connectctl.ops.errors import BadInput, Refused
 from connectctl.ops.fence.snapshot import Action, FencePlan, Reach, Row, Snapshot, Wish
 from connectctl.ops.model.fencing import Problem, problem
 from connectctl.ops.model.finding import Finding, Severity
-from connectctl.ops.model.ownership import LEADER, Directory, ambiguities, leader_id, of_connector, task_id
+from connectctl.ops.model.ownership import (
+    LEADER,
+    Directory,
+    ambiguities,
+    leader_id,
+    may_be_a_tasks,
+    of_connector,
+    task_id,
+)
 from connectctl.ops.model.transactions import Transaction
 from connectctl.ops.model.verdicts import DESCRIBE, Code, Move, verdict
 from connectctl.ops.model.visibility import Reason, describe_id, gap_findings, grant, refused
@@ -108,7 +116,8 @@ def check(plan: FencePlan, wish: Wish) -> None:
 
 def _check_sight(plan: FencePlan) -> None:
     """Raises ``Refused`` for ids of no known task, where they may be those of a group that was not seen."""
-    nobodys = [row.id for row in plan.to_fence if not row.owners and not row.id.startswith(LEADER)]
+    unowned = (row.id for row in plan.to_fence if not row.owners and not row.id.startswith(LEADER))
+    nobodys = [id_ for id_ in unowned if may_be_a_tasks(id_)]
     if nobodys and plan.gaps:
         what = f"Nothing was fenced, because running tasks may use {nobodys[0]}"
         raise refused(plan.gaps, what, force="tasks that run with these ids fail")

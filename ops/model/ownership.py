@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +14,7 @@ from functools import cached_property
 from connectctl.ops.model.finding import Finding, Severity
 
 LEADER = "connect-cluster-"
+_TASK_ID = re.compile(r".+-.+-(0|[1-9][0-9]*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -30,6 +32,11 @@ class Owner:
 def task_id(group: str, connector: str, task: int) -> str:
     """The transactional id of a task."""
     return f"{group}-{connector}-{task}"
+
+
+def may_be_a_tasks(id: str) -> bool:
+    """Whether a task of any connector, known or not, could have the transactional id: by its form alone."""
+    return _TASK_ID.fullmatch(id) is not None
 
 
 def leader_id(group: str) -> str:

@@ -11,7 +11,7 @@ from connectctl.ops.errors import ConnectctlError, Refused
 from connectctl.ops.fence.campaign import Campaign
 from connectctl.ops.fence.proof import prove
 from connectctl.ops.fence.snapshot import Fate
-from connectctl.ops.model.ownership import LEADER
+from connectctl.ops.model.ownership import LEADER, may_be_a_tasks
 from connectctl.ops.model.verdicts import Code
 from connectctl.ops.model.visibility import refused
 from connectctl.ops.plan import Plan
@@ -78,7 +78,8 @@ def plan_abort_open(plan: FencePlan, *, force: bool) -> Plan:
             next_step=f"Stop it first (connectctl connectors stop {owner.connector} --wait), or give --force.",
             code="running-tasks",
         )
-    if not row.owners and not row.id.startswith(LEADER) and plan.gaps and not force:
+    may_run = not row.owners and not row.id.startswith(LEADER) and may_be_a_tasks(row.id)
+    if may_run and plan.gaps and not force:
         what = f"The transaction of {row.id} was not aborted, because a running task may use it"
         raise refused(plan.gaps, what, force="a task that runs with it fails")
     hidden = [f"partitions that are not shown ({gap.why})" for gap in hidden_topics(found)]

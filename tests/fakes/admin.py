@@ -37,6 +37,9 @@ class FakeAdmin:
     listed: int = 0
     waits: list[float] = field(default_factory=list)
 
+    def poll(self, timeout: float) -> int:
+        return 0
+
     def list_topics(self, timeout: float) -> Any:
         return SimpleNamespace(topics={}, brokers={1: None}, cluster_id="c")
 

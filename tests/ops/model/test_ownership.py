@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from connectctl.ops.model.ownership import Directory, Owner, ambiguities, leader_id, of_connector, task_id
+from connectctl.ops.model.ownership import (
+    Directory,
+    Owner,
+    ambiguities,
+    leader_id,
+    may_be_a_tasks,
+    of_connector,
+    task_id,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -73,3 +81,18 @@ def test_within_one_group_no_two_tasks_share_an_id(group: str, one: str, n: int,
 
 def test_the_leaders_id_is_kafkas() -> None:
     assert leader_id("connect-prod") == "connect-cluster-connect-prod"
+
+
+@pytest.mark.parametrize(
+    ("id_", "may"),
+    [
+        ("g-c-0", True),
+        ("a-b-c-12", True),
+        ("open-0", False),
+        ("g-c-01", False),
+        ("orders-writer", False),
+        ("g-c-", False),
+    ],
+)
+def test_the_form_of_an_id_tells_whether_any_task_could_have_it(id_: str, may: bool) -> None:
+    assert may_be_a_tasks(id_) is may
