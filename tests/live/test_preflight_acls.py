@@ -351,4 +351,4 @@ def test_whoever_may_not_list_acls_learns_that_none_were_checked(guarded: Sandbo
     nobody.close()
     assert facts is None
     assert unseen.what == "the ACLs of the workers' Kafka cluster"
-    assert "lacks Describe on Cluster" in unseen.why
+    assert "Describe on Cluster kafka-cluster is missing" in unseen.why
