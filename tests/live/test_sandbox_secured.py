@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from connectctl.ops.sandbox.security import ADMIN, USERS, Security
-from live.real import connectctl
+from live.real import Ran, connectctl
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
@@ -88,15 +88,25 @@ def test_no_secret_is_on_a_command_line_or_in_what_is_printed(secured: Sandbox) 
     assert not [secret for secret in hidden for line in lines if secret in line]
 
 
-@pytest.mark.parametrize("command", [("cluster", "show"), ("transactions", "list")], ids=" ".join)
-def test_a_wrong_password_is_told_as_such_by_every_client_of_kafka(
-    secured: Sandbox, command: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+def test_a_wrong_password_is_told_as_such(secured: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = with_a_wrong_password(monkeypatch, "cluster", "show")
+    assert "the user name, the password or the token is wrong" in ran.err
+
+
+def test_a_login_that_the_broker_ends_without_a_word_points_to_the_security_settings(
+    secured: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Behind TLS kafka-python sees the broker's close before the answer that says why.
+    ran = with_a_wrong_password(monkeypatch, "transactions", "list")
+    assert "security settings" in ran.err
+
+
+def with_a_wrong_password(monkeypatch: pytest.MonkeyPatch, *command: str) -> Ran:
     monkeypatch.setenv("CONNECTCTL_CLIENT_SASL_PASSWORD", "wrong-horse")
     ran = connectctl("--context", "sandbox-secured", "--timeout", "15", *command)
     assert (ran.code, ran.out, ran.err.count("\n")) == (5, "", 1)
-    assert "the user name, the password or the token is wrong" in ran.err
     assert "wrong-horse" not in ran.err
+    return ran
 
 
 @pytest.mark.parametrize("command", [("cluster", "show"), ("connectors", "list")], ids=" ".join)
