@@ -97,7 +97,8 @@ class FaultProxy:
         held: list[threading.Thread] = []
         with suppress(OSError):
             while frame := _frame(client):
-                api = struct.unpack_from(">h", frame, 4)[0]
+                # An empty frame is no request: somebody looks whether this port speaks TLS.
+                api = struct.unpack_from(">h", frame, 4)[0] if len(frame) > 4 else None
                 fault = next((f for f in self._faults if f.api == api and not f.caught.is_set()), None)
                 held = [thread for thread in held if thread.is_alive()]
                 if fault is None and not held:
