@@ -226,15 +226,15 @@ def test_more_tasks_than_tasks_max_fail_in_every_way_that_kip_1004_has(cluster: 
     assert "tasks.max.enforce" in place.status()["tasks"][0]["trace"]
     # Where it is not enforced, they run.
     ran, states = run(2, 1, 30, **{"tasks.max.enforce": "false"})
-    assert (ran.code, states) == (0, ["STOPPED", "UNASSIGNED", "UNASSIGNED"])
+    assert (ran.code, states) == (0, ["STOPPED", "ENDED", "ENDED"])
     assert "warning: " in ran.err
     assert ran.json["records"] == 60
     # A set that fits is generated, enforced again.
     ran, states = run(1, 1, 40, **{"tasks.max.enforce": "true"})
-    assert (ran.code, states) == (0, ["STOPPED", "UNASSIGNED"])
+    assert (ran.code, states) == (0, ["STOPPED", "ENDED"])
     # Too many again: the connector fails, and the task that it has goes on.
     ran, states = run(2, 1, 30)
-    assert (ran.code, states) == (1, ["FAILED", "UNASSIGNED"])
+    assert (ran.code, states) == (1, ["FAILED", "ENDED"])
     assert (ran.json["outcome"], ran.json["tasks"][0]["failure"]) == ("failed", None)
     assert explanation.format(2, 1) in ran.json["connectorFailure"]
     assert sorted(map(int, lines(cluster, place.topic))) == sorted([*range(40), *range(30)])

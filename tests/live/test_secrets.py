@@ -38,6 +38,7 @@ def test_secrets_of_a_connector_are_in_nothing_that_is_printed_or_written(
     monkeypatch.setenv("CONNECTCTL_REST_PASSWORD", planted.secret())
     monkeypatch.setenv("CONNECTCTL_REST_USERNAME", "ops")
     where = ("--bootstrap-servers", cluster.bootstrap_servers, "--group-id", cluster.group_id, "--timeout", "120")
+    where += tuple(word for kind, topic in cluster.topics.items() for word in (f"--{kind}-topic", topic))
     commands = [
         ("connectors", "show", name),
         ("connectors", "list"),
