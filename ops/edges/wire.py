@@ -27,6 +27,8 @@ WINDOW = 300
 """Requests in flight on a connection. Measured on one broker: no faster above, and each costs kafka-python a timer."""
 BATCH = 2_000
 """Ids or partitions in one batched request: an answer of a few hundred kilobytes."""
+LOGIN_PATIENCE = 5.0
+"""Seconds for a second login, by librdkafka, after kafka-python had none: who refuses one answers at once."""
 _LARGEST_ANSWER = 256 * 1024 * 1024
 _PAUSE = 0.005
 """Seconds to wait while the connection takes no more: its buffer is full, or the broker throttles us."""
@@ -124,7 +126,7 @@ class Wire:
             loop.run(manager.bootstrap_async, int(self.timeout * 1000))
         except Exception as e:
             loop.close()
-            raise self.failure(e, "connect") from e
+            raise self._login_told(self.failure(e, "connect")) from e
         # At the end of the process the system closes the sockets, and waiting for a broker that hangs helps nobody.
         weakref.finalize(self, _close, manager, self.last_words).atexit = False
         return manager
@@ -143,6 +145,22 @@ class Wire:
 
         ours = failure(error, self.bootstrap, doing, self.last_words.text)
         return explained(ours, self.bootstrap, lambda: tls(self._properties))
+
+    def _login_told(self, error: ConnectctlError) -> ConnectctlError:
+        """``error``, or that the login is refused: behind TLS kafka-python sees the broker's close before its answer."""
+        from connectctl.ops.edges.kafka import Kafka
+
+        if not isinstance(error, Unreachable) or not str(
+            self._properties.get("security.protocol", "")
+        ).upper().startswith("SASL"):
+            return error
+        try:
+            Kafka(self._properties, timeout=min(self.timeout, LOGIN_PATIENCE)).cluster_id()
+        except NotAuthorized as refused:
+            return refused
+        except ConnectctlError:
+            pass  # it knows no better
+        return error
 
     def brokers(self) -> list[int]:
         """The ids of the cluster's brokers."""

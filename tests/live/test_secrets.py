@@ -37,8 +37,9 @@ def test_secrets_of_a_connector_are_in_nothing_that_is_printed_or_written(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("CONNECTCTL_REST_PASSWORD", planted.secret())
     monkeypatch.setenv("CONNECTCTL_REST_USERNAME", "ops")
-    where = ("--bootstrap-servers", cluster.bootstrap_servers, "--group-id", cluster.group_id, "--timeout", "120")
-    where += tuple(word for kind, topic in cluster.topics.items() for word in (f"--{kind}-topic", topic))
+    topics = [word for kind, topic in cluster.topics.items() for word in (f"--{kind}-topic", topic)]
+    place = ("--bootstrap-servers", cluster.bootstrap_servers, "--group-id", cluster.group_id)
+    where = (*place, *topics, "--timeout", "120")
     commands = [
         ("connectors", "show", name),
         ("connectors", "list"),
