@@ -46,6 +46,7 @@ _KAFKA = "kafka-cluster"
 _PLAIN = {kind: kind.value.replace("_", " ").lower() for kind in Resource}
 _OPERATIONS = {operation.word: operation for operation in Operation}
 _RESOURCES = {resource.word: resource for resource in Resource}
+_AGE = re.compile(r"\b\d+ (ms|s|min|h)\b")
 _SPELLED = re.compile(rf"\b({'|'.join(_OPERATIONS)}) on ({'|'.join(_RESOURCES)}) ([\w.*-]*[\w*-])(… \(prefixed\))?")
 
 
@@ -176,12 +177,12 @@ def differing(one: Ran, other: Ran) -> set[tuple[str, ...]]:
 
 
 def _leaves(value: Any, path: tuple[str, ...]) -> set[tuple[tuple[str, ...], str]]:
-    """Every place in JSON with what stands there; the order of lists does not count."""
+    """Every place in JSON with what stands there; the order of lists does not count, nor what is told of time."""
     if isinstance(value, Mapping):
         return set().union(*(_leaves(inner, (*path, str(key))) for key, inner in value.items()))
     if isinstance(value, list):
         return set().union(*(_leaves(inner, (*path, "[]")) for inner in value))
-    return {(path, repr(value))}
+    return {(path, _AGE.sub("", repr(value)))}
 
 
 def add_acls(admin: AdminClient, wanted: Sequence[AclBinding]) -> None:

@@ -32,7 +32,7 @@ from live.securedmatrix import (
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
 
-pytestmark = [pytest.mark.live, pytest.mark.slow]
+pytestmark = pytest.mark.live
 WAYS = ("sandbox-secured", "sandbox-secured-plain", "sandbox-secured-oauth", "sandbox-secured-mtls")
 GROUP = "connect-sandbox-secured"
 CONFIG, OFFSETS, STATUS = (f"{GROUP}-{role}" for role in ("config", "offsets", "status"))
