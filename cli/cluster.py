@@ -209,7 +209,7 @@ def _as_json(view: ClusterView) -> dict[str, Any]:
 def _worker_json(worker: Worker) -> dict[str, Any]:
     return {
         "address": worker.address,
-        "url": worker.url,
+        "url": worker.url or None,
         "leader": worker.leader,
         "version": worker.version,
         "reachable": worker.problem is None,

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from connectctl.ops.sandbox.security import ADMIN, USERS, Security
-from live.real import Ran, connectctl
+from live.real import Ran, connectctl, eventually
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
@@ -22,8 +22,12 @@ WAYS = ("", "-plain", "-oauth", "-mtls")
 
 @pytest.mark.parametrize("way", WAYS)
 def test_every_way_in_shows_the_whole_cluster(secured: Sandbox, way: str) -> None:
-    ran = connectctl("--context", f"sandbox-secured{way}", "cluster", "show", "-o", "json")
-    assert ran.code == 0, ran.err
+    def shown() -> Ran | None:
+        ran = connectctl("--context", f"sandbox-secured{way}", "cluster", "show", "-o", "json")
+        assert ran.code == 0, ran.err
+        return ran if ran.json["group"]["state"] == "Stable" else None
+
+    ran = eventually(shown)
     assert [worker["url"] for worker in ran.json["workers"]] == sorted(secured.rest_urls)
     assert {topic["role"] for topic in ran.json["topics"]} == {"config", "offsets", "status"}
     assert all(url.startswith("https://127.0.0.1:") for url in secured.rest_urls)
