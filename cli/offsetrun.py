@@ -189,6 +189,7 @@ def change(
     ``typed`` is a name that the person must type; ``check`` may raise once it is known which cluster this is.
     """
     from connectctl.ops.journal import Journal
+    from connectctl.ops.offsets.maywrite import refuse_without_write
     from connectctl.ops.offsets.planning import plan_changes
 
     looked, subjects = look_at(session, targets)
@@ -206,6 +207,8 @@ def change(
     if not changes.plan.steps:
         render.emit("OffsetsResult", _result(changes, None, []), output, lambda wide: render.say("Nothing to do."))
         return True
+    if via == "kafka":
+        refuse_without_write(changes, lambda: session.own_rights)
     tell_of_interrupted(journal, cluster_id, looked.group_id)
     _ask(session, changes, output, yes=yes, typed=typed)
     run = begin(journal, changes, looked.group_id, [subject.name for subject, _ in pairs])

@@ -12,6 +12,7 @@ from fakes.brokers import FakeBrokers
 from fakes.coordinators import FakeCoordinators
 from fakes.kafkareads import FakeKafka
 from fakes.locks import FakeLock
+from fakes.rights import FakeRights
 from fakes.workers import FakeWorkers
 
 
@@ -36,6 +37,10 @@ class FakeSession(Session):
     @cached_property
     def kafka(self) -> Any:
         return self.reads
+
+    @cached_property
+    def own_rights(self) -> Any:
+        return FakeRights(secured=False)
 
     @cached_property
     def transactions(self) -> Any:
