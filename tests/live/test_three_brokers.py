@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from connectctl.ops.edges.grouplock import GroupLock
 from connectctl.ops.edges.kafka import Kafka
 from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.model.partitioning import java_partition
@@ -158,6 +159,25 @@ def test_a_broker_that_was_killed_is_told_and_comes_back(three: Broker) -> None:
     assert kafka.cluster_id() == three.sandbox.cluster_id
     three.sandbox.start_broker(2)
     assert {p.state for p in status(name).processes} == {State.RUNNING}
+
+
+def test_the_lock_of_a_cluster_outlives_the_coordinator_that_keeps_it(three: Broker) -> None:
+    def lock() -> GroupLock:
+        return GroupLock({"bootstrap.servers": three.bootstrap}, "outlives", timeout=60)
+
+    with lock().held("run-1") as confirm:
+        for number in range(1, three.count + 1):
+            three.sandbox.kill_broker(number)
+            try:
+                confirm()
+                holder = lock().holder()
+                assert holder is not None
+                assert holder.run == "run-1"
+            finally:
+                three.sandbox.start_broker(number)
+                three.wait()
+            confirm()
+    assert lock().holder() is None
 
 
 # ---------------------------------------------------------------------------------------------------------------- runs

@@ -154,19 +154,38 @@ def test_a_source_writes_on_while_workers_are_rolled_out_killed_taken_up_and_tak
         assert "connectctl upgrade resume" in ran.out
         run("abort", "--yes", *PATIENCE)
         assert {mode for mode, _ in modes().values()} == {"preparing"}
-        run("apply", "--to", "disabled", "--yes", *PATIENCE)
+        two_at_once(tmp_path, "--to", "disabled")
         assert {mode for mode, _ in modes().values()} == {"disabled"}
         writer.stop()
         assert all_there(sandbox, writer.count)
 
 
+def apply(*wish: str, **environment: str) -> Any:
+    """A real connectctl that has begun."""
+    command = [sys.executable, "-m", "connectctl.cli", "--context", f"sandbox-{NAME}", "upgrade", "apply"]
+    return subprocess.Popen(
+        [*command, *wish, "--yes", *PATIENCE],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | environment,
+    )
+
+
+def two_at_once(directory: Path, *wish: str) -> None:
+    """Two operators, each with a journal of their own: one does it, and the other is told by whom it is done."""
+    pair = [apply(*wish, CONNECTCTL_JOURNAL=str(directory / f"journal-{n}")) for n in range(2)]
+    said = [process.communicate(timeout=600) for process in pair]
+    ended = sorted((process.returncode, *each) for process, each in zip(pair, said, strict=True))
+    assert [code for code, _, _ in ended] == [0, 4], ended
+    assert "Done, run" in ended[0][1]
+    assert "its lock is held by run " in ended[1][2]
+
+
 def killed_and_resumed(*wish: str) -> None:
     """A real connectctl, killed after the first restart and taken up by another."""
-    command = [sys.executable, "-m", "connectctl.cli", "--context", f"sandbox-{NAME}", "upgrade"]
-    process: Any = subprocess.Popen(
-        [*command, "apply", *wish, "--yes", *PATIENCE], stdout=subprocess.PIPE, text=True, env=dict(os.environ)
-    )
-    assert process.stdout is not None
+    process = apply(*wish)
+    process.stderr.close()
     with process.stdout as told:
         for line in told:
             if line.startswith("done       restart"):
