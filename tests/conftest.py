@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,12 +23,18 @@ settings.register_profile("any machine", deadline=None, suppress_health_check=[H
 settings.load_profile("any machine")
 
 ALL = "not slow and not campaign"
-WIDTH = 2
+WIDTH = 3
 """Processes that share the whole suite. Each has a cluster of its own, and most of the time tests wait for clusters."""
 
 
+def pytest_configure() -> None:
+    """What is started in the background of a script ignores ^C, and so would every process that a test starts."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Two processes for the whole suite; none for what somebody looks at, whose output is to come as it is printed."""
+    """Several processes for the whole suite; none for what somebody looks at, whose output is to come as it is printed."""
     looked_at = config.option.capture == "no" or config.option.keyword or config.option.collectonly
     return WIDTH if _whole(config) and not looked_at and config.option.markexpr == ALL else 0
 
