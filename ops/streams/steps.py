@@ -91,8 +91,14 @@ class RestartInstance(InstanceStep):
                     code="two-at-once",
                 )
             entry = Entry(RESTARTED, tuple(member.id for member in own.group().members))
+        elif not own.await_(lambda: self._not_back(own.group(), entry), hands.patience.timeout):
+            # A run that was killed just after its restart left an instance that starts, and must not be restarted.
+            return "it was still starting"
         own.write(self.roll, self.subject, replace(entry, state=RESTARTED))
         return own.eyes.driver.restart(self.subject)
+
+    def _not_back(self, group: ClientGroup, entry: Entry) -> str | None:
+        return None if newcomers(group, self.subject, entry) else f"no new member of {self.subject} is in the group"
 
     def _away(self, group: ClientGroup) -> str | None:
         if group.state != "Stable":

@@ -87,6 +87,8 @@ class ApplicationWorld(RollingWorld):
         if away:
             self.violations.append(f"{address} was restarted while {away} was away")
         instance = self.instances[address]
+        if instance.back_at is not None:
+            self.violations.append(f"{address} was restarted while it was starting")
         self.history.append((address, instance.file))
         instance.process = None
         instance.back_at = None if instance.stays_away else self.clock + START
