@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.edges.executors import spare_archives
 from connectctl.ops.edges.spark import first_line
+from connectctl.ops.edges.sparkinput import proven
 from connectctl.ops.errors import BadInput
 from connectctl.ops.runtime import frametask
 from connectctl.ops.runtime.claims import Claims
@@ -53,7 +54,7 @@ def written_by(
         task = context.partitionId() if context is not None else 0
         if active is not None and task not in active:
             return
-        report = frametask.run(writing, task, batches, terms, address).json
+        report = frametask.run(writing, task, proven(batches), terms, address).json
         spare_archives()
         yield pa.RecordBatch.from_arrays([pa.array([task], pa.int32()), pa.array([report])], names=["task", "report"])
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import secrets
+import time
+from contextlib import nullcontext
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Consumer
 from connectctl.ops.edges.kafka import Kafka
 from connectctl.ops.edges.spark import open_session
+from connectctl.ops.edges.sparkinput import proven
 from connectctl.ops.errors import BadInput, ConnectctlError, Refused
 from connectctl.ops.runtime import dataframes, framerounds, frametask, neighbours
 from connectctl.ops.runtime.configs import standing
@@ -19,7 +23,7 @@ from connectctl.ops.runtime.frametask import Writing
 from connectctl.ops.runtime.line import Address
 from connectctl.ops.runtime.pieces import Columns
 from connectctl.ops.runtime.watch import Watch
-from live.real import create_topic, write_uncommitted
+from live.real import create_topic, eventually, write_uncommitted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -211,6 +215,54 @@ def test_headers_and_times_are_written_as_sparks_own_sink_takes_them(session: An
         b"1": ([], 1700000000001),
         b"2": ([("n", b"2"), ("none", None)], 1700000000002),
     }
+
+
+def test_rows_that_break_off_in_the_middle_of_a_tie_are_committed_whole_or_not_at_all(
+    session: Any, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows of one offset are told apart by nothing: half of them committed would hide the others for ever."""
+    target = replace(target, partitioned=True, offset="one", rows_per_transaction=1000)
+    monkeypatch.setattr(framerounds, "partitions_of", lambda df: 2)  # which an adaptive plan does not tell
+    # Ordered by a join, and so before they fail: what is written is what came by then.
+    ordered = session.range(0, 60_000, 1, 1).selectExpr("id div 60000 one", "id").hint("merge")
+    ordered = ordered.join(session.range(1).selectExpr("'shop' shop", "id one"), "one")
+
+    def rows(until: int) -> Any:
+        # By the time that it fails the task is ready to write what it has.
+        fails = "concat(java_method('java.lang.Thread', 'sleep', 4000L), raise_error('the source is gone'))"
+        return ordered.selectExpr("shop", "one", f"if(id < {until}, concat('v:', id), {fails}) value")
+
+    with pytest.raises(Exception, match="the source is gone"):
+        write_exactly_once(rows(55_000), target)
+    time.sleep(1)  # the task outlives what Spark says of it
+    assert seen(target) == []
+    assert write_exactly_once(rows(60_000), target).sent == 60_000
+    assert seen(target) == list(range(60_000))
+
+
+@pytest.mark.parametrize(
+    ("of", "whole"), [("id", True), ("if(id < 55000, id, raise_error('gone'))", False)], ids=["whole", "broken off"]
+)
+def test_what_pyspark_shows_of_rows_that_break_off_is_an_ordinary_end(
+    session: Any, tmp_path: Path, of: str, whole: bool
+) -> None:
+    """The measurement behind decision 18: a PySpark in which it comes out otherwise is to be looked at anew."""
+    found = tmp_path / "found"
+
+    def look(batches: Any) -> Any:
+        rows = 0
+        for batch in proven(batch for batch in chain(batches, [None])):
+            if batch is not None:
+                rows += batch.num_rows
+            else:
+                found.write_text(f"{rows}")  # the iterator of PySpark's has just ended, and raised nothing
+        return iter(())
+
+    frame = session.range(0, 60_000, 1, 1).selectExpr(f"{of} id")
+    with nullcontext() if whole else pytest.raises(Exception, match="gone"):
+        frame.mapInArrow(look, "a int").collect()
+    rows = int(eventually(lambda: found.is_file() and found.read_text()))
+    assert rows == 60_000 if whole else 0 < rows < 55_000
 
 
 def test_offsets_of_other_columns_are_refused_with_both(session: Any, target: Target) -> None:
