@@ -42,12 +42,18 @@ _NOT_ATTEMPTED = 55
 _LAST_SEQUENCE = 0x7FFFFFFF
 
 
-class Refusal(Exception):
-    """A broker's error ``code``, as Kafka numbers it."""
+Named = Callable[[int], str]
+"""Names a record of a batch, by its number in it."""
 
-    def __init__(self, code: int):
+
+class Refusal(Exception):
+    """A broker's error ``code``, as Kafka numbers it. Of a batch: who can name its records (``named``), the number of the
+    one that was at fault and what the broker said, where it did.
+    """
+
+    def __init__(self, code: int, named: Named | None = None, record: int | None = None, said: str | None = None):
         super().__init__(code)
-        self.code = code
+        self.code, self.named, self.record, self.said = code, named, record, said
 
 
 class BatchProducer:
@@ -63,7 +69,7 @@ class BatchProducer:
         self._added: set[Place] = set()
         self._sequences: dict[Place, int] = defaultdict(int)
         self._connections: dict[int, RawConnection] = {}
-        self._unanswered: dict[int, deque[int]] = defaultdict(deque)
+        self._unanswered: dict[int, deque[tuple[int, Named | None]]] = defaultdict(deque)
         self._coordinator = -1
         self._who = (-1, -1)
         self.id = id_
@@ -136,7 +142,7 @@ class BatchProducer:
         self._insist(ask)
         self._added.update(missing)
 
-    def send(self, place: Place, records: int, made: Callable[[Stamp], bytes]) -> None:
+    def send(self, place: Place, records: int, made: Callable[[Stamp], bytes], named: Named | None = None) -> None:
         """Produce the batch of so many ``records`` that ``made`` gives for its stamp, to a place that was added."""
         sequence = self._sequences[place]
         self._sequences[place] = (sequence + records) & _LAST_SEQUENCE
@@ -147,7 +153,7 @@ class BatchProducer:
         connection, unanswered = self._connections[leader], self._unanswered[leader]
         while unanswered and (connection.wants_quiet or len(unanswered) >= MOST_ON_THE_WAY):
             self._hear(leader)
-        unanswered.append(connection.send(self._produce(place, batch)))
+        unanswered.append((connection.send(self._produce(place, batch)), named))
 
     def flush(self) -> None:
         """Wait until everything that was sent is acknowledged."""
@@ -215,12 +221,19 @@ class BatchProducer:
         from kafka.protocol.producer import ProduceResponse
 
         connection = self._connections[leader]
-        connection.hear(self._unanswered[leader].popleft())
+        number, named = self._unanswered[leader].popleft()
+        connection.hear(number)
         answer = ProduceResponse[PRODUCE].decode(connection.bytes(connection.left))
         parts = [part for topic in answer.responses for part in topic.partition_responses]
         if not parts:
             raise Broken("the answer names no partition")
-        _check(*(part.error_code for part in parts))
+        try:
+            _check(*(part.error_code for part in parts))
+        except Refusal as e:
+            faults = [fault for part in parts for fault in part.record_errors]
+            record = faults[0].batch_index if faults else None
+            said = faults[0].batch_index_error_message if faults else parts[0].error_message
+            raise Refusal(e.code, named, record, said) from e
 
 
 def _pauses() -> Iterator[float]:

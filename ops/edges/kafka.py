@@ -256,6 +256,14 @@ class Kafka:
             found[resource.name] = {name: str(entry.value) for name, entry in entries.items()}
         return found
 
+    def largest_batch(self, topic: str) -> int | None:
+        """``max.message.bytes`` of ``topic``; None where nobody tells, because it may not be seen or is not there yet."""
+        try:
+            told = self._configs([topic])[topic].get("max.message.bytes")
+        except ConnectctlError:
+            return None
+        return int(told) if told and told.isdigit() else None
+
     def group(self, group_id: str) -> ConnectGroup:
         from connectctl.ops.edges.namedgroups import describe
 

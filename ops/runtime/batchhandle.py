@@ -16,11 +16,12 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.edges.batchproducer import BatchProducer, Refusal
+from connectctl.ops.edges.batchproducer import BatchProducer, Named, Refusal
 from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.model.partitioning import java_partitions, stable_order
-from connectctl.ops.model.recordbatch import CODECS, Batch, Columnar, batches
+from connectctl.ops.model.recordbatch import CODECS, Batch, Columnar, Stamp, batches
 from connectctl.ops.model.transactions import Place
+from connectctl.ops.model.verdicts import Code
 from connectctl.ops.runtime.handle import SOCKET_TIMEOUT_MS, Doubt, Fenced, Handle
 from connectctl.ops.runtime.step import ColumnBulk
 
@@ -30,13 +31,14 @@ if TYPE_CHECKING:
 
 BATCH_BYTES = 1_000_000
 """librdkafka's ``batch.size``: just below what a topic takes by default (``max.message.bytes``)."""
+_OF_A_RECORD = {32: "INVALID_TIMESTAMP", 87: "INVALID_RECORD"}
 TOPIC_PATIENCE = 30.0
 """Seconds for a topic that is not there, or has no leader."""
 
 
 class BatchHandle(Handle):
     """See ``Handle``. It sends columns, and single records without headers and timestamps. Of ``properties`` it heeds
-    those in ``overrides.OF_COLUMNS``, and ``socket.timeout.ms``.
+    those in ``overrides.OF_COLUMNS``, ``socket.timeout.ms``, and ``message.max.bytes``: what the topic takes at most.
     """
 
     def __init__(self, kafka: Kafka, id_: str, *, timeout_ms: int, properties: Mapping[str, Any] | None = None):
@@ -46,7 +48,8 @@ class BatchHandle(Handle):
         self._begun = 0.0
         # A leader's few records go as they are where a context asks for what only librdkafka has.
         self._codec = codec if (codec := _codec(whole)) in CODECS else "none"
-        self._batch_bytes = int(whole.get("batch.size", BATCH_BYTES))
+        self._largest = int(whole["message.max.bytes"]) if "message.max.bytes" in whole else None
+        self._batch_bytes = min(int(whole.get("batch.size", BATCH_BYTES)), self._largest or BATCH_BYTES)
         self._turn = random.randrange(1 << 16)
         named = {"client.id": whole["client.id"]} if "client.id" in whole else {}
         self._producer: BatchProducer = BatchProducer(
@@ -71,7 +74,7 @@ class BatchHandle(Handle):
                 self._write(topic, _columnar(records), partition)
             for bulk in step.bulks:
                 if isinstance(bulk, ColumnBulk):
-                    self._write(bulk.topic, bulk.columns)
+                    self._write(bulk.topic, bulk.columns, named=bulk.named)
 
         if step.copies:
             raise TypeError("copies")
@@ -81,15 +84,25 @@ class BatchHandle(Handle):
         """Put source offsets into the transaction, where Java's partitioner puts their keys."""
         self._do("write its offsets", lambda: self._write(topic, _columnar(offsets.items())))
 
-    def _write(self, topic: str, rows: Columnar, partition: int | None = None) -> None:
+    def _write(self, topic: str, rows: Columnar, partition: int | None = None, named: Named | None = None) -> None:
         count = self._producer.partitions(topic, TOPIC_PATIENCE)
-        placed = [(Place(topic, number), batch) for number, batch in self._placed(rows, partition, count)]
+        order: list[Any] = []
+        placed = [(Place(topic, number), batch) for number, batch in self._placed(rows, partition, count, order)]
         self._producer.add({place for place, _ in placed})
         for place, batch in placed:
-            self._producer.send(place, len(batch), partial(batch.encode, codec=self._codec))
+            names = None if named is None else partial(_named, named, batch, order)
+            self._producer.send(place, len(batch), partial(self._encoded, place, batch, names), names)
 
-    def _placed(self, rows: Columnar, partition: int | None, count: int) -> Iterator[tuple[int, Batch]]:
-        """Batches with their partitions: keys where Java's partitioner puts them, others batch by batch in turn."""
+    def _encoded(self, place: Place, batch: Batch, named: Named | None, stamp: Stamp) -> bytes:
+        encoded = batch.encode(stamp, self._codec)
+        if self._largest is not None and named is not None and len(batch) == 1 and len(encoded) > self._largest:
+            raise _too_large(named(0), len(encoded), place.topic, self._largest)
+        return encoded
+
+    def _placed(self, rows: Columnar, partition: int | None, count: int, new: list[Any]) -> Iterator[tuple[int, Batch]]:
+        """Batches with their partitions: keys where Java's partitioner puts them, others batch by batch in turn. ``new``
+        gets the order of the rows, where that is another.
+        """
         import numpy as np
 
         if partition is not None:
@@ -105,6 +118,7 @@ class BatchHandle(Handle):
         numbers[rows.keys.is_null().to_numpy(zero_copy_only=False)] = self._turn % count
         order = stable_order(numbers, count)
         numbers = numbers[order]
+        new.append(order)
         cuts = np.flatnonzero(np.diff(numbers)) + 1
         for batch in batches(rows.take(order), self._batch_bytes, cuts.tolist()):
             yield int(numbers[batch.start]), batch
@@ -143,9 +157,44 @@ class BatchHandle(Handle):
         try:
             call()
         except Refusal as e:
+            if e.named is not None and (unfit := _unfit(e, e.named)):
+                raise unfit from e
             self._fail(KafkaError(e.code), doing, e)
         except OSError as e:
             raise Doubt(f"it could not {doing}: {e or type(e).__name__}") from e
+
+
+def _named(named: Named, batch: Batch, order: list[Any], record: int) -> str:
+    """Which row of the source a record of ``batch`` is."""
+    row = batch.start + record
+    return named(int(order[0][row]) if order else row)
+
+
+def _too_large(row: str, size: int, topic: str, most: int) -> ConnectctlError:
+    return ConnectctlError(
+        f"{row} is too large",
+        why=f"alone it makes a batch of {size} bytes, and {topic} takes {most} (max.message.bytes, or max.request.size)",
+        next_step=f"Raise max.message.bytes of {topic}, or make the row smaller.",
+        code="row-too-large",
+    )
+
+
+def _unfit(refusal: Refusal, named: Named) -> ConnectctlError | None:
+    """What is wrong with a row that the broker refused for itself; None where it was about something else."""
+    row = named(refusal.record or 0)
+    if refusal.code == Code.MESSAGE_TOO_LARGE:
+        return ConnectctlError(
+            f"{row}, or the batch that begins with it, is too large",
+            why=f"the broker says {refusal.said or 'MESSAGE_TOO_LARGE'}",
+            next_step="Set batch.size of the client below the topic's max.message.bytes, or make the row smaller.",
+            code="row-too-large",
+        )
+    if refusal.code not in _OF_A_RECORD or refusal.record is None:
+        return None
+    hint = "Correct the row; or look at message.timestamp.before.max.ms and .after.max.ms of the topic."
+    return ConnectctlError(
+        f"{row} is refused by Kafka", why=refusal.said, next_step=hint, code=_OF_A_RECORD[refusal.code]
+    )
 
 
 def _plain(step: Step) -> Mapping[tuple[str, int | None], list[tuple[bytes | None, bytes | None]]]:

@@ -32,10 +32,15 @@ if TYPE_CHECKING:
     from connectctl.ops.edges.contract import TransactionCalls
     from connectctl.ops.edges.kafka import Kafka
     from connectctl.ops.runtime.configs import Generation
+    from connectctl.ops.runtime.frametask import FrameReport
     from pyspark.sql import DataFrame
 
 ROWS_PER_TRANSACTION = 200_000
 TRANSACTION_TIMEOUT_MS = 20_000
+REMEDIES = (
+    "Raise transaction_timeout_ms of the Target (the broker's transaction.max.timeout.ms is the limit), or lower "
+    "rows_per_transaction."
+)
 FENCING_PATIENCE = 30.0
 LISTING_PAUSE = 0.5
 
@@ -48,6 +53,9 @@ class Target:
     ``value``, ``key``, ``timestamp`` (milliseconds) and ``headers`` (as Spark's Kafka sink takes them). ``tasks`` is how
     many tasks share the source partitions. ``config_topic`` keeps the group's generations of tasks; it is
     ``<group_id>-configs`` where none is given, and created if it is missing, as the offsets topic is.
+
+    A transaction has ``rows_per_transaction``, or fewer where they are large or the way to the brokers is slow, and is
+    aborted by its coordinator after ``transaction_timeout_ms``: for as long readers wait for a task that died.
 
     With ``partitioned`` the frame is written as it is split, without a shuffle: each source partition has to be in one of
     its partitions. Where that is not so, a task finds it out and ends with one line.
@@ -68,6 +76,7 @@ class Target:
     partitioned: bool = False
     config_topic: str | None = None
     rows_per_transaction: int = ROWS_PER_TRANSACTION
+    transaction_timeout_ms: int = TRANSACTION_TIMEOUT_MS
     patience: float = 60.0
 
     @property
@@ -105,7 +114,7 @@ def write_exactly_once(df: DataFrame, target: Target) -> Written:
     work = _work(target, _generation(target, df.dtypes))
     claims = claims_of(df.sparkSession) if target.partitioned else None
     address = claims.address if claims is not None else None
-    writing = Writing(work, target.topic, target.columns, target.rows_per_transaction, address)
+    writing = Writing(work, target.topic, target.columns, target.rows_per_transaction, address, remedies=REMEDIES)
     try:
         reports = written_by(df, writing, target.tasks)
     finally:
@@ -113,24 +122,36 @@ def write_exactly_once(df: DataFrame, target: Target) -> Written:
             claims.close()
     with _lock:
         _reached[_who(target)] = reduce(furthest, (report.reached for report in reports), work.reached)
-    lost = (How.FENCED, How.STALE)
-    written = Written(
+    written = _written(reports)
+    if written.problems or written.fenced:
+        _forget(target)
+        raise _not_whole(target, written, reports)
+    return written
+
+
+def _written(reports: Sequence[FrameReport]) -> Written:
+    return Written(
         sent=sum(report.records for report in reports),
         skipped=sum(report.skipped for report in reports),
         transactions=sum(report.transactions for report in reports),
-        fenced=tuple(sorted(report.task for report in reports if report.how in lost)),
+        fenced=tuple(sorted(report.task for report in reports if report.how in (How.FENCED, How.STALE))),
         problems=tuple(f"task {report.task}: {report.why}" for report in reports if report.how == FAILED),
     )
-    if written.problems or written.fenced:
-        _forget(target)
-        why = "; ".join(written.problems)
-        why = why or f"tasks {', '.join(map(str, written.fenced))} were fenced by another writer"
-        raise ConnectctlError(
-            f"The DataFrame is not written to {target.topic} whole: {written.sent} rows are committed",
-            why=why,
-            next_step="Call it again with the same rows: it goes on from what is committed.",
-        )
-    return written
+
+
+def _not_whole(target: Target, written: Written, reports: Sequence[FrameReport]) -> ConnectctlError:
+    """What keeps the frame from being written; that it may be called again only where that may help."""
+    why = "; ".join(written.problems)
+    next_step: str | None = "Call it again with the same rows: it goes on from what is committed."
+    if not why:
+        why = f"tasks {', '.join(map(str, written.fenced))} were fenced by another writer of {target.connector}"
+        told = sorted({report.why for report in reports if report.how in (How.FENCED, How.STALE) and report.why})
+        why = f"{why} ({'; '.join(told)})" if told else why
+    elif not all(report.again for report in reports if report.how == FAILED):
+        next_step = None
+    return ConnectctlError(
+        f"DataFrame write incomplete: {written.sent} rows committed to {target.topic}", why=why, next_step=next_step
+    )
 
 
 def _work(target: Target, generation: Generation) -> Work:
@@ -144,7 +165,7 @@ def _work(target: Target, generation: Generation) -> Work:
         target=dict(target.client),
         offsets=target.offsets_topic,
         behind=None,
-        manner=Manner(Boundary.POLL, 0.0, TRANSACTION_TIMEOUT_MS),
+        manner=Manner(Boundary.POLL, 0.0, target.transaction_timeout_ms),
         timeout=target.patience,
         patience=target.patience,
         reached=_reached.get(_who(target), {}),

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from connectctl.ops.errors import ConnectctlError
+from connectctl.ops.errors import ConnectctlError, TimedOut, Unreachable
 from connectctl.ops.runtime.ahead import Ahead
 from connectctl.ops.runtime.batchhandle import kind_for
 from connectctl.ops.runtime.claims import Claiming
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from connectctl.ops.runtime.step import Ended, Supply
 
 TO_THE_END = Terms(math.inf)
+REMEDIES = (
+    "Give it more time (producer.override.transaction.timeout.ms, up to the broker's transaction.max.timeout.ms), or fewer "
+    "rows (records.per.transaction)."
+)
 
 
 @dataclass(frozen=True)
@@ -40,13 +44,15 @@ class Writing:
     size: int
     claims: Address | None = None
     passed: Passed | None = None
+    remedies: str = REMEDIES
 
 
 @dataclass(frozen=True)
 class FrameReport(Report):
-    """A report of a task on rows, of which ``skipped`` were committed before."""
+    """A report of a task on rows, of which ``skipped`` were committed before. ``again``: the same rows may do next time."""
 
     skipped: int = 0
+    again: bool = True
 
 
 def run(
@@ -60,21 +66,26 @@ def run(
     work = writing.work
     claim = Claiming(writing.claims, task) if writing.claims is not None else lambda places: None
     ahead = Ahead(batches)
-    rows = Rows(ahead, work.connector, writing.topic, writing.columns, writing.size, claim, writing.passed)
+    timeout = work.manner.timeout_ms / 1000
+    rows = Rows(ahead, work.connector, writing.topic, writing.columns, writing.size, claim, writing.passed, timeout)
     why = trace = None
+    again = True
     try:
-        ended = _run(work, task, rows, counts, terms, address)
+        ended = _run(writing, task, rows, counts, terms, address)
         how, why = ended.how.value, ended.why
     except ConnectctlError as e:
         how, why, trace = FAILED, str(e), str(e)
+        again = isinstance(e, TimedOut | Unreachable)
     except Exception as e:  # noqa: BLE001  # whatever a batch holds, Spark would run it again for it
         how, why, trace = FAILED, f"{type(e).__name__}: {e}", traceback.format_exc()[-LONGEST_TRACE:]
     finally:
         ahead.close()
-    return cast(FrameReport, FrameReport.of(task, how, counts, why=why, trace=trace, skipped=rows.skipped))
+    report = FrameReport.of(task, how, counts, why=why, trace=trace, skipped=rows.skipped, again=again)
+    return cast(FrameReport, report)
 
 
-def _run(work: Work, task: int, rows: Rows, counts: Counts, terms: Terms, address: Address | None) -> Ended:
+def _run(writing: Writing, task: int, rows: Rows, counts: Counts, terms: Terms, address: Address | None) -> Ended:
+    work = writing.work
     near = Neighbours(work)
     supply: Supply = rows
     stopped: Callable[[], bool] = _never
@@ -86,7 +97,10 @@ def _run(work: Work, task: int, rows: Rows, counts: Counts, terms: Terms, addres
             closing.callback(leased.say)
             supply, stopped = leased, leased.over
         kind = kind_for(near.target, work.manner.properties)
-        kernel = closing.enter_context(kernel_of(work, near, task, rows.producer, stopped, counts, kind))
+        largest = near.target.largest_batch(writing.topic)
+        properties = {**rows.producer, **({} if largest is None else {"message.max.bytes": str(max(largest, 1000))})}
+        task_kernel = kernel_of(work, near, task, properties, stopped, counts, kind, writing.remedies)
+        kernel = closing.enter_context(task_kernel)
         return kernel.run(supply)
 
 

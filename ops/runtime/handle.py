@@ -30,6 +30,7 @@ _HOPELESS = {
     "MSG_SIZE_TOO_LARGE",
     "RECORD_LIST_TOO_LARGE",
     "INVALID_RECORD",
+    "INVALID_TIMESTAMP",
     "INVALID_TRANSACTION_TIMEOUT",
     "UNSUPPORTED_VERSION",
 } | {
@@ -52,6 +53,10 @@ class Fenced(Exception):
 
 class Doubt(Exception):
     """Nobody knows any more what the coordinator still has to do for this instance; the reason is its text."""
+
+
+class Expired(Doubt):
+    """The coordinator aborted the transaction, which was open for longer than its time-out, and nobody else took over."""
 
 
 class Failed(Doubt):
@@ -228,6 +233,12 @@ class Handle:
     def overdue(self) -> bool:
         """Whether the transaction has been open for longer than the coordinator allows."""
         return time.monotonic() - self._begun > self.timeout_ms / 1000
+
+    def expired(self) -> bool | None:
+        """Whether its transaction was aborted and no producer of the id was initialised since; None where nobody tells."""
+        from connectctl.ops.runtime.leftovers import expired
+
+        return expired(self._kafka, self.id)
 
     def drop(self) -> None:
         """Let go of it, on another thread: a handle takes a moment to die, and aborts what it has open."""

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.errors import ConnectctlError, NotAuthorized, TimedOut, Unreachable
 from connectctl.ops.runtime.commit_history import CommitHistory
-from connectctl.ops.runtime.handle import Doubt, Fenced, Handle
+from connectctl.ops.runtime.handle import Doubt, Expired, Fenced, Handle
 from connectctl.ops.runtime.step import Counts, Ended, How, Offsets, Readable, Step, Supply
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ IDLE_PAUSE = 0.02
 ABORT_PATIENCE = 5.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 MOST_DOUBTS_KEPT = 100
+MOST_EXPIRED = 3
+"""Transactions one after the other that ran into their time-out, of which a supply may make each smaller."""
 
 REMEDIES = (
     "Give it more time (producer.override.transaction.timeout.ms, up to the broker's transaction.max.timeout.ms), let it "
@@ -66,6 +68,8 @@ class Kernel:
     clean: set[str] = field(default_factory=set)
     """Topics in which nothing older of the task is open."""
     history: CommitHistory = field(default_factory=CommitHistory)
+    remedies: str = REMEDIES
+    """What a person can do about transactions that run into their time-out."""
 
     def run(self, supply: Supply) -> Ended:
         """Carry the supply's records over until it ends, is stopped, or another one takes over.
@@ -74,6 +78,7 @@ class Kernel:
         """
         failing_since: float | None = None
         pause = FIRST_PAUSE
+        expired = 0
         while True:
             before = self.counts.transactions
             try:
@@ -92,7 +97,11 @@ class Kernel:
                     self.counts.doubts.append(str(e))
                 now = time.monotonic()
                 if failing_since is None or self.counts.transactions > before:
-                    failing_since, pause = now, FIRST_PAUSE
+                    failing_since, pause, expired = now, FIRST_PAUSE, 0
+                if isinstance(e, Expired):
+                    expired, failing_since = expired + 1, now  # which is a time of its own
+                    if expired >= MOST_EXPIRED:
+                        raise _too_slow(e, self.remedies) from e
                 if now - failing_since > self.patience:
                     raise _given_up(self.patience, e) from e
             if self.stopped():
@@ -214,12 +223,24 @@ class Transaction:
                 self._handle.abort(ABORT_PATIENCE)
             raise
 
-    def _explained(self, fenced: Fenced) -> Fenced:
-        """``fenced`` with what can be done, where it was the coordinator that lost its patience."""
+    def _explained(self, fenced: Fenced) -> Fenced | Expired:
+        """What ``fenced`` was, where it may have been the coordinator that lost its patience."""
         if not self._handle.overdue:
             return fenced
-        timeout = f"{self._handle.timeout_ms / 1000:g} s"
-        return Fenced(f"{fenced}; its transaction was open for longer than {timeout}. {REMEDIES}")
+        slow = f"its transaction was open for longer than its time-out of {self._handle.timeout_ms / 1000:g} s"
+        expired = self._handle.expired()
+        if expired:
+            return Expired(slow)
+        return fenced if expired is not None else Fenced(f"{fenced}; {slow}. {self._kernel.remedies}")
+
+
+def _too_slow(last: Exception, remedies: str) -> ConnectctlError:
+    return ConnectctlError(
+        "No transaction of the task was committed in time",
+        why=str(last),
+        next_step=remedies,
+        code="transaction-timeout",
+    )
 
 
 def _given_up(patience: float, last: Exception) -> TimedOut:

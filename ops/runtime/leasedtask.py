@@ -18,7 +18,7 @@ from connectctl.ops.runtime.api import Share
 from connectctl.ops.runtime.atleastonce import boundaries_of, handle_of
 from connectctl.ops.runtime.converters import converters
 from connectctl.ops.runtime.handle import Handle
-from connectctl.ops.runtime.kernel import Kernel
+from connectctl.ops.runtime.kernel import REMEDIES, Kernel
 from connectctl.ops.runtime.line import BEAT, Line
 from connectctl.ops.runtime.neighbours import OWN, Neighbours
 from connectctl.ops.runtime.plugins import connector_class
@@ -250,6 +250,7 @@ def kernel_of(
     stopped: Callable[[], bool],
     counts: Counts,
     kind: type[Handle] = Handle,
+    remedies: str = REMEDIES,
 ) -> Iterator[Kernel]:
     """A task's kernel, with a producer of ``kind``. ``properties`` are librdkafka's, where ``work`` says nothing else."""
     id_, manner = task_id(work.group, work.connector, task), work.manner
@@ -266,6 +267,7 @@ def kernel_of(
         work.patience,
         manner.strict,
         counts,
+        remedies=remedies,
     )
     try:
         yield kernel

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.model.transactions import Place
 from connectctl.ops.model.verdicts import Code
 from connectctl.ops.transactions.hanging import opened
@@ -31,6 +32,7 @@ _UNSEEN = {
     Code.UNSUPPORTED_VERSION,
 }
 """Answers with which nothing will ever be seen. Any other error is one of the moment."""
+ABORTED = ("PrepareAbort", "CompleteAbort")
 _lock = threading.Lock()
 _shared: dict[str, _Calls] = {}
 """Connections to coordinators and leaders, while any task of this process asks: they are dear to open."""
@@ -68,6 +70,18 @@ def leftover(kafka: Kafka, id_: str, topics: Sequence[str]) -> str | None:
         f"an older transaction of {id_} was left open by its broker on {where}, and nobody will end it (KAFKA-20734): "
         "see connectctl transactions hanging"
     )
+
+
+def expired(kafka: Kafka, id_: str) -> bool | None:
+    """Whether the last transaction of ``id_`` was aborted, and no producer of it initialised since: whoever takes an id
+    over leaves it without a transaction, or with one of its own. None where its coordinator does not tell.
+    """
+    try:
+        with _calls(kafka) as calls:
+            found = calls.describe([id_])[id_]
+    except ConnectctlError:
+        return None
+    return None if isinstance(found, Code) else found.state in ABORTED
 
 
 def _untold(id_: str, who: str, code: Code) -> str:

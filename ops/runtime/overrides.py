@@ -28,7 +28,7 @@ _SAME = {
     "connections.max.idle.ms",
 }
 _RENAMED = {"max.request.size": "message.max.bytes"}
-OF_COLUMNS = frozenset({"client.id", "compression.type", "batch.size"})
+OF_COLUMNS = frozenset({"client.id", "compression.type", "batch.size", "max.request.size"})
 """Those that have an effect on a producer of columns (``batchhandle``), too."""
 _FIXED = {
     "enable.idempotence": ("true", " for connectors when exactly-once source support is enabled"),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 from connectctl.ops.errors import ConnectctlError
@@ -31,6 +32,12 @@ class Columns:
         """All of them, each once."""
         records = self.key, self.value, self.timestamp, self.headers
         return list(dict.fromkeys(filter(None, [*self.partition, self.offset, *records])))
+
+    def place(self, batch: Any, row: int) -> str:
+        """A row of ``batch`` by its source partition and offset."""
+        partition = {name: batch.column(name)[row].as_py() for name in self.partition}
+        offset = {self.offset: batch.column(self.offset)[row].as_py()}
+        return f"The row of {connect_json(partition)} at {connect_json(offset)}"
 
     def disorder(self, partition: tuple[Any, ...], before: Any, after: Any) -> ConnectctlError:
         """What is wrong where ``after`` comes after ``before``."""
@@ -88,7 +95,7 @@ def pieces(batch: Any, columns: Columns) -> list[Piece]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    _check_offsets(batch.column(columns.offset), columns.offset)
+    _check_offsets(batch, columns)
     batch, starts = _by_partition(batch, columns.partition)
     ends = np.append(starts[1:], batch.num_rows)
     offsets = batch.column(columns.offset)
@@ -105,14 +112,18 @@ def pieces(batch: Any, columns: Columns) -> list[Piece]:
     return [Piece(place, first, last, batch, start, rows, columns.offset) for place, first, last, start, rows in found]
 
 
-def _check_offsets(offsets: Any, name: str) -> None:
+def _check_offsets(batch: Any, columns: Columns) -> None:
     import pyarrow as pa
+    import pyarrow.compute as pc
 
+    name, offsets = columns.offset, batch.column(columns.offset)
     known = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string)
     if offsets.null_count or not any(is_it(offsets.type) for is_it in known):
         has = "a null" if offsets.null_count else f"a {offsets.type}"
+        row = pc.index(offsets.is_null(), True).as_py() if offsets.null_count else 0
         raise ConnectctlError(
             f"The column {name} has {has}, which is no source offset",
+            why=columns.place(batch, row),
             next_step="Give a column of whole numbers or text, without nulls.",
             code="bad-offset",
         )
@@ -146,18 +157,22 @@ def _by_partition(batch: Any, names: tuple[str, ...]) -> tuple[Any, Any]:
     return batch, starts
 
 
-def columnar(taken: Iterable[Piece], columns: Columns) -> Iterator[Columnar]:
-    """The records of ``taken``; those of pieces that lie beside each other together."""
+def columnar(taken: Iterable[Piece], columns: Columns) -> Iterator[tuple[Columnar, Callable[[int], str]]]:
+    """The records of ``taken``, and what names the row of each; those of pieces that lie beside each other together."""
     batch: Any = None
     start = end = 0
     for piece in taken:
         if batch is not piece.batch or piece.start != end:
             if batch is not None:
-                yield _columnar(batch.slice(start, end - start), columns)
+                yield _named(batch.slice(start, end - start), columns)
             batch, start = piece.batch, piece.start
         end = piece.start + piece.rows
     if batch is not None:
-        yield _columnar(batch.slice(start, end - start), columns)
+        yield _named(batch.slice(start, end - start), columns)
+
+
+def _named(rows: Any, columns: Columns) -> tuple[Columnar, Callable[[int], str]]:
+    return _columnar(rows, columns), partial(columns.place, rows)
 
 
 def _columnar(batch: Any, columns: Columns) -> Columnar:

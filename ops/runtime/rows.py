@@ -7,12 +7,16 @@ source partitions. They stay Arrow columns until they are given to the producer.
 
 from __future__ import annotations
 
+import math
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.model.sourcekey import connect_json
+from connectctl.ops.runtime.pace import Pace
 from connectctl.ops.runtime.pieces import Piece, columnar, pieces
 from connectctl.ops.runtime.polling import Offsets
 from connectctl.ops.runtime.step import ColumnBulk, Step
@@ -24,6 +28,8 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 64 << 20
 """What a transaction holds at most, give or take a batch of Arrow's: all of it is in memory until it is committed."""
+PART_BYTES = 4 << 20
+"""What is sent of a transaction before it is looked at how long it has taken, give or take a piece."""
 PRODUCER = {"batch.num.messages": "100000", "queue.buffering.max.messages": "500000"}
 Place = tuple[Any, ...]
 """A source partition: the values of its columns."""
@@ -32,9 +38,9 @@ Place = tuple[Any, ...]
 class Rows:
     """The rows of one task for ``topic``, ``size`` of them in a transaction or fewer where they are large.
 
-    ``claim`` hears of source partitions that are new to this task and raises where they are another's; ``passed`` is what a
-    stream has committed since it began. Raises
-    ``ConnectctlError`` for a row that has no place, or one that is before its predecessor.
+    A transaction that has taken a third of ``timeout`` seconds gets no more rows, and the next ones are smaller. ``claim``
+    hears of source partitions that are new to this task and raises where they are another's; ``passed`` is what a stream has
+    committed since it began. Raises ``ConnectctlError`` for a row that has no place, or one that is before its predecessor.
     """
 
     def __init__(
@@ -46,11 +52,16 @@ class Rows:
         size: int,
         claim: Callable[[Sequence[Place]], None] = lambda places: None,
         passed: Passed | None = None,
+        timeout: float = math.inf,
+        now: Callable[[], float] = time.monotonic,
     ):
         self._batches = (part for batch in batches for part in _parts(batch, size))
         self._connector, self._topic, self._columns, self._size, self._claim = connector, topic, columns, size, claim
         self._passed = passed or {}
+        self._pace = Pace(size, timeout, now)
         self._in_hand: list[Piece] = []
+        self._sent: list[Piece] = []
+        self._parts: deque[list[Piece]] = deque()
         self._waiting: deque[list[Piece]] = deque()
         self._newest: dict[Place, Any] = {}
         self._stored: dict[Place, Any] = {}
@@ -62,14 +73,60 @@ class Rows:
         self._offsets = Offsets(self._connector, stored)
         self._stored = {}
         if self._in_hand:
+            self._pace.failed(_rows(self._in_hand))
             self._waiting.appendleft(self._in_hand)
             self._in_hand = []
+        self._parts.clear()
 
     def step(self) -> Step | None:
-        """The next rows; those of a source partition with one offset are never parted."""
+        """The next rows of a transaction; those of a source partition with one offset are never parted by its end.
+
+        All of them are there before it begins, so that it is never open while Spark makes rows.
+        """
+        if not self._parts:
+            self._in_hand = self._gather()
+            if not self._in_hand:
+                return None
+            self._sent, self._parts = [], _parted(self._in_hand)
+            self._pace.begin()
+        elif self._pace.is_late:
+            self._cut()
+        return self._part()
+
+    def _part(self) -> Step:
+        part = self._parts.popleft()
+        self._sent += part
+        bulks = [ColumnBulk(self._topic, *some) for some in columnar(part, self._columns)]
+        if self._parts:
+            return Step(bulks=bulks, more=True)
+        newest = {piece.partition: piece.last for piece in self._sent}
+        offsets = {self._key(partition): self._value(offset) for partition, offset in newest.items()}
+        return Step(bulks=bulks, offsets=offsets)
+
+    def _cut(self) -> None:
+        """Let the transaction end with what was sent of it, and what has to be in it with that."""
+        last = {piece.partition: piece.last for piece in self._sent}
+        tied: list[Piece] = []
+        rest: list[Piece] = []
+        for piece in chain(*self._parts):
+            same = piece.up_to(last[piece.partition]) if piece.partition in last else 0
+            if same:
+                tied.append(piece.slice(0, same))
+            if same < piece.rows:
+                rest.append(piece.slice(same))
+        if rest:
+            self._waiting.appendleft(rest)
+        self._in_hand, self._parts = [*self._sent, *tied], deque([tied])
+
+    def _gather(self) -> list[Piece]:
         taken: list[Piece] = []
         rows = weight = 0
-        while rows < self._size and weight < MOST_BYTES and (some := self._next()) is not None:
+        most = self._pace.rows
+        while rows < most and weight < MOST_BYTES and (some := self._next()) is not None:
+            if most < self._size:
+                some, rest = _split(some, most - rows)
+                if rest:
+                    self._waiting.appendleft(rest)
             fresh = [piece for piece in map(self._fresh, some) if piece is not None]
             taken += fresh
             more = sum(piece.rows for piece in fresh)
@@ -77,19 +134,18 @@ class Rows:
             weight += more * some[0].batch.nbytes // some[0].batch.num_rows
         if taken:
             self._complete(taken)
-        self._in_hand = taken
-        if not taken:
-            return None
-        newest = {piece.partition: piece.last for piece in taken}
-        offsets = {self._key(partition): self._value(offset) for partition, offset in newest.items()}
-        return Step(bulks=[ColumnBulk(self._topic, some) for some in columnar(taken, self._columns)], offsets=offsets)
+        return taken
 
     def last(self) -> Step | None:
-        """Nothing: every step is a transaction of its own."""
-        return None
+        """The end of a transaction that is open."""
+        if not self._parts:
+            return None
+        self._cut()
+        return self._part()
 
     def committed(self, step: Step) -> None:
         """The rows in hand are delivered."""
+        self._pace.committed(_rows(self._in_hand))
         self._in_hand = []
 
     @property
@@ -194,6 +250,36 @@ class Rows:
 
     def _value(self, offset: Any) -> bytes:
         return connect_json({self._columns.offset: offset}).encode()
+
+
+def _rows(some: Iterable[Piece]) -> int:
+    return sum(piece.rows for piece in some)
+
+
+def _split(some: list[Piece], most: int) -> tuple[list[Piece], list[Piece]]:
+    """The first ``most`` rows, at least one, and the rest."""
+    head: list[Piece] = []
+    for at, piece in enumerate(some):
+        if piece.rows > most:
+            return [*head, piece.slice(0, most)], [piece.slice(most), *some[at + 1 :]]
+        head.append(piece)
+        most -= piece.rows
+        if not most:
+            return head, some[at + 1 :]
+    return head, []
+
+
+def _parted(taken: Iterable[Piece]) -> deque[list[Piece]]:
+    """What is sent between two looks at the clock."""
+    parts: deque[list[Piece]] = deque([[]])
+    weight = 0
+    for piece in taken:
+        if weight >= PART_BYTES:
+            parts.append([])
+            weight = 0
+        parts[-1].append(piece)
+        weight += piece.rows * piece.batch.nbytes // piece.batch.num_rows
+    return parts
 
 
 def _parts(batch: Any, size: int) -> Iterable[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
@@ -42,10 +42,13 @@ class Bulk:
 
 @dataclass(frozen=True, slots=True)
 class ColumnBulk:
-    """Many records for one topic as columns, which can be made a batch of Kafka's without a look at each."""
+    """Many records for one topic as columns, which can be made a batch of Kafka's without a look at each. ``named`` says
+    which row of the source a record is, by its number.
+    """
 
     topic: str
     columns: Columnar
+    named: Callable[[int], str] | None = None
 
     def __len__(self) -> int:
         return len(self.columns)

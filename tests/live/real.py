@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -129,9 +129,16 @@ def _raw(value: Any) -> bytes | None:
     return (value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))).encode()
 
 
-def create_topic(bootstrap: str, name: str, partitions: int = 5, policy: str = "compact", replicas: int = 1) -> str:
+def create_topic(
+    bootstrap: str,
+    name: str,
+    partitions: int = 5,
+    policy: str = "compact",
+    replicas: int = 1,
+    config: Mapping[str, str] | None = None,
+) -> str:
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    topic = NewTopic(name, partitions, replicas, config={"cleanup.policy": policy})
+    topic = NewTopic(name, partitions, replicas, config={"cleanup.policy": policy, **(config or {})})
     admin.create_topics([topic])[name].result()
     await_topic(admin, name)
     return name

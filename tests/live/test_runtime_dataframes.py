@@ -265,6 +265,44 @@ def test_what_pyspark_shows_of_rows_that_break_off_is_an_ordinary_end(
     assert rows == 60_000 if whole else 0 < rows < 55_000
 
 
+@pytest.mark.parametrize(
+    ("topic", "columns", "said"),
+    [
+        (
+            {"message.timestamp.after.max.ms": "1000"},
+            {"at": "if(id = 7, 9999999999999, 1700000000000)"},
+            r"The row of \{\"shop\":\"shop\"\} at \{\"id\":7\} is refused by Kafka: .*imestamp",
+        ),
+        (
+            {"max.message.bytes": "2000"},
+            {"value": "if(id = 7, repeat('x', 3000), 'small')"},
+            r"The row of \{\"shop\":\"shop\"\} at \{\"id\":7\} is too large: .* takes 2000 .*Raise max.message.bytes",
+        ),
+        ({}, {"id": "if(id = 7, null, id)"}, r"The row of \{\"shop\":\"shop\"\} at \{\"id\":null\}"),
+    ],
+    ids=["timestamp", "size", "offset"],
+)
+def test_a_row_that_kafka_does_not_take_is_named_at_once(
+    session: Any, target: Target, topic: dict[str, str], columns: dict[str, str], said: str
+) -> None:
+    name = create_topic(str(target.client["bootstrap.servers"]), f"{target.topic}-strict", 2, "delete", config=topic)
+    target = replace(target, topic=name, timestamp="at", patience=30)
+    made = {"shop": "'shop'", "id": "id", "value": "'small'", "at": "1700000000000"} | columns
+    rows = session.range(20).selectExpr(*(f"{of} {name}" for name, of in made.items()))
+    with pytest.raises(ConnectctlError, match=said) as caught:
+        write_exactly_once(rows, target)
+    assert "Call it again" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_topic_that_takes_small_batches_gets_small_batches(session: Any, target: Target) -> None:
+    bootstrap = str(target.client["bootstrap.servers"])
+    name = create_topic(bootstrap, f"{target.topic}-small", 2, "delete", config={"max.message.bytes": "2000"})
+    target = replace(target, topic=name)
+    assert write_exactly_once(frame(session, *range(1000)), target).sent == 1000
+    assert seen(target) == list(range(1000))
+
+
 def test_offsets_of_other_columns_are_refused_with_both(session: Any, target: Target) -> None:
     write_exactly_once(frame(session, 1, 2), target)
     other = frame(session, 3, 4).withColumnRenamed("shop", "store")

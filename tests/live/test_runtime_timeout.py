@@ -1,4 +1,4 @@
-"""A transaction that is open for longer than its time-out, on a real broker: told with what can be done about it."""
+"""A transaction that is open for longer than its time-out, on a real broker: sent again, or told with what can be done."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from connectctl.ops.edges.transactions import Transactions
+from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.model.transactions import Transaction
 from connectctl.ops.runtime.batchhandle import BatchHandle
 from connectctl.ops.runtime.handle import Handle
@@ -32,30 +33,39 @@ def calls(cluster: Sandbox) -> Iterator[Transactions]:
     made.close()
 
 
-@pytest.mark.parametrize("more", [False, True])
-def test_the_coordinator_ends_it_and_the_task_says_what_can_be_done(
-    place: Place, calls: Transactions, more: bool
+@pytest.mark.parametrize(("more", "most"), [(False, 1), (True, 2)])
+def test_the_coordinator_ends_it_and_the_task_sends_it_again_or_says_what_can_be_done(
+    place: Place, calls: Transactions, monkeypatch: pytest.MonkeyPatch, more: bool, most: int
 ) -> None:
+    monkeypatch.setattr("connectctl.ops.runtime.kernel.MOST_EXPIRED", most)
+    slow = [True]
     id_ = f"g-{place.connector}-0"
 
     def over() -> bool:
         found = calls.describe([id_])[id_]
-        return isinstance(found, Transaction) and found.state in ("CompleteAbort", "Empty")
+        return isinstance(found, Transaction) and found.state == "CompleteAbort"
 
     class Slow(Numbers):
         """Its second batch comes when the transaction of the first is over, ``more`` or only its end."""
 
         def step(self) -> Step | None:
             step = super().step()
-            if step is None or self._next == 10:
-                return step and Step(bulks=[Bulk(place.topic, [{"value": b"0"}])], more=True)
+            if step is None or not slow or self._next != 20:
+                return (
+                    step if step is None or not slow else Step(bulks=[Bulk(place.topic, [{"value": b"0"}])], more=True)
+                )
             eventually(over)
+            slow.clear()
             return step if more else Step(offsets=step.offsets)
 
-    ended = place.kernel(open_handle=lambda: place.kind(place.kafka, id_, timeout_ms=1000)).run(Slow(place, 20))
-    assert ended.how is How.FENCED
-    assert "its transaction was open for longer than 1 s" in str(ended.why)
+    kernel = place.kernel(open_handle=lambda: place.kind(place.kafka, id_, timeout_ms=1000))
+    if most > 1:
+        ended = kernel.run(Slow(place, 20))
+        assert (ended.how, ended.counts.instances, place.seen()) == (How.ENDED, 2, list(range(20)))
+        return
+    with pytest.raises(ConnectctlError, match="longer than its time-out of 1 s") as caught:
+        kernel.run(Slow(place, 20))
     for remedy in ("transaction.timeout.ms", "fewer records", "transaction.boundary=poll", "interval.ms"):
-        assert remedy in str(ended.why)
+        assert remedy in str(caught.value)
     assert place.seen() == []
     assert place.stored() is None

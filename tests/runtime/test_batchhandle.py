@@ -45,7 +45,7 @@ class Producer:
     def add(self, places: set[Place]) -> None:
         self.added |= places
 
-    def send(self, place: Place, records: int, made: Any) -> None:
+    def send(self, place: Place, records: int, made: Any, named: Any = None) -> None:
         assert place in self.added
         batch = MemoryRecords(made(Stamp(1, 0, len(self.sent[place])))).next_batch()
         assert batch is not None
@@ -144,6 +144,52 @@ def test_keys_go_where_javas_partitioner_puts_them_in_their_order(handle: BatchH
     for partition in range(3):
         mine = [n for n, key in enumerate(keys) if java_partition(key, 3) == partition]
         assert [int(record.value) for record in producer(handle).sent[Place("t", partition)]] == mine
+
+
+def test_a_row_that_a_broker_refuses_is_named_whatever_batch_it_came_to_be_in(handle: BatchHandle) -> None:
+    made: list[Any] = []
+    handle._producer.send = lambda place, count, encode, named: made.append((place, count, named))  # type: ignore
+    keys = [b"%d" % (n % 17) for n in range(200)]
+    columns = Columnar(pa.array([b"%d" % n for n in range(200)]), pa.array(keys))
+    handle.send(Step(bulks=[ColumnBulk("t", columns, lambda row: f"row {row}")]))
+    found = {place.partition: [] for place, _, _ in made}  # type: ignore[var-annotated]
+    for place, count, named in made:
+        found[place.partition] += [named(n) for n in range(count)]
+    for partition, rows in found.items():
+        assert rows == [f"row {n}" for n, key in enumerate(keys) if java_partition(key, 3) == partition]
+
+
+@pytest.mark.parametrize(
+    ("refusal", "said"),
+    [
+        (Refusal(32, lambda n: f"Row {n}", 2, "too late"), "Row 2 is refused by Kafka: too late"),
+        (Refusal(87, lambda n: f"Row {n}", 0, "no key"), "Row 0 is refused by Kafka: no key"),
+        (Refusal(10, lambda n: f"Row {n}"), "Row 0, or the batch that begins with it, is too large"),
+    ],
+)
+def test_what_a_broker_has_against_a_row_is_told_with_the_row(handle: BatchHandle, refusal: Refusal, said: str) -> None:
+    producer(handle).refuse["flush"] = refusal
+    with pytest.raises(ConnectctlError, match=said):
+        handle.commit(1)
+
+
+def test_batches_are_no_larger_than_the_topic_takes_and_a_row_that_is_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batchhandle, "BatchProducer", Producer)
+    kafka = Kafka({"bootstrap.servers": "localhost:1"}, timeout=1)
+    limited = BatchHandle(kafka, "g-c-0", timeout_ms=15_000, properties={"message.max.bytes": "1000"})
+    sizes: list[int] = []
+
+    def send(place: Place, count: int, made: Any, named: Any) -> None:
+        sizes.append(len(made(Stamp(1, 0, 0))))
+
+    limited._producer.send = send  # type: ignore
+    named = "row {}".format
+    limited.send(Step(bulks=[ColumnBulk("t", Columnar(pa.array([b"x" * 90] * 50)), named)]))
+    assert max(sizes) <= 1000
+    with pytest.raises(
+        ConnectctlError, match=r"row 1 is too large: alone it makes a batch of \d+ bytes, and t takes 1000"
+    ):
+        limited.send(Step(bulks=[ColumnBulk("t", Columnar(pa.array([b"x", b"x" * 1000, b"x"])), named)]))
 
 
 def test_rows_without_a_key_take_turns_batch_by_batch(handle: BatchHandle) -> None:

@@ -43,6 +43,10 @@ class FakeHandle:
     id = "g-c-0"
     timeout_ms = 60_000
     overdue = False
+    whose: bool | None = False
+
+    def expired(self) -> bool | None:
+        return self.whose
 
     def __init__(self, log: Log):
         self._log = log
@@ -256,12 +260,48 @@ def test_a_stop_ends_it_between_two_transactions() -> None:
     assert (ended.how, log.committed) == (How.STOPPED, EVERYTHING[:4])
 
 
-def test_a_transaction_that_outlived_its_time_is_told_with_remedies(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FakeHandle, "overdue", True)
-    log = Log(fail={6: lambda: Fenced("the epoch is old")})
-    ended = kernel(log).run(Numbers(8))
-    assert ended.how is How.FENCED
-    assert "producer.override.transaction.timeout.ms" in str(ended.why)
+class TestATransactionThatWasOpenForLongerThanItsTimeOut:
+    """Another producer of the id, or its coordinator: which of the two is looked at, and not guessed."""
+
+    @pytest.fixture(autouse=True)
+    def _overdue(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(FakeHandle, "overdue", True)
+
+    def test_is_sent_again_by_a_new_instance_where_its_coordinator_aborted_it(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(FakeHandle, "whose", True)
+        log = Log(fail={6: lambda: Fenced("the epoch is old")})
+        ended = kernel(log).run(Numbers(8))
+        assert (ended.how, log.committed, ended.counts.instances) == (How.ENDED, EVERYTHING, 2)
+        assert "longer than its time-out of 60 s" in ended.counts.doubts[0]
+
+    def test_is_told_with_what_can_be_done_when_that_happens_again_and_again(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(FakeHandle, "whose", True)
+        monkeypatch.setattr(FakeHandle, "commit", lambda self, patience: _raise(Fenced("the epoch is old")))
+        log = Log()
+        with pytest.raises(ConnectctlError, match=r"its time-out of 60 s\. Make it longer") as caught:
+            kernel(log, remedies="Make it longer.").run(Numbers(8))
+        assert (caught.value.code, log.trace.count("initialise")) == ("transaction-timeout", 3)
+
+    def test_ends_the_task_as_fenced_where_another_producer_has_its_id(self) -> None:
+        log = Log(fail={6: lambda: Fenced("the epoch is old")})
+        ended = kernel(log).run(Numbers(8))
+        assert (ended.how, ended.why) == (How.FENCED, "the epoch is old")
+
+    def test_ends_the_task_with_both_possibilities_where_the_coordinator_does_not_tell(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(FakeHandle, "whose", None)
+        ended = kernel(Log(fail={6: lambda: Fenced("the epoch is old")})).run(Numbers(8))
+        assert ended.how is How.FENCED
+        assert "producer.override.transaction.timeout.ms" in str(ended.why)
+
+
+def _raise(error: Exception) -> None:
+    raise error
 
 
 class Forgets(CommitHistory):

@@ -144,6 +144,59 @@ def test_a_doubt_at_any_commit_delivers_each_row_once_and_in_order(
         assert there == [row["value"].encode() for row in ordered if row["table"] == table]
 
 
+class Clock:
+    """Each look at it finds so many seconds gone, in turn."""
+
+    def __init__(self, *steps: float):
+        self._steps, self._now = cycle(steps), 0.0
+
+    def __call__(self) -> float:
+        self._now += next(self._steps)
+        return self._now
+
+
+def test_a_transaction_that_takes_long_ends_early_and_the_next_ones_are_smaller(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rowsmodule, "PART_BYTES", 1)
+    broker = Broker()
+    given_ = [*rows(1, 2, 3), *rows(3, 4, table="b"), *rows(3, 3), *rows(*range(5, 13))]
+    deliver(broker, batches(given_, 2), size=12, timeout=30, now=Clock(6))
+    # 6 s for each look: the first ends after two parts, with the rows that its last offsets have in common.
+    assert broker.sizes[0] == 5
+    assert max(broker.sizes[1:]) <= 6
+    assert len(broker.values) == 15
+    quick = Broker()
+    deliver(quick, batches(rows(*range(40)), 5), size=12, timeout=30, now=Clock(0.1))
+    assert quick.sizes == [15, 15, 10]  # a batch is not cut without need
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), st.integers(0, 12)), max_size=40),
+    st.integers(1, 12),
+    st.lists(st.integers(1, 7), min_size=1, max_size=4),
+    st.integers(0, 6),
+    st.booleans(),
+    st.lists(st.sampled_from([0.0, 1.0, 7.0, 40.0]), min_size=1, max_size=6),
+)
+def test_however_slow_the_way_each_row_is_there_once_and_no_offset_is_parted_by_the_end_of_a_transaction(
+    places: list[tuple[str, int]], size: int, sizes: list[int], doubt: int, anyway: bool, steps: list[float]
+) -> None:
+    ordered = sorted((row for t, n in places for row in rows(n, table=t)), key=lambda row: row["id"])
+    broker = Broker(doubt, anyway=anyway)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rowsmodule, "PART_BYTES", 1)
+        deliver(broker, batches(ordered, *sizes), size, timeout=30, now=Clock(*steps))
+    assert sorted(broker.values) == sorted(row["value"].encode() for row in ordered)
+    for table in "abc":
+        there = [v for v in broker.values if v.startswith(table.encode())]
+        assert there == [row["value"].encode() for row in ordered if row["table"] == table]
+    at = 0
+    for count in broker.sizes[:-1]:
+        at += count
+        assert not set(broker.values[:at]) & set(broker.values[at:])
+
+
 def test_large_rows_make_smaller_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rowsmodule, "MOST_BYTES", 2500)
     broker = Broker()
@@ -234,7 +287,10 @@ def test_a_row_before_what_the_same_stream_has_committed_is_late_and_one_before_
         (batches(rows(2, 1)), "is not ordered: 1 comes after 2"),
         (batches(rows(2, 1), 1), "is not ordered: 1 comes after 2"),
         (batches([*rows(2), *rows(1, table="b"), *rows(1)]), "is not ordered: 1 comes after 2"),
-        (batches([{"table": "a", "id": None, "value": ""}]), "has a null, which is no source offset"),
+        (
+            batches([{"table": "a", "id": None, "value": ""}]),
+            r'has a null, which is no source offset: The row of \{"table":"a"\} at \{"id":null\}',
+        ),
         (batches([{"table": "a", "id": 1.5, "value": ""}], offset=pa.float64()), "a double, which is no source offset"),
     ],
 )

@@ -1,0 +1,41 @@
+"""How many rows a transaction may have, so that it is over before its time-out: found by how long the last ones took."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+SHARE = 3
+"""A transaction is to take no more than this part of its time-out: what was sent is still on its way when it ends."""
+LESS_AFTER_FAILURE = 4
+
+
+class Pace:
+    """The number of ``rows`` of the next transaction, never more than ``size``; ``timeout`` in seconds."""
+
+    def __init__(self, size: int, timeout: float, now: Callable[[], float] = time.monotonic):
+        self._size, self._longest, self._now = size, timeout / SHARE, now
+        self._began = 0.0
+        self.rows = size
+
+    def begin(self) -> None:
+        """A transaction begins."""
+        self._began = self._now()
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the transaction is to end with what it has."""
+        return self._now() - self._began > self._longest
+
+    def committed(self, rows: int) -> None:
+        """It is committed with so many rows."""
+        took = self._now() - self._began
+        if took > self._longest:
+            self.rows = max(1, min(self.rows // 2, int(rows * self._longest / took)))
+        elif took < self._longest / 2:
+            self.rows = min(self._size, self.rows * 2)
+
+    def failed(self, rows: int) -> None:
+        """It was not committed; where that took long, it was too large for its way to the brokers."""
+        if self.is_late:
+            self.rows = max(1, min(self.rows, rows) // LESS_AFTER_FAILURE)
