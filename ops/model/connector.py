@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 from string import ascii_letters, digits
 from typing import TYPE_CHECKING, Any
 
@@ -123,12 +124,19 @@ class Owners:
 
     def parts(self, connector: str) -> dict[int, str]:
         """The parts of ``connector`` that a worker has, with its address."""
-        return {task: worker for (name, task), worker in self.by_part.items() if name == connector}
+        return dict(self._by_connector.get(connector, {}))
 
     def of(self, connector: str) -> tuple[str, ...]:
         """The workers that have a part of ``connector``, its own first."""
-        parts = sorted((task, worker) for (name, task), worker in self.by_part.items() if name == connector)
-        return tuple(dict.fromkeys(worker for _, worker in parts))
+        return tuple(dict.fromkeys(worker for _, worker in sorted(self._by_connector.get(connector, {}).items())))
+
+    @cached_property
+    def _by_connector(self) -> dict[str, dict[int, str]]:
+        # Sorted out once: every connector is asked about, and a cluster may have tens of thousands of parts.
+        found: dict[str, dict[int, str]] = {}
+        for (name, task), worker in self.by_part.items():
+            found.setdefault(name, {})[task] = worker
+        return found
 
 
 def owners_of(group: ConnectGroup | None) -> Owners | None:

@@ -149,3 +149,21 @@ def test_the_status_topic_gives_the_newest_status_of_each_part() -> None:
         )
     )
     assert found == {("a-b", -1): Status("RUNNING", "one:8083"), ("a-b", 0): Status("FAILED", "two:8083", "boom")}
+
+
+class Counted(dict[tuple[str, int], str]):
+    """Parts that count how often all of them are gone through."""
+
+    passes = 0
+
+    def items(self) -> Any:
+        self.passes += 1
+        return super().items()
+
+
+def test_the_parts_of_a_cluster_are_gone_through_once_however_many_connectors_ask() -> None:
+    parts = Counted({(f"c{n}", task): f"w{task}:8083" for n in range(50) for task in (1, -1)})
+    owners = Owners(parts)
+    assert {owners.of(f"c{n}") for n in range(50)} == {("w-1:8083", "w1:8083")}
+    assert owners.parts("c7") == {-1: "w-1:8083", 1: "w1:8083"}
+    assert (owners.of("x"), owners.parts("x"), parts.passes) == ((), {}, 1)

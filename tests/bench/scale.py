@@ -1,0 +1,172 @@
+"""Commands at the sizes of real companies: seconds, megabytes, and requests per worker; see docs/scale.md.
+
+    python tests/bench/scale.py cluster [--connectors 1000,10000] [--tasks 50000] [--workers 50] [--runs 3]
+
+Whole commands, start-up included, on a broker of their own. Medians of the seconds, the greatest of the megabytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+from company import GROUP, SINK, SOURCE  # type: ignore[import-not-found]  # beside this file
+from connectctl.ops.sandbox import cluster
+from connectctl.ops.sandbox.cluster import Sandbox, SandboxSpec
+
+LONGEST = 150.0
+"""Seconds after which a command is killed; its row then says exit -9."""
+
+
+@dataclass
+class Measured:
+    """What runs of one command took."""
+
+    seconds: list[float] = field(default_factory=list)
+    megabytes: list[float] = field(default_factory=list)
+    exit_codes: set[int] = field(default_factory=set)
+    output: int = 0
+
+    def line(self, name: str) -> str:
+        """One row of the table."""
+        load = os.getloadavg()[0]
+        return (
+            f"{name:48} {statistics.median(self.seconds):7.2f} s  {max(self.megabytes):6.0f} MB  "
+            f"exit {','.join(map(str, sorted(self.exit_codes)))}  {self.output:>12,} bytes  "
+            f"[{min(self.seconds):.2f}-{max(self.seconds):.2f} s, load {load:.1f}]"
+        )
+
+
+def measure(command: list[str], runs: int, *, expect: tuple[int, ...] = (0,)) -> Measured:
+    """Run ``command`` and wait for it, ``runs`` times; its output goes through a file."""
+    found = Measured()
+    for _ in range(runs):
+        with tempfile.TemporaryFile() as out:
+            began = time.perf_counter()
+            process = subprocess.Popen(command, stdout=out)
+            late = threading.Timer(LONGEST, process.kill)
+            late.start()
+            _, status, usage = os.wait4(process.pid, 0)
+            late.cancel()
+            found.seconds.append(time.perf_counter() - began)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            found.output = out.seek(0, os.SEEK_END)
+        found.megabytes.append(usage.ru_maxrss / 1024)
+        found.exit_codes.add(process.returncode)
+        if process.returncode == -signal.SIGKILL:
+            break
+        assert process.returncode in expect, (command, process.returncode)
+    return found
+
+
+def connectctl(*arguments: str) -> list[str]:
+    """A command of ours."""
+    return [sys.executable, "-m", "connectctl.cli", *arguments]
+
+
+@contextlib.contextmanager
+def sandbox(**spec: Any) -> Iterator[Sandbox]:
+    """A cluster of the run's own."""
+    with tempfile.TemporaryDirectory() as state:
+        os.environ["XDG_STATE_HOME"] = state
+        up = cluster.up(SandboxSpec(name="scale", **spec))
+        try:
+            yield up
+        finally:
+            cluster.down("scale")
+
+
+# ------------------------------------------------------------------------------------------------ a cluster of workers
+
+
+def recorded(url: str) -> dict[str, Any]:
+    """What a real worker answers to what has nothing to do with its connectors."""
+    from connectctl.ops.model.worker import probe_config, probe_plugin
+
+    answers = {path: httpx.get(url + path).json() for path in ("/", "/connector-plugins")}
+    probe = str(probe_plugin(answers["/connector-plugins"]))
+    for plugin in (SOURCE, SINK, probe):
+        more = {"topics": "t"} if "Sink" in plugin else {"topic": "t", "exactly.once.support": "required"}
+        config = (
+            probe_config(probe) if plugin == probe else {"connector.class": plugin, "name": "x", "file": "f", **more}
+        )
+        answers[f"/validate/{plugin}"] = httpx.put(
+            f"{url}/connector-plugins/{plugin}/config/validate", json=config
+        ).json()
+        answers[f"/connector-plugins/{plugin}/config"] = httpx.get(f"{url}/connector-plugins/{plugin}/config").json()
+    return answers
+
+
+@contextlib.contextmanager
+def workers(bootstrap: str, answers: dict[str, Any], connectors: int, wish: argparse.Namespace) -> Iterator[list[str]]:
+    """The faked workers of a company, in a process of their own; gives their addresses."""
+    program = Path(__file__).with_name("companyworkers.py")
+    sizes = [connectors, wish.tasks, wish.workers, wish.delay]
+    command = [sys.executable, str(program), bootstrap, *map(str, sizes)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        process.stdin.write(json.dumps(answers) + "\n")
+        process.stdin.flush()
+        yield json.loads(process.stdout.readline())
+    finally:
+        process.stdin.close()
+        process.wait(30)
+
+
+def cluster_rows(wish: argparse.Namespace) -> None:
+    """``cluster show``, ``connectors list`` and ``preflight``."""
+    # The assignment of 50,000 tasks is a record of more than 1 MB, which brokers do not take by default.
+    roomy = {"group.initial.rebalance.delay.ms": "3000", "message.max.bytes": "10485760"}
+    for connectors in map(int, wish.connectors.split(",")):
+        with sandbox(workers=1, extra_broker_properties=roomy) as up:
+            answers = recorded(up.rest_urls[0])
+            up.stop_worker(1)
+            with workers(up.bootstrap_servers, answers, connectors, wish) as urls:
+                for command in wish.commands.split(","):
+                    row = connectctl("--bootstrap-servers", up.bootstrap_servers, "--group-id", GROUP)
+                    row += [*command.split(), "-o", "json"]
+                    httpx.get(f"{urls[0]}/-/counts")
+                    found = measure(row, wish.runs, expect=(0, 1))
+                    counts = httpx.get(f"{urls[0]}/-/counts").json()
+                    print(found.line(f"{command}, {connectors:,} connectors"), flush=True)
+                    busiest = max(counts.values(), key=lambda by: sum(by.values()))
+                    each = {what: f"{number / wish.runs:g}" for what, number in busiest.items()}
+                    every = sum(sum(by.values()) for by in counts.values()) / wish.runs
+                    print(f"    requests: {every:,.0f} in all; of the worker with most: {each}", flush=True)
+
+
+def main() -> None:
+    """Measure what was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    rows = parser.add_subparsers(required=True)
+    one = rows.add_parser("cluster")
+    one.set_defaults(run=cluster_rows)
+    one.add_argument("--connectors", default="1000,10000", help="how many, a list")
+    one.add_argument("--tasks", type=int, default=50_000)
+    one.add_argument("--workers", type=int, default=50)
+    one.add_argument("--delay", type=float, default=0.0, help="seconds that a worker takes for a validation")
+    one.add_argument("--commands", default="cluster show,connectors list,preflight,preflight --for enabled")
+    for each in rows.choices.values():
+        each.add_argument("--runs", type=int, default=3)
+    wish = parser.parse_args()
+    wish.run(wish)
+
+
+if __name__ == "__main__":
+    main()
