@@ -19,6 +19,7 @@ from connectctl.ops.model import clusterfindings as say
 from connectctl.ops.model.topics import Role, address
 from connectctl.ops.model.visibility import Gap, Reason, describe_configs, gap_findings
 from connectctl.ops.model.worker import Support, Worker, probe_config, probe_plugin, support_proven_by
+from connectctl.ops.readonce import read_once
 
 if TYPE_CHECKING:
     from connectctl.ops.connectors import Judged
@@ -60,6 +61,7 @@ def look(kafka: KafkaReads, calls: ConnectCalls, group: ConnectGroup, named: Map
 
     Raises ``NotAuthorized`` or ``NotTrusted`` where no worker lets us in, besides what ``kafka`` raises.
     """
+    kafka = read_once(kafka)
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
         asked = [pool.submit(_ask, calls, member, group) for member in group.members]
         topics, choices, problems = _topics(kafka, group, named)

@@ -22,6 +22,7 @@ from connectctl.ops.model.connector import (
 from connectctl.ops.model.masking import remember
 from connectctl.ops.model.membership import CONNECTOR_INSTANCE
 from connectctl.ops.model.visibility import Complete, Partial, answer_of, gap_findings, gap_of
+from connectctl.ops.readonce import read_once
 
 if TYPE_CHECKING:
     from connectctl.ops.edges.contract import ConnectCalls, KafkaReads
@@ -65,7 +66,7 @@ def read_facts(kafka: KafkaReads, group_id: str, config_topic: str) -> Facts:
     from connectctl.ops.model import configtopic
 
     image = kafka.image([config_topic], patience=PATIENCE)[config_topic]
-    state = None if image.held_back else configtopic.parse(image.latest, config_topic)
+    state = None if image.held_back else configtopic.state_of(image)
     # Assignments last: a worker has stopped its tasks before it joins the rebalance that takes them away.
     return Facts(state.connectors if state else None, owners_of(kafka.group(group_id)))
 
@@ -201,7 +202,7 @@ def from_topics(kafka: KafkaReads, config_topic: str, status_topic: str | None) 
     from connectctl.ops.model import configtopic
 
     images = kafka.image([t for t in (config_topic, status_topic) if t], patience=PATIENCE)
-    state = configtopic.parse(images[config_topic].latest, config_topic)
+    state = configtopic.state_of(images[config_topic])
     statuses = statuses_from_topic(images[status_topic].latest) if status_topic in images else {}
     return assembled(state, statuses)
 
@@ -242,6 +243,8 @@ def see(
 
     ``read`` gives the facts, where somebody knows the config topic already.
     """
+    if kafka is not None and read is None:
+        kafka = read_once(kafka)
     try:
         found = from_workers(calls, timeout=LIST_TIMEOUT)
         answer: Answer[Callable[[], Facts] | None] = Complete(read)

@@ -180,8 +180,7 @@ def _sample(kafka: KafkaReads, facts: Mapping[str, TopicFacts]) -> Answer[list[C
 def _read_configs(kafka: KafkaReads, found: Sequence[str], named: str | None) -> list[ConfigClues]:
     images = kafka.image([*found, *([named] if named else [])], patience=PATIENCE)
     return [
-        topics.config_clues(name, configtopic.parse(image.latest, name), image.end_offsets[0])
-        for name, image in images.items()
+        topics.config_clues(name, configtopic.state_of(image), image.end_offsets[0]) for name, image in images.items()
     ]
 
 

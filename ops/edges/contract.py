@@ -62,6 +62,8 @@ class TopicImage:
     held_back: tuple[HeldBack, ...] = ()
     keyless: int = 0
     superseded: tuple[Record, ...] = ()
+    made: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What was made of ``latest``, so that it is made once; see ``configtopic.state_of``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,8 @@ from connectctl.ops.model.jsontext import read_json
 if TYPE_CHECKING:
     from connectctl.ops.edges.contract import Record
 
+_Decoded = tuple[str, Any, "Record"]
+
 UNDER_WAY = 30.0
 """Seconds in which a changed configuration may still be followed by the tasks that it brings about."""
 WHY = "KAFKA-17719, KAFKA-17676; KafkaConfigBackingStore.processTasksCommitRecord"
@@ -34,6 +36,7 @@ class _Reading:
     at: int = -1
     written: int | None = None
     commit: int = -1
+    committed: Any = None
     tasks: int = 0
     taken: bool = True
     waiting: set[int] = field(default_factory=set)
@@ -50,7 +53,8 @@ class _Reading:
         """``commit-X``: takes the task configurations before it, unless the connector is not known or one is missing."""
         if self.config is not None and not isinstance(value, dict):
             return
-        self.commit, self.tasks = offset, int(value.get("tasks") or 0) if isinstance(value, dict) else 0
+        self.commit, self.committed = offset, self.config
+        self.tasks = int(value.get("tasks") or 0) if isinstance(value, dict) else 0
         self.taken = self.config is not None and self.waiting >= set(range(self.tasks))
         self.waiting = set()
 
@@ -80,48 +84,53 @@ def endangered(records: Iterable[Record], now: float) -> Iterator[Order]:
 
     ``now`` is in seconds since the epoch: behind a configuration that changed a moment ago the new tasks are still to come.
     """
-    ordered = sorted(records, key=lambda record: record.offset)
+    ordered = list(_decoded(sorted(records, key=lambda record: record.offset)))
     whole, compacted = _read(ordered), _read(_newest_of_each_key(ordered))
     for name, reading in sorted(whole.items()):
         if reading.config is None or reading.tasks == 0:
             continue
         if not reading.taken:
             yield Order(name, reading.tasks, reading.commit, reading.at, -1)
-        elif not compacted[name].taken and reading.at > reading.commit and not _under_way(ordered, reading, name, now):
+        elif not compacted[name].taken and reading.at > reading.commit and not _under_way(reading, now):
             yield Order(name, reading.tasks, reading.commit, reading.at, reading.first)
 
 
-def _newest_of_each_key(records: Sequence[Record]) -> list[Record]:
-    """What compaction leaves."""
-    return sorted({record.key: record for record in records}.values(), key=lambda record: record.offset)
-
-
-def _read(records: Iterable[Record]) -> dict[str, _Reading]:
-    found: dict[str, _Reading] = {}
+def _decoded(records: Iterable[Record]) -> Iterator[_Decoded]:
+    """What the order of commits depends on; of a task's configuration only whether there is one."""
     for record in records:
         try:
             key = (record.key or b"").decode()
-            value = None if record.value is None else read_json(record.value)
+            if key.startswith((CONNECTOR, COMMIT, TASK)):
+                value = None if record.value is None else read_json(record.value)
+                yield key, isinstance(value, dict) if key.startswith(TASK) else value, record
         except ValueError:
             continue
+
+
+def _newest_of_each_key(records: Sequence[_Decoded]) -> list[_Decoded]:
+    """What compaction leaves."""
+    return sorted({each[0]: each for each in records}.values(), key=lambda each: each[2].offset)
+
+
+def _read(records: Iterable[_Decoded]) -> dict[str, _Reading]:
+    found: dict[str, _Reading] = {}
+    for key, value, record in records:
         if key.startswith(CONNECTOR):
             found.setdefault(key.removeprefix(CONNECTOR), _Reading()).configure(value, record)
         elif key.startswith(COMMIT):
             found.setdefault(key.removeprefix(COMMIT), _Reading()).commit_tasks(value, record.offset)
         elif key.startswith(TASK):
             name, _, number = key.removeprefix(TASK).rpartition("-")
-            if name and number.isdigit() and isinstance(value, dict):
+            if name and number.isdigit() and value:
                 found.setdefault(name, _Reading()).waiting.add(int(number))
     return found
 
 
-def _under_way(records: Sequence[Record], reading: _Reading, name: str, now: float) -> bool:
+def _under_way(reading: _Reading, now: float) -> bool:
     """Whether the newest configuration is another than that of the tasks, and so new that its tasks may follow it."""
     if reading.written is None or abs(now - reading.written / 1000) > UNDER_WAY:
         return False
-    key = (CONNECTOR + name).encode()
-    before = [record.value for record in records if record.key == key and record.offset < reading.commit]
-    return not before or read_json(before[-1] or b"null") != reading.config
+    return bool(reading.committed != reading.config)
 
 
 def task_configs_lost(order: Order, topic: str) -> Finding:

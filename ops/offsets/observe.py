@@ -70,7 +70,7 @@ def observe(sources: Sources, wish: Wish) -> OffsetsSnapshot:
     findings: list[Finding] = []
     if sources.config_topic in images:
         image = images[sources.config_topic]
-        configs = configtopic.parse(image.latest, sources.config_topic)
+        configs = configtopic.state_of(image)
         findings += [*configs.findings, *oddities.of_open_transactions(sources.config_topic, image.held_back)]
     global_topic = None
     if wish.read_global and sources.offsets_topic in images:

@@ -6,7 +6,7 @@ Whatever cannot be seen is noted and the rest is looked at all the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from connectctl.ops.model import configtopic
 from connectctl.ops.model.ownership import Directory
 from connectctl.ops.model.worker import Support
 from connectctl.ops.preflight.facts import Checked, Unseen
+from connectctl.ops.readonce import read_once
 
 if TYPE_CHECKING:
     from connectctl.ops.cluster import ClusterView
@@ -113,6 +114,7 @@ class Scene:
 
 def see(edges: Edges, group: ConnectGroup, named: Mapping[str, str | None], wanted: Sequence[str]) -> Scene:
     """Look at the cluster. Raises ``BadInput`` for a connector in ``wanted`` that is not there."""
+    edges = replace(edges, kafka=read_once(edges.kafka))
     view = cluster.look(edges.kafka, edges.calls, group, named)
     known = {judged.name: judged.connector for judged in view.connectors}
     _check(wanted, list(known))
@@ -147,5 +149,5 @@ def _read_config_topic(scene: Scene) -> None:
         return
     config = scene.internal.get("config")
     if config in images:
-        scene.state = configtopic.parse(images[config].latest, config)
+        scene.state = configtopic.state_of(images[config])
     scene.written = {key: at for image in images.values() for key, at in times(image.latest).items()}

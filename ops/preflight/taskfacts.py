@@ -19,7 +19,7 @@ from connectctl.ops.preflight.facts import Unseen
 if TYPE_CHECKING:
     from connectctl.ops.cluster import ClusterView
     from connectctl.ops.connectors import Judged
-    from connectctl.ops.edges.contract import ConnectCalls, KafkaReads, Record
+    from connectctl.ops.edges.contract import ConnectCalls, KafkaReads, Record, TopicImage
     from connectctl.ops.model.configtopic import ConfiguredConnector
     from connectctl.ops.model.connector import Status
 
@@ -200,16 +200,16 @@ def look(view: ClusterView, kafka: KafkaReads) -> TasksSeen:
         why = next((f.message for f in view.findings if f.id == "CLUSTER011"), "nothing is known of them")
         unseen.append(Unseen("connectors", why.rstrip("."), "connectctl cluster show"))
     topic = next((t.name for t in view.topics if t.role is Role.CONFIG), None)
-    records: Sequence[Record] | None = None
+    image: TopicImage | None = None
     try:
         images = kafka.image([topic], patience=PATIENCE) if topic else {}
         if topic in images:
-            records = images[topic].latest
+            image = images[topic]
         else:
             unseen.append(_topic_unseen("the config topic", "it was not found"))
     except ConnectctlError as e:
         unseen.append(_topic_unseen(str(topic), e.why or e.what))
-    sets = sets_of(view.connectors, records, str(topic))
+    sets = sets_of(view.connectors, image)
     return TasksSeen(view.cluster_id, view.workers, sets, tuple(unseen))
 
 
@@ -223,7 +223,7 @@ def look_at_workers(calls: ConnectCalls) -> TasksSeen:
     if any(j.verdict.state == "STOPPED" for j in found):
         unseen.append(_topic_unseen("the config topic", why))
     cluster_id = next((w.cluster_id for w in workers if w.cluster_id), "")
-    return TasksSeen(cluster_id, workers, sets_of(found, None, ""), tuple(unseen))
+    return TasksSeen(cluster_id, workers, sets_of(found, None), tuple(unseen))
 
 
 def _ask(calls: ConnectCalls, url: str) -> Worker:
@@ -241,39 +241,41 @@ def _topic_unseen(what: str, why: str) -> Unseen:
 # -------------------------------------------------------------------------------------------------------------- counting
 
 
-def sets_of(connectors: Iterable[Judged], records: Sequence[Record] | None, topic: str) -> tuple[TaskSet, ...]:
-    """The connectors with their tasks; ``records`` are the newest of the config topic, None where it was not read."""
-    if records is None:
+def sets_of(connectors: Iterable[Judged], image: TopicImage | None) -> tuple[TaskSet, ...]:
+    """The connectors with their tasks; ``image`` is the config topic's, None where it was not read."""
+    if image is None:
         return tuple(TaskSet(judged, len(judged.connector.tasks)) for judged in connectors)
-    state = configtopic.parse(records, topic).connectors
-    last = _last_sets(records)
+    state = configtopic.state_of(image).connectors
+    last = _last_sets(image.latest)
     return tuple(_counted(judged, state.get(judged.name), last.get(judged.name, ())) for judged in connectors)
 
 
-def _counted(judged: Judged, known: ConfiguredConnector | None, last: Sequence[Mapping[str, str]]) -> TaskSet:
+def _counted(judged: Judged, known: ConfiguredConnector | None, last: Sequence[str | None]) -> TaskSet:
     if known is None:  # created since the topic was read
         return TaskSet(judged, len(judged.connector.tasks))
-    limits = {_positive(config["tasks.max"]) for config in last if "tasks.max" in config}
+    limits = {_positive(limit) for limit in last if limit is not None}
     asked = limits.pop() if len(limits) == 1 else None
     return TaskSet(judged, known.task_count, len(last) or None, asked, CONFIG_TOPIC)
 
 
-def _last_sets(records: Iterable[Record]) -> dict[str, list[dict[str, str]]]:
-    """The task configurations that each connector generated last, also where they are in force no more.
+def _last_sets(records: Iterable[Record]) -> dict[str, list[str | None]]:
+    """The tasks.max in each task configuration that a connector generated last, also where they are in force no more.
 
     All tasks of a set are written in one go, the first task first, and none is ever deleted: what is newer than the first
     is of the same set, and what is older is left from a larger one (``KafkaConfigBackingStore.putTaskConfigs``).
     """
-    found: dict[str, dict[int, tuple[int, dict[str, str]]]] = {}
+    found: dict[str, dict[int, tuple[int, str | None]]] = {}
     for record in records:
-        key, value = (record.key or b"").decode(errors="replace"), _read(record.value)
+        key = (record.key or b"").decode(errors="replace")
         name, _, number = key.removeprefix(configtopic.TASK).rpartition("-")
-        if key.startswith(configtopic.TASK) and number.isdecimal() and value is not None:
-            found.setdefault(name, {})[int(number)] = (record.offset, value)
+        if not key.startswith(configtopic.TASK) or not number.isdecimal():
+            continue
+        if (value := _read(record.value)) is not None:
+            found.setdefault(name, {})[int(number)] = (record.offset, value.get("tasks.max"))
     sets = {}
     for name, tasks in found.items():
         first = tasks[0][0] if 0 in tasks else -1
-        sets[name] = [config for _, (offset, config) in sorted(tasks.items()) if 0 <= first <= offset]
+        sets[name] = [limit for _, (offset, limit) in sorted(tasks.items()) if 0 <= first <= offset]
     return sets
 
 

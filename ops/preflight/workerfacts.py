@@ -175,7 +175,7 @@ class _Watch:
             return None
         if image is None:
             return None
-        connectors = frozenset(configtopic.parse(image.latest, topic).connectors)
+        connectors = frozenset(configtopic.state_of(image).connectors)
         return self._written(ConfigTopic(topic, connectors, newest_write(image)), leader)
 
     def _written(self, topic: ConfigTopic, leader: Transaction | None) -> ConfigTopic:

@@ -2,7 +2,8 @@
 
     python tests/bench/scale.py cluster [--connectors 1000,10000] [--tasks 50000] [--workers 50] [--runs 3]
 
-Whole commands, start-up included, on a broker of their own. Medians of the seconds, the greatest of the megabytes.
+Whole commands, start-up included, on a broker of their own. Medians of the seconds, the greatest of the megabytes; the
+processor's seconds tell what other load on the machine hides.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class Measured:
     """What runs of one command took."""
 
     seconds: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
     megabytes: list[float] = field(default_factory=list)
     exit_codes: set[int] = field(default_factory=set)
     output: int = 0
@@ -46,6 +48,7 @@ class Measured:
         load = os.getloadavg()[0]
         return (
             f"{name:48} {statistics.median(self.seconds):7.2f} s  {max(self.megabytes):6.0f} MB  "
+            f"cpu {statistics.median(self.cpu):.2f} s  "
             f"exit {','.join(map(str, sorted(self.exit_codes)))}  {self.output:>12,} bytes  "
             f"[{min(self.seconds):.2f}-{max(self.seconds):.2f} s, load {load:.1f}]"
         )
@@ -65,6 +68,7 @@ def measure(command: list[str], runs: int, *, expect: tuple[int, ...] = (0,)) ->
             found.seconds.append(time.perf_counter() - began)
             process.returncode = os.waitstatus_to_exitcode(status)
             found.output = out.seek(0, os.SEEK_END)
+        found.cpu.append(usage.ru_utime + usage.ru_stime)
         found.megabytes.append(usage.ru_maxrss / 1024)
         found.exit_codes.add(process.returncode)
         if process.returncode == -signal.SIGKILL:

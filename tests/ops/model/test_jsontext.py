@@ -25,6 +25,8 @@ VALUES = st.recursive(
 def test_json_is_read_as_json_does(value: object) -> None:
     assert read_json(json.dumps(value)) == value
     assert read_json(json.dumps(value).encode()) == value
+    assert read_json(json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")) == value
+    assert read_json(json.dumps(value).encode("utf-16-le")) == value
 
 
 @pytest.mark.parametrize(

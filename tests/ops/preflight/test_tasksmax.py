@@ -237,7 +237,8 @@ def test_a_refusal_is_told_from_other_failures() -> None:
 
 
 def sets(connectors: Sequence[Connector], topic: list[Record] | None) -> dict[str, TaskSet]:
-    return {each.name: each for each in taskfacts.sets_of(judged(connectors, None), topic, "cfg")}
+    image = None if topic is None else FakeKafka({"cfg": topic}).image(["cfg"], patience=0)["cfg"]
+    return {each.name: each for each in taskfacts.sets_of(judged(connectors, None), image)}
 
 
 def config_topic(*pairs: tuple[str, Mapping[str, Any] | None]) -> list[Record]:
