@@ -20,6 +20,7 @@ from connectctl.ops.preflight.aclclusters import (
     named,
     unseen,
 )
+from connectctl.ops.preflight.activetopics import FEW, active_topics
 from connectctl.ops.preflight.facts import Unseen
 from connectctl.ops.preflight.principals import CLIENTS, IN_WORKERS_PROPERTIES, Principals, Role, principal_of
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from connectctl.ops.model.connector import Connector
     from connectctl.ops.model.membership import ConnectGroup
     from connectctl.ops.model.visibility import Answer
+    from connectctl.ops.preflight.activetopics import Recorded
 
 _DEDICATED, _CREATION = "offsets.storage.topic", "topic.creation."
 
@@ -75,7 +77,8 @@ class AclFacts:
 class Sight:
     """What was seen of the Connect cluster before. ``internal`` are its topics by role: config, offsets, status.
 
-    ``enabled`` says that a worker was proven to have exactly-once support enabled.
+    ``enabled`` says that a worker was proven to have exactly-once support enabled; ``recorded`` are the topics of connectors
+    by the status topic, None where it was not read.
     """
 
     group: ConnectGroup
@@ -83,6 +86,7 @@ class Sight:
     internal: Mapping[str, str | None]
     state: ConfigState | None = None
     enabled: bool = False
+    recorded: Recorded | None = None
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,7 @@ def observe(asking: Asking, sight: Sight, said: Principals) -> tuple[AclFacts | 
     sources = [c for c in sight.connectors if c.type == "source"]
     clusters, lost = look_elsewhere(asking.other, sources, home, said)
     guarded = [cluster for cluster in clusters.by_bootstrap.values() if cluster.acls is not None]
-    targets = _targets(asking.calls, sources, lost) if guarded else {}
+    targets = _targets(asking.calls, sources, sight.recorded, lost) if guarded else {}
     facts = AclFacts(
         group_id=sight.group.id,
         bootstrap=home.bootstrap,
@@ -137,9 +141,13 @@ def _groups(asking: Asking, lost: list[Unseen]) -> frozenset[str]:
 
 
 def _targets(
-    calls: ConnectCalls | None, sources: Sequence[Connector], lost: list[Unseen]
+    calls: ConnectCalls | None, sources: Sequence[Connector], recorded: Recorded | None, lost: list[Unseen]
 ) -> dict[str, tuple[str, ...]]:
     """The topics that each connector is known to have written to (KIP-558)."""
+    if recorded is not None and len(sources) > FEW:
+        active, silent = active_topics(calls, [connector.name for connector in sources], recorded)
+        lost += silent
+        return {name: tuple(sorted(topics)) for name, topics in active.items()}
     failed: dict[str, ConnectctlError] = {}
 
     def ask(connector: Connector) -> tuple[str, ...]:

@@ -30,7 +30,8 @@ class Subject:
     ``validations`` are the workers' answers; none where they were not asked. ``offsets_topic`` is the workers'
     ``offset.storage.topic``, ``group_id`` their group. ``running``: it is a connector of the cluster, and no file.
     ``is_source``: its class is at hand, and is a source's. ``release`` is the one of Kafka that is planned, ``policy`` what
-    the workers are told to be the policy for client overrides, as far as that is known.
+    the workers are told to be the policy for client overrides, as far as that is known. ``supports`` is what all workers
+    prove of exactly-once, which counts where none was asked about this configuration.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Subject:
     is_source: bool = False
     release: tuple[int, int] | None = None
     policy: str | None = None
+    supports: frozenset[Support] = frozenset()
 
     @property
     def answers(self) -> tuple[Validation, ...]:
@@ -66,7 +68,8 @@ class Subject:
         """Whether exactly-once is enabled where this runs: both where workers differ, neither where nobody knows."""
         if self.wish is not Wish.NOW:
             return frozenset({self.wish is Wish.ENABLED})
-        known = {each.support for each in self.answers} - {Support.UNKNOWN}
+        known = {*(each.support for each in self.answers)} or {*self.supports}
+        known -= {Support.UNKNOWN}
         return frozenset(support is Support.ENABLED for support in known)
 
     @property

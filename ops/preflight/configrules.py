@@ -23,6 +23,7 @@ from connectctl.ops.preflight.storerules import OWN_TARGET
 
 if TYPE_CHECKING:
     from connectctl.ops.model.finding import Finding
+    from connectctl.ops.model.worker import Support
     from connectctl.ops.preflight.facts import Checked, Validation
 
 WORKER_SAYS = Rule(
@@ -135,6 +136,7 @@ def subject_of(
     offsets_topic: str | None = None,
     release: tuple[int, int] | None = None,
     policy: str | None = None,
+    supports: frozenset[Support] = frozenset(),
 ) -> Subject:
     """A connector of the cluster as a subject of these rules."""
     return Subject(
@@ -147,6 +149,7 @@ def subject_of(
         running=True,
         release=release,
         policy=policy,
+        supports=supports,
     )
 
 

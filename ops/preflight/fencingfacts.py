@@ -118,7 +118,7 @@ def observe(sources: FencingSources, now: float) -> FencingFacts:
         there = client_bootstrap(each.config, "admin", sources.bootstrap)
         ids = [task_id(sources.group, each.name, n) for n in range(reach[each.name])]
         load = coordinators.load(ids) if servers(there) == servers(sources.bootstrap) else None
-        mine = {id: places for id, places in foreign.items() if id in set(ids)}
+        mine = {id: foreign[id] for id in ids if id in foreign}
         found.append(Fenced(each.name, len(ids), load, Backoff.of(each.config), each.config, mine))
     return FencingFacts(
         group=sources.group,

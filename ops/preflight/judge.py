@@ -152,11 +152,15 @@ class Judge:
     def _configurations(self) -> Iterator[Finding | Unseen]:
         scene = self.scene
         urls = [worker.url for worker in scene.view.workers if worker.problem is None]
-        answers = validations.ask(scene.edges.calls, urls, {each.name: each.config for each in scene.checked})
+        configs = {each.name: each.config for each in scene.checked}
+        answers = validations.ask(scene.edges.calls, urls, configs, most=validations.MOST)
         yield from validations.unseen(answers)
+        yield from validations.unasked(urls, answers, configs)
+        supports = frozenset(worker.support for worker in scene.view.workers)
+        policy = scene.told(POLICY) if self.release else None
+        topic = scene.internal.get("offsets")
         for each in scene.checked:
             asked = replace(each, validations=answers[each.name])
-            topic = scene.internal.get("offsets")
             yield from configrules.check(
                 configrules.subject_of(
                     asked,
@@ -164,7 +168,8 @@ class Judge:
                     group_id=scene.group.id,
                     offsets_topic=topic,
                     release=self.release,
-                    policy=scene.told(POLICY) if self.release else None,
+                    policy=policy,
+                    supports=supports,
                 )
             )
 
@@ -191,6 +196,7 @@ class Judge:
                 scene.internal,
                 scene.told("bootstrap.servers"),
                 scene.told("producer.bootstrap.servers"),
+                scene.recorded,
             ),
             self.wish,
             self.now,
@@ -266,6 +272,7 @@ class Judge:
             scene.internal,
             scene.state,
             any(w.support is Support.ENABLED for w in scene.view.workers),
+            scene.recorded,
         )
         return aclfacts.observe(edges.acls, sight, self.principals or Principals())
 

@@ -9,21 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.model.brokers import ReaderGroup, ReaderGroups
-from connectctl.ops.model.jsontext import read_json
 from connectctl.ops.model.offsetstore import client_bootstrap, servers
 from connectctl.ops.model.transactions import Bounds, Place
 from connectctl.ops.model.visibility import DESCRIBE_CLUSTER, describe_topic, grant
-from connectctl.ops.preflight.activetopics import active_topics, configured_topics, reason
+from connectctl.ops.preflight.activetopics import active_topics, configured_topics, named, reason, recorded_topics
 from connectctl.ops.preflight.aims import leads_to_enabled
 from connectctl.ops.preflight.facts import Checked, Unseen, Wish
 from connectctl.ops.preflight.subscriptions import is_mirror, of_mirror, of_sink
 
 if TYPE_CHECKING:
-    from connectctl.ops.edges.contract import BrokerReads, ConnectCalls, KafkaReads, Record, TransactionCalls
+    from connectctl.ops.edges.contract import BrokerReads, ConnectCalls, KafkaReads, TransactionCalls
 
 SINK, MIRROR = "sink", "mirror"
 ISOLATION = "isolation.level"
@@ -86,6 +86,17 @@ class ReaderFacts:
         """Every topic that a source connector writes to."""
         return topics_of(self.sources)
 
+    @cached_property
+    def unexplained(self) -> dict[str, list[str]]:
+        """By topic the groups that read it, of which nothing tells with which isolation.level."""
+        known = {reading.group for reading in self.connectors} | set(self.beyond)
+        found: dict[str, list[str]] = {}
+        for group in self.groups:
+            if group.id not in known and group.isolation is None:
+                for topic in group.topics:
+                    found.setdefault(topic, []).append(group.id)
+        return found
+
 
 @dataclass(frozen=True)
 class ReaderSources:
@@ -146,16 +157,19 @@ def observe(sources: ReaderSources, wish: Wish) -> ReaderFacts:
 def _written(sources: ReaderSources, unseen: list[Unseen]) -> tuple[Written, ...]:
     """The topics of each source connector: those that it was seen to write to, and those that its configuration names."""
     here = servers(sources.bootstrap)
-    mine = [each for each in sources.connectors if each.name in sources.sources and each.connector.type != SINK]
+    counted = frozenset(sources.sources)
+    mine = [each for each in sources.connectors if each.name in counted and each.connector.type != SINK]
     far = [each for each in mine if not servers(client_bootstrap(each.config, "producer", sources.bootstrap)) & here]
     if far:
-        names = ", ".join(sorted(each.name for each in far))
+        names = named(sorted(each.name for each in far))
         hint = "Look at the consumer groups of that cluster, and at their isolation.level."
         unseen.append(Unseen(f"who reads from {names}", "it writes to another Kafka cluster", hint))
-    near = [each for each in mine if each not in far]
-    active, silent = active_topics(sources.calls, [each.name for each in near])
+    away = frozenset(each.name for each in far)
+    near = [each for each in mine if each.name not in away]
+    told = _recorded(sources)
+    active, silent = active_topics(sources.calls, [each.name for each in near], told)
     missing = [each.name for each in near if each.name not in active]
-    recorded = _recorded(sources, missing) if missing else {}
+    recorded = {name: told[name] for name in missing if name in told} if told else {}
     # What the status topic tells is as good; without it only the configurations are left.
     unseen += [] if recorded else silent
     return tuple(
@@ -169,32 +183,15 @@ def _named(config: Mapping[str, str]) -> frozenset[str]:
     return frozenset() if is_mirror(config) else configured_topics(config)
 
 
-def _recorded(sources: ReaderSources, names: Sequence[str]) -> dict[str, frozenset[str]]:
-    """What the status topic says of the connectors in ``names``; nothing where it cannot be read."""
+def _recorded(sources: ReaderSources) -> dict[str, frozenset[str]] | None:
+    """What the status topic says of connectors' topics; None where it cannot be read."""
     if sources.status_topic is None:
-        return {}
+        return None
     try:
         image = sources.kafka.image([sources.status_topic], patience=PATIENCE).get(sources.status_topic)
     except ConnectctlError:
-        return {}  # who did not answer before is told of
-    found = recorded_topics(image.latest) if image else {}
-    return {name: found[name] for name in names if name in found}
-
-
-def recorded_topics(records: Iterable[Record]) -> dict[str, frozenset[str]]:
-    """The active topics of each connector, from the records of the status topic (KIP-558)."""
-    found: dict[str, set[str]] = {}
-    for record in sorted(records, key=lambda each: each.offset):
-        if not (record.key or b"").startswith(b"status-topic-"):
-            continue
-        try:
-            said = read_json(record.value or b"null")
-        except ValueError:
-            continue
-        topic = said.get("topic") if isinstance(said, dict) else None
-        if isinstance(topic, dict) and topic.get("name") and topic.get("connector"):
-            found.setdefault(str(topic["connector"]), set()).add(str(topic["name"]))
-    return {name: frozenset(topics) for name, topics in found.items()}
+        return None  # who does not answer is told of
+    return recorded_topics(image.latest) if image else None
 
 
 # --------------------------------------------------------------------------------------------------- who reads it

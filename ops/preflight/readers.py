@@ -189,12 +189,7 @@ def shares_all(group: ReaderGroup, facts: ReaderFacts) -> Iterator[Finding]:
 
 def cannot_be_seen(source: Written, facts: ReaderFacts) -> Iterator[Finding]:
     """READER005, for each source connector, with the groups of which nothing is known."""
-    known = {reading.group for reading in facts.connectors} | set(facts.beyond)
-    unknown = [
-        group.id
-        for group in facts.groups
-        if group.id not in known and group.isolation is None and group.topics & source.topics
-    ]
+    unknown = {group for topic in source.topics for group in facts.unexplained.get(topic, ())}
     if unknown:
         message = f"What it writes is read by {_some(unknown)}; with which {ISOLATION} is not to be seen."
         yield CANNOT_BE_SEEN.found(source.name, message, f"Check {ISOLATION}={COMMITTED} in their consumers.")

@@ -18,6 +18,7 @@ from connectctl.ops.fence.observe import visible_connectors
 from connectctl.ops.model import configtopic
 from connectctl.ops.model.ownership import Directory
 from connectctl.ops.model.worker import Support
+from connectctl.ops.preflight.activetopics import recorded_topics
 from connectctl.ops.preflight.facts import Checked, Unseen
 from connectctl.ops.readonce import read_once
 
@@ -59,6 +60,8 @@ class Scene:
     checked: tuple[Checked, ...] = ()
     state: ConfigState | None = None
     written: Mapping[str, float] = field(default_factory=dict)
+    recorded: Mapping[str, frozenset[str]] | None = None
+    """The topics of connectors by the status topic, None where it was not read."""
     unseen: list[Unseen] = field(default_factory=list)
 
     @property
@@ -119,7 +122,8 @@ def see(edges: Edges, group: ConnectGroup, named: Mapping[str, str | None], want
     known = {judged.name: judged.connector for judged in view.connectors}
     _check(wanted, list(known))
     scene = Scene(edges, view, tuple(wanted))
-    scene.checked = tuple(Checked(c) for name, c in sorted(known.items()) if not wanted or name in wanted)
+    picked = frozenset(wanted) or known.keys()
+    scene.checked = tuple(Checked(c) for name, c in sorted(known.items()) if name in picked)
     _read_config_topic(scene)
     return scene
 
@@ -150,4 +154,7 @@ def _read_config_topic(scene: Scene) -> None:
     config = scene.internal.get("config")
     if config in images:
         scene.state = configtopic.state_of(images[config])
+    status = scene.internal.get("status")
+    if status in images:
+        scene.recorded = recorded_topics(images[status].latest)
     scene.written = {key: at for image in images.values() for key, at in times(image.latest).items()}

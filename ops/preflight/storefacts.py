@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from connectctl.ops.model.finding import Finding
     from connectctl.ops.model.offsets import ConnectorOffsets
     from connectctl.ops.offsets.observe import Sources
+    from connectctl.ops.preflight.activetopics import Recorded
     from connectctl.ops.preflight.facts import Checked
 
 MOST = 500_000
@@ -116,6 +117,8 @@ class StoreSources:
     internal: Mapping[str, str] = field(default_factory=dict)
     worker_bootstrap: str | None = None
     producer_bootstrap: str | None = None
+    recorded: Recorded | None = None
+    """The topics of connectors by the status topic, None where it was not read."""
 
     @property
     def bootstrap(self) -> str:
@@ -138,7 +141,7 @@ def observe(sources: StoreSources, wish: Wish, now: float) -> StoreFacts:
         unseen = (Unseen("offset stores", why, "connectctl cluster show"),)
     with ThreadPoolExecutor(3) as pool:
         reading = pool.submit(_offsets, sources, found)
-        asking = pool.submit(active_topics, sources.calls, [each.name for each in found])
+        asking = pool.submit(active_topics, sources.calls, [each.name for each in found], sources.recorded)
         clusters, unreached = _clusters(sources, found)
         offsets, oddities, unread = reading.result()
         active, silent = asking.result()

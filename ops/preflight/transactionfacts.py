@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from connectctl.ops.diagnosis.fencing import Case, failed_tasks
@@ -72,6 +74,11 @@ class TransactionFacts:
     taken_at: float
     limit_ms: int = BROKER_LIMIT_MS
     unseen: tuple[Unseen, ...] = ()
+
+    @cached_property
+    def by_store(self) -> Counter[tuple[str, str]]:
+        """How many connectors have their offsets in a topic."""
+        return Counter(each.store for each in self.connectors)
 
 
 @dataclass(frozen=True)

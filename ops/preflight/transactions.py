@@ -202,12 +202,14 @@ def _expired(facts: TransactionFacts, each: Paced, task: FailedTask, seen: Trans
 
 def blocks_others(facts: TransactionFacts, each: Paced) -> Finding | None:
     """TXN008, for a time-out that was made long, and neighbours on the same topic."""
-    others = [other.name for other in facts.connectors if other.store == each.store and other.name != each.name]
-    if not others or not each.timeout_told or each.timeout_ms < BLOCKING_MS:
+    if not each.timeout_told or each.timeout_ms < BLOCKING_MS:
+        return None
+    others = facts.by_store[each.store] - 1
+    if others < 1:
         return None
     message = (
         f"Its transactions may be open for {_seconds(each.timeout_ms)} on {each.store[0]}, where "
-        f"{len(others)} other connector{'s have' if len(others) > 1 else ' has'} offsets, too."
+        f"{others} other connector{'s have' if others > 1 else ' has'} offsets, too."
     )
     hint = f"connectctl offsets merge {each.name} --into dedicated --topic {each.name}-offsets --stop"
     return BLOCKS_OTHERS.found(each.name, message, hint)

@@ -9,9 +9,11 @@ worker checks those overrides, too; the topic is not created.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.errors import ConnectctlError
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 PATIENCE = 8.0
 """Seconds that a worker may take for one validation; a plugin may look at its source meanwhile."""
 MOST_AT_ONCE = 16
+MOST = 1_000
+"""Questions in one check, a configuration and a worker each: one to three requests."""
+Configs = Mapping[str, Mapping[str, str | None]]
 _PREFIX = re.compile(r"^(?:[a-z]+\.)+[A-Z]\w*(?:Exception|Error): ")
 _HINT = "Check that the worker runs: connectctl cluster show."
 
@@ -41,21 +46,52 @@ class _Answer:
 
 
 def ask(
-    calls: ConnectCalls, urls: Sequence[str], configs: Mapping[str, Mapping[str, str | None]]
+    calls: ConnectCalls, urls: Sequence[str], configs: Configs, *, most: int | None = None
 ) -> dict[str, tuple[Validation, ...]]:
     """By connector, what each of the workers at ``urls`` says of its configuration. Raises nothing.
 
-    A configuration without a class is asked about nowhere: there is no address for that.
+    A configuration without a class is asked about nowhere: there is no address for that. With ``most`` no more than that
+    many questions are asked, dealt out by ``questions``.
     """
-    pairs = [
-        (name, url) for name, config in configs.items() for url in urls if (config.get("connector.class") or "").strip()
-    ]
+    pairs = questions(urls, configs, most)
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
         found = list(pool.map(lambda pair: _validation(calls, pair[1], {**configs[pair[0]], "name": pair[0]}), pairs))
     answers: dict[str, tuple[Validation, ...]] = dict.fromkeys(configs, ())
     for (name, _), validation in zip(pairs, found, strict=True):
         answers[name] = (*answers[name], validation)
     return answers
+
+
+def questions(urls: Sequence[str], configs: Configs, most: int | None = None) -> list[tuple[str, str]]:
+    """Which configuration is validated by which worker: each by all, or, where that is more than ``most``, as follows.
+
+    Of every class one by all workers, who may have different plugins, as far as half of the questions go; then of every
+    class and set of properties one, and then others, by one worker each, the workers in turn.
+    """
+    classes = {
+        name: kind for name, config in configs.items() if (kind := (config.get("connector.class") or "").strip())
+    }
+    if most is None or len(classes) * len(urls) <= most:
+        return [(name, url) for name in classes for url in urls]
+    first = {kind: name for name, kind in reversed(classes.items())}
+    common = Counter(classes.values()).most_common(max(1, most // (2 * len(urls))))
+    everywhere = {first[kind]: None for kind, _ in common}
+    shapes: dict[Any, str] = {}
+    for name, kind in classes.items():
+        shapes.setdefault((kind, frozenset(configs[name])), name)
+    once = [name for name in dict.fromkeys([*shapes.values(), *classes]) if name not in everywhere]
+    pairs = [(name, url) for name in everywhere for url in urls][:most]
+    return pairs + list(zip(once[: most - len(pairs)], cycle(urls), strict=False))
+
+
+def unasked(urls: Sequence[str], answers: Mapping[str, Sequence[Validation]], configs: Configs) -> Iterator[Unseen]:
+    """That some configurations were validated by no worker, because that many are not asked about."""
+    left = [name for name, said in answers.items() if not said and (configs[name].get("connector.class") or "").strip()]
+    if left and urls:
+        asked = -(-sum(map(len, answers.values())) // len(urls))
+        why = f"with {len(urls)} workers a check has each worker validate {asked} of them, and no more"
+        what = f"the workers' validation of {len(left):,} of {len(answers):,} configurations"
+        yield Unseen(what, why, f"Name connectors, up to {MOST // len(urls) or 1}: connectctl preflight {left[0]}")
 
 
 def unseen(answers: Mapping[str, Sequence[Validation]]) -> Iterator[Unseen]:

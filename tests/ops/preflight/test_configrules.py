@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -549,3 +550,57 @@ def test_the_name_is_sent_whatever_the_file_says() -> None:
     assert {(path, body["name"]) for _, path, body in calls.asked} == {
         ("/connector-plugins/a%20b%2Fc/config/validate", "c")
     }
+
+
+# ------------------------------------------------------------------------------------------- asking many about much
+
+WORKERS = [f"http://w{n}:8083" for n in range(50)]
+
+
+def many(count: int, *classes: str) -> dict[str, dict[str, str]]:
+    """So many configurations, of which the last has a property of its own."""
+    kinds = classes or (FILE,)
+    found = {f"c{n}": {"connector.class": kinds[n % len(kinds)], "n": str(n)} for n in range(count)}
+    return found | {f"c{count - 1}": found[f"c{count - 1}"] | {"odd": "1"}}
+
+
+def test_what_is_few_is_asked_of_every_worker() -> None:
+    pairs = validations.questions(WORKERS, many(20), 1_000)
+    assert (len(pairs), len(set(pairs))) == (1_000, 1_000)
+    assert len(validations.questions(WORKERS, many(21))) == 1_050
+
+
+@pytest.mark.parametrize("count", [21, 1_000, 10_000])
+def test_no_worker_is_asked_more_in_a_check_however_many_connectors_there_are(count: int) -> None:
+    pairs = validations.questions(WORKERS, many(count, FILE, SINK, "x.Other"), 1_000)
+    by_worker = Counter(url for _, url in pairs)
+    assert len(pairs) <= 1_000
+    assert max(by_worker.values()) <= 20
+    everywhere = [name for name, n in Counter(name for name, _ in pairs).items() if n == len(WORKERS)]
+    assert everywhere[:3] == ["c0", "c1", "c2"]
+    assert f"c{count - 1}" in {name for name, _ in pairs}
+
+
+def test_many_classes_are_each_asked_about_once_at_least() -> None:
+    configs = many(700, *(f"x.C{n}" for n in range(700)))
+    pairs = validations.questions(WORKERS, configs, 1_000)
+    assert len({name for name, _ in pairs}) == 510
+    assert len(validations.questions([f"http://w{n}" for n in range(2_000)], many(2), 1_000)) == 1_000
+
+
+def test_what_no_worker_was_asked_about_is_told_with_how_to_ask() -> None:
+    configs = many(3_000) | {"none": {}}
+    calls = Calls(dict.fromkeys(WORKERS, source()))
+    answers = validations.ask(calls, WORKERS, configs, most=1_000)
+    (unseen,) = validations.unasked(WORKERS, answers, configs)
+    assert unseen.what == "the workers' validation of 2,049 of 3,001 configurations"
+    assert unseen.why == "with 50 workers a check has each worker validate 20 of them, and no more"
+    assert len(calls.asked) == 2_000
+    assert list(validations.unasked(WORKERS[:1], {"none": ()}, {"none": {}})) == []
+
+
+def test_workers_that_were_not_asked_about_a_configuration_are_known_by_what_they_prove_elsewhere() -> None:
+    assert Subject("c", {}, supports=frozenset({Support.ENABLED, Support.UNKNOWN})).modes == {True}
+    asked = (Validation("w", support=Support.NOT_ENABLED),)
+    assert Subject("c", {}, validations=asked, supports=frozenset({Support.ENABLED})).modes == {False}
+    assert Subject("c", {}).modes == frozenset()

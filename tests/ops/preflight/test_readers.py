@@ -12,10 +12,12 @@ from connectctl.ops.model.finding import Finding, Severity
 from connectctl.ops.model.transactions import Bounds, PartitionProducer, Place
 from connectctl.ops.model.verdicts import Code
 from connectctl.ops.preflight import readers
+from connectctl.ops.preflight.activetopics import recorded_topics
 from connectctl.ops.preflight.facts import Checked, Wish
-from connectctl.ops.preflight.readerfacts import ReaderFacts, ReaderSources, observe, recorded_topics
+from connectctl.ops.preflight.readerfacts import ReaderFacts, ReaderSources, Written, observe
 from fakes.brokers import FakeBrokers
 from fakes.coordinators import FakeCoordinators
+from fakes.counted import Counted
 from fakes.kafkareads import FakeKafka, records
 from hypothesis import given
 from hypothesis import strategies as st
@@ -304,3 +306,11 @@ def test_without_last_stable_offsets_groups_are_named_and_the_gap_is_said() -> N
 
 def test_facts_without_anything_give_no_finding() -> None:
     assert list(readers.check(ReaderFacts(), Wish.ENABLED)) == []
+
+
+def test_the_readers_of_a_cluster_are_gone_through_once_however_many_connectors_write() -> None:
+    written = tuple(Written(f"c{n}", frozenset({f"t{n}", "shared"})) for n in range(100))
+    groups = Counted(ReaderGroup(f"g{n}", committed={Place(f"t{n}", 0): 1}) for n in range(100))
+    told = list(readers.check(ReaderFacts(written, groups=groups, enabled=True), Wish.ENABLED))
+    assert sorted(f.subject for f in told if f.id == "READER005") == sorted(each.name for each in written)
+    assert groups.passes < 5

@@ -15,12 +15,14 @@ from connectctl.ops.preflight.transactionfacts import (
     INTERVAL,
     TIMEOUT,
     Boundary,
+    Paced,
     TransactionFacts,
     TransactionSources,
     observe,
 )
 from connectctl.ops.preflight.transactions import RULES, check
 from fakes.coordinators import FakeCoordinators
+from fakes.counted import Counted
 
 HERE = "a:9092,b:9092"
 NOW = 1_000.0
@@ -211,3 +213,12 @@ def test_transactions_on_another_cluster_are_no_silent_pass() -> None:
 
 def test_every_rule_has_a_story() -> None:
     assert all(2 <= len(rule.story.strip().split("\n\n")) <= 5 for rule in RULES)
+
+
+def test_connectors_are_not_held_against_each_other_one_by_one() -> None:
+    connectors = Counted(
+        Paced(f"c{n}", Boundary.POLL, 1, True, 600_000, True, store=("offsets", HERE)) for n in range(100)
+    )
+    findings = list(check(TransactionFacts(connectors, True, NOW), Wish.NOW))
+    assert {f.message.partition("where ")[2] for f in findings} == {"99 other connectors have offsets, too."}
+    assert (len(findings), connectors.passes) == (100, 2)
