@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from connectctl.ops.runtime.job import Job
     from connectctl.ops.runtime.launch import Result
     from connectctl.ops.runtime.line import Switchboard
+    from connectctl.ops.runtime.patience import Patience
     from connectctl.ops.runtime.rounds import Run
     from connectctl.ops.runtime.starting import Ready, Scene
 
@@ -51,6 +52,7 @@ def run() -> None:
       config: {connector.class: FileStreamSource, file: /in.txt, topic: numbers}
       spark: {master: "local[2]"}
       until: {idle: 5s}        # or records: N, duration: 60s, forever: true
+      patience: 5m             # for how long Kafka may not answer
 
     connector.class is a known name, or MODULE:CLASS: the module lies beside the job file, is installed, or comes with a
     wheel or zip under plugins.
@@ -73,6 +75,15 @@ def job(
     lease: Annotated[
         float, typer.Option(metavar="SECONDS", min=1, help="How long a Spark task works before it reports.")
     ] = 30.0,
+    patience: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            min=0,
+            help="For how long Kafka may not answer before the run ends, whatever the job says; 300 by default without an "
+            "end, else 120.",
+        ),
+    ] = None,
     metrics: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write the tasks' metrics there after each lease, for Prometheus."),
@@ -91,6 +102,7 @@ def job(
     from connectctl.ops.runtime import job as jobs
     from connectctl.ops.runtime import starting
     from connectctl.ops.runtime.beside import look_beside
+    from connectctl.ops.runtime.patience import Patience, default
     from connectctl.ops.runtime.plugins import connector_class, importable, path_of
 
     session: Session = ctx.obj
@@ -102,8 +114,10 @@ def job(
         look_beside(wish.directory)
     if named := wish.config.get("connector.class"):
         connector_class(path_of(named), wish.directory)  # before anything is opened
-    scene = scene_of(session, wish)
-    ready = starting.look(scene, wish, take_over=take_over)
+    first_contact(session)
+    seconds = next(s for s in (patience, wish.patience, default(wish.until)) if s is not None)
+    outage = Patience(seconds, render.note)
+    scene, ready = outage("look at the cluster", lambda: _look(session, wish, take_over))
     plan = starting.plan(ready, scene.kafka.cluster_id(), where)
     for note in ready.notes:
         render.note(f"warning: {note}")
@@ -112,7 +126,7 @@ def job(
         return
     apply.confirm(session, plan, output in (Output.TABLE, Output.WIDE), yes=yes)
     written = MetricsFile(metrics, ready.name, ready.group) if metrics else None
-    result = _perform(session, scene, ready, where, lease, written)
+    result = _perform(session, scene, ready, where, lease, written, outage)
     from connectctl.cli import runview
 
     render.emit("TaskRun", runview.as_json(ready, result), output, lambda wide: runview.show(ready, result, wide))
@@ -122,6 +136,18 @@ def job(
         render.note(line, style="red")
     if code := runview.exit_code(result):
         raise typer.Exit(code)
+
+
+def first_contact(session: Session) -> None:
+    """Raises ``Unreachable`` where no broker answers at all: nobody waits for a cluster that may have another address."""
+    session.kafka.cluster_id()
+
+
+def _look(session: Session, wish: Job, take_over: bool) -> tuple[Scene, Ready]:
+    from connectctl.ops.runtime import starting
+
+    scene = scene_of(session, wish)
+    return scene, starting.look(scene, wish, take_over=take_over)
 
 
 def _print_plan(plan: Plan) -> None:
@@ -151,7 +177,13 @@ def scene_of(session: Session, wish: Job | None = None) -> Scene:
 
 
 def _perform(
-    session: Session, scene: Scene, ready: Ready, master: str, lease: float, written: MetricsFile | None
+    session: Session,
+    scene: Scene,
+    ready: Ready,
+    master: str,
+    lease: float,
+    written: MetricsFile | None,
+    outage: Patience,
 ) -> Result:
     from connectctl.cli import runview
     from connectctl.ops.edges.presence import Presence
@@ -178,7 +210,10 @@ def _perform(
                     written.follow(run)
 
             presence = Presence(scene.kafka, ready.group, ready.name, ready.topics["config"])
-            result = Launch(scene, ready, spark, session.timeout, both, render.note, lease, presence=presence).go()
+            launch = Launch(
+                scene, ready, spark, session.timeout, both, render.note, lease, presence=presence, outage=outage
+            )
+            result = launch.go()
             if written is not None:
                 written.follow(result.run)
             return result

@@ -77,7 +77,7 @@ class Hands:
                 try:
                     facts = facts or (self.facts() if self.facts else None)
                     seen = look(wait.waiting, self.read(name, facts), self.now() - wait.began)
-                except Unreachable as e:
+                except (Unreachable, TimedOut) as e:
                     wait.last = f"of unknown state, {e.what}"
                     continue
                 wait.waiting, wait.last = seen.waiting, str(seen.verdict)

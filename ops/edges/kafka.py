@@ -32,6 +32,29 @@ PAUSE = 0.1
 """Seconds before metadata that is not whole is asked for again."""
 _UNREACHABLE = {"_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_SSL", "_NODE_UPDATE", "BROKER_NOT_AVAILABLE"}
 _TIMED_OUT = {"_TIMED_OUT", "_TIMED_OUT_QUEUE", "_MSG_TIMED_OUT", "REQUEST_TIMED_OUT"}
+MOVING = {
+    "NOT_LEADER_FOR_PARTITION",
+    "LEADER_NOT_AVAILABLE",
+    "REPLICA_NOT_AVAILABLE",
+    "KAFKA_STORAGE_ERROR",
+    "NETWORK_EXCEPTION",
+    "BROKER_NOT_AVAILABLE",
+    "_WAIT_CACHE",
+    "_DESTROY_BROKER",
+    "_PARTIAL",
+}
+"""Answers that a moment changes: a leader moves, a broker has just gone."""
+_MOVING = MOVING | {
+    "NOT_CONTROLLER",
+    "COORDINATOR_LOAD_IN_PROGRESS",
+    "COORDINATOR_NOT_AVAILABLE",
+    "NOT_COORDINATOR",
+    "_WAIT_COORD",
+    "NOT_ENOUGH_REPLICAS",
+    "NOT_ENOUGH_REPLICAS_AFTER_APPEND",
+    "INVALID_REPLICATION_FACTOR",
+}
+"""Such answers to requests of any kind. A topic gets no more replicas than there are brokers, and so may do in a moment."""
 _NOT_AUTHORIZED = {
     "_AUTHENTICATION",
     "SASL_AUTHENTICATION_FAILED",
@@ -61,7 +84,8 @@ def failure(
         return unreachable(bootstrap, why)
     if error.name() in _TIMED_OUT:
         return TimedOut(f"Kafka at {bootstrap} did not {doing} in time", why=why, next_step="Try a longer --timeout.")
-    return ConnectctlError(f"Kafka at {bootstrap} could not {doing}", why=why, code=error.name())
+    kind = Unreachable if error.name() in _MOVING else ConnectctlError
+    return kind(f"Kafka at {bootstrap} could not {doing}", why=why, code=error.name())
 
 
 def said(error: KafkaError) -> str:
@@ -149,7 +173,7 @@ class Kafka:
         from confluent_kafka import KafkaException
 
         try:
-            return self.admin.list_topics(timeout=self.timeout)
+            return self._listed(time.monotonic() + self.timeout)
         except KafkaException as e:
             self.admin.poll(0.2)  # lets the connection say why, through error_cb
             error = self.failure(e.args[0], "list its topics")
@@ -157,6 +181,18 @@ class Kafka:
             if isinstance(error, TimedOut):
                 error = self._explained(unreachable(self.bootstrap, self._last_words))
             raise error from e
+
+    def _listed(self, deadline: float) -> Any:
+        """All topics. A connection that is cut ends the request before its time, and it is asked again on another one."""
+        from confluent_kafka import KafkaException
+
+        while True:
+            try:
+                return self.admin.list_topics(timeout=max(PAUSE, deadline - time.monotonic()))
+            except KafkaException as e:
+                if e.args[0].name() != "_TRANSPORT" or time.monotonic() + PAUSE > deadline:
+                    raise
+                time.sleep(PAUSE)
 
     def cluster_id(self) -> str:
         return str(self._metadata.cluster_id)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.edges.contract import Extent, Reached
+from connectctl.ops.edges.kafka import MOVING
 from connectctl.ops.errors import BadInput, ConnectctlError, NotAuthorized, TimedOut
 from connectctl.ops.model.nothing import Offset, offset_of
 from connectctl.ops.model.transactions import Place
@@ -31,19 +32,9 @@ NEW_TOPIC = 10.0
 _UNKNOWN = {"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION", "UNKNOWN_TOPIC_ID"}
 _AGAIN = (
     _UNKNOWN
-    | {
-        "NOT_LEADER_FOR_PARTITION",
-        "LEADER_NOT_AVAILABLE",
-        "REPLICA_NOT_AVAILABLE",
-        "OFFSET_NOT_AVAILABLE",
-        "FENCED_LEADER_EPOCH",
-        "UNKNOWN_LEADER_EPOCH",
-        "KAFKA_STORAGE_ERROR",
-        "NETWORK_EXCEPTION",
-        "BROKER_NOT_AVAILABLE",
-        "REQUEST_TIMED_OUT",
-    }
-    | {"_NOENT", "_TRANSPORT", "_TIMED_OUT", "_TIMED_OUT_QUEUE", "_WAIT_CACHE", "_DESTROY_BROKER", "_PARTIAL"}
+    | MOVING
+    | {"OFFSET_NOT_AVAILABLE", "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH", "REQUEST_TIMED_OUT"}
+    | {"_NOENT", "_TRANSPORT", "_TIMED_OUT", "_TIMED_OUT_QUEUE"}
 )
 """Errors that a moment mends: a leader moves, a broker has just gone."""
 _NOBODY = {"_TRANSPORT", "_TIMED_OUT"}

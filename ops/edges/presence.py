@@ -65,6 +65,7 @@ class Presence:
         self._joined = threading.Event()
         self._thread: threading.Thread | None = None
         self._first: str | None = None
+        self._dropped = False
         self._overtaken: str | None = None
         self._error: ConnectctlError | None = None
 
@@ -72,6 +73,10 @@ class Presence:
     def overtaken(self) -> str | None:
         """Who holds the connector by now, where this process had been taken for dead; None while it is ours."""
         return self._overtaken
+
+    def others(self) -> tuple[Holder, ...]:
+        """The other runs of the connector that are alive, or died less than ``SESSION`` ago. Raises ``NotAuthorized``."""
+        return tuple(h for h in holders(self._kafka, self._group_id, self._connector) if h.client != self.client)
 
     @property
     def problem(self) -> ConnectctlError | None:
@@ -99,11 +104,15 @@ class Presence:
         """
         began = time.monotonic()
         while True:
-            others = self._others()
+            others = self.others()
             if not others:
                 self.join()
-                self._wait(patience)
-                others = self._others()
+                try:
+                    self._wait(patience)
+                    others = self.others()
+                except ConnectctlError:
+                    self.leave()
+                    raise
                 if not others:
                     return
                 self.leave()
@@ -111,18 +120,13 @@ class Presence:
                 raise _in_use(self._connector, others)
             time.sleep(PAUSE * random.uniform(0.5, 2))
 
-    def _others(self) -> tuple[Holder, ...]:
-        return tuple(h for h in holders(self._kafka, self._group_id, self._connector) if h.client != self.client)
-
     def _wait(self, patience: float) -> None:
         if not self._joined.wait(patience):
-            self.leave()
             raise TimedOut(
                 f"The group {presence_group(self._group_id, self._connector)} could not be joined in {patience:g} s",
                 next_step="Try a longer --timeout.",
             )
         if self._error is not None:
-            self.leave()
             raise self._error
 
     def _keep(self) -> None:
@@ -134,6 +138,8 @@ class Presence:
             consumer.subscribe([self._topic], on_assign=self._on_assign)
             while not self._over.is_set():
                 message = consumer.poll(POLL)
+                if self._dropped:
+                    self._look_for_others()
                 if message is not None and message.error() and message.error().name() == "GROUP_AUTHORIZATION_FAILED":
                     raise KafkaException(message.error())
         except KafkaException as e:
@@ -168,11 +174,15 @@ class Presence:
             self._first = me
         elif me != self._first:
             # The coordinator had dropped us; whoever came meanwhile was right to take us for dead.
-            self._first = me
-            with suppress(ConnectctlError):
-                if others := self._others():
-                    self._overtaken = str(others[0])
+            self._first, self._dropped = me, True
         self._joined.set()
+
+    def _look_for_others(self) -> None:
+        """See who came while we were dropped; asked again until it is answered."""
+        with suppress(ConnectctlError):
+            if others := self.others():
+                self._overtaken = str(others[0])
+            self._dropped = False
 
 
 def _in_use(connector: str, others: tuple[Holder, ...]) -> Refused:

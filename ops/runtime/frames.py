@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from connectctl.ops.runtime.claims import Claims
     from connectctl.ops.runtime.leasedtask import Terms, Work
     from connectctl.ops.runtime.line import Address
+    from connectctl.ops.runtime.patience import Patience
     from connectctl.ops.runtime.starting import Ready, Scene
     from pyspark.sql import DataFrame, SparkSession
 
@@ -90,7 +91,7 @@ class Frames:
         return self.own
 
 
-def opened(spark: SparkSession, ready: Ready, scene: Scene, patience: float) -> Frames:
+def opened(spark: SparkSession, ready: Ready, scene: Scene, patience: float, outage: Patience) -> Frames:
     """The frame of ``ready``, fit to be written. Raises ``BadInput`` and ``Refused``; nothing was written then."""
     if ready.take_over:
         raise Refused(
@@ -102,13 +103,18 @@ def opened(spark: SparkSession, ready: Ready, scene: Scene, patience: float) -> 
         dtypes = frame.dtypes
     columns = dataframe.columns_of(ready.config)
     check_columns(dtypes, columns)
-    store = _store(ready, scene, _there)
-    store.refresh(patience)
+    store = outage("read the committed offsets", lambda: _read(ready, scene, patience))
     check_committed(ready.name, store, dtypes, columns)
     claims = claims_of(spark) if dataframe.flag(ready.config, "partitioned") else None
     # A store of its own, for by the time that it is read the topics are there.
-    progress = Progress(_store(ready, scene, Committed), columns, patience)
+    progress = Progress(_store(ready, scene, Committed), columns, patience, outage)
     return Frames(spark, ready.config, frame, claims, progress=progress)
+
+
+def _read(ready: Ready, scene: Scene, patience: float) -> Store:
+    store = _store(ready, scene, _there)
+    store.refresh(patience)
+    return store
 
 
 def _store(ready: Ready, scene: Scene, committed: Callable[[Kafka, str, str], Committed]) -> Store:

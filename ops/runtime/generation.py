@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from connectctl.ops.errors import ConnectctlError, Refused, TimedOut
@@ -19,6 +19,7 @@ from connectctl.ops.model.ownership import leader_id, task_id
 from connectctl.ops.runtime.batchhandle import BatchHandle
 from connectctl.ops.runtime.configs import Generation, KeyValue, Standing, count_record, standing, task_set
 from connectctl.ops.runtime.handle import Doubt, Fenced
+from connectctl.ops.runtime.patience import Patience
 from connectctl.ops.runtime.step import Outgoing, Step
 
 if TYPE_CHECKING:
@@ -29,17 +30,30 @@ LEADER_TIMEOUT_MS = 15_000
 READ_PATIENCE = 30.0
 PAUSE = 0.2
 MOST_FENCED = 5
+_FOR_A_PERSON = {
+    "not-authorized",
+    "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
+    "GROUP_AUTHORIZATION_FAILED",
+    "CLUSTER_AUTHORIZATION_FAILED",
+    "UNSUPPORTED_VERSION",
+    "INVALID_REQUEST",
+    "INVALID_TRANSACTION_TIMEOUT",
+}
+"""Why an id is not fenced, where fencing it again would end in the same way."""
 
 
 @dataclass(frozen=True)
 class Leader:
-    """Who starts generations of the connectors of ``group``. ``patience`` is in seconds, for the whole of a start."""
+    """Who starts generations of the connectors of ``group``. ``patience`` is in seconds, for each step of a start;
+    ``patiently`` says for how long a start is begun anew.
+    """
 
     kafka: Kafka
     calls: TransactionCalls
     group: str
     topic: str
     patience: float = 60.0
+    patiently: Patience = field(default_factory=lambda: Patience(60.0))
 
     def start(
         self,
@@ -47,55 +61,60 @@ class Leader:
         config: Mapping[str, str],
         choose: Callable[[Standing], Sequence[Mapping[str, str]]],
     ) -> Generation:
-        """Write the task configs that ``choose`` gives for what stands there, fence, and say so. Begins anew after a doubt.
+        """Write the task configs that ``choose`` gives for what stands there, fence, and say so.
 
-        Raises ``Refused`` where others keep taking the lead, ``TimedOut`` where doubts did not end in time, and
-        ``ConnectctlError`` where ids could not be fenced. Nothing that runs is harmed by a start that did not come through.
+        After a doubt, and where Kafka does not answer, it begins anew: the new producer ends what the one before had asked
+        for, one way or the other, and what stands in the topic by then is read. No request is repeated.
+
+        Raises ``Refused`` where others keep taking the lead, ``TimedOut`` and ``Unreachable`` where that did not end in
+        time, and ``ConnectctlError`` where ids could not be fenced.
         """
-        deadline = time.monotonic() + self.patience
         fenced = 0
-        while True:
-            handle = BatchHandle(self.kafka, leader_id(self.group), timeout_ms=LEADER_TIMEOUT_MS)
-            try:
-                return self._start(handle, name, config, choose)
-            except Doubt as e:
-                if time.monotonic() > deadline:
-                    raise TimedOut(f"{name} could not be started in {self.patience:g} s", why=str(e)) from e
-                time.sleep(PAUSE)
-            except Fenced as e:
-                # Another connector of the group may be starting, which takes the same id for a moment.
-                fenced += 1
-                if fenced >= MOST_FENCED:
-                    raise Refused(
-                        f"Another run or worker leads the group {self.group}",
-                        why=str(e),
-                        next_step="Give each a group.id of its own, or let one begin after the other.",
-                        code="fenced",
-                    ) from e
-                time.sleep(PAUSE)
-            finally:
-                handle.drop()
+
+        def begun() -> Generation:
+            nonlocal fenced
+            while True:
+                try:
+                    return self._start(name, config, choose)
+                except Doubt as e:
+                    raise TimedOut(f"{name} could not be started", why=str(e)) from e
+                except Fenced as e:
+                    # Another connector of the group may be starting, which takes the same id for a moment.
+                    fenced += 1
+                    if fenced >= MOST_FENCED:
+                        raise Refused(
+                            f"Another run or worker leads the group {self.group}",
+                            why=str(e),
+                            next_step="Give each a group.id of its own, or let one begin after the other.",
+                            code="fenced",
+                        ) from e
+                    time.sleep(PAUSE)
+
+        return self.patiently(f"start the tasks of {name}", begun)
 
     def _start(
         self,
-        handle: BatchHandle,
         name: str,
         config: Mapping[str, str],
         choose: Callable[[Standing], Sequence[Mapping[str, str]]],
     ) -> Generation:
-        handle.initialise(self.patience)
-        before = self.look(name)
-        tasks = choose(before)
-        self._write(handle, task_set(name, config, tasks))
-        written = self.look(name)
-        if (written.committed_tasks, written.tasks) != (len(tasks), tuple(map(dict, tasks))):
-            raise Doubt("another set of task configs stands in the config topic")
-        fence(self.calls, self.group, name, ids_of(before, len(tasks)), self.patience)
-        self._write(handle, count_record(name, len(tasks)))
-        after, end = self._look(name)
-        if after.commit != written.commit or after.fenced < after.commit:
-            raise Doubt("new task configurations were generated for the connector meanwhile")
-        return Generation(self.topic, name, after.commit, seen=end)
+        handle = BatchHandle(self.kafka, leader_id(self.group), timeout_ms=LEADER_TIMEOUT_MS)
+        try:
+            handle.initialise(self.patience)
+            before = self.look(name)
+            tasks = choose(before)
+            self._write(handle, task_set(name, config, tasks))
+            written = self.look(name)
+            if (written.committed_tasks, written.tasks) != (len(tasks), tuple(map(dict, tasks))):
+                raise Doubt("another set of task configs stands in the config topic")
+            fence(self.calls, self.group, name, ids_of(before, len(tasks)), self.patience)
+            self._write(handle, count_record(name, len(tasks)))
+            after, end = self._look(name)
+            if after.commit != written.commit or after.fenced < after.commit:
+                raise Doubt("new task configurations were generated for the connector meanwhile")
+            return Generation(self.topic, name, after.commit, seen=end)
+        finally:
+            handle.drop()
 
     def look(self, name: str) -> Standing:
         """What stands in the config topic about the connector. Raises ``TimedOut`` where its end is out of reach."""
@@ -127,7 +146,8 @@ def ids_of(before: Standing, tasks: int) -> int:
 
 
 def fence(calls: TransactionCalls, group: str, name: str, count: int, patience: float) -> None:
-    """Fence the ids of the tasks below ``count``, all at once. Raises ``ConnectctlError`` unless all are.
+    """Fence the ids of the tasks below ``count``, all at once. Raises ``ConnectctlError`` unless all are, ``TimedOut`` where
+    it may be tried again.
 
     An id that no coordinator knows has no producer to fence.
     """
@@ -138,9 +158,9 @@ def fence(calls: TransactionCalls, group: str, name: str, count: int, patience: 
     campaign.run()
     bad = [r for r in campaign.results.values() if r.fate is Fate.FAILED]
     if bad:
-        why = str(bad[0].problem.message) if bad[0].problem else None
-        raise ConnectctlError(
-            f"{len(bad)} of the {len(rows)} ids of tasks of {name} could not be fenced, and nothing was started",
-            why=why,
-            next_step=f"See connectctl fence {name}.",
-        )
+        problem = next((r.problem for r in bad if r.problem and r.problem.code in _FOR_A_PERSON), bad[0].problem)
+        what = f"{len(bad)} of the {len(rows)} ids of tasks of {name} could not be fenced"
+        hint = f"See connectctl fence {name}."
+        if problem is None or problem.code not in _FOR_A_PERSON:
+            raise TimedOut(what, why=problem.message if problem else None, next_step=hint)
+        raise ConnectctlError(f"{what}, and nothing was started", why=problem.message, next_step=hint)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_SHAPE = "A job is a mapping with config, and name, spark, until and plugins beside it."
+_SHAPE = "A job is a mapping with config, and name, spark, until, patience and plugins beside it."
 
 
 class _Strict(BaseModel):
@@ -60,7 +60,13 @@ class _File(_Strict):
     config: dict[str, str] = Field(default_factory=dict)
     spark: _Spark = _Spark()
     until: _Until = _Until(forever=True)
+    patience: float | None = None
     plugins: list[str] = Field(default_factory=list)
+
+    @field_validator("patience", mode="before")
+    @classmethod
+    def _seconds(cls, value: Any) -> float:
+        return seconds(str(value))
 
 
 @dataclass(frozen=True)
@@ -83,7 +89,8 @@ class Until:
 class Job:
     """A job. ``master`` is None where the context's Spark is meant; ``plugins`` are wheels and zips with connectors.
 
-    ``directory`` is where the job file lies, whose modules can be named; None for a job that is from no file.
+    ``directory`` is where the job file lies, whose modules can be named; None for a job that is from no file. ``patience``
+    is in seconds, for how long Kafka may not answer; None where the file says nothing.
     """
 
     name: str
@@ -94,6 +101,7 @@ class Job:
     packages: tuple[str, ...] = ()
     plugins: tuple[Path, ...] = ()
     directory: Path | None = None
+    patience: float | None = None
 
 
 def seconds(text: str) -> float:
@@ -143,9 +151,9 @@ def parse(text: str, path: Path) -> Job:
     until = Until(file.until.idle, file.until.records, file.until.duration)
     config = {"name": name} | file.config
     remember(config)
-    return Job(
-        name, config, until, file.spark.master, file.spark.conf, tuple(file.spark.packages), plugins, path.parent
-    )
+    spark = file.spark
+    packages = tuple(spark.packages)
+    return Job(name, config, until, spark.master, spark.conf, packages, plugins, path.parent, file.patience)
 
 
 def _plain(node: yaml.Node) -> Any:

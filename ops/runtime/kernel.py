@@ -52,7 +52,8 @@ class Kernel:
 
     ``open_handle`` makes an instance of the task's producer, ``topic`` is its primary offsets topic and ``store`` reads it.
     ``stale`` says why this generation is not the newest any more, None while it is. ``patience`` is in seconds, for each
-    request and for the whole time without a transaction. ``strict`` takes a new epoch for every transaction.
+    request and for the whole time without a transaction, where ``outage`` is not longer. ``strict`` takes a new epoch for
+    every transaction.
     """
 
     open_handle: Callable[[], Handle]
@@ -70,6 +71,7 @@ class Kernel:
     history: CommitHistory = field(default_factory=CommitHistory)
     remedies: str = REMEDIES
     """What a person can do about transactions that run into their time-out."""
+    outage: float = 0.0
 
     def run(self, supply: Supply) -> Ended:
         """Carry the supply's records over until it ends, is stopped, or another one takes over.
@@ -102,8 +104,8 @@ class Kernel:
                     expired, failing_since = expired + 1, now  # which is a time of its own
                     if expired >= MOST_EXPIRED:
                         raise _too_slow(e, self.remedies) from e
-                if now - failing_since > self.patience:
-                    raise _given_up(self.patience, e) from e
+                if now - failing_since > max(self.patience, self.outage):
+                    raise _given_up(max(self.patience, self.outage), e) from e
             if self.stopped():
                 return self._end(How.STOPPED)
             self.sleep(pause)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.model.sourcekey import SourceKey, decode_json, parse_key
+from connectctl.ops.runtime.patience import NONE, Patience
 
 if TYPE_CHECKING:
     from connectctl.ops.runtime.pieces import Columns
@@ -20,10 +21,12 @@ Passed = Mapping[tuple[Any, ...], tuple[Any, Any]]
 
 
 class Progress:
-    """What a query has committed since ``begin``, read from the offsets topic. ``patience`` is in seconds."""
+    """What a query has committed since ``begin``, read from the offsets topic. ``patience`` is in seconds, for a
+    reading; ``outage`` says for how long it is repeated.
+    """
 
-    def __init__(self, store: Readable, columns: Columns, patience: float):
-        self._store, self._columns, self._patience = store, columns, patience
+    def __init__(self, store: Readable, columns: Columns, patience: float, outage: Patience = NONE):
+        self._store, self._columns, self._patience, self._outage = store, columns, patience, outage
         self._base: dict[tuple[Any, ...], Any] | None = None
 
     @property
@@ -47,7 +50,7 @@ class Progress:
         return {place: (base.get(place), now) for place, now in self._now().items() if base.get(place) != now}
 
     def _now(self) -> dict[tuple[Any, ...], Any]:
-        self._store.refresh(self._patience)
+        self._outage("read the committed offsets", lambda: self._store.refresh(self._patience))
         found = {}
         for raw in self._store.known():
             key, value = parse_key(raw), self._store.value(raw)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from connectctl.ops.connectors import Facts, read_facts
 from connectctl.ops.connectorsteps import Await, Hands, SetTargetState
@@ -29,6 +29,7 @@ from connectctl.ops.runtime.leases import Round, warm
 from connectctl.ops.runtime.line import Switchboard, driver_address
 from connectctl.ops.runtime.metrics import metrics
 from connectctl.ops.runtime.neighbours import BEHIND, OWN
+from connectctl.ops.runtime.patience import NONE, Patience
 from connectctl.ops.runtime.rounds import LEASE, Outcome, Run
 from connectctl.ops.runtime.starting import offsets_topic
 from connectctl.ops.runtime.statuses import Statuses
@@ -36,6 +37,7 @@ from connectctl.ops.runtime.statuses import Statuses
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from connectctl.ops.edges.contract import Reached
     from connectctl.ops.edges.presence import Presence
     from connectctl.ops.runtime.frames import Frames
     from connectctl.ops.runtime.leasedtask import Terms
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from connectctl.ops.runtime.starting import Ready, Scene
     from pyspark.sql import SparkSession
 
+T = TypeVar("T")
 LEAST_PATIENCE = 60.0
 """Seconds that a task has to get through; more where transactions may be open for longer."""
 PAUSE = 0.3
@@ -105,6 +108,7 @@ class Launch:
     """One run of ``ready``. ``tell`` hears of the run while it goes on, ``note`` gets lines for people.
 
     ``presence`` tells others that it is alive; a take-over, which has the connector alone, does not begin without it.
+    ``outage`` says for how long Kafka may be away.
     """
 
     scene: Scene
@@ -116,6 +120,7 @@ class Launch:
     lease: float = LEASE
     signals: Signals = field(default_factory=Signals)
     presence: Presence | None = None
+    outage: Patience = NONE
     _begun: int = 0
     _gone: bool = False
     _unseen: bool = False
@@ -126,11 +131,19 @@ class Launch:
         """Seconds that a task may take to get through: the longest transaction that may be in its way, and some."""
         return max(LEAST_PATIENCE, self.ready.manner.timeout_ms / 1000 + 30)
 
+    @property
+    def _patience(self) -> Patience:
+        """What every call to Kafka goes through: nothing is repeated once the run is to end."""
+        return replace(self.outage, wanted=lambda: self.signals.count > 0)
+
+    def _patiently(self, doing: str, work: Callable[[], T]) -> T:
+        return self._patience(doing, work)
+
     def go(self) -> Result:
         """Run to the end. Raises what a start raises; what becomes of tasks is in the result."""
         began = time.monotonic()
         with self.signals.heard(), self._frames():
-            create_topics(self.ready, self.scene, self.note)
+            self._patiently("create topics", lambda: create_topics(self.ready, self.scene, self.note))
             with self._present():
                 return self._warmed(began)
 
@@ -150,7 +163,8 @@ class Launch:
             yield
             return
         if self.ready.take_over:
-            self.presence.hold_alone(max(self.timeout, LEAST_PATIENCE))
+            hold, timeout = self.presence.hold_alone, max(self.timeout, LEAST_PATIENCE)
+            self._patiently("join the group of the run", lambda: hold(timeout))
         else:
             self.presence.join()
         try:
@@ -166,7 +180,7 @@ class Launch:
             return
         from connectctl.ops.runtime.frames import opened
 
-        self._frame = opened(self.spark, self.ready, self.scene, self.patience)
+        self._frame = opened(self.spark, self.ready, self.scene, self.patience, self._patience)
         self._frame.wanted = lambda: self.signals.count > 0
         try:
             yield
@@ -178,7 +192,8 @@ class Launch:
     def _go(self, board: Switchboard, began: float) -> Result:
         ready = self.ready
         prefix = words.OWN if ready.take_over else ""
-        told = Statuses(self.scene.kafka, ready.topics["status"], ready.name, str(board.address), prefix)
+        whose = (self.scene.kafka, ready.topics["status"], ready.name, str(board.address), prefix)
+        told = self._patiently("read the statuses", lambda: Statuses(*whose))
         try:
             with self._taken_over() as taken:
                 started = self._start(taken, told)
@@ -222,15 +237,22 @@ class Launch:
             return [dict(task) for task in verdict.tasks]
 
         if taken is None:
-            leader = Leader(self.scene.kafka, self.scene.calls, ready.group, ready.topics["config"], self.patience)
-            generation = leader.start(ready.name, ready.config, choose)
+            generation = self._leader.start(ready.name, ready.config, choose)
             tasks = [dict(task) for task in verdicts[-1].tasks]
         else:
             tasks = choose(taken)
             topic = ready.topics["config"]
             generation = Generation(topic, ready.name, taken.commit, taken.target_at)
-            fence(self.scene.calls, ready.group, ready.name, max(ready.before.ids, len(tasks)), self.patience)
+            self._patiently("fence older tasks", lambda: self._fence(max(ready.before.ids, len(tasks))))
         return _Started(generation, tasks, verdicts[-1].failed)
+
+    @property
+    def _leader(self) -> Leader:
+        scene, ready = self.scene, self.ready
+        return Leader(scene.kafka, scene.calls, ready.group, ready.topics["config"], self.patience, self._patience)
+
+    def _fence(self, count: int) -> None:
+        fence(self.scene.calls, self.ready.group, self.ready.name, count, self.patience)
 
     def _run(self, started: _Started, board: Switchboard, told: Statuses) -> Run:
         ready, scene = self.ready, self.scene
@@ -248,6 +270,7 @@ class Launch:
             manner=ready.manner,
             timeout=self.timeout,
             patience=self.patience,
+            outage=self.outage.seconds,
         )
 
         def say(run: Run) -> None:
@@ -268,7 +291,11 @@ class Launch:
             dict(enumerate(started.tasks)),
             ready.job.until,
             lambda tasks, terms: self._round(
-                replace(work, reached=run.reached), len(started.tasks), tasks, terms, board.address
+                replace(work, reached=run.reached),
+                len(started.tasks),
+                tasks,
+                terms,
+                board.address,
             ),
             wanted=lambda: self.signals.count > 0 or self._overtaken() is not None,
             overtaken=self._overtaken,
@@ -279,12 +306,15 @@ class Launch:
             after=say,
             # The rows of a frame come in one go: a lease that ended before would have Spark read them all again.
             seconds=self.lease if self._frame is None else math.inf,
-            reached={OWN: reached_now(scene.target, offsets)}
-            | ({BEHIND: reached_now(scene.kafka, work.behind)} if work.behind else {}),
+            reached=self._patiently("tell the ends of the offsets topics", lambda: self._reached(offsets, work.behind)),
         )
         told.only(len(started.tasks))
         say(run)
         return run
+
+    def _reached(self, own: str, behind: str | None) -> dict[str, Reached]:
+        found = {OWN: reached_now(self.scene.target, own)}
+        return found | ({BEHIND: reached_now(self.scene.kafka, behind)} if behind else {})
 
     def _tell_unseen(self) -> None:
         """Say once that others cannot see this run."""
@@ -316,13 +346,14 @@ class Launch:
             yield None
             return
         assert self.scene.workers is not None
-        hands = Hands(self.scene.workers, max(self.timeout, LEAST_PATIENCE), facts=self._facts)
+        timeout = max(self.timeout, LEAST_PATIENCE, self.outage.seconds)
+        hands = Hands(self.scene.workers, timeout, facts=self._facts)
         name, verb = self.ready.name, self.ready.hands_back
         if verb is not None:
             self.note(f"{name} is stopped on its workers. If this run is killed: connectctl connectors {verb} {name}")
         try:
             if verb is not None:
-                SetTargetState(name, "stop", "").do(hands)
+                self._patiently(f"stop {name} on its workers", lambda: SetTargetState(name, "stop", "").do(hands))
                 Await(name, State.STOPPED).do(hands)
             yield self._stopped(hands)
         finally:
@@ -332,11 +363,13 @@ class Launch:
     def _hand_back(self, hands: Hands, verb: str | None) -> None:
         """Fence what may be left of our own tasks, of which Spark may have lost sight, and let the workers' begin."""
         name = self.ready.name
+        # The end that is wished for includes this; a second signal is one for an end on the spot.
+        patiently = replace(self.outage, wanted=lambda: self.signals.count > 1)
         try:
-            fence(self.scene.calls, self.ready.group, name, self._begun, self.patience)
+            patiently("fence its tasks", lambda: self._fence(self._begun))
         finally:
             if verb is not None:
-                SetTargetState(name, verb, "").do(hands)
+                patiently(f"{verb} {name} on its workers", lambda: SetTargetState(name, verb, "").do(hands))
                 hands.waits.pop(name, None)
                 Await(name, _HAND_BACK[verb]).do(hands)
 
@@ -345,17 +378,20 @@ class Launch:
 
     def _stopped(self, hands: Hands) -> Standing:
         """The connector as the config topic has it once it is stopped, and no worker has a task. Raises ``TimedOut``."""
-        leader = Leader(self.scene.kafka, self.scene.calls, self.ready.group, self.ready.topics["config"])
         deadline = time.monotonic() + hands.timeout
         while True:
-            seen = leader.look(self.ready.name)
-            if seen.target == STOPPED and not seen.committed_tasks and at_rest(hands.read(self.ready.name)):
+            seen, rests = self._patiently(f"read the state of {self.ready.name}", lambda: self._seen(hands))
+            if seen.target == STOPPED and not seen.committed_tasks and rests:
                 return seen
             if seen.target != STOPPED and self.ready.hands_back is None:
                 raise Refused(f"{self.ready.name} was started on its workers meanwhile: it is {seen.target}")
             if time.monotonic() > deadline:
                 raise TimedOut(f"{self.ready.name} still has {seen.committed_tasks} tasks on its workers")
             time.sleep(PAUSE)
+
+    def _seen(self, hands: Hands) -> tuple[Standing, bool]:
+        """What the config topic has of the connector, and whether it rests."""
+        return self._leader.look(self.ready.name), at_rest(hands.read(self.ready.name))
 
 
 def _say_end(told: Statuses, run: Run, failure: str | None) -> None:

@@ -42,7 +42,7 @@ class Work:
 
     ``offsets`` is the topic that is written in the transaction, ``behind`` the global one where that is another;
     ``reached`` is how far these two are known to reach. ``path`` is the connector's ``module:Class``. ``patience`` is in
-    seconds.
+    seconds, and so is ``outage``: for how long Kafka may be away.
     """
 
     group: str
@@ -58,6 +58,7 @@ class Work:
     timeout: float
     patience: float
     reached: Mapping[str, Reached] = field(default_factory=dict)
+    outage: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -268,6 +269,7 @@ def kernel_of(
         manner.strict,
         counts,
         remedies=remedies,
+        outage=work.outage,
     )
     try:
         yield kernel

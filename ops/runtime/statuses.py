@@ -132,11 +132,13 @@ class Statuses:
             self._say(task_key(self._name, task, self._prefix), None)
 
     def _say(self, key: bytes, said_: bytes | None) -> None:
+        from confluent_kafka import KafkaException
+
         if not self._there:
             return
         try:
             self._producer.produce(self._topic, said_, key)
-        except BufferError:
+        except (BufferError, KafkaException):
             self._producer.poll(0)
 
     def flush(self) -> None:

@@ -1,4 +1,4 @@
-"""A network that holds requests back: a proxy before a broker, which knows just enough of Kafka to tell requests apart.
+"""A network that holds requests back and loses answers: a proxy before a broker, which can tell requests apart.
 
 A request that is held is delivered later even if the client has hung up meanwhile: what a slow path through a network does,
 and what no client can see.
@@ -19,9 +19,15 @@ PRODUCE, ADD_PARTITIONS, END_TXN = 0, 24, 26
 
 @dataclass
 class Fault:
-    """Hold the next request of the kind ``api`` until ``release`` is called. ``caught`` and ``delivered`` tell of it."""
+    """Hold the next request of the kind ``api`` until ``release`` is called. ``caught`` and ``delivered`` tell of it.
 
-    api: int
+    ``lost``: deliver it instead, and cut the connection when the broker answers. ``skip`` so many of the kind are spared,
+    and None stands for any kind.
+    """
+
+    api: int | None
+    lost: bool = False
+    skip: int = 0
     caught: threading.Event = field(default_factory=threading.Event)
     delivered: threading.Event = field(default_factory=threading.Event)
     go: threading.Event = field(default_factory=threading.Event)
@@ -44,12 +50,20 @@ class FaultProxy:
         self._ours = host.encode() + struct.pack(">i", self._server.getsockname()[1])
         self._faults: list[Fault] = []
         self._open: list[socket.socket] = []
+        self.seen: list[int] = []
+        """The kinds of all requests so far."""
         self.bootstrap = f"{host}:{self._server.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
 
     def hold(self, api: int) -> Fault:
         """Hold the next request of this kind."""
         fault = Fault(api)
+        self._faults.append(fault)
+        return fault
+
+    def lose(self, api: int | None, skip: int = 0) -> Fault:
+        """Deliver the next request of this kind, and cut its connection in place of an answer."""
+        fault = Fault(api, lost=True, skip=skip)
         self._faults.append(fault)
         return fault
 
@@ -85,23 +99,41 @@ class FaultProxy:
     def _serve(self, client: socket.socket, broker: socket.socket) -> None:
         """One connection, to its end on both sides; there are thousands of them in a long campaign."""
         self._open += [client, broker]
-        answers = self._start(lambda: self._answers(broker, client))
-        self._requests(client, broker)
+        cut = threading.Event()
+        answers = self._start(lambda: self._answers(broker, client, cut))
+        self._requests(client, broker, cut)
         answers.join()
         for each in (client, broker):
             each.close()
             with suppress(ValueError):
                 self._open.remove(each)
 
-    def _requests(self, client: socket.socket, broker: socket.socket) -> None:
+    def _fault(self, api: int | None) -> Fault | None:
+        """The fault that this request is for."""
+        if api is None:
+            return None
+        self.seen.append(api)
+        for fault in self._faults:
+            if fault.api in (api, None) and not fault.caught.is_set():
+                if not fault.skip:
+                    return fault
+                fault.skip -= 1
+        return None
+
+    def _requests(self, client: socket.socket, broker: socket.socket, cut: threading.Event) -> None:
         held: list[threading.Thread] = []
         with suppress(OSError):
             while frame := _frame(client):
                 # An empty frame is no request: somebody looks whether this port speaks TLS.
                 api = struct.unpack_from(">h", frame, 4)[0] if len(frame) > 4 else None
-                fault = next((f for f in self._faults if f.api == api and not f.caught.is_set()), None)
+                fault = self._fault(api)
                 held = [thread for thread in held if thread.is_alive()]
                 if fault is None and not held:
+                    broker.sendall(frame)
+                    continue
+                if fault is not None and fault.lost:
+                    fault.caught.set()
+                    cut.set()
                     broker.sendall(frame)
                     continue
                 # What comes behind it on this connection stays behind it.
@@ -130,10 +162,10 @@ class FaultProxy:
         thread.start()
         return thread
 
-    def _answers(self, broker: socket.socket, client: socket.socket) -> None:
+    def _answers(self, broker: socket.socket, client: socket.socket, cut: threading.Event) -> None:
         gone = False
         with suppress(OSError):
-            while frame := _frame(broker):
+            while (frame := _frame(broker)) and not cut.is_set():
                 try:
                     if not gone:
                         client.sendall(frame.replace(self._told, self._ours))

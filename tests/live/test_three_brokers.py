@@ -60,12 +60,14 @@ class Offsets:
 
 
 @contextmanager
-def dying(three: Broker, seed: int) -> Iterator[Callable[[], int]]:
-    """Kill a broker, and another one when it is back, for as long as this lasts; gives how many were killed so far."""
+def dying(three: Broker, seed: int, pause: float = 0.3) -> Iterator[Callable[[], int]]:
+    """Kill a broker, and another one ``pause`` seconds and more after it is back, for as long as this lasts; gives how many
+    were killed so far.
+    """
     chance, over, killed = random.Random(seed), threading.Event(), list[int]()
 
     def kill() -> None:
-        while not over.wait(chance.uniform(0.3, 1.0)):
+        while not over.wait(chance.uniform(pause, pause + 0.7)):
             killed.append(chance.randint(1, three.count))
             three.kill(chance.uniform(0.0, 0.5), killed[-1])
             three.wait()
@@ -183,32 +185,85 @@ def test_the_lock_of_a_cluster_outlives_the_coordinator_that_keeps_it(three: Bro
 # ---------------------------------------------------------------------------------------------------------------- runs
 
 
+class CountingRun:
+    """A run of ``connectctl`` with ``tasks`` tasks that write ``numbers`` numbers each."""
+
+    def __init__(self, three: Broker, directory: Path, tasks: int, numbers: int):
+        self.tasks, self.numbers, self.name = tasks, numbers, f"run-{secrets.token_hex(4)}"
+        self.kafka = Kafka({"bootstrap.servers": three.bootstrap}, timeout=60)
+        self.topic = create_topic(three.bootstrap, f"{self.name}-data", PARTITIONS, "delete", replicas=3)
+        archive, class_ = countingplugin.as_zip(directory)
+        config = {"connector.class": class_, "topic": self.topic, "tasks.max": str(tasks), **countingplugin.CONFIG}
+        config |= {"count": str(numbers), "batch": "20", "pause": "0.2"}
+        job = {"name": self.name, "config": config, "plugins": [archive], "spark": {"master": "local[2]"}}
+        (directory / "job.yaml").write_text(json.dumps(job | {"until": {"duration": "900s"}}))
+        words = ["--context", f"sandbox-{three.sandbox.layout.name}", "--group-id", f"g-{self.name}", "run"]
+        self._command = [*words, str(directory / "job.yaml"), "--yes", "-o", "json"]
+
+    def started(self) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "connectctl.cli", *self._command]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def has_begun(self, run: subprocess.Popen[str]) -> None:
+        """Wait until the first record is committed."""
+
+        def begun() -> bool:
+            if run.poll() is not None:
+                pytest.fail(f"it ended: {run.communicate()}")
+            return any(extent.stable for extent in self.kafka.extents([self.topic])[self.topic].values())
+
+        try:
+            eventually(begun, 120)
+        except AssertionError:
+            run.kill()
+            print(run.communicate())
+            raise
+
+    def ended_well(self, code: int, out: str, err: str) -> None:
+        """It ended with its tasks, and each number is there once."""
+        print(err)
+        assert code == 0, err
+        assert [task["state"] for task in json.loads(out)["tasks"]] == ["ENDED"] * self.tasks
+        verdict = judge(self.kafka, self.topic, f"g-{self.name}-offsets", self.name, countingplugin.whose)
+        assert not verdict.findings
+        assert set(verdict.records.values()) == {self.numbers}
+        assert len(verdict.records) == self.tasks
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*<socket.socket:pytest.PytestUnraisableExceptionWarning")
 def test_a_run_goes_on_through_the_deaths_of_leaders_and_writes_each_record_once(three: Broker, tmp_path: Path) -> None:
-    tasks, numbers = 8, 3_000
-    name = f"run-{secrets.token_hex(4)}"
-    topic = create_topic(three.bootstrap, f"{name}-data", PARTITIONS, "delete", replicas=3)
-    archive, class_ = countingplugin.as_zip(tmp_path)
-    config = {"connector.class": class_, "topic": topic, "tasks.max": str(tasks), **countingplugin.CONFIG}
-    config |= {"count": str(numbers), "batch": "20", "pause": "0.2"}
-    job = {"name": name, "config": config, "plugins": [archive], "spark": {"master": "local[2]"}}
-    (tmp_path / "job.yaml").write_text(json.dumps(job | {"until": {"duration": "900s"}}))
-    words = ["--context", f"sandbox-{three.sandbox.layout.name}", "--group-id", f"g-{name}", "run"]
-    command = [sys.executable, "-m", "connectctl.cli", *words, str(tmp_path / "job.yaml"), "--yes", "-o", "json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
-        kafka = Kafka({"bootstrap.servers": three.bootstrap}, timeout=60)
-        eventually(lambda: kafka.extents([topic])[topic][0].stable > 0, 300)
+    counting = CountingRun(three, tmp_path, 8, 3_000)
+    with counting.started() as run:
+        counting.has_begun(run)
         with dying(three, seed()) as killed:
             out, err = run.communicate(timeout=900)
             print(f"{killed()} brokers killed")
             assert killed() > 2
-    assert run.returncode == 0, err
-    assert [task["state"] for task in json.loads(out)["tasks"]] == ["ENDED"] * tasks
-    verdict = judge(kafka, topic, f"g-{name}-offsets", name, countingplugin.whose)
-    assert not verdict.findings
-    assert set(verdict.records.values()) == {numbers}
-    assert len(verdict.records) == tasks
+    counting.ended_well(run.returncode, out, err)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*<socket.socket:pytest.PytestUnraisableExceptionWarning")
+def test_a_run_begins_and_ends_while_one_broker_after_the_other_dies(three: Broker, tmp_path: Path) -> None:
+    counting = CountingRun(three, tmp_path, 2, 200)
+    with dying(three, seed(), 3.0) as killed, counting.started() as run:
+        out, err = run.communicate(timeout=400)
+        print(f"{killed()} brokers killed")
+    counting.ended_well(run.returncode, out, err)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*<socket.socket:pytest.PytestUnraisableExceptionWarning")
+def test_a_run_outlives_seventy_seconds_without_a_quorum(three: Broker, tmp_path: Path) -> None:
+    counting = CountingRun(three, tmp_path, 2, 1_500)
+    with counting.started() as run:
+        counting.has_begun(run)
+        for number in (1, 2):
+            three.kill(70.0, number)  # longer than a task's own time-outs
+        three.wait()
+        out, err = run.communicate(timeout=400)
+    counting.ended_well(run.returncode, out, err)
 
 
 # ----------------------------------------------------------------------------------------------------------- campaigns

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 from connectctl.ops.edges.contract import Answer, HeldBack, Record, TopicImage
-from connectctl.ops.errors import ConnectctlError, Refused, TimedOut
+from connectctl.ops.errors import ConnectctlError, Refused, TimedOut, Unreachable
 from connectctl.ops.model.transactions import Transaction
 from connectctl.ops.model.verdicts import Code
-from connectctl.ops.runtime import generation
+from connectctl.ops.runtime import generation, patience
 from connectctl.ops.runtime.configs import Standing, count_record, standing, task_set
 from connectctl.ops.runtime.generation import Leader, ids_of
 from connectctl.ops.runtime.handle import Doubt, Fenced
+from connectctl.ops.runtime.patience import Patience
 
 CONFIG = {"connector.class": "x", "name": "c"}
 Tasks = Sequence[Mapping[str, str]]
@@ -36,26 +37,40 @@ class World:
     held_back: bool = False
     breaks: list[Exception | None] = field(default_factory=list)
     between: Callable[[World, str], None] = lambda world, step: None
+    fail_at: int = 0
+    answers_lost: bool = False
+    requests: list[str] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
+
+    def request(self, what: str) -> None:
+        """Kafka is asked; the request number ``fail_at`` is not answered."""
+        self.requests.append(what)
+        if len(self.requests) == self.fail_at:
+            raise Unreachable("Kafka at h:1 does not answer", why=what)
 
     def append(self, records: Any) -> None:
         self.log += [Record(k, v, 0, len(self.log) + n) for n, (k, v) in enumerate(records)]
         self.log.append(Record(b"session-key", b"{}", 0, len(self.log)))
 
     def partitions(self, topic: str) -> list[int]:
+        self.request("partitions")
         return [0]
 
     def image(self, topics: Sequence[str], *, patience: float) -> dict[str, TopicImage]:
+        self.request("read")
         newest = {r.key: r for r in self.log}
         held = (HeldBack(0, 0, 1),) if self.held_back else ()
         return {"configs": TopicImage("configs", len(self.log), tuple(newest.values()), {0: len(self.log)}, held)}
 
     def describe(self, ids: Sequence[str]) -> dict[str, Transaction | Code]:
+        self.request("describe")
         return {
             id_: Transaction(id_, "Empty", 1, 1) if id_ in self.known else Code.TRANSACTIONAL_ID_NOT_FOUND
             for id_ in ids
         }
 
     def fence(self, timeouts: Mapping[str, int], patience: float, told: Callable[[str, Answer], None]) -> None:
+        self.request("fence")
         for id_ in timeouts:
             self.trace.append(f"fence {id_}")
             code = Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED if self.refuses else Code.NONE
@@ -63,7 +78,7 @@ class World:
 
     def leader(self, **more: Any) -> Leader:
         kafka: Any = self
-        return Leader(kafka, kafka, "g", "configs", **{"patience": 5.0} | more)
+        return Leader(kafka, kafka, "g", "configs", 5.0, Patience(more.get("patience", 5.0), self.told.append))
 
 
 class Handle:
@@ -75,6 +90,7 @@ class Handle:
         self.world, self.id = kafka, id_
 
     def initialise(self, patience: float) -> None:
+        self.world.request("initialise")
         self.world.epoch += 1
         self.epoch = self.world.epoch
         self.world.trace.append(f"initialise {self.id}")
@@ -87,6 +103,8 @@ class Handle:
         assert {r.partition for r in step.records} == {0}
 
     def commit(self, patience: float) -> None:
+        if not self.world.answers_lost:
+            self.world.request("EndTxn")
         if self.world.breaks and (error := self.world.breaks.pop(0)):
             raise error
         if self.epoch < self.world.epoch:
@@ -95,6 +113,8 @@ class Handle:
         self.world.append(self.sent)
         self.world.trace.append(f"write {what}")
         self.world.between(self.world, what)
+        if self.world.answers_lost:
+            self.world.request("EndTxn")
 
     def doubt(self) -> str | None:
         return None
@@ -107,6 +127,7 @@ class Handle:
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(generation, "BatchHandle", Handle)
     monkeypatch.setattr(generation, "PAUSE", 0.0)
+    monkeypatch.setattr(patience, "FIRST_PAUSE", 0.0)
     return World(known={f"g-c-{n}" for n in range(9)})
 
 
@@ -160,6 +181,23 @@ def test_doubts_without_end_are_a_time_out(world: World) -> None:
         start(world, 1, patience=0.05)
 
 
+@pytest.mark.parametrize("answers_lost", [False, True], ids=["requests lost", "answers lost"])
+def test_a_start_comes_through_whichever_of_its_requests_is_not_answered(world: World, answers_lost: bool) -> None:
+    older = start(world, 3)
+    world.requests.clear()
+    start(world, 3)
+    steps = ["initialise", "partitions", "read", "EndTxn", "partitions", "read", "describe", "fence", "EndTxn"]
+    assert world.requests == [*steps, "partitions", "read"]
+    world.answers_lost = answers_lost
+    for number in range(1, len(world.requests) + 1):
+        world.requests, world.told, world.trace, world.fail_at = [], [], [], number
+        made = start(world, 2)
+        assert made.stale(world.log) is None
+        assert older.stale(world.log)
+        older = made
+        assert len(world.told) in (0, 2)
+
+
 def test_another_driver_between_two_steps_is_met_with_a_new_generation(world: World) -> None:
     def other(world: World, step: str) -> None:
         if step == "set":
@@ -201,7 +239,7 @@ def test_what_chooses_the_tasks_sees_what_stands_there_and_may_refuse_before_any
 def test_an_open_transaction_of_others_on_the_config_topic_is_told(world: World) -> None:
     world.held_back = True
     with pytest.raises(TimedOut, match="The end of configs is out of reach"):
-        start(world, 1)
+        start(world, 1, patience=0.05)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from connectctl.ops.edges.contract import Reached
-from connectctl.ops.errors import ConnectctlError, Refused, TimedOut
+from connectctl.ops.errors import ConnectctlError, Refused, TimedOut, Unreachable
 from connectctl.ops.runtime import launch
 from connectctl.ops.runtime.attendance import Attendance
 from connectctl.ops.runtime.configs import Standing
@@ -16,6 +16,7 @@ from connectctl.ops.runtime.job import Job
 from connectctl.ops.runtime.launch import Launch, Signals, TooMany
 from connectctl.ops.runtime.leasedtask import Report
 from connectctl.ops.runtime.overrides import manner
+from connectctl.ops.runtime.patience import Patience
 from connectctl.ops.runtime.rounds import Outcome
 from connectctl.ops.runtime.starting import Ready
 
@@ -32,6 +33,8 @@ class Stage:
         self.spoken_to: tuple[Any, ...] = ()
         self.report = Report(0, "ended", records=3, transactions=1)
         self.during: Callable[[], None] = lambda: None
+        self.requests: list[str] = []
+        self.fail_at = 0
         trace, stage = self.trace, self
 
         class Step:
@@ -39,6 +42,8 @@ class Stage:
                 self.what = str(what)
 
             def do(self, hands: Any) -> None:
+                if self.what in ("stop", "pause", "resume"):  # the others look again by themselves
+                    stage.request(self.what)
                 trace.append(self.what)
 
         class Hands:
@@ -50,6 +55,7 @@ class Stage:
 
         class Statuses:
             def __init__(self, *args: Any):
+                stage.request("read the statuses")
                 stage.spoken_to = args
 
             def connector(self, state: str, why: str | None = None) -> None:
@@ -69,6 +75,7 @@ class Stage:
                 pass
 
             def look(self, name: str) -> Standing:
+                stage.request("look")
                 return stage.standings.pop(0) if len(stage.standings) > 1 else stage.standings[0]
 
         class Round:
@@ -94,6 +101,14 @@ class Stage:
             def close(self) -> None:
                 pass
 
+        def fence(calls: Any, group: str, name: str, count: int, patience: float) -> None:
+            stage.request("fence")
+            trace.append(f"fence {count}")
+
+        def reached_now(kafka: Any, topic: str) -> Reached:
+            stage.request("ends")
+            return Reached("id", (5,))
+
         for name, made in {
             "Hands": Hands,
             "at_rest": lambda rests: rests,
@@ -103,14 +118,20 @@ class Stage:
             "Leader": Leader,
             "Round": Round,
             "Switchboard": Board,
-            "fence": lambda calls, group, name, count, patience: trace.append(f"fence {count}"),
-            "create_topics": lambda ready, scene, note: None,
-            "reached_now": lambda kafka, topic: Reached("id", (5,)),
+            "fence": fence,
+            "create_topics": lambda ready, scene, note: stage.request("create topics"),
+            "reached_now": reached_now,
             "driver_address": lambda spark: ("h", None),
             "attendance": lambda spark, note: Attendance(lambda: 1, "local", note),
             "PAUSE": 0.0,
         }.items():
             monkeypatch.setattr(launch, name, made)
+
+    def request(self, what: str) -> None:
+        """Kafka or a worker is asked; the request number ``fail_at`` is not answered."""
+        self.requests.append(what)
+        if len(self.requests) == self.fail_at:
+            raise Unreachable("Kafka at h:1 does not answer", why=what)
 
     def launch(self, target: str = "STARTED", tasks: int = 1, most: int = 1) -> Launch:
         class Scene:
@@ -150,6 +171,21 @@ def test_a_running_connector_is_stopped_run_here_and_resumed(stage: Stage) -> No
     assert (result.outcome, result.run.records) == (Outcome.ENDED, 3)
     changes = [step for step in stage.trace if not step.startswith(("connector", "task", "only"))]
     assert changes == ["stop", "STOPPED", "fence 3", "round", "fence 1", "resume", "RUNNING"]
+
+
+def test_a_run_ends_well_whichever_of_its_requests_is_not_answered(stage: Stage) -> None:
+    stage.launch().go()
+    trace, count = list(stage.trace), len(stage.requests)
+    asked = {"create topics", "read the statuses", "stop", "look", "fence", "ends", "resume"}
+    assert set(stage.requests) == asked
+    for number in range(1, count + 1):
+        stage.trace.clear()
+        stage.requests, stage.fail_at = [], number
+        told: list[str] = []
+        launch_ = stage.launch()
+        launch_.outage = Patience(60, told.append, sleep=lambda seconds: None)
+        assert launch_.go().outcome is Outcome.ENDED
+        assert (stage.trace, len(told)) == (trace, 2)
 
 
 def test_what_it_says_is_in_no_record_that_a_worker_would_show(stage: Stage) -> None:

@@ -1,0 +1,91 @@
+"""A start of tasks of which any one request is performed and not answered: it comes through, and is told of in two lines."""
+
+from __future__ import annotations
+
+import secrets
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+from connectctl.ops.edges.kafka import Kafka
+from connectctl.ops.edges.transactions import Transactions
+from connectctl.ops.model.ownership import task_id
+from connectctl.ops.runtime.batchhandle import BatchHandle
+from connectctl.ops.runtime.generation import Leader
+from connectctl.ops.runtime.patience import Patience
+from connectctl.ops.runtime.watch import Watch
+from fakes.faultproxy import FaultProxy
+from live.real import create_topic
+
+if TYPE_CHECKING:
+    from connectctl.ops.runtime.configs import Generation
+    from connectctl.ops.sandbox.cluster import Sandbox
+
+pytestmark = pytest.mark.live
+TIMEOUT = 20.0
+PRODUCE, FETCH, LIST_OFFSETS, METADATA, FIND_COORDINATOR, INIT, ADD_PARTITIONS, END_TXN = 0, 1, 2, 3, 10, 22, 24, 26
+OF_A_START = (PRODUCE, FETCH, LIST_OFFSETS, METADATA, FIND_COORDINATOR, INIT, ADD_PARTITIONS, END_TXN)
+TASKS = 2
+
+
+class Place:
+    """A group whose driver reaches Kafka through a proxy, and a connector whose tasks are started again and again."""
+
+    def __init__(self, cluster: Sandbox):
+        self.group = f"start-{secrets.token_hex(4)}"
+        self.topic = create_topic(cluster.bootstrap_servers, f"{self.group}-configs", 1)
+        self.straight = Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=TIMEOUT)
+        for n in range(TASKS):  # each id has a producer to fence
+            handle = BatchHandle(self.straight, task_id(self.group, "c", n), timeout_ms=10_000)
+            handle.initialise(TIMEOUT)
+            handle.drop()
+        self.proxy = FaultProxy(cluster.bootstrap_servers)
+        self.told: list[str] = []
+
+    def start(self) -> Generation:
+        """A start of a driver that has just begun: with new connections."""
+        client = {"bootstrap.servers": self.proxy.bootstrap}
+        kafka = Kafka(client, timeout=TIMEOUT)
+        kafka.cluster_id()
+        with closing(Transactions(client, timeout=TIMEOUT)) as calls:
+            leader = Leader(kafka, calls, self.group, self.topic, 20.0, Patience(60.0, self.told.append))
+            return leader.start("c", {"name": "c"}, lambda before: [{"n": str(n)} for n in range(TASKS)])
+
+    def stale(self, generation: Generation) -> str | None:
+        return Watch(self.straight, generation, TIMEOUT).stale()
+
+    def withstands(self, api: int, skip: int = 0) -> bool:
+        """A start comes through, although the answer to this one of its requests is lost; whether it sent that at all."""
+        older = self.start()
+        self.told.clear()
+        fault = self.proxy.lose(api, skip)
+        made = self.start()
+        assert self.stale(made) is None
+        assert self.stale(older)
+        assert len(self.told) in (0, 2), self.told
+        return not self.proxy.withdraw(fault)
+
+
+@pytest.fixture(scope="module")
+def place(cluster: Sandbox) -> Iterator[Place]:
+    place = Place(cluster)
+    yield place
+    place.proxy.close()
+
+
+@pytest.mark.parametrize("api", OF_A_START)
+def test_a_start_comes_through_where_the_first_answer_of_a_kind_is_lost(place: Place, api: int) -> None:
+    assert place.withstands(api)
+
+
+@pytest.mark.slow
+def test_a_start_comes_through_whichever_answer_is_lost(place: Place) -> None:
+    place.start()
+    place.proxy.seen.clear()
+    place.start()
+    kinds = Counter(place.proxy.seen)
+    caught = sum(place.withstands(api, skip) for api, count in kinds.items() for skip in range(count))
+    print(f"{caught} answers lost of {kinds}")
+    assert caught > kinds.total() * 0.8
