@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 TOPIC = "offsets.storage.topic"
 CLIENTS = ("producer", "consumer", "admin")
@@ -68,6 +69,7 @@ def client_bootstrap(config: Mapping[str, str], client: str, default: str) -> st
     return config.get(f"{client}.override.bootstrap.servers") or default
 
 
+@lru_cache
 def servers(bootstrap: str) -> frozenset[str]:
     """Bootstrap servers as Connect compares them: a set of texts."""
     return frozenset(part.strip() for part in bootstrap.split(",") if part.strip())

@@ -85,24 +85,35 @@ def endangered(records: Iterable[Record], now: float) -> Iterator[Order]:
     ``now`` is in seconds since the epoch: behind a configuration that changed a moment ago the new tasks are still to come.
     """
     ordered = list(_decoded(sorted(records, key=lambda record: record.offset)))
-    whole, compacted = _read(ordered), _read(_newest_of_each_key(ordered))
+    whole = {name: each for name, each in _read(ordered).items() if each.config is not None and each.tasks}
+    late = {name for name, each in whole.items() if each.taken and each.at > each.commit}
+    compacted = _read(_newest_of_each_key([each for each in ordered if _name_of(each[0]) in late])) if late else {}
     for name, reading in sorted(whole.items()):
-        if reading.config is None or reading.tasks == 0:
-            continue
         if not reading.taken:
             yield Order(name, reading.tasks, reading.commit, reading.at, -1)
-        elif not compacted[name].taken and reading.at > reading.commit and not _under_way(reading, now):
+        elif name in late and not compacted[name].taken and not _under_way(reading, now):
             yield Order(name, reading.tasks, reading.commit, reading.at, reading.first)
 
 
+def _name_of(key: str) -> str:
+    """The connector that a record is about."""
+    if key.startswith(TASK):
+        return key.removeprefix(TASK).rpartition("-")[0]
+    return key.removeprefix(CONNECTOR if key.startswith(CONNECTOR) else COMMIT)
+
+
 def _decoded(records: Iterable[Record]) -> Iterator[_Decoded]:
-    """What the order of commits depends on; of a task's configuration only whether there is one."""
+    """What the order of commits depends on; of a task's configuration only whether there is one.
+
+    One that cannot be read is told by ``configtopic.parse``: it is not read once more here.
+    """
     for record in records:
         try:
             key = (record.key or b"").decode()
-            if key.startswith((CONNECTOR, COMMIT, TASK)):
-                value = None if record.value is None else read_json(record.value)
-                yield key, isinstance(value, dict) if key.startswith(TASK) else value, record
+            if key.startswith(TASK):
+                yield key, (record.value or b"").startswith(b"{"), record
+            elif key.startswith((CONNECTOR, COMMIT)):
+                yield key, None if record.value is None else read_json(record.value), record
         except ValueError:
             continue
 

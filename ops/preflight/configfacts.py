@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from connectctl.ops.model.masking import MASK, is_secret, secrets_of
@@ -51,7 +52,7 @@ class Subject:
         """The validations that came about."""
         return tuple(each for each in self.validations if each.problem is None)
 
-    @property
+    @cached_property
     def kind(self) -> str | None:
         """``source`` or ``sink``: as the workers say, else as the configuration looks; None where neither tells."""
         told = {each.kind for each in self.answers if each.kind}

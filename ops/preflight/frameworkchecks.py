@@ -138,7 +138,8 @@ def aliases(subject: Subject, words: Words, kind: str) -> None:
             why = f"but there is no config '{prefix}.predicate' defining a predicate to be negated."
             text = f"Config '{prefix}.negate' was provided {why}"
             words.refused(rules.NOT_DEFINED, f"{prefix}.type", text, f"Set {prefix}.predicate, or leave out negate.")
-    defined = [each.split(".")[1] for each in subject.config if re.fullmatch(rf"{kind}\.[^.]+\.type", each)]
+    ours = (each.split(".") for each in subject.config if each.startswith(kind))
+    defined = [parts[1] for parts in ours if len(parts) == 3 and parts[0] == kind and parts[1] and parts[2] == "type"]
     for alias in (alias for alias in defined if alias not in named):
         message = f"{kind}.{alias}.type is set, and {alias} is not in {kind}."
         words.add(

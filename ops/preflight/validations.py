@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 PATIENCE = 8.0
 """Seconds that a worker may take for one validation; a plugin may look at its source meanwhile."""
 MOST_AT_ONCE = 16
-MOST = 1_000
+MOST = 500
 """Questions in one check, a configuration and a worker each: one to three requests."""
 Configs = Mapping[str, Mapping[str, str | None]]
 _PREFIX = re.compile(r"^(?:[a-z]+\.)+[A-Z]\w*(?:Exception|Error): ")

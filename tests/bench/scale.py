@@ -1,6 +1,8 @@
 """Commands at the sizes of real companies: seconds, megabytes, and requests per worker; see docs/scale.md.
 
     python tests/bench/scale.py cluster [--connectors 1000,10000] [--tasks 50000] [--workers 50] [--runs 3]
+    python tests/bench/scale.py fence [--ids 100000] [--brokers 3]
+    python tests/bench/scale.py transactions [--ids 100000] [--partitions 10000]
 
 Whole commands, start-up included, on a broker of their own. Medians of the seconds, the greatest of the megabytes; the
 processor's seconds tell what other load on the machine hides.
@@ -25,7 +27,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from company import GROUP, SINK, SOURCE  # type: ignore[import-not-found]  # beside this file
+from company import GROUP, SINK, SOURCE, create  # type: ignore[import-not-found]  # beside this file
+from connectctl.ops.edges.contract import Answer
+from connectctl.ops.edges.transactions import Transactions
+from connectctl.ops.model.verdicts import Code
 from connectctl.ops.sandbox import cluster
 from connectctl.ops.sandbox.cluster import Sandbox, SandboxSpec
 
@@ -155,6 +160,47 @@ def cluster_rows(wish: argparse.Namespace) -> None:
                     print(f"    requests: {every:,.0f} in all; of the worker with most: {each}", flush=True)
 
 
+# ------------------------------------------------------------------------------------------------- transactional ids
+
+
+def create_ids(bootstrap: str, count: int) -> list[str]:
+    """Have the coordinators know so many ids; gives them."""
+    calls = Transactions({"bootstrap.servers": bootstrap}, timeout=60)
+    ids = [f"{GROUP}-inventory-{n // 10:05}-{n % 10}" for n in range(count)]
+    waiting = dict.fromkeys(ids, 60_000)
+    while waiting:
+        told: dict[str, Answer] = {}
+        calls.fence(waiting, 30, told.__setitem__)
+        waiting = {id: timeout for id, timeout in waiting.items() if told[id].code is not Code.NONE}
+    calls.close()
+    return ids
+
+
+def fence_rows(wish: argparse.Namespace) -> None:
+    """``fence``, from a file of ids."""
+    extra = {"transaction.state.log.num.partitions": "50"}
+    with sandbox(workers=0, brokers=wish.brokers, extra_broker_properties=extra) as up:
+        ids = create_ids(up.bootstrap_servers, wish.ids)
+        file = Path(os.environ["XDG_STATE_HOME"]) / "ids"
+        file.write_text("\n".join(ids))
+        row = ["--bootstrap-servers", up.bootstrap_servers, "fence", "--from-file", str(file), "--yes", "-o", "json"]
+        print(measure(connectctl(*row), wish.runs).line(f"fence, {wish.ids:,} ids, {wish.brokers} brokers"), flush=True)
+
+
+def transactions_rows(wish: argparse.Namespace) -> None:
+    """``transactions list``, ``hanging`` and ``lag``."""
+    extra = {"transaction.state.log.num.partitions": "50", "log.index.size.max.bytes": "4096"}
+    with sandbox(workers=0, extra_broker_properties=extra) as up:
+        for n in range(10):
+            create(up.bootstrap_servers, {f"orders-{n}": wish.partitions // 10})
+        create_ids(up.bootstrap_servers, wish.ids)
+        lag = [part for n in range(10) for part in ("--topic", f"orders-{n}")]
+        for command in (["list"], ["list", "--open"], ["hanging"], ["lag", *lag]):
+            row = ["--bootstrap-servers", up.bootstrap_servers, "transactions", *command, "-o", "json"]
+            what = f"transactions {' '.join(command[:2])}, {wish.ids:,} ids, {wish.partitions:,} partitions"
+            print(measure(connectctl(*row), wish.runs).line(what), flush=True)
+
+
 def main() -> None:
     """Measure what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -166,6 +212,14 @@ def main() -> None:
     one.add_argument("--workers", type=int, default=50)
     one.add_argument("--delay", type=float, default=0.0, help="seconds that a worker takes for a validation")
     one.add_argument("--commands", default="cluster show,connectors list,preflight,preflight --for enabled")
+    one = rows.add_parser("fence")
+    one.set_defaults(run=fence_rows)
+    one.add_argument("--ids", type=int, default=100_000)
+    one.add_argument("--brokers", type=int, default=3)
+    one = rows.add_parser("transactions")
+    one.set_defaults(run=transactions_rows)
+    one.add_argument("--ids", type=int, default=100_000)
+    one.add_argument("--partitions", type=int, default=10_000)
     for each in rows.choices.values():
         each.add_argument("--runs", type=int, default=3)
     wish = parser.parse_args()

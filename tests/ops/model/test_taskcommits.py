@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from connectctl.ops.edges.contract import Record
+from connectctl.ops.model import taskcommits
 from connectctl.ops.model.taskcommits import UNDER_WAY, Order, endangered, task_configs_lost
 
 NOW = 1_000_000.0
@@ -114,3 +115,12 @@ def test_the_finding_names_topic_offsets_and_cure() -> None:
     for finding in (soon, lost):
         assert "configs" in finding.message
         assert "offset 9" in finding.message
+
+
+def test_task_configurations_are_not_read_for_the_order_of_their_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[bytes] = []
+    monkeypatch.setattr(taskcommits, "read_json", lambda text: [read.append(text), json.loads(text)][1])
+    tasks = [(f"task-x-{n}", {"properties": {"n": str(n)}}) for n in range(50)]
+    pairs = [("connector-x", CONFIG), *tasks, ("commit-x", {"tasks": 50}), ("connector-x", CONFIG)]
+    assert [order.tasks for order in found(topic(*((n, *pair) for n, pair in enumerate(pairs))))] == [50]
+    assert len(read) == 3
