@@ -119,7 +119,12 @@ def test_the_finding_names_topic_offsets_and_cure() -> None:
 
 def test_task_configurations_are_not_read_for_the_order_of_their_topic(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[bytes] = []
-    monkeypatch.setattr(taskcommits, "read_json", lambda text: [read.append(text), json.loads(text)][1])
+
+    def counted(text: bytes) -> Any:
+        read.append(text)
+        return json.loads(text)
+
+    monkeypatch.setattr(taskcommits, "read_json", counted)
     tasks = [(f"task-x-{n}", {"properties": {"n": str(n)}}) for n in range(50)]
     pairs = [("connector-x", CONFIG), *tasks, ("commit-x", {"tasks": 50}), ("connector-x", CONFIG)]
     assert [order.tasks for order in found(topic(*((n, *pair) for n, pair in enumerate(pairs))))] == [50]
