@@ -12,11 +12,15 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.edges.reauthentication import Session, renewed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from connectctl.ops.edges.wire import Wire
 
 _BUFFER = 1 << 20
 _PAUSE = 0.005
 _SIZE = struct.Struct(">i")
+_SHORT = struct.Struct(">h")
+_HEADER = struct.Struct(">hh")
 
 
 class Broken(OSError):
@@ -84,11 +88,33 @@ class RawConnection:
 
         Raises ``NotAuthorized`` where the login is to be renewed and the broker no longer takes it.
         """
+        self._renew()
+        return self._transmit(request)
+
+    def send_many(self, key: int, version: int, bodies: Sequence[bytes]) -> range:
+        """Send requests of one kind, encoded already, under headers of version 2 (KIP-482); gives their numbers.
+
+        Their answers have a byte of header, which counts the tags behind it: none. Raises as ``send``.
+        """
+        self._renew()
+        client = self._wire.client_id.encode()
+        first = self._asked + 1
+        self._asked += len(bodies)
+        header = _HEADER.pack(key, version)
+        tail = _SHORT.pack(len(client)) + client + b"\0"
+        size = len(header) + _SIZE.size + len(tail)
+        frames = [
+            _SIZE.pack(size + len(body)) + header + _SIZE.pack(number) + tail + body
+            for number, body in enumerate(bodies, first)
+        ]
+        self._socket.sendall(b"".join(frames))
+        return range(first, self._asked + 1)
+
+    def _renew(self) -> None:
         if self._session.is_ending and self._heard == self._asked:
             connection = self._connection
             host = connection.transport.host or connection.transport.getPeer()[0]
             self._session = renewed(self._exchange, connection.config, host, self._wire.bootstrap)
-        return self._transmit(request)
 
     def _exchange(self, request: Any, answer: Any) -> Any:
         self.hear(self._transmit(request))

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.edges import manyids
 from connectctl.ops.edges.clusterwide import ClusterWide
 from connectctl.ops.edges.contract import Answer
 from connectctl.ops.edges.leaders import Leaders
@@ -100,17 +101,23 @@ class Transactions:
             for id in ids:
                 yield id, init_request(id, timeouts[id])
 
-        async def all_of_them() -> None:
-            lost = await self._find(list(timeouts))
-            for id, code in lost.items():
-                told(id, Answer(code, lookup=True))
-            parts = self._by_coordinator(timeouts, lost)
-            results = await self._wire.each(
-                self._wire.pipeline(broker, requests(ids), patience, heard) for broker, ids in parts
-            )
-            _raise_any(results)
+        async def each(parts: Iterable[tuple[int, Sequence[str]]]) -> None:
+            pipelines = (self._wire.pipeline(broker, requests(ids), patience, heard) for broker, ids in parts)
+            _raise_any(await self._wire.each(pipelines))
 
-        self._wire.run("fence transactional ids", all_of_them)
+        lost = self._wire.run("find coordinators", lambda: self._find(list(timeouts)))
+        for id, code in lost.items():
+            told(id, Answer(code, lookup=True))
+        parts = self._by_coordinator(timeouts, lost)
+        version = min(self._newest_init(), manyids.NEWEST)
+        many = [part for part in parts if len(part[1]) >= manyids.MANY and version >= manyids.OLDEST]
+        manyids.init_many(self._wire, version, many, timeouts, heard, patience=patience)
+        self._wire.run("fence transactional ids", lambda: each(part for part in parts if part not in many))
+
+    def _newest_init(self) -> int:
+        from kafka.protocol.producer.transaction import InitProducerIdRequest
+
+        return self._wire.newest(InitProducerIdRequest)
 
     async def _find(self, ids: Sequence[str]) -> dict[str, Code]:
         """Look up the coordinators that are not known yet; gives the ids for which none was found, and why."""
