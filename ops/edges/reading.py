@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.edges.contract import HeldBack, Record, TopicImage
 from connectctl.ops.edges.partitionoffsets import end_offsets, read_extents
+from connectctl.ops.edges.stretches import stretches
 from connectctl.ops.errors import Unreachable
 from connectctl.ops.model.visibility import read_topic
 
@@ -103,6 +104,7 @@ class Reading:
         self._counts = dict.fromkeys(ends, 0)
         self._keyless = dict.fromkeys(ends, 0)
         self._keep_all = keep_all
+        self._only = next(iter(ends)) if len(ends) == 1 else None
         self.all: dict[str, list[Record]] = {t: [] for t in ends}
 
     def run(self, consumer: Consumer, patience: float | None, start: Any = None) -> None:
@@ -148,8 +150,26 @@ class Reading:
             next_step="Try again, with a longer --timeout if the cluster is slow.",
         )
 
-    def _take(self, batch: Iterable[Any]) -> None:
-        # Locals, because this loop runs once per record of the topic.
+    def _take(self, batch: list[Any]) -> None:
+        if any(message.error() is not None for message in batch):
+            self._take_singly(batch)
+            return
+        for (topic, partition), some in stretches(batch, self._only):
+            end = self._ends[topic][partition]
+            last = some[-1].offset()
+            self._stuck.pop((topic, partition), None)
+            if last >= end - 1:
+                self._pending.discard((topic, partition))
+            kept = some if last < end else [message for message in some if message.offset() < end]
+            keys = [message.key() for message in kept]
+            self._latest[topic][partition].update(zip(keys, kept, strict=True))
+            self._counts[topic] += len(keys)
+            self._keyless[topic] += keys.count(None)
+            if self._keep_all:
+                self.all[topic] += map(record_of, kept)
+
+    def _take_singly(self, batch: Iterable[Any]) -> None:
+        """The same with events among the records: what follows an end is more than there was."""
         ends, latest, stuck, counts, keep_all = self._ends, self._latest, self._stuck, self._counts, self._keep_all
         for message in batch:
             if message.error() is not None:
@@ -212,7 +232,7 @@ class Sifting(Reading):
         super().__init__(kafka, ends)
         self._wanted = wanted
 
-    def _take(self, batch: Iterable[Any]) -> None:
+    def _take(self, batch: list[Any]) -> None:
         ends, wanted = self._ends, self._wanted
         for message in batch:
             if message.error() is not None:

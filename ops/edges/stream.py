@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.edges.stretches import Place, stretches
 from connectctl.ops.errors import Unreachable
 from connectctl.ops.model.visibility import read_topic
 
@@ -17,7 +17,6 @@ BATCH = 10_000
 WAIT = 0.1
 """Seconds that librdkafka may take to fill a batch."""
 _IGNORED = {"GROUP_AUTHORIZATION_FAILED", "_ALL_BROKERS_DOWN", "_TRANSPORT"}
-Place = tuple[str, int]
 
 
 def stream(kafka: Kafka, ranges: Mapping[Place, tuple[int, int]]) -> Iterator[tuple[Place, list[Any]]]:
@@ -60,7 +59,7 @@ def _until(kafka: Kafka, consumer: Any, pending: dict[Place, int]) -> Iterator[t
         for message in batch if len(good) < len(batch) else ():
             if message.error() is not None:
                 _event(kafka, message, pending)
-        for place, some in _stretches(good, topic):
+        for place, some in stretches(good, topic):
             end = ends[place]
             if some[-1].offset() >= end - 1:
                 # Other tasks read on from there; librdkafka need not fetch it here.
@@ -69,19 +68,6 @@ def _until(kafka: Kafka, consumer: Any, pending: dict[Place, int]) -> Iterator[t
                 some = [message for message in some if message.offset() < end]  # noqa: PLW2901  # cut to its range
             if some:
                 yield place, some
-
-
-def _stretches(batch: list[Any], topic: str | None) -> Iterator[tuple[Place, list[Any]]]:
-    """The batch cut where the place changes; ``topic`` where there is only one, because to ask for it takes time."""
-    if not batch:
-        return
-    keys: list[Any] = [message.partition() for message in batch]
-    if topic is None:
-        keys = [(message.topic(), partition) for message, partition in zip(batch, keys, strict=True)]
-    cuts = [0, *(n for n, (a, b) in enumerate(pairwise(keys), start=1) if a != b), len(batch)]
-    for a, b in pairwise(cuts):
-        place = keys[a] if topic is None else (topic, keys[a])
-        yield place, batch if len(cuts) == 2 else batch[a:b]
 
 
 def _pause(consumer: Any, place: Place) -> None:

@@ -141,9 +141,7 @@ def _process(pid: int, created: float, root: Path) -> psutil.Process | None:
 
     try:
         process = psutil.Process(pid)
-        # While a process is being replaced by its program (execve) its command line is empty for a moment.
-        words = process.cmdline()
-        same = abs(process.create_time() - created) < _CLOCK_STEP and (not words or mark(root) in words)
+        same = abs(process.create_time() - created) < _CLOCK_STEP and mark(root) in process.cmdline()
         return process if same and process.status() != psutil.STATUS_ZOMBIE else None
     except psutil.Error:
         return None

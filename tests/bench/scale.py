@@ -3,6 +3,7 @@
     python tests/bench/scale.py cluster [--connectors 1000,10000] [--tasks 50000] [--workers 50] [--runs 3]
     python tests/bench/scale.py fence [--ids 100000] [--brokers 3]
     python tests/bench/scale.py transactions [--ids 100000] [--partitions 10000]
+    python tests/bench/scale.py offsets [--records 1000000] [--partitions 100000] [--engine local]
 
 Whole commands, start-up included, on a broker of their own. Medians of the seconds, the greatest of the megabytes; the
 processor's seconds tell what other load on the machine hides.
@@ -27,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from company import GROUP, SINK, SOURCE, create  # type: ignore[import-not-found]  # beside this file
+from company import GROUP, SINK, SOURCE, create, produce  # type: ignore[import-not-found]  # beside this file
 from connectctl.ops.edges.contract import Answer
 from connectctl.ops.edges.transactions import Transactions
 from connectctl.ops.model.verdicts import Code
@@ -168,10 +169,13 @@ def create_ids(bootstrap: str, count: int) -> list[str]:
     calls = Transactions({"bootstrap.servers": bootstrap}, timeout=60)
     ids = [f"{GROUP}-inventory-{n // 10:05}-{n % 10}" for n in range(count)]
     waiting = dict.fromkeys(ids, 60_000)
+    began = time.perf_counter()
     while waiting:
         told: dict[str, Answer] = {}
         calls.fence(waiting, 30, told.__setitem__)
         waiting = {id: timeout for id, timeout in waiting.items() if told[id].code is not Code.NONE}
+        time.sleep(0.5)
+    print(f"the coordinators know {count:,} ids after {time.perf_counter() - began:.0f} s", flush=True)
     calls.close()
     return ids
 
@@ -201,6 +205,56 @@ def transactions_rows(wish: argparse.Namespace) -> None:
             print(measure(connectctl(*row), wish.runs).line(what), flush=True)
 
 
+# ----------------------------------------------------------------------------------------------------- source offsets
+
+BARE = """
+import sys
+from confluent_kafka import Consumer, TopicPartition
+consumer = Consumer({"bootstrap.servers": sys.argv[1], "group.id": "bare", "isolation.level": "read_committed",
+                     "enable.auto.commit": False})
+consumer.assign([TopicPartition(sys.argv[2], p, 0) for p in range(25)])
+left = int(sys.argv[3])
+while left > 0:
+    left -= len(consumer.consume(10_000, 0.1))
+"""
+
+
+def offsets_rows(wish: argparse.Namespace) -> None:
+    """Every command on source offsets beside a bare consumer of the same topic."""
+    topic = "bench-offsets"
+    with sandbox(workers=1) as up:
+        body = {"name": "orders", "config": {"connector.class": SOURCE, "topic": "t", "file": "f"}}
+        httpx.post(f"{up.rest_urls[0]}/connectors", json=body | {"initial_state": "STOPPED"}).raise_for_status()
+        began = time.perf_counter()
+        create(up.bootstrap_servers, {topic: 25})
+        produce(up.bootstrap_servers, topic, offsets_of(wish.records, wish.partitions))
+        print(f"{wish.records:,} records are written after {time.perf_counter() - began:.0f} s", flush=True)
+        dump = f"{os.environ['XDG_STATE_HOME']}/dump.jsonl"
+        bare = measure([sys.executable, "-c", BARE, up.bootstrap_servers, topic, str(wish.records)], wish.runs)
+        print(bare.line("a bare consumer"), flush=True)
+        commands = {
+            "show": ["show", "-o", "json"],
+            "diff": ["diff", "orders", "-f", dump, "-o", "json"],
+            "merge": ["merge", "orders", "--into", "dedicated", "--topic", "own", "--dry-run", "-o", "json"],
+            "backup": ["backup", "--out", dump],
+            "restore": ["restore", "orders", "-f", dump, "--dry-run", "-o", "json"],
+        }
+        for name in wish.commands.split(","):
+            row = connectctl("--context", "sandbox-scale", "--offsets-topic", topic, "--timeout", "300", "offsets")
+            engine = ["--engine", wish.engine] if name != "show" else []
+            runs = 1 if name == "backup" else wish.runs  # which writes over nothing
+            found = measure([*row, *commands[name], *engine], runs, expect=(0, 1, 4))
+            ratio = statistics.median(found.seconds) / statistics.median(bare.seconds)
+            print(found.line(f"offsets {name}, {wish.engine}") + f"  {ratio:.2f} x bare", flush=True)
+
+
+def offsets_of(records: int, partitions: int) -> Iterator[tuple[str, str | None]]:
+    """What the tasks of one connector with so many source partitions leave."""
+    for n in range(records):
+        key = f'["orders",{{"server":"db-1","table":"public.orders_{n % partitions}"}}]'
+        yield key, f'{{"lsn":{n},"txId":{n // 7},"snapshot":false}}'
+
+
 def main() -> None:
     """Measure what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -212,6 +266,12 @@ def main() -> None:
     one.add_argument("--workers", type=int, default=50)
     one.add_argument("--delay", type=float, default=0.0, help="seconds that a worker takes for a validation")
     one.add_argument("--commands", default="cluster show,connectors list,preflight,preflight --for enabled")
+    one = rows.add_parser("offsets")
+    one.set_defaults(run=offsets_rows)
+    one.add_argument("--records", type=int, default=1_000_000)
+    one.add_argument("--partitions", type=int, default=100_000)
+    one.add_argument("--commands", default="show,merge,backup,diff,restore")
+    one.add_argument("--engine", default="local")
     one = rows.add_parser("fence")
     one.set_defaults(run=fence_rows)
     one.add_argument("--ids", type=int, default=100_000)

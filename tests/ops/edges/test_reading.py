@@ -12,6 +12,8 @@ from connectctl.ops.edges.reading import Reading
 from connectctl.ops.errors import Unreachable
 from connectctl.ops.model.nothing import Offset
 from fakes.admin import FakeAdmin, FakeKafka
+from hypothesis import given
+from hypothesis import strategies as st
 
 
 class Message:
@@ -91,3 +93,52 @@ def test_where_nothing_may_be_in_the_way_a_lower_end_is_none() -> None:
     with pytest.raises(Unreachable, match="t-0 is not read to its end"):
         read([*WHOLE[:2], Message(2, end=True)], patience=None)
     assert len(read([*WHOLE[:2], Message(2, end=True)], [Message(2)], patience=None).image("t").latest) == 3
+
+
+class Kept(Message):
+    """A record of some partition, with a key of few, or none."""
+
+    asked = 0
+
+    def __init__(self, offset: int, partition: int, key: bytes | None):
+        super().__init__(offset)
+        self._partition, self._key = partition, key
+
+    def partition(self) -> int:
+        return self._partition
+
+    def key(self) -> Any:
+        return self._key
+
+    def offset(self) -> int:
+        Kept.asked += 1
+        return self._offset
+
+
+def taken(batches: list[list[Kept]], *, singly: bool, keep_all: bool) -> Any:
+    ends = {"t": {0: Offset(6), 1: Offset(3)}}
+    found = Reading(FakeKafka(FakeAdmin(), timeout=1), ends, keep_all=keep_all)
+    found._stuck = {("t", 0): 1}
+    for batch in batches:
+        (found._take_singly if singly else found._take)(batch)
+    latest = {p: {key: m.offset() for key, m in by_key.items()} for p, by_key in found._latest["t"].items()}
+    return latest, found.all, found._counts, found._keyless, found._pending, found._stuck
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), st.sampled_from([b"a", b"b", None])), max_size=12), st.integers(1, 5))
+def test_stretches_of_records_are_taken_as_each_record_would_be(records: list[tuple[int, Any]], size: int) -> None:
+    at = {0: -1, 1: -1}
+    messages = []
+    for partition, key in records:
+        at[partition] += 1
+        messages.append(Kept(at[partition], partition, key))
+    batches = [messages[n : n + size] for n in range(0, len(messages), size)]
+    for keep_all in (False, True):
+        assert taken(batches, singly=False, keep_all=keep_all) == taken(batches, singly=True, keep_all=keep_all)
+
+
+def test_of_a_stretch_of_records_only_the_last_is_asked_where_it_is() -> None:
+    found = Reading(FakeKafka(FakeAdmin(), timeout=1), {"t": {0: Offset(10_000)}})
+    Kept.asked = 0
+    found._take([Kept(n, 0, b"%d" % n) for n in range(5_000)])
+    assert Kept.asked == 1
