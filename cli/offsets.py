@@ -82,7 +82,7 @@ def show(
     with without_collection():
         snapshot, cluster = _from_file(ctx.obj, file, wish) if file else _from_cluster(ctx.obj, wish, patience)
         found = assemble(snapshot, wish)
-        data = _as_json(found, read_at) if output in (Output.JSON, Output.YAML) else {}
+        data = _as_json(found, read_at, output) if output in (Output.JSON, Output.YAML) else {}
         render.emit("SourceOffsets", cluster | data, output, partial(_print, found))
     render.findings(found.findings)
     if not found.complete:
@@ -164,7 +164,7 @@ def _from_file(session: Session, file: Path, wish: Wish) -> tuple[Any, dict[str,
 # --------------------------------------------------------------------------------------------------------- for scripts
 
 
-def _as_json(found: SourceOffsets, read_at: datetime) -> dict[str, Any]:
+def _as_json(found: SourceOffsets, read_at: datetime, output: Output) -> dict[str, Any]:
     return {
         "readAt": _time(int(read_at.timestamp() * 1000)),
         "topics": [_topic(topic) for topic in found.topics],
@@ -173,7 +173,7 @@ def _as_json(found: SourceOffsets, read_at: datetime) -> dict[str, Any]:
                 "name": connector.name,
                 "dedicatedTopic": connector.dedicated_topic,
                 "configured": connector.configured,
-                "offsets": list(map(_offset, connector.offsets)),
+                "offsets": render.each(connector.offsets, _offset, output),
             }
             for connector in found.connectors
         ],

@@ -115,6 +115,25 @@ def json_lines(envelope: Mapping[str, Any]) -> Iterator[str]:
     yield "}\n"
 
 
+class Each(list[Any]):
+    """A list whose items are made when they are written: of a million there is one at a time. Only for ``json_lines``."""
+
+    def __init__(self, items: Sequence[Any], make: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self._given, self._make = items, make
+
+    def __len__(self) -> int:
+        return len(self._given)
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self._make, self._given)
+
+
+def each(items: Sequence[Any], make: Callable[[Any], Any], output: Output) -> list[Any]:
+    """``items`` as ``make`` shows them; with JSON, which is written line by line, not before their turn."""
+    return Each(items, make) if output is Output.JSON and len(items) > 1 else list(map(make, items))
+
+
 def _items(items: list[Any], encode: Callable[[Any], str]) -> Iterator[str]:
     for n, item in enumerate(items):
         end = ",\n" if n < len(items) - 1 else "\n"
