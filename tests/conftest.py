@@ -27,6 +27,21 @@ WIDTH = 3
 """Processes that share the whole suite. Each has a cluster of its own, and most of the time tests wait for clusters."""
 
 
+LONGEST = (
+    "test_upgrade_failures.py",
+    "test_run_clusters.py",
+    "test_readme.py",
+    "test_offset_changes.py",
+    "test_run.py",
+)
+"""Files that take minutes, the longest first: whoever begins one of them at the end is waited for by the others."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest files first; all others in the order of their names."""
+    items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
+
+
 def pytest_configure() -> None:
     """What is started in the background of a script ignores ^C, and so would every process that a test starts."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -14,6 +14,7 @@ from typing import Any
 from connectctl.ops.audit import paths
 from connectctl.ops.audit.paths import Place, Spec
 from connectctl.ops.audit.sequences import Committed
+from connectctl.ops.model.streamkey import is_of_a_stream
 
 Pair = tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]
 """A source partition and its source offset, None for one that was deleted."""
@@ -75,7 +76,7 @@ def compared(before: Sequence[Pair], after: Sequence[Pair], member: str | None) 
     shown: dict[str, tuple[Any, Any]] = {}
     first = {json.dumps(partition, sort_keys=True): offset for partition, offset in before}
     for partition, offset in after:
-        if offset is None:
+        if offset is None or is_of_a_stream(partition):
             continue
         if not partition or len(partition) != 1:
             return Offsets(why="a source partition of several members is named by no single value of its records")

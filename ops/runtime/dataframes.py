@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +20,13 @@ from connectctl.ops.edges.contract import Reached, furthest
 from connectctl.ops.errors import ConnectctlError, Refused
 from connectctl.ops.model.ownership import task_id
 from connectctl.ops.model.visibility import Reason, whole
+from connectctl.ops.runtime.attempts import Attempts
 from connectctl.ops.runtime.boundaries import Boundary
-from connectctl.ops.runtime.framechecks import check_columns, check_committed
+from connectctl.ops.runtime.framechecks import check_columns, check_committed, check_records
 from connectctl.ops.runtime.frametask import Writing
 from connectctl.ops.runtime.leasedtask import FAILED, Work
+from connectctl.ops.runtime.line import driver_address
+from connectctl.ops.runtime.microbatch import HASH, PLACE
 from connectctl.ops.runtime.overrides import Manner
 from connectctl.ops.runtime.pieces import Columns
 from connectctl.ops.runtime.step import How
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from connectctl.ops.edges.kafka import Kafka
     from connectctl.ops.runtime.configs import Generation
     from connectctl.ops.runtime.frametask import FrameReport
+    from connectctl.ops.runtime.microbatch import MicroBatch
     from pyspark.sql import DataFrame
 
 ROWS_PER_TRANSACTION = 200_000
@@ -66,8 +70,8 @@ class Target:
     connector: str
     topic: str
     offsets_topic: str
-    partition: str | Sequence[str]
-    offset: str
+    partition: str | Sequence[str] = ()
+    offset: str = ""
     value: str = "value"
     key: str | None = None
     timestamp: str | None = None
@@ -87,37 +91,69 @@ class Target:
     @property
     def columns(self) -> Columns:
         """Which columns of the frame are what."""
-        return Columns(self.partition_columns, self.offset, self.value, self.key, self.timestamp, self.headers)
+        partition, offset = self.partition_columns, self.offset
+        return Columns(partition, offset, self.value, self.key, self.timestamp, self.headers)
 
 
 @dataclass(frozen=True)
 class Written:
-    """What came of it, over all tasks. ``fenced`` are tasks that another writer of the same connector has fenced."""
+    """What came of it, over all tasks. ``late`` are rows behind the committed offset that a stream kept or dropped;
+    ``fenced`` are tasks that another writer of the same connector has fenced.
+    """
 
     sent: int = 0
     skipped: int = 0
+    late: int = 0
     transactions: int = 0
     fenced: tuple[int, ...] = ()
     problems: tuple[str, ...] = field(default_factory=tuple)
 
 
 def write_exactly_once(df: DataFrame, target: Target) -> Written:
-    """Write ``df`` to ``target``; as ``foreachBatch`` too: ``lambda df, _: write_exactly_once(df, target)``.
+    """Write ``df`` to ``target``: rows at or before the committed offset of their source partition are skipped.
+
+    Of a stream that is a loss: its rows may come with offsets that lie behind. Give ``foreachBatch`` a ``StreamWriter``
+    (``ops/runtime/streamwriter``). Called within ``foreachBatch``, on its thread, this writes as one with ``late="refuse"``
+    does: a batch that it has seen is skipped, rows of any other that it would skip are refused. Another thread does not know
+    the batch, and skips.
 
     Raises ``BadInput`` for a column that is missing or does not fit, ``Refused`` for a group with live workers or offsets
     of other columns, ``ConnectctlError`` where a task failed or was fenced: what is committed by then stays, and the next
     call goes on behind it.
     """
+    from connectctl.ops.runtime.streamwriter import batch_of
+
+    return write(df, target, batch_of(df, target))
+
+
+def write(df: DataFrame, target: Target, batch: MicroBatch | None) -> Written:
+    """Write a frame, or the one that is ``batch``; see ``write_exactly_once`` and ``StreamWriter``."""
     from connectctl.ops.runtime.framerounds import claims_of, written_by
 
-    check_columns(df.dtypes, target.columns)
+    columns = target.columns
+    if batch is not None and not batch.ordered:
+        check_records(df.dtypes, columns)
+        columns = replace(columns, partition=(PLACE,), offset=HASH)
+    else:
+        check_columns(df.dtypes, columns)
     work = _work(target, _generation(target, df.dtypes))
     claims = claims_of(df.sparkSession) if target.partitioned else None
-    address = claims.address if claims is not None else None
-    writing = Writing(work, target.topic, target.columns, target.rows_per_transaction, address, remedies=REMEDIES)
+    # In a session of the caller's Spark may run copies of tasks, and stages anew.
+    attempts = Attempts(*driver_address(df.sparkSession))
+    writing = Writing(
+        work,
+        target.topic,
+        columns,
+        target.rows_per_transaction,
+        claims.address if claims is not None else None,
+        remedies=REMEDIES,
+        batch=batch,
+        attempts=attempts.address,
+    )
     try:
         reports = written_by(df, writing, target.tasks)
     finally:
+        attempts.close()
         if claims is not None:
             claims.close()
     with _lock:
@@ -133,6 +169,7 @@ def _written(reports: Sequence[FrameReport]) -> Written:
     return Written(
         sent=sum(report.records for report in reports),
         skipped=sum(report.skipped for report in reports),
+        late=sum(report.late for report in reports),
         transactions=sum(report.transactions for report in reports),
         fenced=tuple(sorted(report.task for report in reports if report.how in (How.FENCED, How.STALE))),
         problems=tuple(f"task {report.task}: {report.why}" for report in reports if report.how == FAILED),
@@ -149,8 +186,12 @@ def _not_whole(target: Target, written: Written, reports: Sequence[FrameReport])
         why = f"{why} ({'; '.join(told)})" if told else why
     elif not all(report.again for report in reports if report.how == FAILED):
         next_step = None
+    codes = {report.code for report in reports if report.how == FAILED}
     return ConnectctlError(
-        f"DataFrame write incomplete: {written.sent} rows committed to {target.topic}", why=why, next_step=next_step
+        f"DataFrame write incomplete: {written.sent} rows committed to {target.topic}",
+        why=why,
+        next_step=next_step,
+        code=codes.pop() if len(codes) == 1 else None,
     )
 
 
@@ -205,7 +246,7 @@ def _generation(target: Target, dtypes: list[tuple[str, str]]) -> Generation:
     sharing = (
         target.tasks,
         target.topic,
-        *((name, kinds[name]) for name in (*target.partition_columns, target.offset)),
+        *((name, kinds[name]) for name in (*target.partition_columns, target.offset) if name),
     )
     with _lock:
         known = None if target.partitioned else _begun.get(_who(target))
@@ -242,7 +283,8 @@ def _begin(target: Target, dtypes: list[tuple[str, str]]) -> Generation:
     if target.offsets_topic in there:
         committed = Committed(kafka, target.offsets_topic, target.connector)
         committed.refresh(target.patience)
-        check_committed(target.connector, committed, dtypes, target.columns)
+        if target.offset:
+            check_committed(target.connector, committed, dtypes, target.columns)
     _create(kafka, {config_topic: 1, target.offsets_topic: 25}, there)
     config, tasks = configs_of(target)
     with closing(Transactions(dict(target.client), timeout=target.patience)) as calls:

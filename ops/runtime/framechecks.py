@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.errors import BadInput, Refused
 from connectctl.ops.model.sourcekey import SourceKey, connect_json, decode_json, parse_key
+from connectctl.ops.model.streamkey import is_of_a_stream
 
 if TYPE_CHECKING:
     from connectctl.ops.runtime.pieces import Columns
@@ -23,6 +24,11 @@ HEADERS = "array<struct<key:string,value:binary>>"
 def check_columns(dtypes: Iterable[tuple[str, str]], columns: Columns) -> None:
     """Raises ``BadInput`` for a column that is missing, or of a type that does not fit what it is for."""
     have = dict(dtypes)
+    if not columns.offset:
+        raise BadInput(
+            "No column is the source offset",
+            next_step="Name one that only grows within a source partition; a stream without one: StreamWriter.",
+        )
     if not columns.partition:
         raise BadInput(
             "No column makes the source partition",
@@ -42,6 +48,15 @@ def check_columns(dtypes: Iterable[tuple[str, str]], columns: Columns) -> None:
                 f"The column {name} is a {have[name]} and cannot be a part of the source partition",
                 next_step="Give one of whole numbers, text or booleans, such as cast(day AS string).",
             )
+    check_records(have.items(), columns)
+
+
+def check_records(dtypes: Iterable[tuple[str, str]], columns: Columns) -> None:
+    """``check_columns`` of what makes the records alone."""
+    have = dict(dtypes)
+    for name in filter(None, (columns.key, columns.value, columns.timestamp, columns.headers)):
+        if name not in have:
+            raise BadInput(f"The DataFrame has no column {name}", next_step=f"It has {', '.join(have)}.")
     for name in filter(None, (columns.key, columns.value)):
         if have[name] not in RECORDS:
             raise BadInput(
@@ -65,7 +80,7 @@ def check_committed(connector: str, stored: Stored, dtypes: Iterable[tuple[str, 
     kind = str if dict(dtypes)[columns.offset] == "string" else int
     for raw in sorted(stored.known()):
         key, value = parse_key(raw), stored.value(raw)
-        if not isinstance(key, SourceKey) or key.partition is None or value is None:
+        if not isinstance(key, SourceKey) or key.partition is None or value is None or is_of_a_stream(key.partition):
             continue
         offset, _ = decode_json(value.decode())
         if not _fits(key.partition, offset, kind, columns):

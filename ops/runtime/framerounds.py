@@ -21,6 +21,7 @@ from connectctl.ops.runtime.frametask import TO_THE_END, FrameReport, Writing
 from connectctl.ops.runtime.leasedtask import FAILED
 from connectctl.ops.runtime.leases import SCHEMA, Round
 from connectctl.ops.runtime.line import driver_address
+from connectctl.ops.runtime.microbatch import HASH, PLACE, ROW_KEY
 
 if TYPE_CHECKING:
     from connectctl.ops.runtime.leasedtask import Terms
@@ -54,7 +55,8 @@ def written_by(
         task = context.partitionId() if context is not None else 0
         if active is not None and task not in active:
             return
-        report = frametask.run(writing, task, proven(batches), terms, address).json
+        attempt = context.taskAttemptId() if context is not None else 0
+        report = frametask.run(writing, task, proven(batches), terms, address, attempt).json
         spare_archives()
         yield pa.RecordBatch.from_arrays([pa.array([task], pa.int32()), pa.array([report])], names=["task", "report"])
 
@@ -85,13 +87,30 @@ def shared(df: DataFrame, writing: Writing, tasks: int) -> DataFrame:
     offset alone, over all source partitions of a task: Spark sorts by one number many times as fast as by several columns.
     """
     columns = writing.columns
-    wanted = df.select(*(f"`{name}`" for name in columns.names))
+    wanted = df.select(*(f"`{name}`" for name in columns.names)) if writing.batch is None else hashed(df, writing)
     if writing.claims is not None:
         # A frame that is coalesced has no order that Spark knew; one that has it is not sorted again.
         parted = wanted if 0 < partitions_of(wanted) <= tasks else wanted.coalesce(tasks)
     else:
-        parted = wanted.repartition(tasks, *(f"`{name}`" for name in columns.partition))
+        by = columns.partition if writing.batch is None or writing.batch.ordered else (columns.offset,)
+        parted = wanted.repartition(tasks, *(f"`{name}`" for name in by))
     return parted.sortWithinPartitions(f"`{columns.offset}`")
+
+
+def hashed(df: DataFrame, writing: Writing) -> DataFrame:
+    """The columns that are needed of a micro-batch, with those that tell its rows apart."""
+    from pyspark.sql import functions as f
+
+    batch = writing.batch
+    assert batch is not None
+    own = {HASH, PLACE}
+    columns = [f.col(f"`{name}`") for name in writing.columns.names if name not in own]
+    more = [f.xxhash64(*columns).alias(HASH)]
+    if not batch.ordered:
+        more.append(f.lit("").alias(PLACE))
+    if batch.row_key:
+        more.append(f.xxhash64(*(f.col(f"`{name}`") for name in batch.row_key)).alias(ROW_KEY))
+    return df.select(*columns, *more)
 
 
 def partitions_of(df: DataFrame) -> int:

@@ -7,21 +7,25 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from connectctl.ops.errors import ConnectctlError, TimedOut, Unreachable
 from connectctl.ops.runtime.ahead import Ahead
+from connectctl.ops.runtime.attempts import Attempt, Superseded
 from connectctl.ops.runtime.batchhandle import kind_for
 from connectctl.ops.runtime.claims import Claiming
 from connectctl.ops.runtime.leasedtask import FAILED, LONGEST_TRACE, Leased, Report, Terms, Work, kernel_of
 from connectctl.ops.runtime.line import Line
 from connectctl.ops.runtime.neighbours import Neighbours
 from connectctl.ops.runtime.rows import Rows
-from connectctl.ops.runtime.step import Counts
+from connectctl.ops.runtime.step import Counts, How
+from connectctl.ops.runtime.streamrows import StreamRows
 
 if TYPE_CHECKING:
     from connectctl.ops.runtime.late import Passed
     from connectctl.ops.runtime.line import Address
+    from connectctl.ops.runtime.microbatch import MicroBatch
     from connectctl.ops.runtime.pieces import Columns
     from connectctl.ops.runtime.step import Ended, Supply
 
@@ -45,42 +49,66 @@ class Writing:
     claims: Address | None = None
     passed: Passed | None = None
     remedies: str = REMEDIES
+    batch: MicroBatch | None = None
+    """The micro-batch that the frame is, None where it is none."""
+    attempts: Address | None = None
+    """Where attempts of a task ask which of them is the newest, None where Spark runs no two of them for long."""
 
 
 @dataclass(frozen=True)
 class FrameReport(Report):
-    """A report of a task on rows, of which ``skipped`` were committed before. ``again``: the same rows may do next time."""
+    """A report of a task on rows, of which ``skipped`` were committed before. ``late`` kept or dropped.
+
+    ``again``: the same rows may do next time, where it failed with ``code``.
+    """
 
     skipped: int = 0
     again: bool = True
+    late: int = 0
+    code: str | None = None
 
 
 def run(
-    writing: Writing, task: int, batches: Iterator[Any], terms: Terms = TO_THE_END, address: Address | None = None
+    writing: Writing,
+    task: int,
+    batches: Iterator[Any],
+    terms: Terms = TO_THE_END,
+    address: Address | None = None,
+    number: int = 0,
 ) -> FrameReport:
-    """One task's rows, in ``batches``. ``address`` is where it tells how far it is, and hears that it is to stop.
+    """One task's rows, in ``batches``. ``address`` is where it tells how far it is, and hears that it is to stop; ``number``
+    is Spark's of this attempt.
 
-    Raises nothing that the rows or Kafka did: that is in the report, or Spark would try it again and again.
+    Raises nothing that the rows or Kafka did: that is in the report, or Spark would try it again and again. Raises
+    ``Superseded`` where another attempt of the task is at work, whose report is the task's.
     """
+    attempt = Attempt(writing.attempts, task, number) if writing.attempts is not None else None
+    if attempt is not None:
+        attempt.begin()
     counts = Counts()
     work = writing.work
     claim = Claiming(writing.claims, task) if writing.claims is not None else lambda places: None
     ahead = Ahead(batches)
     timeout = work.manner.timeout_ms / 1000
-    rows = Rows(ahead, work.connector, writing.topic, writing.columns, writing.size, claim, writing.passed, timeout)
-    why = trace = None
+    kind = Rows if writing.batch is None else partial(StreamRows, batch=writing.batch, task=task)
+    rows = kind(ahead, work.connector, writing.topic, writing.columns, writing.size, claim, writing.passed, timeout)
+    why = trace = code = None
     again = True
     try:
         ended = _run(writing, task, rows, counts, terms, address)
         how, why = ended.how.value, ended.why
     except ConnectctlError as e:
         how, why, trace = FAILED, str(e), str(e)
-        again = isinstance(e, TimedOut | Unreachable)
+        again, code = isinstance(e, TimedOut | Unreachable), e.code
     except Exception as e:  # noqa: BLE001  # whatever a batch holds, Spark would run it again for it
         how, why, trace = FAILED, f"{type(e).__name__}: {e}", traceback.format_exc()[-LONGEST_TRACE:]
     finally:
         ahead.close()
-    report = FrameReport.of(task, how, counts, why=why, trace=trace, skipped=rows.skipped, again=again)
+    if how == How.FENCED and attempt is not None and attempt.is_superseded:
+        raise Superseded(f"attempt {number} of task {task}: another attempt of the same task has taken over")
+    report = FrameReport.of(
+        task, how, counts, why=why, trace=trace, skipped=rows.skipped, again=again, code=code, late=rows.late
+    )
     return cast(FrameReport, report)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.model.sourcekey import SourceKey, decode_json, parse_key
+from connectctl.ops.model.streamkey import is_of_a_stream
 from connectctl.ops.runtime.patience import NONE, Patience
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ class Progress:
         for raw in self._store.known():
             key, value = parse_key(raw), self._store.value(raw)
             if isinstance(key, SourceKey) and key.partition is not None and value is not None:
+                if is_of_a_stream(key.partition):
+                    continue
                 offset, _ = decode_json(value.decode())
                 place = tuple(key.partition.get(name) for name in self._columns.partition)
                 found[place] = offset.get(self._columns.offset)

@@ -30,6 +30,7 @@ from connectctl.ops.runtime.line import Switchboard, driver_address
 from connectctl.ops.runtime.metrics import metrics
 from connectctl.ops.runtime.neighbours import BEHIND, OWN
 from connectctl.ops.runtime.patience import NONE, Patience
+from connectctl.ops.runtime.regain import Regain, Taken
 from connectctl.ops.runtime.rounds import LEASE, Outcome, Run
 from connectctl.ops.runtime.starting import offsets_topic
 from connectctl.ops.runtime.statuses import Statuses
@@ -257,6 +258,7 @@ class Launch:
     def _run(self, started: _Started, board: Switchboard, told: Statuses) -> Run:
         ready, scene = self.ready, self.scene
         offsets = offsets_topic(ready)
+        newest = [started.generation]
         work = Work(
             group=ready.group,
             connector=ready.name,
@@ -280,6 +282,15 @@ class Launch:
             told.flush()
             board.heard.clear()
 
+        def regain(why: str) -> str | None:
+            if self.presence is None or ready.take_over:
+                return why
+            try:
+                newest.append(self._regain(started.tasks, newest[-1], self.presence))
+            except Taken as e:
+                return str(e)
+            return None
+
         there = attendance(self.spark, self.note)
 
         def tell(run: Run) -> None:
@@ -291,7 +302,7 @@ class Launch:
             dict(enumerate(started.tasks)),
             ready.job.until,
             lambda tasks, terms: self._round(
-                replace(work, reached=run.reached),
+                replace(work, generation=newest[-1], reached=run.reached),
                 len(started.tasks),
                 tasks,
                 terms,
@@ -304,6 +315,7 @@ class Launch:
             alone=lambda: there.nobody,
             tell=tell,
             after=say,
+            regain=regain,
             # The rows of a frame come in one go: a lease that ended before would have Spark read them all again.
             seconds=self.lease if self._frame is None else math.inf,
             reached=self._patiently("tell the ends of the offsets topics", lambda: self._reached(offsets, work.behind)),
@@ -311,6 +323,17 @@ class Launch:
         told.only(len(started.tasks))
         say(run)
         return run
+
+    def _regain(self, tasks: list[dict[str, str]], ours: Generation, presence: Presence) -> Generation:
+        """The tasks again, where who made them stale did not come through. Raises ``Taken``."""
+        name, kafka, group = self.ready.name, self.scene.kafka, self.ready.group
+
+        def workers() -> bool:
+            return bool(kafka.group(group).members)
+
+        return Regain(
+            self._leader, name, self.ready.config, tasks, ours, presence.others, workers, self._patience, self.note
+        )()
 
     def _reached(self, own: str, behind: str | None) -> dict[str, Reached]:
         found = {OWN: reached_now(self.scene.target, own)}

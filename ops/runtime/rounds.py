@@ -108,6 +108,7 @@ class Run:
     """A run of ``tasks`` (configurations by number). ``lease`` makes a round of them; ``wanted`` says that all is to end,
     ``overtaken`` that it is because another has the tasks by now.
 
+    ``regain`` is asked where tasks are stale, with why; it gives why they are another's, None where they are ours again.
     ``tell`` hears, while a round is under way, and ``after`` when one is over. ``alone`` says that nobody is there to run
     tasks: then no end of a round is waited for. ``lost`` counts rounds that Spark lost.
     """
@@ -122,6 +123,7 @@ class Run:
     alone: Callable[[], bool] = lambda: False
     tell: Callable[[Run], None] = lambda run: None
     after: Callable[[Run], None] = lambda run: None
+    regain: Callable[[str], str | None] = lambda why: why
     seconds: float = LEASE
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
@@ -191,7 +193,12 @@ class Run:
                 self.why = report.why
         self.after(self)
         if self.why is not None:
-            return Outcome.TAKEN
+            self.why = self.regain(self.why)
+            if self.why is not None:
+                return Outcome.STOPPED if self.wanted() else Outcome.TAKEN
+            for total in self.totals.values():
+                total.fruitless = 0
+            return None
         for number, total in self.totals.items():
             if total.fruitless >= MOST_FENCED:
                 self.why = f"task {number} is fenced again and again: another task has its transactional id"

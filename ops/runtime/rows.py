@@ -18,13 +18,13 @@ from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.model.sourcekey import connect_json
 from connectctl.ops.runtime.pace import Pace
 from connectctl.ops.runtime.pieces import Piece, columnar, pieces
-from connectctl.ops.runtime.polling import Offsets
+from connectctl.ops.runtime.polling import Offsets as Reader
 from connectctl.ops.runtime.step import ColumnBulk, Step
 
 if TYPE_CHECKING:
     from connectctl.ops.runtime.late import Passed
     from connectctl.ops.runtime.pieces import Columns
-    from connectctl.ops.runtime.step import Stored
+    from connectctl.ops.runtime.step import Offsets, Stored
 
 MOST_BYTES = 64 << 20
 """What a transaction holds at most, give or take a batch of Arrow's: all of it is in memory until it is committed."""
@@ -66,11 +66,11 @@ class Rows:
         self._newest: dict[Place, Any] = {}
         self._stored: dict[Place, Any] = {}
         self._over = False
-        self.skipped = 0
+        self.skipped = self.late = 0
 
     def resume(self, stored: Stored) -> None:
         """Begin, or begin again: what is in hand is sent once more, unless it turns out to be committed."""
-        self._offsets = Offsets(self._connector, stored)
+        self._offsets = Reader(self._connector, stored)
         self._stored = {}
         if self._in_hand:
             self._pace.failed(_rows(self._in_hand))
@@ -99,9 +99,12 @@ class Rows:
         bulks = [ColumnBulk(self._topic, *some) for some in columnar(part, self._columns)]
         if self._parts:
             return Step(bulks=bulks, more=True)
-        newest = {piece.partition: piece.last for piece in self._sent}
-        offsets = {self._key(partition): self._value(offset) for partition, offset in newest.items()}
-        return Step(bulks=bulks, offsets=offsets)
+        return Step(bulks=bulks, offsets=self._offsets_of(self._sent))
+
+    def _offsets_of(self, sent: list[Piece]) -> Offsets:
+        """What is committed with the rows of a transaction."""
+        newest = {piece.partition: piece.last for piece in sent}
+        return {self._key(partition): self._value(offset) for partition, offset in newest.items()}
 
     def _cut(self) -> None:
         """Let the transaction end with what was sent of it, and what has to be in it with that."""
@@ -127,7 +130,7 @@ class Rows:
                 some, rest = _split(some, most - rows)
                 if rest:
                     self._waiting.appendleft(rest)
-            fresh = [piece for piece in map(self._fresh, some) if piece is not None]
+            fresh = [piece for each in some for piece in self._fresh(each)]
             taken += fresh
             more = sum(piece.rows for piece in fresh)
             rows += more
@@ -145,7 +148,8 @@ class Rows:
 
     def committed(self, step: Step) -> None:
         """The rows in hand are delivered."""
-        self._pace.committed(_rows(self._in_hand))
+        if self._in_hand:
+            self._pace.committed(_rows(self._in_hand))
         self._in_hand = []
 
     @property
@@ -212,7 +216,7 @@ class Rows:
             for piece in some:
                 same = piece.up_to(last[piece.partition]) if piece.partition in last else 0
                 if same:
-                    taken.append(piece.slice(0, same))
+                    taken += self._fresh(piece.slice(0, same))
                 if same < piece.rows:
                     rest.append(piece.slice(same))
             if rest:
@@ -221,12 +225,12 @@ class Rows:
                 break  # ordered as they are, no row with an offset of before comes any more
         self._waiting.extendleft(reversed(held))
 
-    def _fresh(self, piece: Piece) -> Piece | None:
-        """``piece`` without what is committed; None where all of it is."""
+    def _fresh(self, piece: Piece) -> list[Piece]:
+        """``piece`` without what is committed."""
         done = self._committed(piece)
         rows = 0 if done is None else piece.up_to(done)
         self.skipped += rows
-        return piece.slice(rows) if rows < piece.rows else None
+        return [piece.slice(rows)] if rows < piece.rows else []
 
     def _committed(self, piece: Piece) -> Any:
         if piece.partition not in self._stored:

@@ -141,7 +141,9 @@ def _process(pid: int, created: float, root: Path) -> psutil.Process | None:
 
     try:
         process = psutil.Process(pid)
-        same = abs(process.create_time() - created) < _CLOCK_STEP and mark(root) in process.cmdline()
+        # While a process is being replaced by its program (execve) its command line is empty for a moment.
+        words = process.cmdline()
+        same = abs(process.create_time() - created) < _CLOCK_STEP and (not words or mark(root) in words)
         return process if same and process.status() != psutil.STATUS_ZOMBIE else None
     except psutil.Error:
         return None

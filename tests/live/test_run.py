@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,8 @@ import jsonschema
 import psutil
 import pytest
 from connectctl.ops.edges.kafka import Kafka
+from connectctl.ops.edges.transactions import Transactions
+from connectctl.ops.runtime import generation
 from connectctl.ops.runtime.configs import Standing, standing
 from live import countingplugin
 from live.real import FILE_SOURCE, Ran, connectctl, connector, create_topic, eventually
@@ -173,6 +175,40 @@ def test_workers_and_drivers_that_are_killed_or_overtaken_lose_nothing_and_doubl
         assert older.returncode == 1, err
         assert json.loads(out)["outcome"] == "taken"
     place.all_there()
+
+
+@pytest.mark.slow
+def test_a_start_that_dies_before_it_fences_leaves_the_run_of_before_its_tasks(
+    cluster: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(Exception):
+        """In place of the end of a process."""
+
+    def die(*args: object) -> None:
+        raise Killed
+
+    place = Place(cluster, tmp_path, **{"batch.size": "5"})
+    place.append(20_000)
+    with place.running("--lease", "2") as run:
+        place.sees(50)
+        client = {"bootstrap.servers": cluster.bootstrap_servers}
+        with closing(Transactions(client, timeout=30)) as calls, monkeypatch.context() as patch:
+            patch.setattr(generation, "fence", die)
+            leader = generation.Leader(place.kafka, calls, place.group, f"{place.group}-configs")
+            with pytest.raises(Killed):
+                leader.start(place.name, place.config | {"batch.size": "7"}, lambda before: before.tasks)
+        dead = place.standing()
+        assert dead.fenced < dead.commit
+        eventually(lambda: place.standing().fenced > dead.commit, 120)
+        place.sees(50)
+        run.terminate()
+        out, err = run.communicate(timeout=120)
+        assert (run.returncode, json.loads(out)["outcome"]) == (0, "stopped"), err
+        assert [line for line in err.splitlines() if line.startswith(("waiting", f"{place.name} has"))] == [
+            f"waiting: another start made the tasks of {place.name} stale, and did not come through yet",
+            f"{place.name} has its tasks again: the start that had made them stale did not come through",
+        ]
+    assert place.seen() == [f"line {n}" for n in range(len(place.seen()))]
 
 
 def test_a_workers_connector_is_taken_over_in_the_middle_of_its_file_and_handed_back_at_sigterm(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import time
 from contextlib import nullcontext
@@ -22,6 +23,7 @@ from connectctl.ops.runtime.framerounds import large_batches, shared
 from connectctl.ops.runtime.frametask import Writing
 from connectctl.ops.runtime.line import Address
 from connectctl.ops.runtime.pieces import Columns
+from connectctl.ops.runtime.streamwriter import StreamWriter
 from connectctl.ops.runtime.watch import Watch
 from live.real import create_topic, eventually, write_uncommitted
 
@@ -100,21 +102,108 @@ def test_each_row_is_there_once_however_often_and_by_however_many_tasks_it_is_wr
     assert seen(target) == list(range(400))
 
 
-def test_a_streaming_query_writes_each_micro_batch_once(session: Any, target: Target, tmp_path: Path) -> None:
-    source, checkpoint = tmp_path / "in", tmp_path / "checkpoint"
+class Stream:
+    """A directory of files as a stream, each run of it to the end of what is there by then."""
+
+    def __init__(self, session: Any, directory: Path):
+        self._session, self._directory = session, directory
+
+    def add(self, *ids: int) -> None:
+        frame(self._session, *ids).coalesce(1).write.mode("append").json(str(self._directory / "in"))
+
+    def run(self, write: Any, checkpoint: str = "checkpoint") -> None:
+        """Raises what ended the query."""
+        stream = self._session.readStream.schema("shop string, id long, value string").json(str(self._directory / "in"))
+        writing = stream.writeStream.foreachBatch(write).option("checkpointLocation", str(self._directory / checkpoint))
+        writing.trigger(availableNow=True).start().awaitTermination()
+
+    def forget(self, batch: int) -> None:
+        """As if Spark had died before it wrote down that the batch is done: it repeats it."""
+        for file in (self._directory / "checkpoint" / "commits").glob(f"*{batch}*"):
+            file.unlink()
+
+
+@pytest.fixture
+def stream(session: Any, tmp_path: Path) -> Stream:
+    return Stream(session, tmp_path)
+
+
+def test_a_streaming_query_writes_each_micro_batch_once_and_skips_one_that_is_repeated(
+    stream: Stream, target: Target
+) -> None:
+    writer = StreamWriter(target)
     for start in (0, 100):
-        frame(session, *range(start, start + 100)).write.mode("append").json(str(source))
-        for replay in (False, True):
-            where = checkpoint if not replay else tmp_path / f"lost-{start}"
-            stream = session.readStream.schema("shop string, id long, value string").json(str(source))
-            query = (
-                stream.writeStream.foreachBatch(lambda df, _: write_exactly_once(df, target) and None)
-                .option("checkpointLocation", str(where))
-                .trigger(availableNow=True)
-                .start()
-            )
-            query.awaitTermination()
+        stream.add(*range(start, start + 100))
+        stream.run(writer)
+        assert writer.written is not None
+        assert (writer.written.sent, writer.written.skipped) == (100, 0)
+    stream.forget(1)
+    stream.run(writer)
+    again = writer.written
+    assert again is not None
+    assert (again.sent, again.skipped) == (0, 100)
     assert seen(target) == list(range(200))
+    stored = {key: value for key, value in offsets_of(target).items() if b"connectctl.stream" in key}
+    assert all(json.loads(value)["batch"] == 1 and json.loads(value)["through"] for value in stored.values())
+    assert len(stored) == target.tasks
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_rows_that_a_stream_brings_late_are_refused_by_name_and_never_skipped_in_silence(
+    stream: Stream, target: Target, plain: bool
+) -> None:
+    def in_words(batch: Any, number: int) -> None:
+        write_exactly_once(batch, target)
+
+    write = in_words if plain else StreamWriter(target)
+    stream.add(0, 1, 6, 8)
+    stream.run(write)
+    stream.add(3, 9)  # of shop 0, which is at 6: assigned early, committed late
+    with pytest.raises(Exception, match="1 rows of micro-batch 1 are behind the committed offset") as caught:
+        stream.run(write)
+    assert 'The row of {"shop":"shop 0"} at {"id":3}' in str(caught.value)
+    assert seen(target) == [0, 1, 6, 8]
+    kept = StreamWriter(target, late="keep")
+    stream.run(kept)
+    assert kept.written is not None
+    assert (kept.written.sent, kept.written.late, seen(target)) == (2, 1, [0, 1, 3, 6, 8, 9])
+    stream.forget(1)
+    stream.run(kept)
+    assert seen(target) == [0, 1, 3, 6, 8, 9]
+
+
+def test_a_query_with_a_new_checkpoint_is_refused_unless_it_says_that_its_rows_may_be_dropped(
+    stream: Stream, target: Target
+) -> None:
+    stream.add(*range(30))
+    stream.run(StreamWriter(target))
+    with pytest.raises(Exception, match="the query has a new checkpoint"):
+        stream.run(StreamWriter(target), "another")
+    dropping = StreamWriter(target, late="drop")
+    stream.run(dropping, "a third")
+    assert dropping.written is not None
+    assert (dropping.written.sent, dropping.written.late) == (0, 30)
+    assert seen(target) == list(range(30))
+
+
+def test_a_stream_without_an_order_is_written_once_by_query_and_batch(stream: Stream, target: Target) -> None:
+    writer = StreamWriter(replace(target, partition=(), offset="", key="shop"))
+    stream.add(*range(50, 100))
+    stream.run(writer)
+    stream.add(*range(50))
+    stream.run(writer)
+    stream.forget(1)
+    stream.run(writer)
+    assert writer.written is not None
+    assert (writer.written.sent, writer.written.skipped) == (0, 50)
+    assert seen(target) == list(range(100))
+    with pytest.raises(BadInput, match="No column is the source offset"):
+        write_exactly_once(frame(stream._session, 1), writer.target)
+
+
+def offsets_of(target: Target) -> dict[bytes, bytes]:
+    image = Kafka(dict(target.client), timeout=30).image([target.offsets_topic], patience=30)[target.offsets_topic]
+    return {record.key: record.value for record in image.latest if record.key and record.value}
 
 
 def test_a_zombie_that_holds_a_transaction_open_is_fenced_and_leaves_nothing(session: Any, target: Target) -> None:

@@ -87,6 +87,19 @@ def test_tasks_that_ended_are_not_leased_again() -> None:
     assert [tasks for tasks, _ in spark.asked] == [[0, 1], [1]]
 
 
+def test_tasks_that_were_stale_and_are_ours_again_are_leased_again() -> None:
+    spark = Spark([[report(0, "stale", why="newer configs"), report(1)], [report(0, "ended"), report(1, "ended")]])
+    asked: list[str] = []
+    run = spark.run(2, regain=asked.append)
+    assert (run.go(), run.why, asked) == (Outcome.ENDED, None, ["newer configs"])
+    assert [tasks for tasks, _ in spark.asked] == [[0, 1], [0, 1]]
+
+
+def test_tasks_that_are_another_s_end_the_run_with_why() -> None:
+    run = Spark([[report(how="stale", why="newer configs")]]).run(regain=lambda why: f"{why}, of a run that lives")
+    assert (run.go(), run.why) == (Outcome.TAKEN, "newer configs, of a run that lives")
+
+
 def test_a_run_is_idle_once_all_its_tasks_are_in_the_same_round() -> None:
     spark = Spark([[report(0, idle=True), report(1, records=1)], [report(0, idle=True), report(1, idle=True)]])
     assert spark.run(2, Until(idle=1.0)).go() is Outcome.ENDED

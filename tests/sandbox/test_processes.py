@@ -49,6 +49,18 @@ def test_what_is_spawned_outlives_its_starter_and_writes_to_its_log(tmp_path: Pa
     assert processes.end(pid, process.create_time(), tmp_path, kill=False, timeout=10)
 
 
+def test_one_whose_command_line_is_empty_while_its_program_is_loaded_is_alive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pid, created = sleeper(tmp_path, tmp_path / "log")
+    with monkeypatch.context() as loading:
+        loading.setattr(psutil.Process, "cmdline", lambda process: [])
+        assert processes.is_alive(pid, created, tmp_path)
+        assert not processes.is_alive(pid, created - 60, tmp_path)
+    assert processes.end(pid, created, tmp_path, kill=True, timeout=10) is False
+    assert not processes.is_alive(pid, created, tmp_path)
+
+
 def test_one_that_does_not_stop_is_killed(tmp_path: Path) -> None:
     deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); open('deaf', 'w'); time.sleep(60)"
     pid, created = sleeper(tmp_path, tmp_path / "log", deaf)

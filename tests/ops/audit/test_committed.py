@@ -54,6 +54,11 @@ def test_what_cannot_be_compared_is_not(pairs: Any, member: str | None, why: str
     assert why in str(compared([], pairs, member).why)
 
 
+def test_what_a_stream_remembers_beside_its_offsets_is_no_source_partition() -> None:
+    pairs: Any = [({"shop": "a"}, {"id": 9}), ({"connectctl.stream": "q", "task": 0}, {"batch": 3, "through": True})]
+    assert compared([], pairs, "id").shown == {"a": ({"shop": "a"}, {"id": 9})}
+
+
 def test_the_position_of_a_file_is_that_of_one_file() -> None:
     one, two = ({"filename": "a"}, {"position": 30}), ({"filename": "b"}, {"position": 3})
     later = ({"filename": "a"}, {"position": 50})
