@@ -269,5 +269,6 @@ def _cell(side: Side | None) -> str:
 
 def _object(value: dict[str, Any] | None) -> str:
     from connectctl.ops.model.sourcekey import connect_json
+    from connectctl.ops.model.streamkey import in_short
 
-    return "-" if value is None else addresses_masked(connect_json(value))
+    return "-" if value is None else addresses_masked(connect_json(in_short(value)))

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+_LONGEST = 100
+
 STREAM = "connectctl.stream"
 """The member: the id of the query whose micro-batch is told of, or ``ROWS``."""
 ROWS = "rows"
@@ -18,3 +20,10 @@ ROWS = "rows"
 def is_of_a_stream(partition: Mapping[str, Any] | None) -> bool:
     """Whether it is one of them, and no place in a source."""
     return partition is not None and STREAM in partition
+
+
+def in_short(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What is remembered of rows without its thousands of hashes, for people; anything else as it is."""
+    if value.keys() != {"turn", "hashes"} or len(str(value["hashes"])) <= _LONGEST:
+        return value
+    return {**value, "hashes": f"{str(value['hashes'])[:8]}… (whole with -o json)"}

@@ -120,7 +120,8 @@ class Progress:
         told |= {"rows": self.digest.rows, "digest": f"{self.digest.total:016x}"}
         if not self.through:
             told["since"] = {str(partition): offset for partition, offset in sorted(self.since.items())}
-            told |= {} if self.up_to is None else {"hash": self.up_to}
+            # As text: readers in other languages keep no number of 64 bits.
+            told |= {} if self.up_to is None else {"hash": str(self.up_to)}
         return connect_json(told).encode()
 
     @classmethod
@@ -130,7 +131,8 @@ class Progress:
             told = json.loads(raw)
             since = {int(partition): int(offset) for partition, offset in told.get("since", {}).items()}
             known = Digest(int(told["rows"]), int(told["digest"], 16))
-            return cls(int(told["batch"]), int(told["tasks"]), bool(told["through"]), known, since, told.get("hash"))
+            up_to = int(told["hash"]) if "hash" in told else None
+            return cls(int(told["batch"]), int(told["tasks"]), bool(told["through"]), known, since, up_to)
         except (ValueError, KeyError, TypeError, AttributeError) as e:
             raise ConnectctlError(
                 f"{raw.decode(errors='replace')} does not tell how far a stream is", why=str(e)

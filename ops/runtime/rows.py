@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 MOST_BYTES = 64 << 20
 """What a transaction holds at most, give or take a batch of Arrow's: all of it is in memory until it is committed."""
 PART_BYTES = 4 << 20
-"""What is sent of a transaction before it is looked at how long it has taken, give or take a piece."""
+"""What is sent of a transaction before it is looked at how long it has taken, give or take as much."""
 PRODUCER = {"batch.num.messages": "100000", "queue.buffering.max.messages": "500000"}
 Place = tuple[Any, ...]
 """A source partition: the values of its columns."""
@@ -276,13 +276,21 @@ def _split(some: list[Piece], most: int) -> tuple[list[Piece], list[Piece]]:
 def _parted(taken: Iterable[Piece]) -> deque[list[Piece]]:
     """What is sent between two looks at the clock."""
     parts: deque[list[Piece]] = deque([[]])
-    weight = 0
+    weight = per_row = 0.0
+    most = 1
+    batch: Any = None
     for piece in taken:
-        if weight >= PART_BYTES:
-            parts.append([])
-            weight = 0
-        parts[-1].append(piece)
-        weight += piece.rows * piece.batch.nbytes // piece.batch.num_rows
+        if piece.batch is not batch:
+            batch = piece.batch
+            per_row = batch.nbytes / batch.num_rows
+            most = max(1, int(PART_BYTES / max(per_row, 1)))
+        for start in range(0, piece.rows, most):
+            if weight >= PART_BYTES:
+                parts.append([])
+                weight = 0.0
+            some = piece.slice(start, min(most, piece.rows - start))
+            parts[-1].append(some)
+            weight += some.rows * per_row
     return parts
 
 

@@ -15,8 +15,11 @@ from confluent_kafka import Consumer
 from connectctl.ops.edges.kafka import Kafka
 from connectctl.ops.edges.spark import open_session
 from connectctl.ops.edges.sparkinput import proven
+from connectctl.ops.edges.transactions import Transactions
 from connectctl.ops.errors import BadInput, ConnectctlError, Refused
+from connectctl.ops.model.transactions import Transaction
 from connectctl.ops.runtime import dataframes, framerounds, frametask, neighbours
+from connectctl.ops.runtime.attempts import Attempts, Superseded
 from connectctl.ops.runtime.configs import standing
 from connectctl.ops.runtime.dataframes import Target, write_exactly_once
 from connectctl.ops.runtime.framerounds import large_batches, shared
@@ -269,6 +272,42 @@ def test_a_zombie_of_a_call_with_another_number_of_tasks_that_begins_late_sends_
     write_exactly_once(frame(session, *range(60)), successor)
     assert (generation.commit > late[0].work.generation.commit, report.how) == (True, how)
     assert seen(target) == sorted(list(range(60)) * (2 if twice else 1))
+
+
+@pytest.mark.parametrize("guarded", [True, False])
+def test_a_copy_of_a_task_that_fences_it_is_the_one_whose_report_counts(
+    session: Any, target: Target, monkeypatch: pytest.MonkeyPatch, guarded: bool
+) -> None:
+    """As with speculation, or a stage that is tried again: unguarded, the older attempt's end would be the task's."""
+    begun: list[Writing] = []
+
+    def not_yet(df: Any, writing: Writing, tasks: int) -> list[Any]:
+        begun.append(writing)
+        return []
+
+    monkeypatch.setattr(framerounds, "written_by", not_yet)
+    write_exactly_once(frame(session, *range(60)), replace(target, tasks=1))
+    id_ = f"{target.group_id}-{target.connector}-0"
+    calls = Transactions(dict(target.client), timeout=30)
+    driver = Attempts("127.0.0.1")
+    writing = replace(begun[0], attempts=driver.address if guarded else None)
+    rows = frame(session, *range(60)).coalesce(1).sortWithinPartitions("id").toArrow().combine_chunks()
+    reports = []
+
+    def batches() -> Iterator[Any]:
+        parts = rows.to_batches()[0]
+        yield parts.slice(0, 55)
+        eventually(lambda: isinstance(calls.describe([id_])[id_], Transaction))  # the older one is initialised
+        reports.append(frametask.run(writing, 0, iter([parts]), number=2))
+        yield parts.slice(55)
+
+    with pytest.raises(Superseded) if guarded else nullcontext():
+        older = frametask.run(writing, 0, batches(), number=1)
+        assert older.how == "fenced"
+    driver.close()
+    calls.close()
+    assert (reports[0].how, reports[0].records + reports[0].skipped) == ("ended", 60)
+    assert seen(target) == list(range(60))
 
 
 def test_a_frame_that_is_partitioned_needs_no_shuffle_and_one_that_is_not_is_found_out(

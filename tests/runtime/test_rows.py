@@ -160,7 +160,7 @@ def test_a_transaction_that_takes_long_ends_early_and_the_next_ones_are_smaller(
 ) -> None:
     monkeypatch.setattr(rowsmodule, "PART_BYTES", 1)
     broker = Broker()
-    given_ = [*rows(1, 2, 3), *rows(3, 4, table="b"), *rows(3, 3), *rows(*range(5, 13))]
+    given_ = [*rows(1, 3), *rows(3, 4, table="b"), *rows(3, 3, 3), *rows(*range(5, 13))]
     deliver(broker, batches(given_, 2), size=12, timeout=30, now=Clock(6))
     # 6 s for each look: the first ends after two parts, with the rows that its last offsets have in common.
     assert broker.sizes[0] == 5

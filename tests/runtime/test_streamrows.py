@@ -120,8 +120,8 @@ def test_late_rows_are_dropped_and_counted_or_kept_once() -> None:
     dropped, kept = Broker(), Broker()
     for broker, late in ((dropped, Late.DROP), (kept, Late.KEEP)):
         write(broker, 0, rows(1, 3, 5), late)
-        supply = write(broker, 1, [*rows(4, 6), *rows(4)], late)
-        assert supply.late == 2
+        supply = write(broker, 1, [*rows(4, 6), *rows(4), *rows(4)], late)
+        assert supply.late == 3
         write(broker, 2, rows(4, 5, 7), late)  # once more, and one that was never late
         assert broker.offsets[b'["c",{"table":"a"}]'] == b'{"id":7}'
     assert dropped.values == [b"a1", b"a3", b"a5", b"a6", b"a7"]
@@ -141,6 +141,15 @@ def test_a_batch_that_comes_again_with_other_rows_is_refused() -> None:
     assert not progress(begun).through
     with pytest.raises(ConnectctlError, match="came again with other rows"):
         write(begun, 0, rows(0, 1, 2, 3, 4, 5))
+
+
+def test_late_rows_count_once_where_the_answer_to_a_commit_was_lost() -> None:
+    broker = Broker(2, anyway=True)
+    write(broker, 0, rows(1, 3, 5))
+    for _ in range(2):
+        write(broker, 1, rows(4, 6, 7, 8, 9, 10), Late.DROP, size=2)
+    assert broker.values == [b"a1", b"a3", b"a5", b"a6", b"a7", b"a8", b"a9", b"a10"]
+    assert progress(broker).digest.rows == 6
 
 
 def test_a_checkpoint_that_was_set_back_and_another_number_of_tasks_are_refused() -> None:
@@ -199,6 +208,9 @@ def test_whatever_dies_and_is_repeated_each_row_is_there_once_or_refused_or_drop
         if refused:
             assert str(error).startswith(f"{len(behind)} rows of micro-batch {number} are behind")
             break
+        before = list(broker.values)
+        assert _until_over(broker, number, micro, late, size, []) is None
+        assert broker.values == before  # it is through, and skipped
         for row in micro:
             if row not in behind or (late is Late.KEEP and not expected[row]):
                 expected[row] += 1
