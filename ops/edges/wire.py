@@ -11,6 +11,7 @@ import re
 import threading
 import weakref
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -225,7 +226,9 @@ def _close(manager: Any, last_words: LastWords) -> None:
         # The garbage collector may run anywhere, and the loop cannot wait for itself.
         threading.Thread(target=_close, args=(manager, last_words)).start()
         return
-    loop.run(manager.close)
+    # What is let go of may be broken already, and whoever closes it has heard of that, or does not ask any more.
+    with suppress(Exception):
+        loop.run(manager.close)
     loop.close()
 
 

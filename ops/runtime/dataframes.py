@@ -7,6 +7,7 @@ replayed micro-batch or a new application: rows at or before the committed offse
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -28,6 +29,7 @@ from connectctl.ops.runtime.leasedtask import FAILED, Work
 from connectctl.ops.runtime.line import driver_address
 from connectctl.ops.runtime.microbatch import HASH, PLACE
 from connectctl.ops.runtime.overrides import Manner
+from connectctl.ops.runtime.patience import NONE, Patience
 from connectctl.ops.runtime.pieces import Columns
 from connectctl.ops.runtime.step import How
 
@@ -45,6 +47,7 @@ REMEDIES = (
     "Raise transaction_timeout_ms of the Target (the broker's transaction.max.timeout.ms is the limit), or lower "
     "rows_per_transaction."
 )
+REQUEST_TIMEOUT = 60.0
 FENCING_PATIENCE = 30.0
 LISTING_PAUSE = 0.5
 
@@ -59,7 +62,8 @@ class Target:
     ``<group_id>-configs`` where none is given, and created if it is missing, as the offsets topic is.
 
     A transaction has ``rows_per_transaction``, or fewer where they are large or the way to the brokers is slow, and is
-    aborted by its coordinator after ``transaction_timeout_ms``: for as long readers wait for a task that died.
+    aborted by its coordinator after ``transaction_timeout_ms``: for as long readers wait for a task that died. While Kafka
+    does not answer, driver and tasks wait for ``patience`` seconds.
 
     With ``partitioned`` the frame is written as it is split, without a shuffle: each source partition has to be in one of
     its partitions. Where that is not so, a task finds it out and ends with one line.
@@ -81,7 +85,12 @@ class Target:
     config_topic: str | None = None
     rows_per_transaction: int = ROWS_PER_TRANSACTION
     transaction_timeout_ms: int = TRANSACTION_TIMEOUT_MS
-    patience: float = 60.0
+    patience: float = 300.0
+
+    @property
+    def timeout(self) -> float:
+        """Seconds for one request."""
+        return min(self.patience, REQUEST_TIMEOUT)
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
@@ -207,9 +216,10 @@ def _work(target: Target, generation: Generation) -> Work:
         offsets=target.offsets_topic,
         behind=None,
         manner=Manner(Boundary.POLL, 0.0, target.transaction_timeout_ms),
-        timeout=target.patience,
-        patience=target.patience,
+        timeout=target.timeout,
+        patience=target.timeout,
         reached=_reached.get(_who(target), {}),
+        outage=target.patience,
     )
 
 
@@ -252,13 +262,15 @@ def _generation(target: Target, dtypes: list[tuple[str, str]]) -> Generation:
         known = None if target.partitioned else _begun.get(_who(target))
         if known is None or known[0] != sharing:
             _begun.pop(_who(target), None)
-            known = sharing, _begin(target, dtypes)
+            patiently, fresh = Patience(target.patience, logging.getLogger("connectctl").warning), set[str]()
+            known = sharing, patiently(f"start the tasks of {target.connector}", lambda: _begin(target, dtypes, fresh))
             if not target.partitioned:
                 _begun[_who(target)] = known
     return known[1]
 
 
-def _begin(target: Target, dtypes: list[tuple[str, str]]) -> Generation:
+def _begin(target: Target, dtypes: list[tuple[str, str]], fresh: set[str]) -> Generation:
+    """A new generation. It may be called again where it failed: ``fresh`` remembers topics that were not there at first."""
     from connectctl.ops.edges.brokers import Brokers
     from connectctl.ops.edges.kafka import Kafka
     from connectctl.ops.edges.transactions import Transactions
@@ -268,7 +280,7 @@ def _begin(target: Target, dtypes: list[tuple[str, str]]) -> Generation:
     from connectctl.ops.runtime.neighbours import OWN
     from connectctl.ops.runtime.starting import brokers_verify
 
-    kafka = Kafka(dict(target.client), timeout=target.patience)
+    kafka = Kafka(dict(target.client), timeout=target.timeout)
     if members := kafka.group(target.group_id).members:
         raise Refused(
             f"Workers of the group {target.group_id} live, and their leader would be fenced",
@@ -276,21 +288,22 @@ def _begin(target: Target, dtypes: list[tuple[str, str]]) -> Generation:
             next_step="Give the writing a group_id of its own.",
             code="live-workers",
         )
-    with closing(Brokers(dict(target.client), timeout=target.patience)) as brokers:
+    with closing(Brokers(dict(target.client), timeout=target.timeout)) as brokers:
         brokers_verify(brokers)
     config_topic = default_topics(target.group_id, {"config": target.config_topic})["config"]
     there = those_that_exist(kafka, target.offsets_topic, config_topic)
+    fresh |= {target.offsets_topic, config_topic} - there
     if target.offsets_topic in there:
         committed = Committed(kafka, target.offsets_topic, target.connector)
-        committed.refresh(target.patience)
+        committed.refresh(target.timeout)
         if target.offset:
             check_committed(target.connector, committed, dtypes, target.columns)
     _create(kafka, {config_topic: 1, target.offsets_topic: 25}, there)
     config, tasks = configs_of(target)
-    with closing(Transactions(dict(target.client), timeout=target.patience)) as calls:
-        leader = Leader(kafka, calls, target.group_id, config_topic, target.patience)
+    with closing(Transactions(dict(target.client), timeout=target.timeout)) as calls:
+        leader = Leader(kafka, calls, target.group_id, config_topic, target.timeout, NONE)
         generation = leader.start(target.connector, config, lambda before: tasks)
-        if config_topic not in there:
+        if config_topic in fresh:
             # What wrote before there was this topic is known to the coordinators alone.
             fence_listed(target, calls)
         _reached[_who(target)] = {OWN: reached_now(kafka, target.offsets_topic)}
@@ -323,17 +336,15 @@ def configs_of(target: Target) -> tuple[dict[str, str], list[dict[str, str]]]:
 def fence_listed(target: Target, calls: TransactionCalls) -> None:
     """End every producer of a task of the connector that the coordinators know."""
     from connectctl.ops.fence.campaign import Campaign
-    from connectctl.ops.fence.snapshot import Action, Fate, Row
+    from connectctl.ops.fence.snapshot import Action, Row
+    from connectctl.ops.runtime.generation import check_fenced
 
     prefix = task_id(target.group_id, target.connector, 0).removesuffix("0")
-    ids = {id_ for id_ in _listed(calls, prefix, target.patience) if id_.removeprefix(prefix).isdigit()}
+    ids = {id_ for id_ in _listed(calls, prefix, target.timeout) if id_.removeprefix(prefix).isdigit()}
     # One that is just committing is not fenced by the first request: the campaign asks until its epoch has moved.
     campaign = Campaign(calls, [Row(id_, Action.FENCE) for id_ in sorted(ids)], FENCING_PATIENCE)
     campaign.run()
-    failed = {r.id: r.problem for r in campaign.results.values() if r.fate is Fate.FAILED}
-    if failed:
-        why = ", ".join(f"{id_}: {problem.code if problem else 'FAILED'}" for id_, problem in sorted(failed.items()))
-        raise ConnectctlError("Older tasks of the connector cannot be fenced", why=why)
+    check_fenced(campaign, f"{len(ids)} ids of older tasks of {target.connector}")
 
 
 def _listed(calls: TransactionCalls, prefix: str, patience: float) -> set[str]:

@@ -156,11 +156,18 @@ def fence(calls: TransactionCalls, group: str, name: str, count: int, patience: 
         return
     campaign = Campaign(calls, rows, patience)
     campaign.run()
-    bad = [r for r in campaign.results.values() if r.fate is Fate.FAILED]
-    if bad:
-        problem = next((r.problem for r in bad if r.problem and r.problem.code in _FOR_A_PERSON), bad[0].problem)
-        what = f"{len(bad)} of the {len(rows)} ids of tasks of {name} could not be fenced"
-        hint = f"See connectctl fence {name}."
-        if problem is None or problem.code not in _FOR_A_PERSON:
-            raise TimedOut(what, why=problem.message if problem else None, next_step=hint)
-        raise ConnectctlError(f"{what}, and nothing was started", why=problem.message, next_step=hint)
+    check_fenced(campaign, f"the {len(rows)} ids of tasks of {name}")
+
+
+def check_fenced(campaign: Campaign, whose: str) -> None:
+    """Raises ``TimedOut`` where an id is not fenced and may be in another attempt, ``ConnectctlError`` where it will not."""
+    bad = {r.id: r.problem for r in campaign.results.values() if r.fate is Fate.FAILED}
+    if not bad:
+        return
+    hopeless = {id_: problem for id_, problem in bad.items() if problem and problem.code in _FOR_A_PERSON}
+    id_, problem = min((hopeless or bad).items(), key=lambda item: item[0])
+    what, why = f"{len(bad)} of {whose} could not be fenced", f"{id_}: {problem.message if problem else 'no answer'}"
+    hint = f"See connectctl fence --transactional-id {id_}."
+    if hopeless:
+        raise ConnectctlError(f"{what}, and nothing was started", why=why, next_step=hint)
+    raise TimedOut(what, why=why, next_step=hint)

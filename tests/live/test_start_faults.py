@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,9 @@ import pytest
 from connectctl.ops.edges.kafka import Kafka
 from connectctl.ops.edges.transactions import Transactions
 from connectctl.ops.model.ownership import task_id
+from connectctl.ops.runtime import dataframes
 from connectctl.ops.runtime.batchhandle import BatchHandle
+from connectctl.ops.runtime.dataframes import Target
 from connectctl.ops.runtime.generation import Leader
 from connectctl.ops.runtime.patience import Patience
 from connectctl.ops.runtime.watch import Watch
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.live
 TIMEOUT = 20.0
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, FIND_COORDINATOR, INIT, ADD_PARTITIONS, END_TXN = 0, 1, 2, 3, 10, 22, 24, 26
+DESCRIBE_GROUPS, DESCRIBE_CONSUMER_GROUPS = 15, 69
 OF_A_START = (PRODUCE, FETCH, LIST_OFFSETS, METADATA, FIND_COORDINATOR, INIT, ADD_PARTITIONS, END_TXN)
 TASKS = 2
 
@@ -44,6 +47,13 @@ class Place:
         self.proxy = FaultProxy(cluster.bootstrap_servers)
         self.told: list[str] = []
 
+    def begun(self) -> Generation:
+        """The generation of a call of ``write_exactly_once``, in a process that has just begun."""
+        client = {"bootstrap.servers": self.proxy.bootstrap}
+        target = Target(client, self.group, "c", "rows", f"{self.group}-offsets", "shop", "id", patience=TIMEOUT)
+        dataframes._forget(target)
+        return dataframes._generation(target, [("shop", "string"), ("id", "bigint"), ("value", "string")])
+
     def start(self) -> Generation:
         """A start of a driver that has just begun: with new connections."""
         client = {"bootstrap.servers": self.proxy.bootstrap}
@@ -56,12 +66,13 @@ class Place:
     def stale(self, generation: Generation) -> str | None:
         return Watch(self.straight, generation, TIMEOUT).stale()
 
-    def withstands(self, api: int, skip: int = 0) -> bool:
+    def withstands(self, api: int, skip: int = 0, start: Callable[[Place], Generation] | None = None) -> bool:
         """A start comes through, although the answer to this one of its requests is lost; whether it sent that at all."""
-        older = self.start()
+        start = start or Place.start
+        older = start(self)
         self.told.clear()
         fault = self.proxy.lose(api, skip)
-        made = self.start()
+        made = start(self)
         assert self.stale(made) is None
         assert self.stale(older)
         assert len(self.told) in (0, 2), self.told
@@ -80,12 +91,18 @@ def test_a_start_comes_through_where_the_first_answer_of_a_kind_is_lost(place: P
     assert place.withstands(api)
 
 
+@pytest.mark.parametrize("api", [DESCRIBE_CONSUMER_GROUPS, DESCRIBE_GROUPS])
+def test_write_exactly_once_begins_where_answers_are_lost(place: Place, api: int) -> None:
+    assert place.withstands(api, start=Place.begun)
+
+
 @pytest.mark.slow
-def test_a_start_comes_through_whichever_answer_is_lost(place: Place) -> None:
-    place.start()
+@pytest.mark.parametrize("start", [Place.start, Place.begun])
+def test_a_start_comes_through_whichever_answer_is_lost(place: Place, start: Callable[[Place], Generation]) -> None:
+    start(place)
     place.proxy.seen.clear()
-    place.start()
+    start(place)
     kinds = Counter(place.proxy.seen)
-    caught = sum(place.withstands(api, skip) for api, count in kinds.items() for skip in range(count))
+    caught = sum(place.withstands(api, skip, start) for api, count in kinds.items() for skip in range(count))
     print(f"{caught} answers lost of {kinds}")
     assert caught > kinds.total() * 0.8

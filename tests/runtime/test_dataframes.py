@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from connectctl.ops.errors import ConnectctlError
+from connectctl.ops.errors import ConnectctlError, TimedOut
 from connectctl.ops.model.transactions import Transaction
 from connectctl.ops.model.verdicts import Code
 from connectctl.ops.runtime import dataframes
@@ -44,7 +44,18 @@ def test_one_that_is_just_committing_is_asked_again_until_its_epoch_has_moved(br
 
 def test_one_that_cannot_be_fenced_leaves_nothing_written(brokers: Coordinators) -> None:
     brokers.script["g-c-1"] = [Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED] * 50
-    with pytest.raises(ConnectctlError, match="cannot be fenced"):
+    with pytest.raises(
+        ConnectctlError, match="1 of 3 ids of older tasks of c could not be fenced, and nothing was started: g-c-1"
+    ):
+        fence_listed(TARGET, brokers)
+
+
+def test_one_that_is_not_fenced_in_time_may_be_in_another_attempt(
+    brokers: Coordinators, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dataframes, "FENCING_PATIENCE", 0.05)
+    brokers.script["g-c-1"] = [Code.CONCURRENT_TRANSACTIONS] * 50
+    with pytest.raises(TimedOut, match="1 of 3 ids of older tasks of c could not be fenced"):
         fence_listed(TARGET, brokers)
 
 
