@@ -52,6 +52,8 @@ class FaultProxy:
         self._open: list[socket.socket] = []
         self.seen: list[int] = []
         """The kinds of all requests so far."""
+        self.rate: float | None = None
+        """Bytes of records that a connection lets through in a second; None for as many as come."""
         self.bootstrap = f"{host}:{self._server.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -127,6 +129,8 @@ class FaultProxy:
                 # An empty frame is no request: somebody looks whether this port speaks TLS.
                 api = struct.unpack_from(">h", frame, 4)[0] if len(frame) > 4 else None
                 fault = self._fault(api)
+                if self.rate is not None and api == PRODUCE:
+                    time.sleep(len(frame) / self.rate)
                 held = [thread for thread in held if thread.is_alive()]
                 if fault is None and not held:
                     broker.sendall(frame)

@@ -374,3 +374,44 @@ def test_a_stage_of_a_dataframe_that_is_run_again_writes_each_row_once(
         assert found == list(range(shop, rows, sparkframe.SHOPS))
     assert not oracle.open_partitions(place.kafka, place.topic, offsets)
     assert json.loads(out)["problems"] == []
+
+
+@pytest.mark.slow
+def test_a_session_that_runs_copies_of_slow_tasks_writes_a_dataframe_once(
+    cluster: Sandbox, spark: SparkCluster, tmp_path: Path
+) -> None:
+    """In a session of one's own speculation may be on: the copy fences the task, whose end must not be taken for its own."""
+    place = Counted(cluster, tmp_path, ("", ""))
+    rows = 12_000
+    speculative = {
+        "spark.speculation": "true",
+        "spark.speculation.interval": "100ms",
+        "spark.speculation.quantile": "0.1",
+        "spark.speculation.multiplier": "1.0",
+        "spark.speculation.minTaskRuntime": "100ms",
+    }
+    wish = {
+        "master": spark.master,
+        "conf": place.conf | speculative,
+        "log": str(tmp_path / "spark.log"),
+        "rows": rows,
+        "target": {
+            "client": {"bootstrap.servers": cluster.bootstrap_servers},
+            "group_id": place.name,
+            "connector": place.name,
+            "topic": place.topic,
+            "offsets_topic": create_topic(cluster.bootstrap_servers, f"{place.name}-offsets"),
+            "partition": ["shop"],
+            "offset": "id",
+            "rows_per_transaction": 20,
+            "tasks": 6,  # of which some have more shops than others
+        },
+    }
+    command = [sys.executable, sparkframe.__file__, json.dumps(wish)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(done.stdout)[name] for name in ("fenced", "problems")] == [[], []]
+    assert history(place.events)["speculative"] >= 1
+    image = place.kafka.image([place.topic], patience=60, superseded=True)[place.topic]
+    found = sorted(int(record.value or b"") for record in (*image.latest, *image.superseded))
+    assert found == list(range(rows))

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
+from connectctl.ops.edges.kafka import Kafka
 from connectctl.ops.edges.transactions import Transactions
 from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.model.transactions import Transaction
 from connectctl.ops.runtime.batchhandle import BatchHandle
 from connectctl.ops.runtime.handle import Handle
+from connectctl.ops.runtime.pieces import Columns
+from connectctl.ops.runtime.rows import Rows
 from connectctl.ops.runtime.step import Bulk, How, Step
+from fakes.faultproxy import FaultProxy
 from live.real import eventually
 from live.test_runtime_kernel import Numbers, Place
 
@@ -69,3 +74,22 @@ def test_the_coordinator_ends_it_and_the_task_sends_it_again_or_says_what_can_be
         assert remedy in str(caught.value)
     assert place.seen() == []
     assert place.stored() is None
+
+
+def test_on_a_slow_way_to_the_brokers_transactions_are_cut_before_their_time_is_up(cluster: Sandbox) -> None:
+    """20 MB at 4 MB/s as one transaction would take 5 s of the 3 s that it has."""
+    place = Place(cluster, BatchHandle)
+    proxy = FaultProxy(cluster.bootstrap_servers)
+    proxy.rate = 4e6
+    slow = Kafka({"bootstrap.servers": proxy.bootstrap}, timeout=30)
+    count = 20_000
+    rows = pa.RecordBatch.from_pydict(
+        {"file": [1] * count, "id": range(count), "value": [f"{n}".ljust(1000) for n in range(count)]}
+    )
+    supply = Rows([rows], place.connector, place.topic, Columns(("file",), "id"), count, timeout=3)
+    ended = place.kernel(open_handle=lambda: BatchHandle(slow, f"g-{place.connector}-0", timeout_ms=3000)).run(supply)
+    proxy.close()
+    assert (ended.how, ended.counts.records) == (How.ENDED, count)
+    assert ended.counts.largest < count * 0.7
+    assert place.seen() == list(range(count))
+    assert place.stored() == {"id": count - 1}
