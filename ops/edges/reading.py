@@ -207,8 +207,14 @@ class Reading:
 
     def image(self, topic: str) -> TopicImage:
         held = [HeldBack(p, self._stuck[t, p], self._ends[t][p]) for t, p in sorted(self._pending) if t == topic]
-        records = tuple(record_of(m) for by_key in self._latest[topic].values() for m in by_key.values())
-        newest = {(r.partition, r.offset) for r in records} if self._keep_all else set()
+        messages = (m for by_key in self._latest[topic].values() for m in by_key.values())
+        superseded: list[Record] = []
+        if self._keep_all:
+            newest = {(m.partition(), m.offset()) for m in messages}
+            records = tuple(r for r in self.all[topic] if (r.partition, r.offset) in newest)
+            superseded = [r for r in self.all[topic] if (r.partition, r.offset) not in newest]
+        else:
+            records = tuple(map(record_of, messages))
         return TopicImage(
             topic,
             self._counts[topic],
@@ -216,7 +222,7 @@ class Reading:
             self._ends[topic],
             tuple(held),
             keyless=self._keyless[topic],
-            superseded=tuple(r for r in self.all[topic] if (r.partition, r.offset) not in newest),
+            superseded=tuple(superseded),
         )
 
 

@@ -142,3 +142,12 @@ def test_of_a_stretch_of_records_only_the_last_is_asked_where_it_is() -> None:
     Kept.asked = 0
     found._take([Kept(n, 0, b"%d" % n) for n in range(5_000)])
     assert Kept.asked == 1
+
+
+def test_of_a_topic_that_is_kept_whole_each_record_is_kept_once() -> None:
+    found = Reading(FakeKafka(FakeAdmin(), timeout=1), {"t": {0: Offset(4)}}, keep_all=True)
+    found._take([Kept(n, 0, key) for n, key in enumerate((b"a", b"b", b"a", None))])
+    image = found.image("t")
+    assert sorted(r.offset for r in image.latest) == [1, 2, 3]
+    assert [r.offset for r in image.superseded] == [0]
+    assert {id(r) for r in (*image.latest, *image.superseded)} == {id(r) for r in found.all["t"]}
