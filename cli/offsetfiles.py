@@ -46,6 +46,7 @@ def diff(
       connectctl offsets diff --with-context standby --exit-code      this cluster against another
       connectctl offsets diff -f backup.jsonl orders                  the cluster against a backup
     """
+    from connectctl.cli.offsets import without_collection
     from connectctl.ops.offsets.diff import differences
 
     if engine is Choice.SPARK and (with_context or file):
@@ -53,8 +54,9 @@ def diff(
     if with_context and file:
         raise BadInput("--with-context and --file exclude each other", next_step="Give one of them.")
     wanted = tuple(connectors or ())
-    left, right, names = _sides(ctx.obj, wanted, with_context, file)
-    found = differences(left, right)
+    with without_collection():
+        left, right, names = _sides(ctx.obj, wanted, with_context, file)
+        found = differences(left, right)
     data = {"left": names[0], "right": names[1], "differences": [d.as_json() for d in found]}
 
     def table(wide: bool) -> None:
@@ -157,19 +159,20 @@ def backup(
 
     What it writes is read by offsets restore, offsets diff -f, and offsets show -f.
     """
+    from connectctl.cli.offsetrun import PATIENCE
+    from connectctl.cli.offsets import sources_of, without_collection
+    from connectctl.ops.offsets.backup import everything
     from connectctl.ops.offsets.saved import backup_lines
 
     session: Session = ctx.obj
     if offsetsonspark.backup(session, tuple(connectors or ()), out):
         return
-    names = tuple(connectors or ()) or tuple(c.name for c in _answer(session, ()).connectors)
-    _, subjects = look_at(session, [Target(name, None) for name in names])
-    check_whole(subjects)
-    lines = [line + "\n" for subject in subjects for line in backup_lines(subject.places)]
-    offsetsonspark.save(lines, out)
+    with without_collection():
+        found = everything(sources_of(session, PATIENCE)[0], tuple(connectors or ()))
+        count = offsetsonspark.save((line + "\n" for places in found.values() for line in backup_lines(places)), out)
     if str(out) == "-":
         return
-    render.note(f"{len(lines)} records of {len(names)} connectors in {out}")
+    render.note(f"{count} records of {len(found)} connectors in {out}")
 
 
 def history(ctx: typer.Context, connectors: Names = None, output: OutputOption = Output.TABLE) -> None:

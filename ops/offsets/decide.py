@@ -87,10 +87,31 @@ class Decision:
     refusals: tuple[str, ...] = ()
 
 
-def place(topic: ReadTopic, connector: str, *, problem: str | None = None) -> Place:
-    """What of ``topic`` is ``connector``'s."""
-    records: dict[bytes, list[Record]] = {}
+ByKey = dict[bytes, list["Record"]]
+
+
+def by_connector(topic: ReadTopic) -> dict[str, ByKey]:
+    """The records of all connectors in ``topic``, so that many are not each looked for among all."""
+    found: dict[str, ByKey] = {}
+    home: dict[bytes, ByKey] = {}
     for record in topic.image.latest:
+        if record.key is None:
+            continue
+        if record.key not in home:
+            key = parse_key(record.key)
+            if not isinstance(key, SourceKey):
+                continue
+            home[record.key] = found.setdefault(key.connector, {})
+        home[record.key].setdefault(record.key, []).append(record)
+    return found
+
+
+def place(
+    topic: ReadTopic, connector: str, *, problem: str | None = None, known: Mapping[str, ByKey] | None = None
+) -> Place:
+    """What of ``topic`` is ``connector``'s; ``known`` is ``by_connector``, where there are many to ask about."""
+    records: ByKey = {} if known is None else known.get(connector, {})
+    for record in topic.image.latest if known is None else ():
         if record.key is not None and (record.key in records or is_of(record.key, connector)):
             records.setdefault(record.key, []).append(record)
     name, held = topic.image.topic, topic.image.held_back

@@ -154,7 +154,10 @@ def _image(topic: str, records: Sequence[Record], partitions: int | None) -> Top
     placed = [r if r.partition >= 0 else _placed(r, count) for r in records]
     latest = _latest(placed)
     kept = set(map(id, latest))
-    ends = {p: max((r.offset + 1 for r in placed if r.partition == p), default=0) for p in range(count)}
+    ends = dict.fromkeys(range(count), 0)
+    for record in placed:
+        if record.partition in ends:
+            ends[record.partition] = max(ends[record.partition], record.offset + 1)
     keyless = sum(r.key is None for r in records)
     return TopicImage(
         topic, len(records), latest, ends, keyless=keyless, superseded=tuple(r for r in placed if id(r) not in kept)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from connectctl.ops.offsets.decide import by_connector
 from connectctl.ops.offsets.observe import Sources, observe
 from connectctl.ops.offsets.places import places_of
 from connectctl.ops.offsets.saved import Saved, read_backup
@@ -59,7 +60,8 @@ class Local:
 def layout(sources: Sources, snapshot: OffsetsSnapshot, asked: Sequence[Asked]) -> dict[str, list[Place]]:
     """The places of each connector."""
     names = [(each.purpose.connector, each.dedicated_topic) for each in asked]
-    return {name: places_of(sources, snapshot, name, topic) for name, topic in names}
+    known = by_connector(snapshot.global_topic) if snapshot.global_topic and len(names) > 1 else None
+    return {name: places_of(sources, snapshot, name, topic, known) for name, topic in names}
 
 
 def saved(asked: Sequence[Asked]) -> dict[str, Saved]:

@@ -12,7 +12,10 @@ from connectctl.ops.offsets.snapshot import OffsetsSnapshot, ReadTopic
 from connectctl.ops.offsets.wishes import Side
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from connectctl.ops.edges.contract import TopicImage
+    from connectctl.ops.offsets.decide import ByKey
     from connectctl.ops.offsets.observe import Sources
 
 CONNECTS_DEFAULT = 25
@@ -20,15 +23,20 @@ CONNECTS_DEFAULT = 25
 
 
 def places_of(
-    sources: Sources, snapshot: OffsetsSnapshot, connector: str, dedicated_topic: str | None = None
+    sources: Sources,
+    snapshot: OffsetsSnapshot,
+    connector: str,
+    dedicated_topic: str | None = None,
+    known: Mapping[str, ByKey] | None = None,
 ) -> list[Place]:
     """The global topic first, then the dedicated one, which may not exist yet.
 
-    ``dedicated_topic`` stands in for one that the connector's configuration does not name, yet or any more.
+    ``dedicated_topic`` stands in for one that the connector's configuration does not name, yet or any more. ``known`` is
+    ``by_connector`` of the global topic, where many connectors are asked about.
     """
     found: list[Place] = []
     if snapshot.global_topic is not None:
-        found.append(place(snapshot.global_topic, connector))
+        found.append(place(snapshot.global_topic, connector, known=known))
     partitions = found[0].partitions if found else CONNECTS_DEFAULT
     store = snapshot.stores.get(connector)
     if connector in snapshot.dedicated:
