@@ -12,7 +12,10 @@ SHOPS = 6
 
 
 def write(wish: dict[str, Any]) -> dict[str, Any]:
-    """Write ``wish["rows"]`` numbered rows of some shops, a few to a transaction; what came of it."""
+    """Write ``wish["rows"]`` rows of some shops, a few to a transaction; what came of it.
+
+    ``value`` is a row's number among all, ``number`` that among those of its shop.
+    """
     from connectctl.ops.edges.spark import open_session
     from connectctl.ops.runtime.dataframes import Target, write_exactly_once
     from pyspark.sql import functions as f
@@ -21,10 +24,11 @@ def write(wish: dict[str, Any]) -> dict[str, Any]:
     try:
         frame = spark.range(wish["rows"]).withColumn("shop", (f.col("id") % SHOPS).cast("string"))
         frame = frame.withColumn("value", f.col("id").cast("string"))
+        frame = frame.withColumn("number", f.floor(f.col("id") / SHOPS).cast("string"))
         return asdict(write_exactly_once(frame, Target(**wish["target"])))
     finally:
         spark.stop()
 
 
 if __name__ == "__main__":
-    print(json.dumps(write(json.loads(sys.argv[1]))))
+    print(json.dumps(write(json.loads(sys.argv[1] if len(sys.argv) > 1 else sys.stdin.read()))))
