@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from connectctl.cli import apply, render
+from connectctl.cli.collection import without_collection
 from connectctl.cli.context import Session
 from connectctl.cli.render import Block, Output
 from connectctl.ops.errors import BadInput, ConnectctlError
@@ -67,8 +68,9 @@ def show(
     if watch:
         _watch(session, interval, output)
         return
-    view = _look(session)
-    render.emit("Cluster", _as_json(view), output, lambda wide: render.blocks(_blocks(view, wide)))
+    with without_collection():
+        view = _look(session)
+        render.emit("Cluster", _as_json(view), output, lambda wide: render.blocks(_blocks(view, wide)))
     if output in (Output.TABLE, Output.WIDE):
         render.findings(view.findings)
     if exit_code:

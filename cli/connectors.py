@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from connectctl.cli import apply, complete, connectorview, render
 from connectctl.cli.apply import DryRunOption, OutputOption, YesOption
+from connectctl.cli.collection import without_collection
 from connectctl.cli.context import Session
 from connectctl.cli.render import Output
 from connectctl.ops.errors import BadInput
@@ -77,7 +78,8 @@ def list_(ctx: typer.Context, exit_code: HealthOption = False, output: OutputOpt
 
     session: Session = ctx.obj
     cluster = _cluster(session)
-    seen = see(cluster.calls, cluster.kafka, cluster.group, session.named_topics)
+    with without_collection():
+        seen = see(cluster.calls, cluster.kafka, cluster.group, session.named_topics)
     if cluster.group is not None and is_unknown(cluster.group) and not seen.connectors:
         raise unknown_group(cluster.group, session.transactions.connect_groups)
     data = {

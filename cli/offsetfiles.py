@@ -46,7 +46,7 @@ def diff(
       connectctl offsets diff --with-context standby --exit-code      this cluster against another
       connectctl offsets diff -f backup.jsonl orders                  the cluster against a backup
     """
-    from connectctl.cli.offsets import without_collection
+    from connectctl.cli.collection import without_collection
     from connectctl.ops.offsets.diff import differences
 
     if engine is Choice.SPARK and (with_context or file):
@@ -159,8 +159,9 @@ def backup(
 
     What it writes is read by offsets restore, offsets diff -f, and offsets show -f.
     """
+    from connectctl.cli.collection import without_collection
     from connectctl.cli.offsetrun import PATIENCE
-    from connectctl.cli.offsets import sources_of, without_collection
+    from connectctl.cli.offsets import sources_of
     from connectctl.ops.offsets.backup import everything
     from connectctl.ops.offsets.saved import backup_lines
 

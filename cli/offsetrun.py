@@ -82,7 +82,8 @@ class Looked:
 
 def look_at(session: Session, targets: Sequence[Target]) -> tuple[Looked, list[Subject]]:
     """The connectors as they are now. Raises ``BadInput`` for unknown ones."""
-    from connectctl.cli.offsets import sources_of, without_collection
+    from connectctl.cli.collection import without_collection
+    from connectctl.cli.offsets import sources_of
     from connectctl.ops.connectors import judged, see
     from connectctl.ops.offsets.assemble import check_names
     from connectctl.ops.offsets.planning import Subject

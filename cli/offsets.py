@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from connectctl.cli import complete, offsetchanges, offsetfiles, render
+from connectctl.cli.collection import without_collection
 from connectctl.cli.context import Session
 from connectctl.cli.render import Output
 from connectctl.ops.errors import BadInput
@@ -87,20 +87,6 @@ def show(
     render.findings(found.findings)
     if not found.complete:
         raise typer.Exit(1)
-
-
-@contextmanager
-def without_collection() -> Iterator[None]:
-    """No garbage collection meanwhile: there are no cycles to find among a million records, and looking takes longest."""
-    import gc
-
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _from_cluster(session: Session, wish: Wish, patience: float) -> tuple[Any, dict[str, Any]]:
