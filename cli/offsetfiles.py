@@ -88,8 +88,9 @@ def _sides(
     assert file is not None
     look = Look()
     records = dump.read_file(file)
-    seen = observe(sources_of(session, PATIENCE)[0], look)
-    known = seen.global_topic.image.topic if seen.global_topic else None
+    sources = sources_of(session, PATIENCE)[0]
+    seen = observe(sources, Look((), False, False))  # what the topics hold has been read for the other side
+    known = sources.offsets_topic
     ours = {known, *(store.topic for store in seen.stores.values())}
     configs = seen.configs if ours & records.keys() else None
     named = session.flags.get("topics.offsets") or (known if configs else None)
