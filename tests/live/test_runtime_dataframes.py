@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Consumer
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from connectctl.ops.edges.kafka import Kafka
 from connectctl.ops.edges.spark import open_session
 from connectctl.ops.edges.sparkinput import proven
@@ -109,20 +110,20 @@ class Stream:
     """A directory of files as a stream, each run of it to the end of what is there by then."""
 
     def __init__(self, session: Any, directory: Path):
-        self._session, self._directory = session, directory
+        self._session, self.directory = session, directory
 
     def add(self, *ids: int) -> None:
-        frame(self._session, *ids).coalesce(1).write.mode("append").json(str(self._directory / "in"))
+        frame(self._session, *ids).coalesce(1).write.mode("append").json(str(self.directory / "in"))
 
     def run(self, write: Any, checkpoint: str = "checkpoint") -> None:
         """Raises what ended the query."""
-        stream = self._session.readStream.schema("shop string, id long, value string").json(str(self._directory / "in"))
-        writing = stream.writeStream.foreachBatch(write).option("checkpointLocation", str(self._directory / checkpoint))
+        stream = self._session.readStream.schema("shop string, id long, value string").json(str(self.directory / "in"))
+        writing = stream.writeStream.foreachBatch(write).option("checkpointLocation", str(self.directory / checkpoint))
         writing.trigger(availableNow=True).start().awaitTermination()
 
     def forget(self, batch: int) -> None:
         """As if Spark had died before it wrote down that the batch is done: it repeats it."""
-        for file in (self._directory / "checkpoint" / "commits").glob(f"*{batch}*"):
+        for file in (self.directory / "checkpoint" / "commits").glob(f"*{batch}*"):
             file.unlink()
 
 
@@ -149,6 +150,31 @@ def test_a_streaming_query_writes_each_micro_batch_once_and_skips_one_that_is_re
     stored = {key: value for key, value in offsets_of(target).items() if b"connectctl.stream" in key}
     assert all(json.loads(value)["batch"] == 1 and json.loads(value)["through"] for value in stored.values())
     assert len(stored) == target.tasks
+
+
+def test_of_a_batch_that_one_task_could_not_write_only_what_is_missing_is_written_when_it_comes_again(
+    session: Any, stream: Stream, target: Target
+) -> None:
+    bootstrap = str(target.client["bootstrap.servers"])
+    name = create_topic(bootstrap, f"{target.topic}-small", 2, "delete", config={"max.message.bytes": "2000"})
+    writer = StreamWriter(replace(target, topic=name, tasks=3))
+    rows = frame(session, *range(30)).selectExpr("shop", "id", f"if(id = 29, concat('{'x' * 3000}:', id), value) value")
+    rows.coalesce(1).write.json(str(stream.directory / "in"))
+    with pytest.raises(Exception, match="is too large"):
+        stream.run(writer)
+    through = [json.loads(value) for key, value in offsets_of(target).items() if b"connectctl.stream" in key]
+    resource = ConfigResource(ResourceType.TOPIC, name)
+    resource.add_incremental_config(
+        ConfigEntry("max.message.bytes", "9000", incremental_operation=AlterConfigOpType.SET)
+    )
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.incremental_alter_configs([resource])[resource].result()
+    stream.run(writer)
+    assert all(each["through"] for each in through)
+    done = sum(each["rows"] for each in through)
+    assert writer.written is not None
+    assert (writer.written.sent, writer.written.skipped) == (30 - done, done)
+    assert seen(writer.target) == list(range(30))
 
 
 @pytest.mark.parametrize("plain", [True, False])
