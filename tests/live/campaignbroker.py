@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+import psutil
 from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
 from connectctl.ops.sandbox.layout import broker_name
@@ -45,6 +46,25 @@ class Broker:
         if not self._coming(number):
             self._starting[number] = threading.Thread(target=self._start, args=(pause, number), daemon=True)
             self._starting[number].start()
+
+    def restart(self, number: int) -> None:
+        """End a broker as an operator does, so that it hands its leaders over, and start it again."""
+        process = psutil.Process(self._pid(number))
+        process.terminate()
+        process.wait(PATIENCE)
+        self._start(0.0, number)
+
+    def suspend(self, seconds: float, number: int) -> None:
+        """Let a broker be of no use for so long, with all its connections open."""
+        pid = self._pid(number)
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(seconds)
+        os.kill(pid, signal.SIGCONT)
+
+    def _pid(self, number: int) -> int:
+        pid = self.sandbox.record.node(broker_name(number)).pid
+        assert pid is not None
+        return pid
 
     def _coming(self, number: int) -> bool:
         return number in self._starting and self._starting[number].is_alive()
