@@ -6,13 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from connectctl.ops.edges.contract import HeldBack, TopicImage
+from connectctl.ops.edges.contract import HeldBack, Record, TopicImage
 from connectctl.ops.errors import BadInput, ConnectctlError
+from connectctl.ops.model.partitioning import java_partition
+from connectctl.ops.offsets import dump
+from connectctl.ops.offsets.assemble import assemble
 from connectctl.ops.offsets.backup import everything
 from connectctl.ops.offsets.decide import by_connector, place
 from connectctl.ops.offsets.observe import Sources
 from connectctl.ops.offsets.saved import backup_lines
 from connectctl.ops.offsets.snapshot import ReadTopic, Workers
+from connectctl.ops.offsets.snapshot import Wish as Look
 from fakes.counted import Counted
 from fakes.kafkareads import FakeKafka, records
 
@@ -73,3 +77,14 @@ def test_what_an_open_transaction_hides_is_saved_by_nobody(names: tuple[str, ...
     kafka.held = True
     with pytest.raises(ConnectctlError, match="seen whole"):
         everything(sources, names)
+
+
+def test_a_dump_that_goes_by_partitions_shows_how_many_there_were_and_nothing_odd() -> None:
+    keys = [f'["orders",{{"t":{n}}}]'.encode() for n in range(15_000)]
+    by_partition = sorted((java_partition(key, 5), key) for key in keys)
+    saved = [Record(key, b'{"at":1}', partition, n) for n, (partition, key) in enumerate(by_partition)]
+    look = Look()
+    snapshot = dump.snapshot({"ofs": saved}, "dump", None, look)
+    assert snapshot.global_topic is not None
+    assert len(snapshot.global_topic.image.end_offsets) == 5
+    assert assemble(snapshot, look).findings == ()
