@@ -114,7 +114,7 @@ def job(
         look_beside(wish.directory)
     if named := wish.config.get("connector.class"):
         connector_class(path_of(named), wish.directory)  # before anything is opened
-    first_contact(session)
+    first_contact(session, wish)
     seconds = next(s for s in (patience, wish.patience, default(wish.until)) if s is not None)
     outage = Patience(seconds, render.note)
     scene, ready = outage("look at the cluster", lambda: _look(session, wish, take_over))
@@ -138,9 +138,26 @@ def job(
         raise typer.Exit(code)
 
 
-def first_contact(session: Session) -> None:
+def first_contact(session: Session, wish: Job) -> None:
     """Raises ``Unreachable`` where no broker answers at all: nobody waits for a cluster that may have another address."""
     session.kafka.cluster_id()
+    if other := other_cluster(session, wish):
+        session.other_kafka(*other).cluster_id()
+
+
+def other_cluster(session: Session, wish: Job | None) -> tuple[str, dict[str, str]] | None:
+    """Where the connector's producers write and what they are told of it; None where that is the workers' own Kafka."""
+    from connectctl.ops.runtime.overrides import PRODUCER, SECURITY
+    from connectctl.ops.runtime.starting import elsewhere
+
+    kafka: Any = session.kafka
+    own = str(kafka.bootstrap)
+    overrides = {
+        k.removeprefix(PRODUCER): v for k, v in (wish.config if wish else {}).items() if k.startswith(PRODUCER)
+    }
+    bootstrap = overrides.get("bootstrap.servers", own)
+    apart = elsewhere(bootstrap, own) or any(name.startswith(SECURITY) for name in overrides)
+    return (bootstrap, overrides) if apart else None
 
 
 def _look(session: Session, wish: Job, take_over: bool) -> tuple[Scene, Ready]:
@@ -157,20 +174,15 @@ def _print_plan(plan: Plan) -> None:
 
 def scene_of(session: Session, wish: Job | None = None) -> Scene:
     """The edges of a run."""
-    from connectctl.ops.runtime.overrides import PRODUCER, SECURITY
-    from connectctl.ops.runtime.starting import Scene, elsewhere
+    from connectctl.ops.runtime.starting import Scene
 
     kafka: Any = session.kafka
     target, calls = kafka, session.transactions
-    overrides = {
-        k.removeprefix(PRODUCER): v for k, v in (wish.config if wish else {}).items() if k.startswith(PRODUCER)
-    }
     brokers = [session.brokers]
-    bootstrap = overrides.get("bootstrap.servers", kafka.bootstrap)
-    if elsewhere(bootstrap, kafka.bootstrap) or any(name.startswith(SECURITY) for name in overrides):
-        target = session.other_kafka(bootstrap, overrides)
-        calls = session.other_transactions(bootstrap, overrides)
-        brokers.append(session.other_brokers(bootstrap, overrides))
+    if other := other_cluster(session, wish):
+        target = session.other_kafka(*other)
+        calls = session.other_transactions(*other)
+        brokers.append(session.other_brokers(*other))
     group = session.group()
     workers = session.connect_to(group) if group.members else None
     return Scene(kafka, target, calls, tuple(brokers), group, session.named_topics, workers)

@@ -68,6 +68,10 @@ class Unreachable(ConnectctlError):
     code = "unreachable"
 
 
+class NeverAnswered(Unreachable):
+    """A cluster did not answer when it was asked for the first time: its address may be wrong, and nobody waits for it."""
+
+
 class NotAuthorized(Unreachable):
     """A broker or a worker answers that this principal may not; ``right`` is the one that is missing, where it is known."""
 

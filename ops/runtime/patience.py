@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from connectctl.ops.errors import ConnectctlError, NotAuthorized, NotTrusted, TimedOut, Unreachable
+from connectctl.ops.errors import ConnectctlError, NeverAnswered, NotAuthorized, NotTrusted, TimedOut, Unreachable
 
 if TYPE_CHECKING:
     from connectctl.ops.runtime.job import Until
@@ -23,6 +23,7 @@ FOREVER, OTHERWISE = 300.0, 120.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
 LOOK = 0.2
 """Seconds between two looks whether the run is to end."""
+_FOR_A_PERSON = (NeverAnswered, NotAuthorized, NotTrusted)
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ NONE = Patience()
 
 def passes(error: ConnectctlError) -> bool:
     """Whether ``error`` may be gone in a moment, without a person."""
-    return isinstance(error, (Unreachable, TimedOut)) and not isinstance(error, (NotAuthorized, NotTrusted))
+    return isinstance(error, (Unreachable, TimedOut)) and not isinstance(error, _FOR_A_PERSON)
 
 
 def default(until: Until) -> float:

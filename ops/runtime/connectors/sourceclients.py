@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.edges.javaclient import from_java
-from connectctl.ops.errors import ConnectctlError, NotAuthorized, Unreachable
+from connectctl.ops.errors import ConnectctlError, NeverAnswered, NotAuthorized, Unreachable
 
 if TYPE_CHECKING:
     from connectctl.ops.edges.kafka import Kafka
@@ -107,15 +107,16 @@ def unknown(config: Mapping[str, str]) -> list[str]:
 
 
 @contextmanager
-def reaching(alias: str) -> Iterator[None]:
-    """Says of what fails that it is the source cluster ``alias``."""
+def reaching(alias: str, *, first: bool = False) -> Iterator[None]:
+    """Says of what fails that it is the source cluster ``alias``, asked for the ``first`` time or not."""
     try:
         yield
     except NotAuthorized:
         raise
     except Unreachable as e:
         hint = "Check source.cluster.bootstrap.servers."
-        raise Unreachable(UNREADABLE.format(alias), why=e.what, next_step=hint) from e
+        kind = NeverAnswered if first else Unreachable
+        raise kind(UNREADABLE.format(alias), why=e.what, next_step=hint) from e
 
 
 def gone(alias: str, topic: str) -> ConnectctlError:

@@ -94,6 +94,8 @@ class TopicCopy(SourceConnector):
     def outlook(self, configs: Mapping[str, str]) -> Outlook:
         """Raises ``ConnectctlError`` for a source that cannot be read, or that has nothing to copy."""
         source = sourceclients.source_of(configs, self.context.target.timeout)
+        with sourceclients.reaching(configs["source.cluster.alias"], first=True):
+            source.cluster_id()
         return Outlook(self._look(source, configs).says(), list(_notes(configs)))
 
     def start(self, configs: Mapping[str, str]) -> None:
