@@ -21,6 +21,7 @@ _SIGNS = (
     "before its producer transaction expired",
     "InvalidProducerEpochException",
     "ProducerFencedException",
+    "InvalidTxnStateException",
     "There is a newer producer with the same transactionalId",
 )
 _ROUND_FAILED = ("Failed to perform zombie fencing", "Failed to perform round of zombie fencing")

@@ -176,7 +176,7 @@ def test_a_doubt_begins_it_all_again_with_a_new_producer(world: World) -> None:
 
 
 def test_doubts_without_end_are_a_time_out(world: World) -> None:
-    world.breaks = [Doubt("no answer")] * 1000
+    world.breaks = [Doubt("no answer")] * 1_000_000
     with pytest.raises(TimedOut, match="could not be started"):
         start(world, 1, patience=0.05)
 

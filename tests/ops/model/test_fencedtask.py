@@ -23,6 +23,13 @@ def state(name: str) -> Transaction:
     return Transaction("g-orders-0", name, 1, 9, 60_000)
 
 
+def test_a_commit_that_meets_the_fence_leaves_another_trace() -> None:
+    # Seen on a 4.3.1 worker whose task was fenced as it committed.
+    assert may_be_fenced(
+        "Caused by: org.apache.kafka.common.errors.InvalidTxnStateException: The producer attempted a …"
+    )
+
+
 def test_a_trace_of_something_else_is_left_alone() -> None:
     assert not may_be_fenced("java.net.ConnectException: refused")
     assert not may_be_fenced(None)
