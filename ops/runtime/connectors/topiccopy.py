@@ -94,9 +94,7 @@ class TopicCopy(SourceConnector):
     def outlook(self, configs: Mapping[str, str]) -> Outlook:
         """Raises ``ConnectctlError`` for a source that cannot be read, or that has nothing to copy."""
         source = sourceclients.source_of(configs, self.context.target.timeout)
-        with sourceclients.reaching(configs["source.cluster.alias"], first=True):
-            source.cluster_id()
-        return Outlook(self._look(source, configs).says(), list(_notes(configs)))
+        return Outlook(self._look(source, configs, first=True).says(), list(_notes(configs)))
 
     def start(self, configs: Mapping[str, str]) -> None:
         """Create the remote topics that are missing, and let those grow that are short."""
@@ -106,9 +104,9 @@ class TopicCopy(SourceConnector):
         with sourceclients.reaching(configs["source.cluster.alias"]):
             remotetopics.prepare(source, self.context.target, self._wanted, configs)
 
-    def _look(self, source: Kafka, configs: Mapping[str, str]) -> Wanted:
+    def _look(self, source: Kafka, configs: Mapping[str, str], *, first: bool = False) -> Wanted:
         alias = configs["source.cluster.alias"]
-        with sourceclients.reaching(alias):
+        with sourceclients.reaching(alias, first=first):
             source.cluster_id()
         wanted = remotetopics.look(source, self.context.target, selection_of(configs))
         if not wanted.topics:
