@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.edges.namedgroups import describe
+from connectctl.ops.edges.settled import settle
 from connectctl.ops.model.nothing import offset_of
 from connectctl.ops.model.readergroup import ClientGroup, GroupMember, partitions_in, streams_member
 
@@ -30,6 +31,7 @@ class ClientGroups:
         """See ``GroupReads``."""
         from confluent_kafka import ConsumerGroupTopicPartitions
 
+        settle(self._kafka, group_id)
         admin, timeout = self._kafka.admin, self._kafka.timeout
         asked = [ConsumerGroupTopicPartitions(group_id)]
         future = admin.list_consumer_group_offsets(asked, request_timeout=timeout)[group_id]

@@ -16,10 +16,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from connectctl.ops.edges.settled import settle
 from connectctl.ops.edges.wire import Wire
 from connectctl.ops.errors import ConnectctlError, NotAuthorized, Refused, TimedOut, Unreachable
 from connectctl.ops.model.clusterlock import LockHolder, group_of
@@ -51,7 +52,7 @@ class _Again(Exception):
 class _Membership:
     member: str = ""
     generation: int = -1
-    session: float = SESSION
+    session: float = field(default_factory=lambda: SESSION)
 
 
 class GroupLock:
@@ -69,6 +70,15 @@ class GroupLock:
 
     def holder(self) -> LockHolder | None:
         """Who holds the lock, None where nobody does. Raises ``NotAuthorized``, ``Unreachable``."""
+        from connectctl.ops.edges.kafka import Kafka
+
+        found = self._look()
+        if found is None:
+            settle(Kafka(self._properties, timeout=self._timeout), self._group)
+            found = self._look()
+        return found
+
+    def _look(self) -> LockHolder | None:
         wire = Wire(self._properties, timeout=self._timeout)
         try:
             return _Session(wire, self._group, self._timeout).holder()

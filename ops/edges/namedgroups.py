@@ -11,6 +11,7 @@ import time
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.edges.settled import settle
 from connectctl.ops.errors import Unreachable
 from connectctl.ops.model.visibility import describe_group
 
@@ -28,10 +29,20 @@ PAUSE = 0.2
 
 
 def describe(kafka: Kafka, group_id: str) -> Any | None:
-    """librdkafka's description of the group; None where its coordinator says that there is none.
+    """librdkafka's description of the group; None where its coordinator says that there is none. A group without members
+    is believed to be one of a coordinator that knows all of it alone; see ``settled``.
 
     Raises ``NotAuthorized`` with the missing right, and ``Unreachable`` where no coordinator can be asked.
     """
+    found = _once(kafka, group_id)
+    if found is None or not found.members:
+        settle(kafka, group_id)
+        found = _once(kafka, group_id)
+    return found
+
+
+def _once(kafka: Kafka, group_id: str) -> Any | None:
+    """What brokers tell of the group, as of what its coordinator is sure of; None where that is nothing."""
     doing, right = f"describe the group {group_id}", describe_group(group_id)
     deadline = time.monotonic() + kafka.timeout
     while True:

@@ -118,6 +118,13 @@ def offsets_at(kafka: Kafka, topics: Sequence[str], timestamp: int) -> dict[str,
     }
 
 
+def latest_of(kafka: Kafka, place: Place) -> Offset | None:
+    """The high watermark of one partition, as soon as its leader is sure of it (KIP-207)."""
+    from confluent_kafka.admin import OffsetSpec
+
+    return _asked(kafka, [place], OffsetSpec.latest(), _Patience(kafka.timeout))[place]
+
+
 _NO_ID = "A" * 22
 """The topic id of brokers before 2.8, in Kafka's spelling of its 16 bytes, which are all 0."""
 _NO_SUCH = -1

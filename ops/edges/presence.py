@@ -15,6 +15,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.edges.settled import settle
 from connectctl.ops.errors import ConnectctlError, NotAuthorized, Refused, TimedOut
 from connectctl.ops.model.acls import Operation, Resource
 from connectctl.ops.model.presence import Holder, client_id, holder, presence_group
@@ -36,11 +37,20 @@ PAUSE = 0.5
 def holders(kafka: Kafka, group_id: str, connector: str) -> tuple[Holder, ...]:
     """The runs of ``connector`` that are alive, or died less than ``SESSION`` ago. Raises ``NotAuthorized``.
 
-    The group is asked for by name: in a listing one that may not be seen is left out in silence.
+    The group is asked for by name: in a listing one that may not be seen is left out in silence. That there are none is
+    believed of a coordinator that knows all of the group alone.
     """
+    name = presence_group(group_id, connector)
+    found = _holders(kafka, name, connector)
+    if not found:
+        settle(kafka, name)
+        found = _holders(kafka, name, connector)
+    return found
+
+
+def _holders(kafka: Kafka, name: str, connector: str) -> tuple[Holder, ...]:
     from confluent_kafka import KafkaException
 
-    name = presence_group(group_id, connector)
     future = kafka.admin.describe_consumer_groups([name], request_timeout=kafka.timeout)[name]
     try:
         members = future.result().members

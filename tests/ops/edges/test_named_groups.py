@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 from connectctl.ops.edges import kafka as edge
+from connectctl.ops.edges import namedgroups
 from connectctl.ops.edges.namedgroups import describe
 from connectctl.ops.errors import Unreachable
 
@@ -40,6 +41,14 @@ class Cluster:
         return edge.failure(error, doing, self.bootstrap, right=right)
 
 
+@pytest.fixture(autouse=True)
+def settled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The groups whose coordinator was waited for; a real one is in tests/live/test_three_brokers.py."""
+    asked: list[str] = []
+    monkeypatch.setattr(namedgroups, "settle", lambda kafka, group_id: asked.append(group_id))
+    return asked
+
+
 def look(*codes: int, **given: float) -> Any:
     kafka: Any = Cluster(*codes, **given)
     return describe(kafka, "g")
@@ -47,6 +56,11 @@ def look(*codes: int, **given: float) -> Any:
 
 def test_a_group_whose_coordinator_comes_up_is_looked_at_until_it_can_be_asked() -> None:
     assert look(*MOVING, GONE) is None
+
+
+def test_that_there_is_no_group_is_believed_of_a_coordinator_that_knows_all_of_it(settled: list[str]) -> None:
+    assert look(GONE) is None
+    assert settled == ["g"]
 
 
 @pytest.mark.parametrize("code", MOVING)
