@@ -54,6 +54,8 @@ class _Patience:
     def __init__(self, seconds: float) -> None:
         self._seconds, self._began = seconds, time.monotonic()
         self._attempt = FIRST_ATTEMPT
+        self.nobody: ConnectctlError | None = None
+        """What the last attempt failed with, where no broker at all answered it."""
 
     @property
     def spent(self) -> float:
@@ -139,6 +141,7 @@ def layouts_of(kafka: Kafka, topics: Iterable[str], patience: _Patience | None =
     patience = patience or _Patience(kafka.timeout)
     found: dict[str, Layout] = {}
     while missing := [topic for topic in topics if topic not in found]:
+        patience.nobody = None
         asked = kafka.admin.describe_topics(TopicCollection(missing), request_timeout=patience.attempt)
         silent: dict[str, str] = dict.fromkeys(missing, "no answer")
         for topic, future in asked.items():
@@ -166,9 +169,9 @@ def _described(kafka: Kafka, topic: str, future: Any, patience: _Patience) -> La
         unknown = isinstance(e, KafkaException) and e.args[0].name() in _UNKNOWN
         if unknown and patience.spent > min(kafka.timeout, NEW_TOPIC):
             raise BadInput(f"There is no topic {topic} at {kafka.bootstrap}", code="no-topic") from e
-        if patience.left <= 0 and isinstance(e, KafkaException) and e.args[0].name() in _NOBODY:
+        if isinstance(e, KafkaException) and e.args[0].name() in _NOBODY:
             # Any broker may answer this, and none did.
-            raise kafka.failure(e.args[0], f"tell of the topic {topic}") from e
+            patience.nobody = kafka.failure(e.args[0], f"tell of the topic {topic}")
         return why
 
 
@@ -249,6 +252,7 @@ def _asked(
     isolation = isolation or IsolationLevel.READ_UNCOMMITTED
     found: dict[Place, Offset | None] = {}
     while missing := [place for place in places if place not in found]:
+        patience.nobody = None
         wanted = {TopicPartition(*place): spec for place in missing}
         # An answer that does not name a partition is none of it, either.
         silent = dict.fromkeys(missing, "no answer")
@@ -292,6 +296,8 @@ def _again(kafka: Kafka, error: Exception, doing: str, topic: str) -> str:
 def _pause(kafka: Kafka, patience: _Patience, what: str, why: str) -> None:
     """Wait before another attempt, with a new connection. Raises ``TimedOut`` when the time is over."""
     if patience.left <= 0:
+        if patience.nobody is not None:
+            raise patience.nobody
         raise TimedOut(what, why=why, next_step="Look at the brokers, and try again.")
     patience.failed()
     # librdkafka's admin client keeps the leaders, and their epochs, of before a broker's death; a new one asks afresh.

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _MARK = "-Dconnectctl.sandbox="
 _CLOCK_STEP = 2.0
 """Seconds by which a start time may seem to move when the system's clock is set."""
+_EXECVE = 1.0
+"""Seconds for which a process may have no command line; measured: less than 0.01."""
 
 
 def require_psutil() -> None:
@@ -126,14 +128,28 @@ def marked() -> Iterator[tuple[psutil.Process, str]]:
     import psutil
 
     for process in psutil.process_iter():
-        try:
-            arguments = process.cmdline()
-        except psutil.Error:
-            continue
-        for argument in arguments[:12]:
+        for argument in _words(process)[:12]:
             if argument.startswith(_MARK):
                 yield process, argument
                 break
+
+
+def _words(process: psutil.Process) -> list[str]:
+    """The command line, empty for a process that has none or is gone.
+
+    While a process is being replaced by its program (execve) its command line is empty for a moment.
+    """
+    import psutil
+
+    end = time.monotonic() + _EXECVE
+    with suppress(psutil.Error):
+        while not (words := list(process.cmdline())):
+            # A thread of the kernel has no program, a zombie has none any more.
+            if time.monotonic() > end or process.status() == psutil.STATUS_ZOMBIE or not process.exe():
+                break
+            time.sleep(0.002)
+        return words
+    return []
 
 
 def _process(pid: int, created: float, root: Path) -> psutil.Process | None:
@@ -141,8 +157,7 @@ def _process(pid: int, created: float, root: Path) -> psutil.Process | None:
 
     try:
         process = psutil.Process(pid)
-        # While a process is being replaced by its program (execve) its command line is empty for a moment.
-        words = process.cmdline()
+        words = process.cmdline()  # empty for a moment, see _words
         same = abs(process.create_time() - created) < _CLOCK_STEP and (not words or mark(root) in words)
         return process if same and process.status() != psutil.STATUS_ZOMBIE else None
     except psutil.Error:

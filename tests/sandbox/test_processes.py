@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import psutil
@@ -59,6 +60,19 @@ def test_one_whose_command_line_is_empty_while_its_program_is_loaded_is_alive(
         assert not processes.is_alive(pid, created - 60, tmp_path)
     assert processes.end(pid, created, tmp_path, kill=True, timeout=10) is False
     assert not processes.is_alive(pid, created, tmp_path)
+
+
+def test_one_whose_program_is_being_loaded_is_swept_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pid, _ = sleeper(tmp_path, tmp_path / "log")
+    real, asked = psutil.Process.cmdline, Counter[int]()
+
+    def loading(process: psutil.Process) -> list[str]:
+        asked[process.pid] += 1
+        return [] if process.pid == pid and asked[pid] < 4 else real(process)
+
+    monkeypatch.setattr(psutil.Process, "cmdline", loading)
+    assert processes.sweep(tmp_path) == 1
+    assert asked[pid] >= 4
 
 
 def test_one_that_does_not_stop_is_killed(tmp_path: Path) -> None:

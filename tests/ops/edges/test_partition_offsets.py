@@ -76,7 +76,7 @@ def test_half_an_answer_that_stays_is_an_error_that_names_the_topic(known: Seque
 
 def test_nobody_who_answers_is_told_as_such() -> None:
     with pytest.raises(Unreachable, match="Kafka at h:1 does not answer"):
-        end_offsets(FakeKafka(FakeAdmin(lambda asked, topic: "_TRANSPORT"), timeout=0.5), ["t"])
+        end_offsets(FakeKafka(FakeAdmin(lambda asked, topic: "_TRANSPORT"), timeout=0.02), ["t"])
 
 
 def test_a_topic_does_not_lose_partitions() -> None:
