@@ -157,8 +157,7 @@ def _process(pid: int, created: float, root: Path) -> psutil.Process | None:
 
     try:
         process = psutil.Process(pid)
-        words = process.cmdline()  # empty for a moment, see _words
-        same = abs(process.create_time() - created) < _CLOCK_STEP and (not words or mark(root) in words)
+        same = abs(process.create_time() - created) < _CLOCK_STEP and mark(root) in _words(process)
         return process if same and process.status() != psutil.STATUS_ZOMBIE else None
     except psutil.Error:
         return None

@@ -18,6 +18,18 @@ def sleeper(root: Path, log: Path, code: str = "import time; time.sleep(60)") ->
     return processes.spawn([sys.executable, "-c", code, processes.mark(root)], cwd=root, log=log)
 
 
+def loading(pid: int, patch: pytest.MonkeyPatch) -> Counter[int]:
+    """Have the process show no command line the first three times; gives how often each was asked for."""
+    real, asked = psutil.Process.cmdline, Counter[int]()
+
+    def cmdline(process: psutil.Process) -> list[str]:
+        asked[process.pid] += 1
+        return [] if process.pid == pid and asked[pid] < 4 else real(process)
+
+    patch.setattr(psutil.Process, "cmdline", cmdline)
+    return asked
+
+
 def test_what_is_spawned_is_found_by_its_mark_and_swept(tmp_path: Path) -> None:
     root, other = tmp_path / "a", tmp_path / "a b"
     for each in (root, other):
@@ -54,8 +66,8 @@ def test_one_whose_command_line_is_empty_while_its_program_is_loaded_is_alive(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pid, created = sleeper(tmp_path, tmp_path / "log")
-    with monkeypatch.context() as loading:
-        loading.setattr(psutil.Process, "cmdline", lambda process: [])
+    with monkeypatch.context() as patch:
+        loading(pid, patch)
         assert processes.is_alive(pid, created, tmp_path)
         assert not processes.is_alive(pid, created - 60, tmp_path)
     assert processes.end(pid, created, tmp_path, kill=True, timeout=10) is False
@@ -64,13 +76,7 @@ def test_one_whose_command_line_is_empty_while_its_program_is_loaded_is_alive(
 
 def test_one_whose_program_is_being_loaded_is_swept_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pid, _ = sleeper(tmp_path, tmp_path / "log")
-    real, asked = psutil.Process.cmdline, Counter[int]()
-
-    def loading(process: psutil.Process) -> list[str]:
-        asked[process.pid] += 1
-        return [] if process.pid == pid and asked[pid] < 4 else real(process)
-
-    monkeypatch.setattr(psutil.Process, "cmdline", loading)
+    asked = loading(pid, monkeypatch)
     assert processes.sweep(tmp_path) == 1
     assert asked[pid] >= 4
 
