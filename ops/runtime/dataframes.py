@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -23,6 +23,7 @@ from connectctl.ops.model.ownership import task_id
 from connectctl.ops.model.visibility import Reason, whole
 from connectctl.ops.runtime.attempts import Attempts
 from connectctl.ops.runtime.boundaries import Boundary
+from connectctl.ops.runtime.frameagain import until_through
 from connectctl.ops.runtime.framechecks import check_columns, check_committed, check_records
 from connectctl.ops.runtime.frametask import Writing
 from connectctl.ops.runtime.leasedtask import FAILED, Work
@@ -159,14 +160,20 @@ def write(df: DataFrame, target: Target, batch: MicroBatch | None) -> Written:
         batch=batch,
         attempts=attempts.address,
     )
+
+    def once(active: Collection[int] | None) -> list[FrameReport]:
+        work_now = replace(work, reached=_reached.get(_who(target), work.reached))
+        reports = written_by(df, replace(writing, work=work_now), target.tasks, active)
+        with _lock:
+            _reached[_who(target)] = reduce(furthest, (report.reached for report in reports), work_now.reached)
+        return reports
+
     try:
-        reports = written_by(df, writing, target.tasks)
+        reports = until_through(once, None if batch is None else batch.late)
     finally:
         attempts.close()
         if claims is not None:
             claims.close()
-    with _lock:
-        _reached[_who(target)] = reduce(furthest, (report.reached for report in reports), work.reached)
     written = _written(reports)
     if written.problems or written.fenced:
         _forget(target)

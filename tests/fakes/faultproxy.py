@@ -40,14 +40,19 @@ class Fault:
 
 
 class FaultProxy:
-    """Listens on a port of its own before ``bootstrap`` (one broker), and rewrites that port in what the broker tells."""
+    """Listens on a port of its own before ``bootstrap`` (one broker), and rewrites that port in what the broker tells.
 
-    def __init__(self, bootstrap: str):
+    ``rewritten`` is shared by the proxies before the brokers of one cluster, of which each tells of all.
+    """
+
+    def __init__(self, bootstrap: str, rewritten: list[tuple[bytes, bytes]] | None = None):
         host, _, port = bootstrap.partition(",")[0].rpartition(":")
         self._upstream = (host, int(port))
         self._server = socket.create_server((host, 0))
-        self._told = host.encode() + struct.pack(">i", int(port))
-        self._ours = host.encode() + struct.pack(">i", self._server.getsockname()[1])
+        told = host.encode() + struct.pack(">i", int(port))
+        self._rewritten = [] if rewritten is None else rewritten
+        self._rewritten.append((told, host.encode() + struct.pack(">i", self._server.getsockname()[1])))
+        self._slow_until = 0.0
         self._faults: list[Fault] = []
         self._open: list[socket.socket] = []
         self.seen: list[int] = []
@@ -75,11 +80,26 @@ class FaultProxy:
         fault.go.set()
         return not fault.caught.is_set()
 
-    def close(self) -> None:
-        self._server.close()
-        for each in list(self._open):
+    def cut(self) -> int:
+        """End all connections, whatever is under way on them; how many there were."""
+        ends = list(self._open)
+        for each in ends:
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
+        return len(ends) // 2
+
+    def delay(self, seconds: float) -> None:
+        """Let nothing through for so long, in either direction; then all of it."""
+        self._slow_until = time.monotonic() + seconds
+
+    def _delayed(self) -> None:
+        while (left := self._slow_until - time.monotonic()) > 0:
+            time.sleep(left)
+
+    def close(self) -> None:
+        self._server.close()
+        self.cut()
+        for each in list(self._open):
             each.close()
 
     def _accept(self) -> None:
@@ -129,6 +149,7 @@ class FaultProxy:
                 # An empty frame is no request: somebody looks whether this port speaks TLS.
                 api = struct.unpack_from(">h", frame, 4)[0] if len(frame) > 4 else None
                 fault = self._fault(api)
+                self._delayed()
                 if self.rate is not None and api == PRODUCE:
                     time.sleep(len(frame) / self.rate)
                 held = [thread for thread in held if thread.is_alive()]
@@ -170,13 +191,29 @@ class FaultProxy:
         gone = False
         with suppress(OSError):
             while (frame := _frame(broker)) and not cut.is_set():
+                self._delayed()
+                for told, ours in self._rewritten:
+                    frame = frame.replace(told, ours)
                 try:
                     if not gone:
-                        client.sendall(frame.replace(self._told, self._ours))
+                        client.sendall(frame)
                 except OSError:
                     gone = True
         with suppress(OSError):
             client.shutdown(socket.SHUT_RDWR)
+
+
+class Network:
+    """A proxy before each broker of ``bootstrap``: who comes by ``bootstrap`` of this stays on it."""
+
+    def __init__(self, bootstrap: str):
+        rewritten: list[tuple[bytes, bytes]] = []
+        self.proxies = [FaultProxy(one, rewritten) for one in bootstrap.split(",")]
+        self.bootstrap = ",".join(proxy.bootstrap for proxy in self.proxies)
+
+    def close(self) -> None:
+        for proxy in self.proxies:
+            proxy.close()
 
 
 def _frame(source: socket.socket) -> bytes:

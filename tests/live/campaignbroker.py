@@ -93,12 +93,18 @@ class Broker:
 
 
 @contextmanager
-def own_broker(brokers: int = 1) -> Iterator[Broker]:
-    """A broker that nobody else uses, or three."""
-    name = f"campaign-{secrets.token_hex(3)}"
-    broker = Broker(up(SandboxSpec(name=name, workers=0, brokers=brokers, extra_broker_properties=QUICK)))
+def own_broker(brokers: int = 1, workers: int = 0) -> Iterator[Broker]:
+    """A broker that nobody else uses, or three, and ``workers`` of Connect with exactly-once source support."""
+    spec = SandboxSpec(
+        name=f"campaign-{secrets.token_hex(3)}",
+        workers=workers,
+        brokers=brokers,
+        support="enabled" if workers else "disabled",
+        extra_broker_properties=QUICK,
+    )
+    broker = Broker(up(spec))
     try:
         yield broker
     finally:
         broker.wait()
-        down(name)
+        down(spec.name)

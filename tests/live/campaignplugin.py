@@ -30,7 +30,7 @@ class Task(SourceTask):
         return int((self.context.offsets.offset({"source": source}) or {"next": 0})["next"])
 
     def poll(self) -> Sequence[SourceRecord] | None:
-        time.sleep(self._chance.uniform(0.0, 0.05))
+        time.sleep(self._chance.uniform(0.0, float(self._configs.get("pause", "0.05"))))
         topic = self._configs["topic"]
         records: list[SourceRecord] = []
         for source in self._chance.sample(sorted(self._next), self._chance.randint(0, len(self._next))):

@@ -1,0 +1,348 @@
+"""A campaign of faults against all kinds of tasks at once: on three brokers, by a network of its own, on a Spark cluster.
+
+A run whose tasks are polled, a run that copies its topic, and a stream that goes through a ``StreamWriter``, each in a
+driver of its own. Brokers die, are suspended, restarted and lose their leaders; connections are cut and delayed; Python
+workers, executors and drivers are killed and suspended; a connector goes to and fro between Connect's workers and a run,
+while either dies (``enduranceturns``). A driver that we kill is started again, as a supervisor would; one that ends by
+itself is a failure. In the end the topics are judged.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil
+import pytest
+from connectctl.ops.edges.kafka import Kafka
+from connectctl.ops.edges.transactions import Transactions
+from connectctl.ops.errors import ConnectctlError
+from fakes.faultproxy import Network
+from live import endurancestream
+from live.brokerfaults import BrokerFaults
+from live.campaign import whose
+from live.campaigndrivers import CONF, TIMEOUT_MS, Driver, job_file, pack, start
+from live.campaignoperator import Operator
+from live.enduranceturns import Turns
+from live.oracle import Verdict, in_order, judge, open_partitions
+from live.real import create_topic
+from live.sparkclusters import executors, python_workers, send
+
+if TYPE_CHECKING:
+    from live.campaignbroker import Broker
+    from live.sparkclusters import SparkCluster
+
+PATIENCE = 600.0
+"""Seconds for whatever has to happen."""
+CUT, ALL_CUT, DELAYED = "connections cut", "all connections cut", "connections delayed"
+WORKER, WORKER_STOPPED = "Python worker kill -9", "Python worker stopped"
+EXECUTOR, EXECUTOR_STOPPED = "executor kill -9", "executor stopped"
+DRIVER, DRIVER_STOPPED = "driver kill -9", "driver stopped"
+WEIGHTS = {CUT: 24, ALL_CUT: 8, DELAYED: 24, WORKER: 4, WORKER_STOPPED: 2}
+WEIGHTS |= {EXECUTOR: 2, EXECUTOR_STOPPED: 1, DRIVER: 2, DRIVER_STOPPED: 1}
+"""How often each comes in a cycle. What costs a driver or an executor its life comes seldom, so that all get to work."""
+BROKERS = 0.25
+"""The share of faults that are the brokers' own."""
+LOOKED_AT = 25
+"""Faults between two looks whether all go on."""
+
+
+@dataclass
+class Subject:
+    """Something that runs in a driver: what it writes to, how it is started, and its drivers so far."""
+
+    name: str
+    topic: str
+    offsets: str
+    launch: Callable[[int], Driver]
+    drivers: list[Driver] = field(default_factory=list)
+
+    def start(self) -> None:
+        self.drivers.append(self.launch(len(self.drivers)))
+
+    @property
+    def driver(self) -> Driver:
+        return self.drivers[-1]
+
+
+class Endurance:
+    """Faults from ``seed`` against what runs on ``cluster`` and writes to ``broker``, which are three."""
+
+    def __init__(self, broker: Broker, cluster: SparkCluster, seed: int, directory: Path):
+        self.seed, self.rows = seed, list[str]()
+        self._broker, self._cluster, self._directory = broker, cluster, directory
+        self._chance = random.Random(seed)
+        self._name = f"endures-{secrets.token_hex(4)}"
+        self._network = Network(broker.bootstrap)
+        self._kafka = Kafka({"bootstrap.servers": broker.bootstrap}, timeout=60)
+        self._calls = Transactions({"bootstrap.servers": broker.bootstrap}, timeout=30)
+        self._later: list[tuple[float, Callable[[], None]]] = []
+        self._began = time.monotonic()
+        self._polled, self._copy, self._stream = self.subjects = (self._polling(), self._copying(), self._streaming())
+        self._running = list(self.subjects)
+        topics = [each for subject in self.subjects for each in (subject.topic, subject.offsets)]
+        self.turns = Turns(broker.sandbox, self._network.bootstrap, f"{self._name}-turns", seed + 2, directory)
+        self._operator = Operator(self._kafka, self._calls, [*topics, self.turns.topic])
+
+    def close(self) -> None:
+        self._calls.close()
+        for subject in self.subjects:
+            for driver in subject.drivers:
+                send(_alive([driver.process.pid]), signal.SIGCONT)
+                driver.process.kill()
+                driver.process.wait()
+        self._network.close()
+
+    # -------------------------------------------------------------------------------------------------------- subjects
+
+    def _polling(self) -> Subject:
+        name = f"{self._name}-polled"
+        topic = self._topic(name, 4)
+        (self._directory / "told").touch()
+        pack(self._directory)
+        config = {"tasks.max": "2", "topic": topic, "told": str(self._directory / "told"), "pause": "0.3"}
+        return Subject("polled", topic, f"g-{name}-offsets", self._run(name, config))
+
+    def _copying(self) -> Subject:
+        name, source = f"{self._name}-copy", f"{self._name}-polled-data"
+        create_topic(self._broker.bootstrap, f"east.{source}", 4, "delete", self._broker.count)
+        config = {
+            "connector.class": "TopicCopy",
+            "tasks.max": "2",
+            "source.cluster.alias": "east",
+            "target.cluster.alias": "west",
+            "source.cluster.bootstrap.servers": self._network.bootstrap,
+            "topics": source,
+            "heartbeats.replication.enabled": "false",
+        }
+        return Subject("copy", f"east.{source}", f"g-{name}-offsets", self._run(name, config))
+
+    def _run(self, name: str, config: Mapping[str, str]) -> Callable[[int], Driver]:
+        def launch(number: int) -> Driver:
+            directory = self._directory / name
+            directory.mkdir(exist_ok=True)
+            (directory / "plugin.zip").write_bytes((self._directory / "plugin.zip").read_bytes())
+            job = job_file(directory, number, name, self._cluster.master, config)
+            return start(job, self._network.bootstrap, f"g-{name}")
+
+        return launch
+
+    def _streaming(self) -> Subject:
+        name = f"{self._name}-stream"
+        topic, offsets = self._topic(name, 4), f"g-{name}-offsets"
+        create_topic(self._broker.bootstrap, offsets, 5, "compact", self._broker.count)
+        target = {
+            "client": {"bootstrap.servers": self._network.bootstrap},
+            "group_id": f"g-{name}",
+            "connector": name,
+            "topic": topic,
+            "offsets_topic": offsets,
+            "partition": "source",
+            "offset": "next",
+            "key": "source",
+            "transaction_timeout_ms": TIMEOUT_MS,
+            "patience": PATIENCE,
+        }
+
+        def launch(number: int) -> Driver:
+            file = self._directory / f"stream-{number}.wish"
+            checkpoint = str(self._directory / "checkpoint")
+            wish = {"master": self._cluster.master, "conf": CONF, "target": target, "checkpoint": checkpoint}
+            file.write_text(json.dumps(wish | {"log": str(file.with_suffix(".spark"))}))
+            log = file.with_suffix(".log")
+            with log.open("wb") as err, log.with_suffix(".json").open("wb") as out:
+                command = [sys.executable, endurancestream.__file__, str(file)]
+                return Driver(subprocess.Popen(command, stdout=out, stderr=err), log)
+
+        return Subject("stream", topic, offsets, launch)
+
+    def _topic(self, name: str, partitions: int) -> str:
+        return create_topic(self._broker.bootstrap, f"{name}-data", partitions, "delete", self._broker.count)
+
+    # ------------------------------------------------------------------------------------------------------ the course
+
+    def run(self, faults: int) -> None:
+        """So many faults, and an end in peace."""
+        for subject in self.subjects:
+            subject.start()
+        self._all_go_on()
+        brokers = BrokerFaults(self._broker, self.seed + 1, round(faults * BROKERS))
+        others, cycle = faults - round(faults * BROKERS), list[str]()
+        with self.turns.going_on(), brokers.going_on() as thread:
+            for number in range(1, others + 1):
+                cycle = cycle or self._chance.sample(list(WEIGHTS), sum(WEIGHTS.values()), counts=WEIGHTS.values())
+                self._do(cycle.pop())
+                self._pass(self._chance.uniform(0.2, 2.5))
+                if number % LOOKED_AT == 0:
+                    self._all_go_on()
+            self._wait(lambda: not thread.is_alive(), "the brokers' faults are over")
+            self._end()
+        self.rows += [*brokers.rows, *self.turns.rows]
+
+    def _pass(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        self._wait(lambda: time.monotonic() > end, "time passes")
+
+    def _all_go_on(self) -> None:
+        """Each has committed more than it had."""
+        before = self._committed()
+
+        def on() -> bool:
+            now = self._committed()
+            return all(now[name] > before[name] + 100 for name in before)
+
+        self._wait(on, "all go on", 1.0)
+
+    def _committed(self) -> dict[str, int]:
+        """How far committed records reach, by subject; asked of the brokers without a proxy."""
+        names = [subject.topic for subject in self._running]
+        while True:
+            try:
+                found = self._kafka.extents(names)
+                return {s.name: sum(e.stable for e in found[s.topic].values()) for s in self._running}
+            except ConnectctlError:
+                time.sleep(0.5)  # brokers are on their way
+
+    def _wait(self, until: Callable[[], bool], what: str, pause: float = 0.1) -> None:
+        """Until it is true, while what is due is done. A driver that ended by itself ends the campaign."""
+        end = time.monotonic() + PATIENCE
+        while not until():
+            for when, do in [each for each in self._later if each[0] <= time.monotonic()]:
+                self._later.remove((when, do))
+                do()
+            for subject in self._running:
+                if (over := subject.driver.over) is not None:
+                    pytest.fail(f"the driver of {subject.name} ended by itself ({over})\n{self.state()}")
+            if self.turns.problem:
+                pytest.fail(self.turns.problem)
+            if time.monotonic() > end:
+                pytest.fail(f"not within {PATIENCE:g} s: {what}\n{self.state()}")
+            if self._broker.back:
+                self._operator.look()
+            time.sleep(pause)
+
+    def state(self) -> str:
+        """How the drivers are, for whoever has to find out why something is wrong."""
+        logs = [
+            f"{s.name} {n}: {d.over or 'runs'} {d.log}\n{d.log.read_text()[-1500:]}"
+            for s in self.subjects
+            for n, d in enumerate(s.drivers)
+        ]
+        return "\n".join([*logs, *self.rows[-12:], self._operator.words])
+
+    def _end(self) -> None:
+        """Let all go on, stop those that write, and the copy when it has all."""
+        self._wait(lambda: not self._later and self._broker.back, "all goes on")
+        self._all_go_on()
+        self._stop(self._polled, self._stream)
+        self._wait(lambda: not self._open(self._polled), "no transaction is open")
+        self._wait(self._copied, "the copy has all", 2.0)
+        self._stop(self._copy)
+        assert self._copied()
+
+    def _stop(self, *subjects: Subject) -> None:
+        for subject in subjects:
+            subject.driver.process.send_signal(signal.SIGTERM)
+            self._running.remove(subject)
+        self._wait(lambda: all(s.driver.over is not None for s in subjects), "they stop")
+        assert all(s.driver.over == "stopped, exit code 0" for s in subjects), self.state()
+
+    def _copied(self) -> bool:
+        """Whether the copy has the committed records of each partition, in their order, and no other."""
+        return self._values(self._copy.topic) == self._values(self._polled.topic)
+
+    # ---------------------------------------------------------------------------------------------------------- faults
+
+    def _do(self, kind: str) -> None:
+        target = ""
+        if kind in (CUT, ALL_CUT):
+            proxies = self._network.proxies if kind == ALL_CUT else [self._chance.choice(self._network.proxies)]
+            target = f"{sum(proxy.cut() for proxy in proxies)} of {len(proxies)} brokers"
+        elif kind == DELAYED:
+            number, seconds = self._chance.randrange(self._broker.count), self._chance.uniform(0.3, 8.0)
+            self._network.proxies[number].delay(seconds)
+            target = f"{seconds:.1f} s to broker {number + 1}"
+        elif kind in (DRIVER, DRIVER_STOPPED):
+            target = self._driver_fault(kind)
+        else:
+            target = self._executor_fault(kind)
+        self.rows.append(f"{time.monotonic() - self._began:6.1f} {kind} {target}")
+
+    def _driver_fault(self, kind: str) -> str:
+        subject = self._chance.choice(self.subjects)
+        if kind == DRIVER:
+            subject.driver.killed = True
+            subject.driver.process.kill()
+            subject.start()
+        else:
+            self._suspend(_alive([subject.driver.process.pid]), self._chance.uniform(2.0, 15.0))
+        return f"of {subject.name}"
+
+    def _executor_fault(self, kind: str) -> str:
+        found = sorted(executors(*self._cluster.started), key=lambda process: process.pid)
+        if kind in (WORKER, WORKER_STOPPED):
+            found = [worker for executor in found for worker in python_workers(executor)]
+        if not found:
+            return "(there was none)"
+        victim = self._chance.choice(found)
+        if kind in (WORKER_STOPPED, EXECUTOR_STOPPED):
+            self._suspend([victim], self._chance.uniform(2.0, 20.0))
+        else:
+            send([victim])
+        return f"one of {len(found)}"
+
+    def _suspend(self, victims: list[psutil.Process], seconds: float) -> None:
+        send(victims, signal.SIGSTOP)
+        self._later.append((time.monotonic() + seconds, lambda: send(victims, signal.SIGCONT)))
+
+    # --------------------------------------------------------------------------------------------------------- verdicts
+
+    def verdicts(self) -> dict[str, Verdict]:
+        """What the topics say; the copy has no numbers of its own, see ``_end``."""
+        whose_row = _source_of_row
+        return {
+            "polled": judge(self._kafka, self._polled.topic, self._polled.offsets, f"{self._name}-polled", whose),
+            "stream": judge(self._kafka, self._stream.topic, self._stream.offsets, f"{self._name}-stream", whose_row),
+        }
+
+    def still_open(self) -> list[str]:
+        """Partitions with an open transaction."""
+        return [str(p) for s in (self._polled, self._copy, self._stream) for p in self._open(s)]
+
+    def _open(self, subject: Subject) -> list[Any]:
+        return list(open_partitions(self._kafka, subject.topic, subject.offsets))
+
+    def _values(self, topic: str) -> list[list[tuple[bytes | None, bytes | None]]]:
+        """Committed keys and values of each partition, in their order."""
+        found: list[list[tuple[bytes | None, bytes | None]]] = [[] for _ in range(4)]
+        for record in in_order(self._kafka.image([topic], patience=PATIENCE, superseded=True)[topic]):
+            found[record.partition].append((record.key, record.value))
+        return found
+
+    def table(self) -> str:
+        """How often each fault came, and how many drivers there were."""
+        kinds = Counter(" ".join(row.split()[1:]).partition(" of ")[0].partition(" one ")[0] for row in self.rows)
+        drivers = ", ".join(f"{len(s.drivers)} of {s.name}" for s in (self._polled, self._copy, self._stream))
+        counted = [f"{n:5} {kind}" for kind, n in kinds.most_common()]
+        head = f"seed {self.seed}: {len(self.rows)} faults in {time.monotonic() - self._began:.0f} s"
+        return "\n".join(
+            [head, *counted, f"drivers: {drivers}", f"{self.turns.turns} take-overs and returns", self._operator.words]
+        )
+
+
+def _source_of_row(partition: dict[str, Any]) -> bytes:
+    return str(partition["source"]).encode()
+
+
+def _alive(pids: list[int]) -> list[psutil.Process]:
+    return [psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)]

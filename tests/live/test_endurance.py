@@ -1,0 +1,44 @@
+"""All kinds of tasks under faults of brokers, connections and processes: each record is there once, and no driver ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from live.campaignbroker import own_broker
+from live.campaigndrivers import WORKERS
+from live.endurance import Endurance
+from live.sparkclusters import standalone
+from live.test_runtime_campaign import seed
+
+pytestmark = [
+    pytest.mark.live,
+    # PySpark leaves the socket of an answer to the garbage collector.
+    pytest.mark.filterwarnings("ignore:.*<socket.socket:pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+def withstand(directory: Path, faults: int) -> None:
+    """So many faults, of a seed that is printed; nothing is lost, twice, out of order or open."""
+    with own_broker(3, workers=2) as three, standalone(directory / "spark", (*WORKERS, *WORKERS)) as cluster:
+        campaign = Endurance(three, cluster, seed(), directory)
+        try:
+            campaign.run(faults)
+            assert not campaign.still_open()
+            assert not campaign.turns.findings()
+            for name, verdict in campaign.verdicts().items():
+                print(f"{name}: {sum(verdict.records.values())} records of {len(verdict.records)} source partitions")
+                assert not verdict.findings, f"{name}: {verdict.findings}\n{campaign.state()}"
+                assert verdict.records
+        finally:
+            print(*campaign.rows, campaign.table(), sep="\n")
+            campaign.close()
+
+
+def test_all_kinds_of_tasks_outlive_a_hundred_faults(tmp_path: Path) -> None:
+    withstand(tmp_path, 100)
+
+
+@pytest.mark.campaign
+def test_all_kinds_of_tasks_outlive_a_thousand_faults(tmp_path: Path) -> None:
+    withstand(tmp_path, 1_000)
