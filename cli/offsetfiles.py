@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from connectctl.cli import complete, offsetsonspark, render
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from connectctl.cli.context import Session
     from connectctl.ops.offsets.diff import Said
     from connectctl.ops.offsets.planning import Subject
+    from connectctl.ops.offsets.snapshot import OffsetsSnapshot, SourceOffsets
     from connectctl.ops.offsets.wishes import Wish
 
 Names = Annotated[list[str] | None, typer.Argument(metavar="[CONNECTOR]...", autocompletion=complete.connectors)]
@@ -71,22 +72,33 @@ def diff(
 def _sides(
     session: Session, wanted: tuple[str, ...], with_context: str | None, file: Path | None
 ) -> tuple[Said, Said, tuple[str, str]]:
-    from connectctl.ops.offsets.diff import effective_of
+    from connectctl.ops.offsets.diff import effective_of, without_what_is_same
+    from connectctl.ops.offsets.snapshot import Wish as Look
 
     if with_context is None and file is None:
         return _own_sides(session, wanted)
-    here = effective_of(_answer(session, wanted))
+    here = _seen(session, wanted)
     if with_context is not None:
-        return here, effective_of(_answer(session.beside(with_context), wanted)), ("here", with_context)
+        beside = session.beside(with_context)
+        here, there = without_what_is_same(here, _seen(beside, wanted), wanted)
+        return effective_of(_whole(here, wanted)), effective_of(_whole(there, wanted)), ("here", with_context)
+    from connectctl.ops.offsets.assemble import assemble
+
+    assert file is not None
+    here, there = without_what_is_same(here, _saved(session, file), wanted)
+    theirs = effective_of(assemble(there, Look()))
+    kept = {place: value for place, value in theirs.items() if not wanted or place[0] in wanted}
+    return effective_of(_whole(here, wanted)), kept, ("cluster", "file")
+
+
+def _saved(session: Session, file: Path) -> OffsetsSnapshot:
+    """What ``file`` holds, seen with the configurations of this cluster where it has topics of this cluster."""
     from connectctl.cli.offsetrun import PATIENCE
     from connectctl.cli.offsets import sources_of
     from connectctl.ops.offsets import dump
-    from connectctl.ops.offsets.assemble import assemble
     from connectctl.ops.offsets.observe import observe
     from connectctl.ops.offsets.snapshot import Wish as Look
 
-    assert file is not None
-    look = Look()
     records = dump.read_file(file)
     sources = sources_of(session, PATIENCE)[0]
     seen = observe(sources, Look((), False, False))  # what the topics hold has been read for the other side
@@ -94,20 +106,24 @@ def _sides(
     ours = {known, *(store.topic for store in seen.stores.values())}
     configs = seen.configs if ours & records.keys() else None
     named = session.flags.get("topics.offsets") or (known if configs else None)
-    theirs = effective_of(assemble(dump.snapshot(records, str(file), named, look, configs=configs), look))
-    kept = {place: value for place, value in theirs.items() if not wanted or place[0] in wanted}
-    return here, kept, ("cluster", "file")
+    return dump.snapshot(records, str(file), named, Look(), configs=configs)
 
 
-def _answer(session: Session, wanted: tuple[str, ...]) -> Any:
+def _seen(session: Session, wanted: tuple[str, ...]) -> OffsetsSnapshot:
     from connectctl.cli.offsetrun import PATIENCE
     from connectctl.cli.offsets import sources_of
-    from connectctl.ops.offsets.assemble import assemble
     from connectctl.ops.offsets.observe import observe
     from connectctl.ops.offsets.snapshot import Wish as Look
 
-    look = Look(wanted)
-    found = assemble(observe(sources_of(session, PATIENCE)[0], look), look)
+    return observe(sources_of(session, PATIENCE)[0], Look(wanted))
+
+
+def _whole(snapshot: OffsetsSnapshot, wanted: tuple[str, ...]) -> SourceOffsets:
+    """The answer. Raises ``ConnectctlError`` where not all could be read."""
+    from connectctl.ops.offsets.assemble import assemble
+    from connectctl.ops.offsets.snapshot import Wish as Look
+
+    found = assemble(snapshot, Look(wanted))
     if not found.complete:
         why = "; ".join(f.reason for f in found.findings if f.id in ("OFFSETS009", "OFFSETS011"))
         raise ConnectctlError("The offsets cannot be seen whole", why=why, code="hidden")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 from typing import IO, TYPE_CHECKING, Any
 
 from connectctl.cli.columns import fit, whole
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 API_VERSION = "connectctl/v1"
+LINES = 200
+"""Lines of JSON that are written at once."""
 PROGRESS_AFTER = 1.0
 """Seconds that work must take before a bar is drawn."""
 
@@ -71,8 +74,9 @@ def emit(kind: str, data: Mapping[str, Any], output: Output, table: Callable[[bo
     if output is Output.YAML:
         _yaml(envelope, sys.stdout)
     else:
-        for line in json_lines(envelope):
-            sys.stdout.write(line)
+        lines = json_lines(envelope)
+        while some := "".join(islice(lines, LINES)):
+            sys.stdout.write(some)
 
 
 def _yaml(envelope: Mapping[str, Any], stream: IO[str]) -> None:

@@ -46,7 +46,8 @@ def _python(character: str) -> str:
 
 def in_json(encoded: str) -> str:
     """JSON that was encoded without ASCII escapes, with escapes for what steers a terminal: the same value."""
-    return _replaced(encoded, _json)
+    # Controls below a space are escaped already.
+    return encoded if encoded.isascii() and "\x7f" not in encoded else _replaced(encoded, _json)
 
 
 def _json(character: str) -> str:

@@ -16,16 +16,21 @@ DEEPEST = 200
 def read_json(text: str | bytes, **how: Any) -> Any:
     """The value of ``text``; ``how`` goes to ``json.loads``. Raises ``ValueError``, mostly ``json.JSONDecodeError``."""
     try:
-        if isinstance(text, bytes) and not how and text.isascii() and b"\0" not in text:
+        if isinstance(text, str) and not how and text[:1] in _BEGINNINGS:
+            found = _DECODER.decode(text)
+        elif isinstance(text, bytes) and not how and text.isascii() and b"\0" not in text:
             found = _DECODER.decode(text.decode("ascii"))
         else:
             found = json.loads(text, **{"parse_constant": _no_number, **how})
     except RecursionError as e:
         raise _too_deep() from e
-    many = text.count(b"[") + text.count(b"{") if isinstance(text, bytes) else text.count("[") + text.count("{")
-    if many > DEEPEST and _is_deep(found):
+    if len(text) > DEEPEST and _opened(text) > DEEPEST and _is_deep(found):
         raise _too_deep()
     return found
+
+
+def _opened(text: str | bytes) -> int:
+    return text.count(b"[") + text.count(b"{") if isinstance(text, bytes) else text.count("[") + text.count("{")
 
 
 def _too_deep() -> json.JSONDecodeError:
@@ -36,6 +41,7 @@ def _no_number(word: str) -> NoReturn:
     raise json.JSONDecodeError(f"{word} is not a number in JSON", "", 0)
 
 
+_BEGINNINGS = ("{", "[")
 _DECODER = json.JSONDecoder(parse_constant=_no_number)
 """Made once, for what most records are; ``json.loads`` makes one for every text that it is to read so."""
 

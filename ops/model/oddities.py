@@ -25,7 +25,7 @@ OFFSETS018 warning  the group has no workers: Connect is down, or the group id i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.model.finding import Finding, Severity
 from connectctl.ops.model.offsets import ConnectorOffsets, Side, SourceOffset
@@ -47,21 +47,24 @@ def of_connector(found: ConnectorOffsets) -> Iterator[Finding]:
         yield Finding("OFFSETS012", Severity.INFO, found.name, message)
     yield from _spellings(found)
     for entry in found.offsets:
-        yield from _of_key(found.name, entry)
-        for role, side in (("global", entry.global_), ("dedicated", entry.dedicated)):
-            if side is not None and (side.problem or side.offset):
-                yield from _of_value(entry.key.text, role, side)
+        key, theirs, ours = entry.key, entry.global_, entry.dedicated
+        if key.partition is None or not key.spelled_as_connect or entry.strays or key.nested:
+            yield from _of_key(entry)
+        if theirs is not None and (theirs.problem or theirs.offset):
+            yield from _of_value(key.text, "global", theirs)
+        if ours is not None and (ours.problem or ours.offset):
+            yield from _of_value(key.text, "dedicated", ours)
     yield from _lost(found)
     yield from _stale(found)
 
 
-def _of_key(name: str, entry: SourceOffset) -> Iterator[Finding]:
+def _of_key(entry: SourceOffset) -> Iterator[Finding]:
     key = entry.key
     if key.partition is None:
         yield Finding(
             "OFFSETS008", Severity.INFO, key.text, "The null partition: tasks can use it, GET …/offsets omits it."
         )
-    elif any(isinstance(v, dict | list) for v in key.partition.values()):
+    elif key.nested:
         why = "The source partition holds objects or arrays; a worker refuses to look it up."
         yield Finding("OFFSETS007", Severity.ERROR, key.text, why)
     if not key.spelled_as_connect:
@@ -117,6 +120,8 @@ def _spellings(found: ConnectorOffsets) -> Iterator[Finding]:
 
 def _suspects(offsets: Sequence[SourceOffset]) -> list[list[SourceKey]]:
     """Keys that may mean the same, cheaply: what a set of members can tell, as 1 and 1.0 are equal to it."""
+    if _all_differ([entry.key.partition or {} for entry in offsets]):
+        return []
     groups: dict[object, list[SourceKey]] = {}
     for entry in offsets:
         try:
@@ -125,6 +130,17 @@ def _suspects(offsets: Sequence[SourceOffset]) -> list[list[SourceKey]]:
             alike = None
         groups.setdefault(alike, []).append(entry.key)
     return [group for group in groups.values() if len(group) > 1]
+
+
+def _all_differ(partitions: Sequence[dict[str, Any]]) -> bool:
+    """Whether no two have equal members: quickly, where members of the same names come in the same order."""
+    orders = set(map(tuple, partitions))
+    if len(orders) > len(set(map(frozenset, orders))):
+        return False
+    try:
+        return len(set(map(tuple, map(dict.items, partitions)))) == len(partitions)
+    except TypeError:  # a nested object or array
+        return False
 
 
 def _lost(found: ConnectorOffsets) -> Iterator[Finding]:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from connectctl.ops.model.sourcekey import SourceKey, TooLarge, decode_json
+from connectctl.ops.model.sourcekey import SourceKey, TooLarge, decode_json, holds_nested
 
 if TYPE_CHECKING:
     from connectctl.ops.edges.contract import Record
@@ -21,8 +21,7 @@ FIRST_WITH_DEDICATED = (3, 3)
 """The first release in which a connector may have its own offsets topic."""
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(NamedTuple):
     """What one topic says of a source partition. ``offset`` is None for a tombstone and for a value we cannot read.
 
     ``problem`` says why it cannot be read, None where it can; ``raw`` is the value as text where there is a problem,
@@ -43,8 +42,7 @@ class Side:
         return self.offset is None and self.problem is None
 
 
-@dataclass(frozen=True, slots=True)
-class SourceOffset:
+class SourceOffset(NamedTuple):
     """One source partition of a connector. ``strays`` are records of the same key on other Kafka partitions."""
 
     key: SourceKey
@@ -103,10 +101,10 @@ def read_side(record: Record) -> Side:
     except (ValueError, RecursionError):
         return Side(None, *where, "it is no JSON", record.value.decode(errors="backslashreplace"))
     if isinstance(value, dict):
-        for member, inner in value.items():
-            if isinstance(inner, dict | list):
-                why = f"offsets may only hold primitive values, and {member} holds {_kind(inner)}"
-                return Side(None, *where, why, text)
+        if holds_nested(value):
+            member, inner = next((m, inner) for m, inner in value.items() if isinstance(inner, dict | list))
+            why = f"offsets may only hold primitive values, and {member} holds {_kind(inner)}"
+            return Side(None, *where, why, text)
         return Side(value, *where, raw=text if more else None)
     why = "it is the JSON null" if value is None else "it is no JSON object"
     return Side(None, *where, why, text)
@@ -131,10 +129,11 @@ def worker_reads(
     side = dedicated if has_dedicated else global_
     if side is None or side.offset is None or not key.spelled_as_connect:
         return None
-    if key.partition and any(isinstance(v, dict | list) for v in key.partition.values()):
+    if key.nested:
         return None
-    if any(type(v) is int and not -(1 << 63) <= v < 1 << 63 for v in side.offset.values()):
-        return {name: _wrapped(v) for name, v in side.offset.items()}
+    for value in side.offset.values():
+        if type(value) is int and not -(1 << 63) <= value < 1 << 63:
+            return {name: _wrapped(v) for name, v in side.offset.items()}
     return side.offset
 
 

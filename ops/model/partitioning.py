@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import struct
-from functools import cache
+import sys
+from array import array
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from itertools import groupby
 from typing import Any
 
 _M = 0x5BD1E995
@@ -35,6 +39,60 @@ def murmur2(data: bytes) -> int:
 def java_partition(key: bytes, partitions: int) -> int:
     """The partition of ``key`` in a topic of ``partitions`` partitions."""
     return (murmur2(key) & 0x7FFFFFFF) % partitions
+
+
+MANY = 64
+"""Keys of one length from which on they are hashed together."""
+_TOGETHER = 4096
+"""Keys that are hashed together; more would not fit the processor's cache."""
+
+
+def partitions_of(keys: Sequence[bytes], partitions: int) -> list[int]:
+    """``java_partition`` of each of ``keys``: of many some ten times as fast, and without NumPy."""
+    found = [0] * len(keys)
+    by_length = sorted(range(len(keys)), key=lambda n: len(keys[n]))
+    for _, same in groupby(by_length, key=lambda n: len(keys[n])):
+        rows = list(same)
+        for start in range(0, len(rows), _TOGETHER):
+            some = rows[start : start + _TOGETHER]
+            chosen = [keys[n] for n in some]
+            hashes = _murmur2s(chosen) if len(some) >= MANY else map(murmur2, chosen)
+            for n, h in zip(some, hashes, strict=True):
+                found[n] = (h & 0x7FFFFFFF) % partitions
+    return found
+
+
+def _murmur2s(keys: Sequence[bytes]) -> Sequence[int]:
+    """``murmur2`` of keys of one length, with all of them in one number: 64 bits for each, of which it uses the lower half.
+
+    A product of two numbers of 32 bits fits; what a shift takes over from the neighbour is cut off.
+    """
+    ones, low = _lanes(len(keys))
+    length = len(keys[0])
+    words = -(-length // 4)
+    padding = bytes(words * 4 - length)
+    data = array("I", padding.join((*keys, b"")))
+    if sys.byteorder == "big":
+        data.byteswap()
+    h = (0x9747B28C ^ length) * ones
+    for at in range(words):
+        k = int.from_bytes(array("Q", data[at::words]).tobytes(), sys.byteorder)
+        if padding and at == words - 1:
+            h = (h ^ k) * _M & low
+        else:
+            k = k * _M & low
+            h = (h * _M & low) ^ ((k ^ (k >> 24 & low)) * _M & low)
+    h ^= h >> 13 & low
+    h = h * _M & low
+    h ^= h >> 15 & low
+    return array("Q", h.to_bytes(8 * len(keys), sys.byteorder))
+
+
+@lru_cache(maxsize=16)
+def _lanes(count: int) -> tuple[int, int]:
+    """A one in each lane, and all bits of the lower half of each."""
+    ones = int.from_bytes(array("Q", [1]) * count, sys.byteorder)
+    return ones, ones * _MASK
 
 
 def java_partitions(keys: Any, partitions: int) -> Any:

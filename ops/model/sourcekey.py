@@ -10,8 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 
 class TooLarge(ValueError):
@@ -38,8 +37,11 @@ _JACKSONS = re.compile("\\\\.[0-9a-f]{0,4}|[\ud800-\udfff\U00010000-\U0010ffff]"
 """Escapes, and characters beyond 16 bits, which Jackson writes as two."""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceKey:
+_SIMPLE, _WHOLE = frozenset({str, bool, type(None)}), frozenset({str, bool, type(None), int})
+_NESTED = frozenset({dict, list})
+
+
+class SourceKey(NamedTuple):
     """A key that Connect understands. ``text`` is the raw key; ``partition`` is None for the null partition."""
 
     connector: str
@@ -52,13 +54,23 @@ class SourceKey:
         """The same for every spelling of one source partition."""
         return json.dumps([self.connector, self.partition], sort_keys=True)
 
+    @property
+    def nested(self) -> bool:
+        """Whether the source partition holds objects or arrays, which a worker refuses."""
+        return self.partition is not None and holds_nested(self.partition)
+
+
+def holds_nested(members: dict[str, Any]) -> bool:
+    """Whether a member is an object or an array."""
+    return not _NESTED.isdisjoint(map(type, members.values()))
+
 
 def decode_json(text: str) -> tuple[Any, bool]:
     """The JSON at the beginning of ``text``, and whether more follows, which Connect's Jackson ignores.
 
     Raises ``ValueError`` where it is none; ``NaN`` and ``Infinity`` are none.
     """
-    start = len(text) - len(text.lstrip(" \t\r\n"))
+    start = 0 if text[:1] > " " else len(text) - len(text.lstrip(" \t\r\n"))
     value, end = _DECODER.raw_decode(text, start)
     return value, end < len(text) and bool(text[end:].strip(" \t\r\n"))
 
@@ -81,8 +93,16 @@ def parse_key(raw: bytes | None) -> SourceKey | str:
         return "its key does not begin with a connector's name"
     if partition is not None and not isinstance(partition, dict):
         return "its source partition is no JSON object"
-    odd = more or _NEEDS_A_LOOK.search(raw) is not None
+    odd = more or not (_is_plain(raw, partition) or _NEEDS_A_LOOK.search(raw) is None)
     return SourceKey(connector, partition, text, not odd or connect_json(data) == text)
+
+
+def _is_plain(raw: bytes, partition: dict[str, Any] | None) -> bool:
+    """Whether nothing in ``raw`` needs a look, said quickly of most keys; False where that is not known yet."""
+    if not raw.isascii() or b"\\" in raw or raw.split(None, 1) != [raw]:
+        return False
+    kinds = frozenset(map(type, partition.values())) if partition else _SIMPLE
+    return kinds <= _SIMPLE or (kinds <= _WHOLE and b"-0" not in raw)
 
 
 def respelled(key: SourceKey, connector: str) -> bytes:
@@ -126,7 +146,9 @@ def _spread(text: str) -> int:
 
 def connect_json(value: Any) -> str:
     """``value`` as Connect's ``JsonConverter`` writes it, members in the order of ``value``'s own dictionaries."""
-    text = _ENCODER.encode(value) if not _has_float(value) else _with_java_floats(value)
+    text = _ENCODER.encode(value)
+    if ("." in text or "e+" in text or "e-" in text) and _has_float(value):
+        text = _with_java_floats(value)
     return text if text.isascii() and "\\u" not in text else _JACKSONS.sub(_as_jackson, text)
 
 

@@ -17,7 +17,7 @@ from connectctl.ops.model.offsets import (
     read_side,
     worker_reads,
 )
-from connectctl.ops.model.partitioning import java_partition
+from connectctl.ops.model.partitioning import partitions_of
 from connectctl.ops.model.sourcekey import SourceKey, parse_key
 from connectctl.ops.offsets.snapshot import OffsetsSnapshot, ReadTopic, SourceOffsets, Wish
 
@@ -109,7 +109,9 @@ def _index(topic: ReadTopic | None, found: list[Finding]) -> dict[str, ByKey]:
                 foreign.append((record, str(key)))
                 continue
             by_key = index.setdefault(key.connector, {})
-            by_key.setdefault(raw, (key, [], []))[n].append(record)  # type: ignore[union-attr]
+            if raw not in by_key:
+                by_key[raw] = (key, [], [])
+            by_key[raw][n].append(record)  # type: ignore[union-attr]
             seen[raw] = by_key
     found += oddities.of_foreign_records(topic.image.topic, foreign)
     return index
@@ -131,34 +133,37 @@ class _Sides:
 
     def offsets(self) -> Iterable[SourceOffset]:
         """One entry per raw key, in the order of the keys' text."""
-        for raw in sorted({**self.global_, **self.dedicated}):
+        raws = sorted({**self.global_, **self.dedicated})
+        homes = partitions_of(raws, self.global_partitions or self.dedicated_partitions)
+        there = homes
+        if self.dedicated and self.dedicated_partitions != self.global_partitions:
+            there = partitions_of(raws, self.dedicated_partitions)
+        for raw, home, other in zip(raws, homes, there, strict=True):
             theirs, ours = self.global_.get(raw), self.dedicated.get(raw)
             key = (theirs or ours or _NOBODY)[0]
-            left, strays = _choose(raw, theirs, self.global_partitions)
-            right, more = _choose(raw, ours, self.dedicated_partitions)
+            left, strays = _choose(theirs, home) if theirs else _NOTHING
+            right, more = _choose(ours, other) if ours else _NOTHING
             value, origin, reads = None, UNKNOWN, None
             if self.dedicated_seen:
                 value, origin = effective(left, right)
                 reads = worker_reads(key, left, right, has_dedicated=self.has_dedicated)
-            older = [r for side in (theirs, ours) if side for r in side[2]]
-            earlier = tuple(map(read_side, sorted(older, key=lambda r: (r.timestamp or 0, r.offset))))
+            older = [*(theirs[2] if theirs else ()), *(ours[2] if ours else ())]
+            earlier = tuple(map(read_side, sorted(older, key=lambda r: (r.timestamp or 0, r.offset)))) if older else ()
             yield SourceOffset(key, left, right, value, origin, reads, strays + more, earlier)
 
 
 _NOBODY: tuple[SourceKey, list[Record], list[Record]] = (SourceKey("", None, ""), [], [])
+_NOTHING: tuple[None, tuple[Side, ...]] = (None, ())
 
 
-def _choose(
-    raw: bytes, entry: tuple[SourceKey, list[Record], list[Record]] | None, partitions: int
-) -> tuple[Side | None, tuple[Side, ...]]:
-    """The record that counts, and those that lie where Java's partitioner does not put ``raw``.
+def _choose(entry: tuple[SourceKey, list[Record], list[Record]], home: int) -> tuple[Side | None, tuple[Side, ...]]:
+    """The record that counts, and those that lie where Java's partitioner, which says ``home``, does not put the key.
 
     The one on Java's partition counts, because that is where a worker writes next; without one, the newest.
     """
-    if entry is None or not entry[1]:
-        return None, ()
-    home = java_partition(raw, partitions)
     records = entry[1]
+    if not records:
+        return _NOTHING
     if len(records) == 1 and records[0].partition == home:
         return read_side(records[0]), ()
     strays = [record for record in records if record.partition != home]

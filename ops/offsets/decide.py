@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from connectctl.ops.errors import Refused
 from connectctl.ops.model.jsontext import read_json
 from connectctl.ops.model.offsets import read_side
-from connectctl.ops.model.partitioning import java_partition
+from connectctl.ops.model.partitioning import java_partition, partitions_of
 from connectctl.ops.model.sourcekey import SourceKey, parse_key, respelled, spelled_by_rest, value_by_rest
 from connectctl.ops.offsets.wishes import Copy, Merge, Policy, Put, Reset, Restore, Side, Wish
 
@@ -42,6 +42,8 @@ class Place:
     def record(self, key: bytes) -> Record | None:
         """The record of ``key`` that counts: on Java's partition, else the newest."""
         found = self.records.get(key, ())
+        if len(found) == 1:
+            return found[0]
         home = [r for r in found if r.partition == java_partition(key, self.partitions)]
         return home[0] if home else max(found, key=lambda r: (r.timestamp or 0, r.offset), default=None)
 
@@ -55,8 +57,7 @@ class Place:
         return any(record.value is not None for record in self.records.get(key, ()))
 
 
-@dataclass(frozen=True)
-class Write:
+class Write(NamedTuple):
     """One record to write. ``before`` is what was there, None for nothing."""
 
     topic: str
@@ -145,8 +146,7 @@ def _in_order(places: Sequence[Place], wanted: Mapping[bytes, bytes | None]) -> 
 
 def put(at: Place, wanted: Mapping[bytes, bytes | None]) -> Iterator[Write]:
     """The records that make ``at`` say ``wanted``, key by key."""
-    for key, value in wanted.items():
-        home = java_partition(key, at.partitions)
+    for (key, value), home in zip(wanted.items(), partitions_of(list(wanted), at.partitions), strict=True):
         found = {record.partition: record.value for record in at.records.get(key, ())}
         if found.get(home) != value:
             yield Write(at.topic, home, key, value, found.get(home), at.bootstrap)
@@ -236,20 +236,24 @@ def _merge(wish: Merge, places: Sequence[Place]) -> Decision:
     by_side = {at.side: at for at in places}
     left, right = by_side[Side.GLOBAL], by_side[Side.DEDICATED]
     target = by_side[Side(wish.into)]
+    policy = Policy(wish.policy)
     wanted: dict[bytes, bytes | None] = {}
     conflicts, refusals = [], []
     for key in sorted({*left.records, *right.records}):
         theirs, ours = left.record(key), right.record(key)
-        side, why = _take(Policy(wish.policy), theirs, ours)
+        side, why = _take(policy, theirs, ours)
         value = side.value if side else None
-        shown = key.decode(errors="backslashreplace")
         if side is not None and (problem := read_side(side).problem):
-            refusals.append(f"{shown}: {problem}")
+            refusals.append(f"{_shown(key)}: {problem}")
         if theirs and ours and theirs.value != ours.value:
-            conflicts.append(Conflict(shown, _text(theirs), _text(ours), _named(value), why))
+            conflicts.append(Conflict(_shown(key), _text(theirs), _text(ours), _named(value), why))
         if value is not None or target.live(key):
             wanted[key] = value
     return Decision(tuple(put(target, wanted)), tuple(conflicts), tuple(refusals))
+
+
+def _shown(key: bytes) -> str:
+    return key.decode(errors="backslashreplace")
 
 
 def _take(policy: Policy, theirs: Record | None, ours: Record | None) -> tuple[Record | None, str]:

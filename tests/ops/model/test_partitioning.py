@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 import pytest
-from connectctl.ops.model.partitioning import java_partition, java_partitions, murmur2
+from connectctl.ops.model.partitioning import MANY, java_partition, java_partitions, murmur2, partitions_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,3 +30,9 @@ def test_a_partition_is_within_the_topic_even_for_negative_hashes() -> None:
 def test_many_keys_at_once_land_where_each_alone_does(keys: list[bytes], partitions: int, start: int) -> None:
     column = pa.array(keys, pa.binary()).slice(start)
     assert java_partitions(column, partitions).tolist() == [java_partition(key, partitions) for key in keys[start:]]
+
+
+@given(st.lists(st.binary(max_size=11), max_size=30), st.integers(1, 60), st.integers(1, MANY))
+def test_many_keys_are_hashed_without_numpy_too(keys: list[bytes], partitions: int, times: int) -> None:
+    many = keys * times
+    assert partitions_of(many, partitions) == [java_partition(key, partitions) for key in many]
