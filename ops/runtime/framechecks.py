@@ -75,6 +75,14 @@ def check_records(dtypes: Iterable[tuple[str, str]], columns: Columns) -> None:
         )
 
 
+def check_keys(dtypes: Iterable[tuple[str, str]], names: Iterable[str]) -> None:
+    """Raises ``BadInput`` for a column that is missing of those by which late rows are known."""
+    have = dict(dtypes)
+    for name in names:
+        if name not in have:
+            raise BadInput(f"The DataFrame has no column {name}", next_step=f"It has {', '.join(have)}.")
+
+
 def check_committed(connector: str, stored: Stored, dtypes: Iterable[tuple[str, str]], columns: Columns) -> None:
     """Raises ``Refused`` where offsets were committed with other columns: nobody could tell what was delivered by them."""
     kind = str if dict(dtypes)[columns.offset] == "string" else int

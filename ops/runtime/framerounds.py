@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from connectctl.ops.runtime.line import Address
     from pyspark.sql import DataFrame, SparkSession
 
+QUERY, BATCH = "sql.streaming.queryId", "streaming.sql.batchId"
+"""What Spark sets on the thread of a query."""
 _ROWS, _BYTES = "spark.sql.execution.arrow.maxRecordsPerBatch", "spark.sql.execution.arrow.maxBytesPerBatch"
 DEFAULT = {_ROWS: "10000", _BYTES: "268435456b"}
 LARGE = {_ROWS: "50000", _BYTES: str(16 << 20)}
@@ -111,6 +113,18 @@ def hashed(df: DataFrame, writing: Writing) -> DataFrame:
     if batch.row_key:
         more.append(f.xxhash64(*(f.col(f"`{name}`") for name in batch.row_key)).alias(ROW_KEY))
     return df.select(*columns, *more)
+
+
+def query_of(df: DataFrame) -> str | None:
+    """The id of the query whose micro-batch ``df`` is; None on a thread that is not the query's."""
+    return local_property(df, QUERY)
+
+
+def local_property(df: DataFrame, name: str) -> str | None:
+    """What Spark has set on this thread."""
+    session: Any = df.sparkSession
+    found = session.sparkContext.getLocalProperty(name)
+    return None if found is None else str(found)
 
 
 def partitions_of(df: DataFrame) -> int:

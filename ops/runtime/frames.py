@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from connectctl.ops.discovery import those_that_exist
 from connectctl.ops.errors import Refused
 from connectctl.ops.runtime.committed import Committed, Store
 from connectctl.ops.runtime.connectors import dataframe
-from connectctl.ops.runtime.framechecks import check_columns, check_committed
+from connectctl.ops.runtime.framechecks import check_columns, check_committed, check_keys
 from connectctl.ops.runtime.framerounds import FrameRound, claims_of, readable
 from connectctl.ops.runtime.frametask import FrameReport, Writing
-from connectctl.ops.runtime.late import Progress
+from connectctl.ops.runtime.microbatch import Late
 from connectctl.ops.runtime.starting import offsets_topic
 from connectctl.ops.runtime.streamrounds import StreamRound
 
@@ -43,7 +44,6 @@ class Frames:
     claims: Claims | None = None
     own: str | None = None
     wanted: Callable[[], bool] = lambda: False
-    progress: Progress | None = None
     _made: list[FrameRound] = field(default_factory=list)
 
     def round(
@@ -58,23 +58,24 @@ class Frames:
             self._made.append(batch)
             return batch
         trigger = self.config.get("trigger.interval") or "0 seconds"
-        if self.progress is not None and self._made:
-            self.progress.forget()
+        batch_of = partial(dataframe.micro_batch, self.config)
         stream = StreamRound(
-            **vars(batch),
-            checkpoint=self._checkpoint(),
-            trigger=trigger,
-            wanted=self.wanted,
-            progress=self.progress,
-            first=not self._made,
+            **vars(batch), checkpoint=self._checkpoint(), trigger=trigger, wanted=self.wanted, batch_of=batch_of
         )
         self._made.append(stream)
         return stream
 
     @property
-    def skipped(self) -> int:
-        """How many rows were at or before the committed offsets."""
-        return sum(report.skipped for each in self._made for report in each.reports if isinstance(report, FrameReport))
+    def notes(self) -> Iterator[str]:
+        """What people are told of rows that were not sent as they came."""
+        reports = [report for each in self._made for report in each.reports if isinstance(report, FrameReport)]
+        if skipped := sum(report.skipped for report in reports):
+            yield f"{skipped:,} rows are at or before the committed offsets: they were not sent again"
+        did = {Late.KEEP.value: "each was written once", Late.DROP.value: "they were dropped"}.get(
+            self.config.get("late", "")
+        )
+        if did and (late := sum(report.late for report in reports)):
+            yield f"{late:,} rows came late, behind the committed offset of their source partition: {did}"
 
     def close(self) -> None:
         """Let go of what only this run needs."""
@@ -103,23 +104,18 @@ def opened(spark: SparkSession, ready: Ready, scene: Scene, patience: float, out
         dtypes = frame.dtypes
     columns = dataframe.columns_of(ready.config)
     check_columns(dtypes, columns)
+    check_keys(dtypes, dataframe.names_of(ready.config, "late.key.columns"))
     store = outage("read the committed offsets", lambda: _read(ready, scene, patience))
     check_committed(ready.name, store, dtypes, columns)
     claims = claims_of(spark) if dataframe.flag(ready.config, "partitioned") else None
-    # A store of its own, for by the time that it is read the topics are there.
-    progress = Progress(_store(ready, scene, Committed), columns, patience, outage)
-    return Frames(spark, ready.config, frame, claims, progress=progress)
+    return Frames(spark, ready.config, frame, claims)
 
 
 def _read(ready: Ready, scene: Scene, patience: float) -> Store:
-    store = _store(ready, scene, _there)
+    own = _there(scene.target, offsets_topic(ready), ready.name)
+    store = Store(own, _there(scene.kafka, ready.topics["offsets"], ready.name) if ready.own else None)
     store.refresh(patience)
     return store
-
-
-def _store(ready: Ready, scene: Scene, committed: Callable[[Kafka, str, str], Committed]) -> Store:
-    own = committed(scene.target, offsets_topic(ready), ready.name)
-    return Store(own, committed(scene.kafka, ready.topics["offsets"], ready.name) if ready.own else None)
 
 
 class _Nothing(Committed):

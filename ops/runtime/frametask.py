@@ -23,7 +23,6 @@ from connectctl.ops.runtime.step import Counts, How
 from connectctl.ops.runtime.streamrows import StreamRows
 
 if TYPE_CHECKING:
-    from connectctl.ops.runtime.late import Passed
     from connectctl.ops.runtime.line import Address
     from connectctl.ops.runtime.microbatch import MicroBatch
     from connectctl.ops.runtime.pieces import Columns
@@ -39,7 +38,7 @@ REMEDIES = (
 @dataclass(frozen=True)
 class Writing:
     """What all tasks of a frame have in common. ``claims`` is where they ask whose a source partition is, None where the
-    frame was shuffled by it; ``size`` is the number of rows of a transaction. ``passed``: see ``late``.
+    frame was shuffled by it; ``size`` is the number of rows of a transaction.
     """
 
     work: Work
@@ -47,7 +46,6 @@ class Writing:
     columns: Columns
     size: int
     claims: Address | None = None
-    passed: Passed | None = None
     remedies: str = REMEDIES
     batch: MicroBatch | None = None
     """The micro-batch that the frame is, None where it is none."""
@@ -91,7 +89,7 @@ def run(
     ahead = Ahead(batches)
     timeout = work.manner.timeout_ms / 1000
     kind = Rows if writing.batch is None else partial(StreamRows, batch=writing.batch, task=task)
-    rows = kind(ahead, work.connector, writing.topic, writing.columns, writing.size, claim, writing.passed, timeout)
+    rows = kind(ahead, work.connector, writing.topic, writing.columns, writing.size, claim, timeout)
     why = trace = code = None
     again = True
     try:

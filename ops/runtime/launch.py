@@ -185,8 +185,8 @@ class Launch:
         self._frame.wanted = lambda: self.signals.count > 0
         try:
             yield
-            if skipped := self._frame.skipped:
-                self.note(f"{skipped:,} rows are at or before the committed offsets: they were not sent again")
+            for line in self._frame.notes:
+                self.note(line)
         finally:
             self._frame.close()
 

@@ -23,6 +23,7 @@ HASH, ROW_KEY, PLACE = "__connectctl_hash", "__connectctl_key", "__connectctl_pl
 """Columns that are added to a stream's: a hash of the row, one of what it is remembered by, and one place for all rows."""
 _ALL = 0xFFFFFFFFFFFFFFFF
 WINDOW = 100_000
+_ANEW = "Begin with a new checkpoint and late set to drop, which skips what is committed by its offsets."
 
 
 class Late(StrEnum):
@@ -157,13 +158,13 @@ def standing(batch: MicroBatch, task: int, told: Mapping[int, Progress]) -> Prog
             raise ConnectctlError(
                 f"Micro-batch {batch.number} is older than what is written: batch {each.batch} of the query is committed",
                 why="the checkpoint was set back, and its batches may hold other rows than then",
-                next_step="Begin with a new checkpoint and late='drop', which skips what is committed by its offsets.",
+                next_step=_ANEW,
                 code="old-checkpoint",
             )
         if each.batch == batch.number and each.tasks != batch.tasks:
             raise ConnectctlError(
                 f"Micro-batch {batch.number} was begun by {each.tasks} tasks, and there are {batch.tasks} now",
-                next_step=f"Finish it with tasks={each.tasks}, then change their number.",
+                next_step=f"Finish it with {each.tasks} (tasks.max, or tasks of the Target), then change their number.",
                 code="other-tasks",
             )
     mine = told.get(task)
@@ -175,7 +176,6 @@ def other_rows(batch: MicroBatch, then: Digest, now: Digest) -> ConnectctlError:
     return ConnectctlError(
         f"Micro-batch {batch.number} came again with other rows than those that are committed of it",
         why=f"{then.rows} rows with the digest {then.total:016x} then, {now.rows} with {now.total:016x} now",
-        next_step="Its source or its query does not give the same rows again. Begin with a new checkpoint and late='drop', "
-        "which skips what is committed by its offsets.",
+        next_step=f"Its source or its query does not give the same rows again. {_ANEW}",
         code="other-batch",
     )

@@ -22,7 +22,6 @@ from connectctl.ops.runtime.polling import Offsets as Reader
 from connectctl.ops.runtime.step import ColumnBulk, Step
 
 if TYPE_CHECKING:
-    from connectctl.ops.runtime.late import Passed
     from connectctl.ops.runtime.pieces import Columns
     from connectctl.ops.runtime.step import Offsets, Stored
 
@@ -39,8 +38,8 @@ class Rows:
     """The rows of one task for ``topic``, ``size`` of them in a transaction or fewer where they are large.
 
     A transaction that has taken a third of ``timeout`` seconds gets no more rows, and the next ones are smaller. ``claim``
-    hears of source partitions that are new to this task and raises where they are another's; ``passed`` is what a stream has
-    committed since it began. Raises ``ConnectctlError`` for a row that has no place, or one that is before its predecessor.
+    hears of source partitions that are new to this task and raises where they are another's. Raises ``ConnectctlError`` for
+    a row that has no place, or one that is before its predecessor.
     """
 
     def __init__(
@@ -51,13 +50,11 @@ class Rows:
         columns: Columns,
         size: int,
         claim: Callable[[Sequence[Place]], None] = lambda places: None,
-        passed: Passed | None = None,
         timeout: float = math.inf,
         now: Callable[[], float] = time.monotonic,
     ):
         self._batches = (part for batch in batches for part in _parts(batch, size))
         self._connector, self._topic, self._columns, self._size, self._claim = connector, topic, columns, size, claim
-        self._passed = passed or {}
         self._pace = Pace(size, timeout, now)
         self._in_hand: list[Piece] = []
         self._sent: list[Piece] = []
@@ -194,17 +191,7 @@ class Rows:
         before = self._newest.get(piece.partition)
         if before is not None and piece.first < before:
             raise self._columns.disorder(piece.partition, before, piece.first)
-        if wrong := self._late(piece):
-            raise self._columns.disorder(piece.partition, *wrong)
         self._newest[piece.partition] = piece.last
-
-    def _late(self, piece: Piece) -> tuple[Any, Any] | None:
-        """What of ``piece`` comes after a row that it belongs before; see ``late``."""
-        if piece.partition not in self._passed:
-            return None
-        base, now = self._passed[piece.partition]
-        seen = 0 if base is None else piece.up_to(base)
-        return (now, piece.slice(seen).first) if piece.up_to(now) > seen else None
 
     def _complete(self, taken: list[Piece]) -> None:
         """Add to ``taken`` what follows with the offsets that it ends with: half of such rows could not be told apart."""

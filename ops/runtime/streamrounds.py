@@ -1,8 +1,7 @@
 """A stream as a round: Spark's micro-batches, each written by the tasks as a batch is.
 
-Spark's checkpoint only spares reading what was read before. Whether a row was delivered is decided by the offsets topic, so
-that a micro-batch that Spark repeats, under whatever id, costs time and no record. What matters is the other direction: a
-micro-batch that was not written whole must never count as done for Spark, and so ends the query.
+Spark's checkpoint has the query's id, and which rows are which micro-batch; what was written of them the offsets topic has
+(``microbatch``). A micro-batch that was not written whole must never count as done for Spark, and so ends the query.
 """
 
 from __future__ import annotations
@@ -15,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.edges.contract import Reached, furthest
 from connectctl.ops.edges.spark import first_line
-from connectctl.ops.runtime.framerounds import FrameRound, complaint, written_by
+from connectctl.ops.errors import ConnectctlError
+from connectctl.ops.runtime.framerounds import FrameRound, complaint, query_of, written_by
 from connectctl.ops.runtime.frametask import FrameReport
 from connectctl.ops.runtime.leasedtask import FAILED, Terms
 from connectctl.ops.runtime.metrics import Meter
 from connectctl.ops.runtime.step import How
 
 if TYPE_CHECKING:
-    from connectctl.ops.runtime.late import Passed, Progress
+    from connectctl.ops.runtime.microbatch import MicroBatch
     from pyspark.sql import DataFrame
 
 LOOK = 0.2
@@ -40,9 +40,8 @@ class StreamRound(FrameRound):
     checkpoint: str = ""
     trigger: str = "0 seconds"
     wanted: Callable[[], bool] = lambda: False
-    progress: Progress | None = None
-    first: bool = True
-    """Whether the generation begins with it: nothing of another round can be at work any more."""
+    batch_of: Callable[[str, int, int], MicroBatch] | None = None
+    """The micro-batch of a query, by its number, for so many tasks."""
     done: dict[int, FrameReport] = field(default_factory=dict)
     reached: Mapping[str, Reached] = field(default_factory=dict)
     """How far the offsets topics are known to reach, from one micro-batch to the next."""
@@ -93,14 +92,15 @@ class StreamRound(FrameRound):
     def _batch(self, df: DataFrame, batch: int) -> None:
         """One micro-batch, on a thread of Spark's. Raises where it was not written whole."""
         assert self.writing is not None
+        assert self.batch_of is not None
         with self._turn:
             if self._closed or self.wanted():
                 raise _NotWhole
             try:
                 work = replace(self.writing.work, reached=self.reached)
-                writing = replace(self.writing, work=work, passed=self._passed())
+                micro = self.batch_of(_query(df), batch, self.count)
+                writing = replace(self.writing, work=work, batch=micro)
                 reports = written_by(df, writing, self.count, set(self.tasks), self._terms(), self.address)
-                self._begin_progress()
             except Exception as e:
                 self._failure = e
                 raise
@@ -111,18 +111,6 @@ class StreamRound(FrameRound):
             if len(reports) < len(self.tasks) or any(report.how != How.ENDED for report in reports):
                 self._closed = True
                 raise _NotWhole
-
-    def _passed(self) -> Passed:
-        if self.progress is None:
-            return {}
-        if self.first and not self.progress.begun:
-            self.progress.begin()
-        return self.progress.passed()
-
-    def _begin_progress(self) -> None:
-        """In a later round the first micro-batch fences what is left of the former one: only from then on it is quiet."""
-        if self.progress is not None and not self.progress.begun:
-            self.progress.begin()
 
     def _terms(self) -> Terms:
         """A task has to know how many records are left to send for all: of those it may have sent all itself."""
@@ -176,4 +164,11 @@ def joined(one: FrameReport, other: FrameReport) -> FrameReport:
         doubts=one.doubts + other.doubts,
         meter=asdict(meter),
         skipped=one.skipped + other.skipped,
+        late=one.late + other.late,
     )
+
+
+def _query(df: DataFrame) -> str:
+    if (query := query_of(df)) is None:
+        raise ConnectctlError("Spark does not tell which query a micro-batch is of", next_step="Use PySpark 4.0.")
+    return query

@@ -177,8 +177,8 @@ class StreamRows(Rows):
             f"{self.late} rows of micro-batch {self._batch.number} are behind the committed offset of their source "
             "partition",
             why=named,
-            next_step="They are new, or the query has a new checkpoint and reads again what is written. StreamWriter("
-            "late='keep') writes each once, late='drop' skips them.",
+            next_step="They are new, or the query has a new checkpoint and reads again what is written. With late set to "
+            "keep each is written once, with drop they are skipped.",
             code="late-rows",
         )
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from connectctl.ops.errors import BadInput
 from connectctl.ops.runtime.dataframes import Target, Written, write
+from connectctl.ops.runtime.framechecks import check_keys
+from connectctl.ops.runtime.framerounds import BATCH, local_property, query_of
 from connectctl.ops.runtime.microbatch import WINDOW, Late, MicroBatch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-_QUERY, _BATCH = "sql.streaming.queryId", "streaming.sql.batchId"
-"""What Spark sets on the thread of a query."""
 
 
 class StreamWriter:
@@ -64,7 +63,7 @@ class StreamWriter:
 
     def __call__(self, df: DataFrame, batch_id: int) -> None:
         """Write one micro-batch whole. Raises what ``write_exactly_once`` does, and ends the query by that."""
-        query = self._query or _property(df, _QUERY)
+        query = self._query or query_of(df)
         if query is None:
             raise BadInput(
                 "Which query the batch is of is not known",
@@ -74,21 +73,13 @@ class StreamWriter:
         batch = MicroBatch(
             query, batch_id, self.target.tasks, self._late, bool(self.target.offset), self._row_key, self._window
         )
-        for name in self._row_key:
-            if name not in df.columns:
-                raise BadInput(f"The DataFrame has no column {name}", next_step=f"It has {', '.join(df.columns)}.")
+        check_keys(df.dtypes, self._row_key)
         self.written = write(df, self.target, batch)
 
 
 def batch_of(df: DataFrame, target: Target) -> MicroBatch | None:
     """The micro-batch that is being written where this is called within ``foreachBatch``; None where it is not."""
-    query, number = _property(df, _QUERY), _property(df, _BATCH)
+    query, number = query_of(df), local_property(df, BATCH)
     if query is None or number is None or target.partitioned or not target.offset:
         return None
     return MicroBatch(query, int(number), target.tasks)
-
-
-def _property(df: DataFrame, name: str) -> str | None:
-    session: Any = df.sparkSession
-    found = session.sparkContext.getLocalProperty(name)
-    return None if found is None else str(found)

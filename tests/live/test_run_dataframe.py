@@ -160,7 +160,10 @@ def test_a_stream_that_is_stopped_in_the_middle_of_a_micro_batch_goes_on_there_w
     second = place.well(until={"idle": "4s"}, **kept)
     assert (second["outcome"], first["records"] + second["records"]) == ("ended", 450)
     place.append(90)
-    assert place.well(until={"idle": "4s"}, **STREAM)["records"] == 90
+    line = place.badly(until={"idle": "4s"}, **STREAM)
+    assert "rows of micro-batch 0 are behind the committed offset" in line
+    assert "the query has a new checkpoint and reads again what is written" in line
+    assert place.well(until={"idle": "4s"}, late="drop", **STREAM)["records"] == 90
     place.all_there()
 
 
@@ -193,7 +196,7 @@ def test_a_stream_that_is_killed_and_begun_again_from_nothing_doubles_and_loses_
         finally:
             os.kill(killed.pid, signal.SIGKILL)
     place.append(300)
-    assert place.well(until={"idle": "4s"}, **STREAM)["outcome"] == "ended"
+    assert place.well(until={"idle": "4s"}, late="drop", **STREAM)["outcome"] == "ended"
     place.all_there()
 
 
@@ -240,15 +243,41 @@ def test_a_schema_that_changes_in_the_middle_fails_its_tasks_with_one_line(
     assert all(number < 30 for some in place.seen().values() for number in some)
 
 
-def test_rows_of_a_stream_that_come_too_late_are_not_taken_for_delivered(place: Place) -> None:
+def test_rows_that_a_stream_brings_late_are_refused_by_name_or_kept_or_dropped_as_the_job_says(
+    place: Place, tmp_path: Path
+) -> None:
+    """An id that was assigned early and committed late, and a tie between two micro-batches of two runs."""
     place.written = 100
     place.append(30)
-    old = next(place.files.iterdir())
-    os.utime(old, (0, 0))  # Spark takes the oldest file first
-    place.add({"shop": "shop 0", "id": 5, "value": "0:5"})
-    line = place.badly(streaming="true", schema=SCHEMA, until={"idle": "4s"}, **{"option.maxFilesPerTrigger": "1"})
-    assert "The column id is not ordered: 5 comes after 129" in line
+    kept = {**STREAM, "checkpoint": str(tmp_path / "checkpoint")}
+    assert place.well(until={"idle": "4s"}, **kept)["records"] == 30
+    late = [{"shop": "shop 0", "id": 5, "value": "0:5"}, {"shop": "shop 0", "id": 129, "value": "0:1290"}]
+    place.add(*late, {"shop": "shop 0", "id": 132, "value": "0:132"})
+    line = place.badly(until={"idle": "4s"}, **kept)
+    assert "2 rows of micro-batch 1 are behind the committed offset of their source partition" in line
+    assert 'The row of {"shop":"shop 0"} at {"id":5}, The row of {"shop":"shop 0"} at {"id":129}' in line
     assert sum(map(len, place.seen().values())) == 30
+    assert place.well(until={"idle": "4s"}, late="keep", **kept)["records"] == 3
+    place.add(*late, {"shop": "shop 1", "id": 7, "value": "1:7"})
+    dropped = place.run(until={"idle": "4s"}, late="drop", **kept)
+    assert (dropped.code, dropped.json["records"]) == (0, 0)
+    assert "3 rows came late, behind the committed offset of their source partition: they were dropped" in dropped.err
+    assert sorted(place.seen()["0"])[-4:] == [126, 129, 132, 1290]
+    assert place.seen()["0"].count(5) == 1
+
+
+def test_a_micro_batch_that_is_through_and_comes_again_is_skipped_whole(place: Place, tmp_path: Path) -> None:
+    """Spark's driver dies behind the commit of the tasks, and before it has written down that the micro-batch is done."""
+    place.append(60)
+    checkpoint = tmp_path / "checkpoint"
+    kept = {**STREAM, "checkpoint": str(checkpoint)}
+    assert place.well(until={"idle": "4s"}, **kept)["records"] == 60
+    for done in (checkpoint / "commits").glob("*0*"):
+        done.unlink()
+    again = place.run(until={"idle": "4s"}, **kept)
+    assert (again.code, again.json["records"]) == (0, 0)
+    assert "60 rows are at or before the committed offsets: they were not sent again" in again.err
+    place.all_there()
 
 
 def test_offsets_of_columns_of_before_are_refused_with_both(place: Place) -> None:

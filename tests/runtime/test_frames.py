@@ -10,11 +10,12 @@ from connectctl.ops.edges.kafka import Kafka
 from connectctl.ops.errors import BadInput, ConnectctlError, Refused
 from connectctl.ops.runtime.api import ConnectorContext
 from connectctl.ops.runtime.claims import Claiming, Claims
-from connectctl.ops.runtime.connectors.dataframe import DataFrameSource, columns_of
-from connectctl.ops.runtime.framechecks import check_columns, check_committed
+from connectctl.ops.runtime.connectors.dataframe import DataFrameSource, columns_of, micro_batch
+from connectctl.ops.runtime.framechecks import check_columns, check_committed, check_keys
 from connectctl.ops.runtime.framerounds import complaint
 from connectctl.ops.runtime.frametask import FrameReport
 from connectctl.ops.runtime.line import Address
+from connectctl.ops.runtime.microbatch import Late, MicroBatch
 from connectctl.ops.runtime.pieces import Columns
 from connectctl.ops.runtime.streamrounds import joined
 
@@ -117,6 +118,10 @@ GOOD = {
         ({"streaming": "true", "partitioned": "true"}, "do not go together"),
         ({"format": "", "query": "select 1", "streaming": "true"}, "A stream needs format"),
         ({"checkpoint": "/c"}, "checkpoint is for streaming"),
+        ({"late": "drop"}, "late is for streaming"),
+        ({"streaming": "true", "late": "skip"}, "Invalid value skip for configuration late: it is refuse, keep, drop"),
+        ({"streaming": "true", "late": "drop", "late.key.columns": "id"}, "late.key.columns is for late: keep"),
+        ({"streaming": "true", "late": "keep", "late.window": "0"}, "Invalid value 0 for configuration late.window"),
         ({"records.per.transaction": "0"}, "Invalid value 0"),
         ({"transaction.boundary": "interval"}, "not by time"),
         ({"value.converter": "org.apache.kafka.connect.json.JsonConverter"}, "written as they are"),
@@ -127,6 +132,14 @@ def test_a_configuration_that_does_not_fit_is_told_by_its_property(change: dict[
     source = DataFrameSource()
     assert not source.validate(GOOD)
     assert said in str(source.validate(GOOD | change))
+
+
+def test_a_stream_refuses_late_rows_unless_its_configuration_says_otherwise() -> None:
+    assert micro_batch(GOOD, "q", 3, 2) == MicroBatch("q", 3, 2)
+    kept = GOOD | {"late": "keep", "late.key.columns": "shop, id", "late.window": "50"}
+    assert micro_batch(kept, "q", 3, 2) == MicroBatch("q", 3, 2, Late.KEEP, row_key=("shop", "id"), window=50)
+    with pytest.raises(BadInput, match=r"The DataFrame has no column nr. It has shop, id"):
+        check_keys(TYPES.items(), ["id", "nr"])
 
 
 def test_the_tasks_know_which_columns_their_offsets_are_made_of() -> None:
@@ -184,9 +197,9 @@ def test_what_spark_says_of_the_data_is_one_line_and_what_it_says_of_itself_is_n
 
 
 def test_reports_of_micro_batches_add_up_and_the_last_one_tells_how_it_ended() -> None:
-    first: dict[str, Any] = {"records": 5, "transactions": 2, "smallest": 1, "largest": 4, "skipped": 3}
+    first: dict[str, Any] = {"records": 5, "transactions": 2, "smallest": 1, "largest": 4, "skipped": 3, "late": 2}
     one = FrameReport(0, "ended", **first, meter={"polled": 5, "largest_batch": 4})
     other = FrameReport(0, "stopped", records=2, transactions=1, smallest=2, largest=2, meter={"largest_batch": 2})
     both = joined(one, other)
-    assert (both.how, both.records, both.transactions, both.skipped) == ("stopped", 7, 3, 3)
+    assert (both.how, both.records, both.transactions, both.skipped, both.late) == ("stopped", 7, 3, 3, 2)
     assert (both.smallest, both.largest, both.meter["polled"], both.meter["largest_batch"]) == (1, 4, 5, 4)

@@ -269,18 +269,6 @@ def test_a_task_asks_once_for_each_source_partition_and_before_it_sends_any_of_i
     assert not broker.values
 
 
-def test_a_row_before_what_the_same_stream_has_committed_is_late_and_one_before_it_began_is_a_repetition() -> None:
-    broker = Broker()
-    broker.offsets[b'["c",{"table":"a"}]'] = b'{"id":7}'
-    for late in (5, 7):
-        with pytest.raises(ConnectctlError, match=f"is not ordered: {late} comes after 7"):
-            deliver(broker, batches(rows(3, late, 9)), passed={("a",): (4, 7)})
-    with pytest.raises(ConnectctlError, match="is not ordered: 1 comes after 7"):
-        deliver(broker, batches(rows(1)), passed={("a",): (None, 7)})
-    supply = deliver(broker, batches([*rows(3, 4, 8), *rows(1, table="b")]), passed={("a",): (4, 7)})
-    assert (broker.values, supply.skipped) == ([b"a8", b"b1"], 2)
-
-
 @pytest.mark.parametrize(
     ("bad", "said"),
     [

@@ -157,7 +157,7 @@ def test_a_checkpoint_that_was_set_back_and_another_number_of_tasks_are_refused(
     write(broker, 5, rows(1))
     with pytest.raises(ConnectctlError, match="Micro-batch 4 is older than what is written: batch 5"):
         write(broker, 4, rows(2))
-    with pytest.raises(ConnectctlError, match="was begun by 1 tasks, and there are 2 now"):
+    with pytest.raises(ConnectctlError, match=r"was begun by 1 tasks, and there are 2 now\. Finish it with 1"):
         write(broker, 5, rows(1), tasks=2)
     write(broker, 6, rows(2), tasks=2)
     assert broker.values == [b"a1", b"a2"]

@@ -7,6 +7,9 @@ The driver reads the frame; its tasks write the rows. Its own properties:
 ``query``                   Spark SQL instead; with ``format`` beside it, what was loaded is the view ``source``
 ``streaming``               true for Spark's ``readStream``; ``checkpoint`` is a directory that spares reading all again,
                             ``trigger.interval`` the time between two micro-batches, such as ``5 seconds``
+``late``                    what becomes of a stream's new rows behind the committed offset of their source partition:
+                            ``refuse`` (where it is not given), ``keep`` or ``drop``, as ``StreamWriter`` says; a row is
+                            kept by ``late.key.columns``, as long as it is among the last ``late.window`` rows of its task
 ``topic``                   where the records go
 ``partition.columns``       what makes a source partition, separated by commas
 ``offset.column``           what only grows within a source partition: whole numbers or text
@@ -32,6 +35,7 @@ from connectctl.ops.runtime.api import (
     SourceRecord,
     SourceTask,
 )
+from connectctl.ops.runtime.microbatch import WINDOW, Late, MicroBatch
 from connectctl.ops.runtime.overrides import idle_for_columns, manner
 from connectctl.ops.runtime.pieces import Columns
 
@@ -42,6 +46,8 @@ SIZE = 200_000
 VIEW = "source"
 OPTION = "option."
 _FLAGS = ("streaming", "partitioned")
+_OF_A_STREAM = ("checkpoint", "trigger.interval", "late", "late.key.columns", "late.window")
+_NUMBERS = ("records.per.transaction", "late.window")
 _NAMED = (
     "topic",
     "partition.columns",
@@ -84,6 +90,9 @@ class DataFrameSource(SourceConnector):
         Setting("query", f"Spark SQL; what was loaded is the view {VIEW}"),
         Setting("streaming", "whether it is a stream", default="false"),
         Setting("checkpoint", "a directory that spares a stream reading all again"),
+        Setting("late", "a stream's rows behind the committed offset: refuse, keep or drop", default=Late.REFUSE.value),
+        Setting("late.key.columns", "what a late row is known by that is kept; all of it where nothing is given"),
+        Setting("late.window", "how many rows each task remembers, so that it keeps none twice", default=str(WINDOW)),
         Setting("trigger.interval", "the time between two micro-batches, such as 5 seconds"),
         Setting("records.per.transaction", "rows of a transaction", default=str(SIZE)),
         Setting("partitioned", "whether each source partition is in one partition of the frame", default="false"),
@@ -121,6 +130,19 @@ def _problems(configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for name in _FLAGS:
         if configs.get(name, "false").lower() not in ("true", "false"):
             yield name, f"Invalid value {configs[name]} for configuration {name}: it is true or false"
+    yield from _stream_problems(configs)
+    for name in _NUMBERS:
+        size = configs.get(name, "1")
+        if not size.isdigit() or not int(size):
+            yield name, f"Invalid value {size} for configuration {name}"
+    if configs.get("transaction.boundary", "poll").lower() == "interval":
+        yield "transaction.boundary", "A transaction of a DataFrame ends after records.per.transaction, not by time."
+    for name in ("key.converter", "value.converter"):
+        if configs.get(name) and not configs[name].endswith(_AS_IT_IS):
+            yield name, f"Columns are written as they are, text or bytes: {name} cannot be {configs[name]}"
+
+
+def _stream_problems(configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     if flag(configs, "streaming") and flag(configs, "partitioned"):
         yield (
             "partitioned",
@@ -128,17 +150,14 @@ def _problems(configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         )
     if flag(configs, "streaming") and not configs.get("format"):
         yield "streaming", f"A stream needs format; query may be beside it, and finds it as the view {VIEW}."
-    for name in ("checkpoint", "trigger.interval"):
+    for name in _OF_A_STREAM:
         if configs.get(name) and not flag(configs, "streaming"):
             yield name, f"{name} is for streaming: true."
-    size = configs.get("records.per.transaction", "1")
-    if not size.isdigit() or not int(size):
-        yield "records.per.transaction", f"Invalid value {size} for configuration records.per.transaction"
-    if configs.get("transaction.boundary", "poll").lower() == "interval":
-        yield "transaction.boundary", "A transaction of a DataFrame ends after records.per.transaction, not by time."
-    for name in ("key.converter", "value.converter"):
-        if configs.get(name) and not configs[name].endswith(_AS_IT_IS):
-            yield name, f"Columns are written as they are, text or bytes: {name} cannot be {configs[name]}"
+    late = configs.get("late") or Late.REFUSE
+    if late not in set(Late):
+        yield "late", f"Invalid value {late} for configuration late: it is {', '.join(Late)}"
+    if configs.get("late.key.columns") and late != Late.KEEP:
+        yield "late.key.columns", "late.key.columns is for late: keep."
 
 
 def flag(configs: Mapping[str, str], name: str) -> bool:
@@ -149,13 +168,24 @@ def flag(configs: Mapping[str, str], name: str) -> bool:
 def columns_of(configs: Mapping[str, str]) -> Columns:
     """Which columns are what, from a configuration that was validated."""
     return Columns(
-        tuple(name.strip() for name in configs["partition.columns"].split(",") if name.strip()),
+        names_of(configs, "partition.columns"),
         configs["offset.column"].strip(),
         configs.get("value.column") or "value",
         configs.get("key.column") or None,
         configs.get("timestamp.column") or None,
         configs.get("headers.column") or None,
     )
+
+
+def micro_batch(configs: Mapping[str, str], query: str, number: int, tasks: int) -> MicroBatch:
+    """Batch ``number`` of the stream ``query`` for so many ``tasks``, from a configuration that was validated."""
+    late, window = Late(configs.get("late") or Late.REFUSE), int(configs.get("late.window") or WINDOW)
+    return MicroBatch(query, number, tasks, late, row_key=names_of(configs, "late.key.columns"), window=window)
+
+
+def names_of(configs: Mapping[str, str], name: str) -> tuple[str, ...]:
+    """The columns that a property names, separated by commas."""
+    return tuple(each.strip() for each in configs.get(name, "").split(",") if each.strip())
 
 
 def size_of(configs: Mapping[str, str]) -> int:
