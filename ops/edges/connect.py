@@ -260,18 +260,28 @@ def _content(answer: httpx.Response, method: str, url: str) -> Any:
 
 def _refuse(answer: httpx.Response, method: str, url: str) -> NoReturn:
     status = answer.status_code
-    message = _message(answer)
+    message, connects = _message(answer)
     error = failure(method, url, status, message)
+    if status == 404 and not connects:
+        # Seen with 4.3.1: the server of a worker that has just begun listens before Connect has its resources there.
+        raise _Next(_no_resource(error), later=True)
     if may_repeat(method, status, message):
         raise _Next(error, later=True) if status in _NEXT_WORKER else _Later(error)
     raise error
 
 
-def _message(answer: httpx.Response) -> str:
+def _no_resource(error: ConnectctlError) -> ConnectctlError:
+    """``error`` of a server that has none of Connect's resources."""
+    why = f"{error.why}, and not in Connect's words: the worker is still starting, or that is no worker's address"
+    return ConnectctlError(error.what, why=why, next_step=_CHECK, code="not-connect")
+
+
+def _message(answer: httpx.Response) -> tuple[str, bool]:
+    """Why a request was refused, and whether that is in Connect's own words."""
     if 300 <= answer.status_code < 400:
-        return f"to {urlsplit(answer.headers.get('location', '')).netloc or 'nowhere'}"
+        return f"to {urlsplit(answer.headers.get('location', '')).netloc or 'nowhere'}", False
     try:
-        return str(read_json(answer.content)["message"])
+        return str(read_json(answer.content)["message"]), True
     except (ValueError, KeyError, TypeError):
         # Not from Connect itself: a proxy, or the servlet container.
-        return answer.reason_phrase or "no reason given"
+        return answer.reason_phrase or "no reason given", False

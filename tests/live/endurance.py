@@ -28,12 +28,12 @@ from connectctl.ops.edges.kafka import Kafka
 from connectctl.ops.edges.transactions import Transactions
 from connectctl.ops.errors import ConnectctlError
 from fakes.faultproxy import Network
-from live import endurancestream
+from live import brokerfaults, endurancestream
 from live.brokerfaults import BrokerFaults
 from live.campaign import whose
 from live.campaigndrivers import CONF, TIMEOUT_MS, Driver, job_file, pack, start
 from live.campaignoperator import Operator
-from live.enduranceturns import Turns
+from live.enduranceturns import RUN_KILLED, WORKER_KILLED, Turns
 from live.oracle import Verdict, in_order, judge, open_partitions
 from live.real import create_topic
 from live.sparkclusters import executors, python_workers, send
@@ -48,9 +48,10 @@ CUT, ALL_CUT, DELAYED = "connections cut", "all connections cut", "connections d
 WORKER, WORKER_STOPPED = "Python worker kill -9", "Python worker stopped"
 EXECUTOR, EXECUTOR_STOPPED = "executor kill -9", "executor stopped"
 DRIVER, DRIVER_STOPPED = "driver kill -9", "driver stopped"
-WEIGHTS = {CUT: 24, ALL_CUT: 8, DELAYED: 24, WORKER: 4, WORKER_STOPPED: 2}
+WEIGHTS = {ALL_CUT: 8, CUT: 24, DELAYED: 24, WORKER: 4, WORKER_STOPPED: 2}
 WEIGHTS |= {EXECUTOR: 2, EXECUTOR_STOPPED: 1, DRIVER: 2, DRIVER_STOPPED: 1}
 """How often each comes in a cycle. What costs a driver or an executor its life comes seldom, so that all get to work."""
+KINDS = (*WEIGHTS, WORKER_KILLED, RUN_KILLED, *brokerfaults.KINDS)
 BROKERS = 0.25
 """The share of faults that are the brokers' own."""
 LOOKED_AT = 25
@@ -245,7 +246,7 @@ class Endurance:
         self._wait(lambda: not self._later and self._broker.back, "all goes on")
         self._all_go_on()
         self._stop(self._polled, self._stream)
-        self._wait(lambda: not self._open(self._polled), "no transaction is open")
+        self._wait(lambda: not self._open(self._polled) and not self._open(self._stream), "no transaction is open")
         self._wait(self._copied, "the copy has all", 2.0)
         self._stop(self._copy)
         assert self._copied()
@@ -331,7 +332,7 @@ class Endurance:
 
     def table(self) -> str:
         """How often each fault came, and how many drivers there were."""
-        kinds = Counter(" ".join(row.split()[1:]).partition(" of ")[0].partition(" one ")[0] for row in self.rows)
+        kinds = Counter(next(kind for kind in KINDS if kind in row) for row in self.rows)
         drivers = ", ".join(f"{len(s.drivers)} of {s.name}" for s in (self._polled, self._copy, self._stream))
         counted = [f"{n:5} {kind}" for kind, n in kinds.most_common()]
         head = f"seed {self.seed}: {len(self.rows)} faults in {time.monotonic() - self._began:.0f} s"

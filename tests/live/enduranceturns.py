@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import httpx
 from connectctl.ops.edges.kafka import Kafka
 from connectctl.ops.errors import ConnectctlError
 from live.oracle import in_order
@@ -33,7 +34,8 @@ STRING = "org.apache.kafka.connect.storage.StringConverter"
 WORKER_KILLED, RUN_KILLED = "Connect worker kill -9", "run kill -9 in a take-over"
 LINES = 30
 """Lines that are appended for each side to carry over."""
-_ENDED = (0, -signal.SIGKILL)
+_ENDED = (0, 143, -signal.SIGKILL)
+"""143: told to end while it was starting again."""
 
 
 class Turns:
@@ -108,7 +110,7 @@ class Turns:
     def _create(self) -> None:
         def created() -> bool:
             answer = self._rest("PUT", f"/connectors/{self.name}/config", self._config)
-            return answer in (200, 201)
+            return answer is not None and answer.status_code in (200, 201)
 
         self._until(created, "the connector is created")
 
@@ -128,6 +130,7 @@ class Turns:
         if self._chance.random() < 0.3:
             time.sleep(self._chance.uniform(1.0, 20.0))
             self._kill_run()
+        self._until(self._taken, "the run has the connector")
         self._append()
         self._until(self._all_seen, "the run carries lines over")
         if self._chance.random() < 0.3:
@@ -188,21 +191,29 @@ class Turns:
         self._written += LINES
 
     def _all_seen(self) -> bool:
+        self._supervise()
+        return len(self._seen()) >= self._written
+
+    def _taken(self) -> bool:
+        """Whether the workers show the connector as stopped, which a run does to it first."""
+        self._supervise()
+        answer = self._rest("GET", f"/connectors/{self.name}/status")
+        return answer is not None and answer.status_code == 200 and answer.json()["connector"]["state"] == "STOPPED"
+
+    def _supervise(self) -> None:
         if self._run is not None and self._run.poll() is not None:
             # Refused for a moment, such as while a run that was killed is still known: a supervisor starts it again.
             self._start_run()
-        return len(self._seen()) >= self._written
 
     def _seen(self) -> list[str]:
         image = self._kafka.image([self.topic], patience=60, superseded=True)[self.topic]
         return [(record.value or b"").decode() for record in in_order(image)]
 
-    def _rest(self, method: str, path: str, body: object = None) -> int | None:
-        import httpx
-
+    def _rest(self, method: str, path: str, body: object = None) -> httpx.Response | None:
+        """What the first worker that answers says."""
         for url in self._cluster.rest_urls:
             try:
-                return httpx.request(method, url + path, json=body, timeout=30).status_code
+                return httpx.request(method, url + path, json=body, timeout=30)
             except httpx.HTTPError:
                 continue
         return None

@@ -108,9 +108,12 @@ def _history(records: Iterable[Record], connector: str, whose: Whose) -> tuple[d
         key = parse_key(record.key)
         if not isinstance(key, SourceKey) or key.connector != connector or record.value is None:
             continue
+        stored = decode_json(record.value.decode())[0]
+        if "next" not in stored:
+            continue  # what a StreamWriter remembers of its batches
         who = whose(key.partition or {})
         places[who].add(record.partition)
-        offset = decode_json(record.value.decode())[0]["next"]
+        offset = stored["next"]
         if offset < newest.get(who, 0):
             findings.append(f"offset went back: {_name(who)} from {newest[who]} to {offset}")
         newest[who] = offset

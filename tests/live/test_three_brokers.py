@@ -25,10 +25,9 @@ from connectctl.ops.model.partitioning import java_partition
 from connectctl.ops.runtime.committed import Committed
 from connectctl.ops.sandbox.status import State, status
 from live import countingplugin
-from live.brokerfaults import BrokerFaults
 from live.campaign import SOURCES, Campaign
 from live.campaignbroker import Broker, own_broker
-from live.oracle import judge, open_partitions
+from live.oracle import judge
 from live.real import connectctl, create_topic, eventually, write
 from live.test_runtime_campaign import seed, withstand
 
@@ -204,7 +203,6 @@ class CountingRun:
     def __init__(self, three: Broker, directory: Path, tasks: int, numbers: int):
         self.tasks, self.numbers, self.name = tasks, numbers, f"run-{secrets.token_hex(4)}"
         self.kafka = Kafka({"bootstrap.servers": three.bootstrap}, timeout=60)
-        self.told: list[str] = []
         self.topic = create_topic(three.bootstrap, f"{self.name}-data", PARTITIONS, "delete", replicas=3)
         archive, class_ = countingplugin.as_zip(directory)
         config = {"connector.class": class_, "topic": self.topic, "tasks.max": str(tasks), **countingplugin.CONFIG}
@@ -303,42 +301,3 @@ def test_a_reading_that_takes_no_answer_for_an_end_makes_records_twice(three: Br
         assert {"twice", "offset went back"} <= verdict.kinds
     finally:
         campaign.close()
-
-
-# ------------------------------------------------------------------------------------------------- campaigns with drivers
-
-
-def a_run_withstands(three: Broker, directory: Path, faults: int) -> None:
-    """A run goes on through so many faults of brokers until it is told to stop; each record is there once, in order."""
-    counting = CountingRun(three, directory, 2, 10**9)
-    troubles = BrokerFaults(three, seed(), faults)
-    with counting.started() as run, troubles.going_on() as thread:
-        told = threading.Thread(target=lambda: counting.told.extend(run.communicate()), daemon=True)
-        told.start()
-        while thread.is_alive():
-            thread.join(1.0)
-            assert run.poll() is None, counting.told
-        three.wait()
-        before = counting.committed()
-        eventually(lambda: counting.committed() > before + 200, 300)
-        run.terminate()
-        told.join(300)
-    out, err = counting.told
-    print(*troubles.rows, err, sep="\n")
-    assert run.returncode == 0, err
-    assert [task["state"] for task in json.loads(out)["tasks"]] == ["STOPPED"] * counting.tasks
-    verdict = judge(counting.kafka, counting.topic, f"g-{counting.name}-offsets", counting.name, countingplugin.whose)
-    assert not verdict.findings
-    assert len(verdict.records) == counting.tasks
-    assert not open_partitions(counting.kafka, counting.topic, f"g-{counting.name}-offsets")
-
-
-@pytest.mark.filterwarnings("ignore:.*<socket.socket:pytest.PytestUnraisableExceptionWarning")
-def test_a_run_is_ended_by_a_person_and_by_no_fault_of_a_broker(three: Broker, tmp_path: Path) -> None:
-    a_run_withstands(three, tmp_path, 6)
-
-
-@pytest.mark.campaign
-@pytest.mark.filterwarnings("ignore:.*<socket.socket:pytest.PytestUnraisableExceptionWarning")
-def test_a_run_is_ended_by_a_person_and_by_none_of_a_thousand_faults(three: Broker, tmp_path: Path) -> None:
-    a_run_withstands(three, tmp_path, 1_000)

@@ -97,6 +97,21 @@ def test_a_worker_that_is_starting_is_passed_over(worker: RestServer) -> None:
         assert connect(starting.url, worker.url).get("/") == {"version": "4.3.1"}
 
 
+def test_a_worker_without_its_resources_yet_does_not_say_that_a_connector_is_not_there(worker: RestServer) -> None:
+    found = (200, {"name": "a"})
+    worker.on("GET /connectors/a", (404, "<html>Not Found"), (404, "<html>Not Found"), found)
+    worker.on("PUT /connectors/a/stop", (404, "<html>Not Found"), (204, None))
+    assert connect(worker.url).get("/connectors/a") == {"name": "a"}
+    assert connect(worker.url).send("PUT", "/connectors/a/stop") is None
+
+
+def test_a_worker_that_never_has_its_resources_is_named_as_what_may_be_none(worker: RestServer) -> None:
+    worker.on("GET /connectors/a", (404, "<html>Not Found"))
+    with pytest.raises(ConnectctlError, match="is still starting, or that is no worker's address") as caught:
+        connect(worker.url, timeout=0.5).get("/connectors/a")
+    assert caught.value.code == "not-connect"
+
+
 def test_a_change_that_hangs_is_not_sent_to_another_worker(worker: RestServer) -> None:
     with rest_server({"PUT /x": (0, 5)}) as hanging:
         with pytest.raises(TimedOut, match="did not answer"):
