@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.edges.contract import HeldBack, Record, TopicImage
@@ -27,6 +28,7 @@ WAIT = 0.01
 _IGNORED = {"GROUP_AUTHORIZATION_FAILED", "_ALL_BROKERS_DOWN", "_TRANSPORT"}
 """Errors of the handle that do not end a reading: no group is joined, and lost brokers come back or time out."""
 
+_ERROR, _KEY = methodcaller("error"), methodcaller("key")
 Latest = dict[int, dict[bytes | None, Any]]
 
 
@@ -151,7 +153,7 @@ class Reading:
         )
 
     def _take(self, batch: list[Any]) -> None:
-        if any(message.error() is not None for message in batch):
+        if any(map(_ERROR, batch)):  # a KafkaError cannot be compared to None
             self._take_singly(batch)
             return
         for (topic, partition), some in stretches(batch, self._only):
@@ -161,7 +163,7 @@ class Reading:
             if last >= end - 1:
                 self._pending.discard((topic, partition))
             kept = some if last < end else [message for message in some if message.offset() < end]
-            keys = [message.key() for message in kept]
+            keys = list(map(_KEY, kept))
             self._latest[topic][partition].update(zip(keys, kept, strict=True))
             self._counts[topic] += len(keys)
             self._keyless[topic] += keys.count(None)

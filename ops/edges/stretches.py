@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import methodcaller
 from typing import Any
 
 Place = tuple[str, int]
+_PARTITION, _TOPIC = methodcaller("partition"), methodcaller("topic")
 
 
 def stretches(batch: list[Any], topic: str | None) -> Iterator[tuple[Place, list[Any]]]:
     """The batch cut where the place changes; ``topic`` where there is only one, because to ask for it takes time."""
-    if not batch:
-        return
-    keys: list[Any] = [message.partition() for message in batch]
+    keys: Iterable[Any] = map(_PARTITION, batch)
     if topic is None:
-        keys = [(message.topic(), partition) for message, partition in zip(batch, keys, strict=True)]
-    cuts = [0, *(n for n, (a, b) in enumerate(pairwise(keys), start=1) if a != b), len(batch)]
-    for a, b in pairwise(cuts):
-        place = keys[a] if topic is None else (topic, keys[a])
-        yield place, batch if len(cuts) == 2 else batch[a:b]
+        keys = zip(map(_TOPIC, batch), keys, strict=True)
+    start = 0
+    for key, same in groupby(keys):
+        end = start + len(list(same))
+        yield key if topic is None else (topic, key), batch[start:end]
+        start = end

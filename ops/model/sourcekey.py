@@ -42,22 +42,21 @@ _NESTED = frozenset({dict, list})
 
 
 class SourceKey(NamedTuple):
-    """A key that Connect understands. ``text`` is the raw key; ``partition`` is None for the null partition."""
+    """A key that Connect understands. ``text`` is the raw key; ``partition`` is None for the null partition.
+
+    ``nested``: the source partition holds objects or arrays, which a worker refuses.
+    """
 
     connector: str
     partition: dict[str, Any] | None
     text: str
     spelled_as_connect: bool = True
+    nested: bool = False
 
     @property
     def meaning(self) -> str:
         """The same for every spelling of one source partition."""
         return json.dumps([self.connector, self.partition], sort_keys=True)
-
-    @property
-    def nested(self) -> bool:
-        """Whether the source partition holds objects or arrays, which a worker refuses."""
-        return self.partition is not None and holds_nested(self.partition)
 
 
 def holds_nested(members: dict[str, Any]) -> bool:
@@ -93,12 +92,15 @@ def parse_key(raw: bytes | None) -> SourceKey | str:
         return "its key does not begin with a connector's name"
     if partition is not None and not isinstance(partition, dict):
         return "its source partition is no JSON object"
-    odd = more or not (_is_plain(raw, partition) or _NEEDS_A_LOOK.search(raw) is None)
-    return SourceKey(connector, partition, text, not odd or connect_json(data) == text)
+    if not more and _is_plain(raw, partition):
+        return SourceKey(connector, partition, text)
+    odd = more or _NEEDS_A_LOOK.search(raw) is not None
+    nested = partition is not None and holds_nested(partition)
+    return SourceKey(connector, partition, text, not odd or connect_json(data) == text, nested)
 
 
 def _is_plain(raw: bytes, partition: dict[str, Any] | None) -> bool:
-    """Whether nothing in ``raw`` needs a look, said quickly of most keys; False where that is not known yet."""
+    """Whether nothing in ``raw`` needs a look and nothing is nested: quick, and False where that is not known yet."""
     if not raw.isascii() or b"\\" in raw or raw.split(None, 1) != [raw]:
         return False
     kinds = frozenset(map(type, partition.values())) if partition else _SIMPLE

@@ -5,8 +5,8 @@
     python tests/bench/scale.py transactions [--ids 100000] [--partitions 10000]
     python tests/bench/scale.py offsets [--records 1000000] [--partitions 100000] [--engine local]
 
-Whole commands, start-up included, on a broker of their own. Medians of the seconds, the greatest of the megabytes; the
-processor's seconds tell what other load on the machine hides.
+Whole commands, start-up included, compiled as installed ones are, on a broker of their own. Medians of the seconds, the
+greatest of the megabytes; the processor's seconds tell what other load on the machine hides. ``--commands`` picks rows.
 """
 
 from __future__ import annotations
@@ -93,6 +93,8 @@ def sandbox(**spec: Any) -> Iterator[Sandbox]:
     """A cluster of the run's own."""
     with tempfile.TemporaryDirectory() as state:
         os.environ["XDG_STATE_HOME"] = state
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = f"{state}/pycache"
         up = cluster.up(SandboxSpec(name="scale", **spec))
         try:
             yield up
