@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from connectctl.cli import render
@@ -12,6 +11,7 @@ from connectctl.cli.runview import MEASURED, measured, sizes
 from connectctl.ops.model.masking import masked
 
 if TYPE_CHECKING:
+    from connectctl.ops.edges.contract import Record
     from connectctl.ops.runtime.starting import Scene
     from connectctl.ops.runtime.statuses import Said
 
@@ -57,11 +57,11 @@ def _where(workers: str, group: str, images: Mapping[str, Any]) -> list[tuple[st
     return [(workers, ""), *([(own_topic(group), OWN)] if own_topic(group) in images else [])]
 
 
-def _names(records: Sequence[Any], prefix: str) -> set[str]:
+def _names(records: Sequence[Record], prefix: str) -> set[str]:
     from connectctl.ops.model.connector import statuses_from_topic
 
     start = prefix.encode()
-    ours = [replace(r, key=r.key.removeprefix(start)) for r in records if r.key and r.key.startswith(start)]
+    ours = [r._replace(key=r.key.removeprefix(start)) for r in records if r.key and r.key.startswith(start)]
     return {name for name, _ in statuses_from_topic(ours)}
 
 
