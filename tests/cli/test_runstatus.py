@@ -1,0 +1,18 @@
+"""What a run's own status topic says is told beside what workers say."""
+
+from __future__ import annotations
+
+import json
+
+from connectctl.cli.runstatus import _names
+from connectctl.ops.edges.contract import Record
+from connectctl.ops.runtime.statuses import OWN
+
+STATUS = json.dumps({"state": "RUNNING", "trace": None, "worker_id": "w:1", "generation": 1}).encode()
+
+
+def test_connectors_are_named_by_the_records_of_one_prefix() -> None:
+    ours = Record(OWN.encode() + b"status-connector-orders", STATUS, 0, 0)
+    theirs = Record(b"status-connector-users", STATUS, 0, 1)
+    assert _names([ours, theirs, Record(None, STATUS, 0, 2)], OWN) == {"orders"}
+    assert _names([theirs], "") == {"users"}
