@@ -17,13 +17,16 @@ from connectctl.ops.model.masking import addresses_masked
 from connectctl.ops.model.offsets import UNKNOWN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from connectctl.ops.model.finding import Finding
     from connectctl.ops.model.membership import ConnectGroup
     from connectctl.ops.model.offsets import ConnectorOffsets, Side, SourceOffset
+    from connectctl.ops.offsets.inorder import InOrder, Passing
     from connectctl.ops.offsets.observe import Sources
     from connectctl.ops.offsets.snapshot import ReadTopic, SourceOffsets, Wish, Workers
+
+    Answer = SourceOffsets | InOrder
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True, help="Show source offsets.")
 
@@ -56,6 +59,9 @@ def show(
     patience: Annotated[
         float, typer.Option(metavar="SECONDS", min=0, help="How long to wait for open transactions to end.")
     ] = 5.0,
+    limit: Annotated[
+        int, typer.Option(metavar="COUNT", min=0, help="Most source partitions in a table, 0 for all; JSON has all.")
+    ] = 10_000,
     output: Annotated[Output, typer.Option("--output", "-o", help="table, wide, json or yaml.")] = Output.TABLE,
 ) -> None:
     """Show the offset of every source partition: in the global topic, in the dedicated one, and what they add up to.
@@ -71,8 +77,10 @@ def show(
     is what workers really give it, which differs in every release from 3.3 to 4.3.1: they do not fall back to the
     global topic. Oddities are findings on standard error, and in the JSON. Exit code 1: something could not be read
     to its end. Tables hide passwords in addresses; JSON, which offsets set -f takes, is exact.
+    What is too much for memory is sorted in TMPDIR, and JSON written as it is read from there.
     """
     from connectctl.ops.offsets.assemble import assemble
+    from connectctl.ops.offsets.inorder import InOrder, is_big
     from connectctl.ops.offsets.snapshot import Wish
 
     if global_only and dedicated_only:
@@ -81,9 +89,9 @@ def show(
     read_at = datetime.now(UTC)
     with without_collection():
         snapshot, cluster = _from_file(ctx.obj, file, wish) if file else _from_cluster(ctx.obj, wish, patience)
-        found = assemble(snapshot, wish)
+        found: Answer = InOrder(snapshot, wish) if is_big(snapshot) else assemble(snapshot, wish)
         data = _as_json(found, read_at, output) if output in (Output.JSON, Output.YAML) else {}
-        render.emit("SourceOffsets", cluster | data, output, partial(_print, found))
+        render.emit("SourceOffsets", cluster | data, output, partial(_print, found, limit))
     render.findings(found.findings)
     if not found.complete:
         raise typer.Exit(1)
@@ -150,21 +158,42 @@ def _from_file(session: Session, file: Path, wish: Wish) -> tuple[Any, dict[str,
 # --------------------------------------------------------------------------------------------------------- for scripts
 
 
-def _as_json(found: SourceOffsets, read_at: datetime, output: Output) -> dict[str, Any]:
+def _as_json(found: Answer, read_at: datetime, output: Output) -> dict[str, Any]:
+    from connectctl.ops.offsets.inorder import InOrder
+
+    if isinstance(found, InOrder):
+        connectors = _flow((_connector(connector, output) for connector in found.connectors()), output)
+        findings = _flow(_findings(found), output)
+    else:
+        connectors = [_connector(connector, output) for connector in found.connectors]
+        findings = list(_findings(found))
     return {
         "readAt": _time(int(read_at.timestamp() * 1000)),
         "topics": [_topic(topic) for topic in found.topics],
-        "connectors": [
-            {
-                "name": connector.name,
-                "dedicatedTopic": connector.dedicated_topic,
-                "configured": connector.configured,
-                "offsets": render.each(connector.offsets, _offset, output),
-            }
-            for connector in found.connectors
-        ],
-        "findings": [finding.as_json() for finding in found.findings],
+        "connectors": connectors,
+        "findings": findings,
     }
+
+
+def _connector(connector: ConnectorOffsets | Passing, output: Output) -> dict[str, Any]:
+    given = connector.offsets
+    offsets = render.each(given, _offset, output) if isinstance(given, tuple) else _flow(map(_offset, given), output)
+    return {
+        "name": connector.name,
+        "dedicatedTopic": connector.dedicated_topic,
+        "configured": connector.configured,
+        "offsets": offsets,
+    }
+
+
+def _flow(items: Iterable[Any], output: Output) -> list[Any]:
+    return render.Flow(items) if output is Output.JSON else list(items)
+
+
+def _findings(found: Answer) -> Iterator[dict[str, Any]]:
+    """Told last: of topics too big for memory they are known when all else is written."""
+    for finding in found.findings:
+        yield finding.as_json()
 
 
 def _topic(topic: ReadTopic) -> dict[str, Any]:
@@ -215,34 +244,46 @@ def _seconds(seconds: int) -> str:
 # ---------------------------------------------------------------------------------------------------------- for people
 
 
-def _print(found: SourceOffsets, wide: bool) -> None:
-    rows = [row for connector in found.connectors for row in _rows(connector, wide)]
+def _print(found: Answer, limit: int, wide: bool) -> None:
+    from connectctl.ops.offsets.inorder import InOrder
+
+    connectors = found.connectors() if isinstance(found, InOrder) else found.connectors
+    rows: list[list[str]] = []
+    count, lost, dedicated = 0, False, False
+    for connector in connectors:
+        dedicated = dedicated or connector.dedicated_topic is not None
+        for entry in connector.offsets:
+            count += 1
+            lost = lost or entry.lost
+            if not limit or count <= limit:
+                rows += _rows(connector, entry, wide)
     columns = ["CONNECTOR", "PARTITION", "GLOBAL", "DEDICATED", "EFFECTIVE", "ORIGIN", "WORKER-READS"]
     columns += ["DEDICATED-TOPIC", "WRITTEN", "AT"] if wide else []
-    if not wide and not any(entry.lost for connector in found.connectors for entry in connector.offsets):
+    if not wide and not lost:
         # Workers read what is effective, and without a dedicated topic all that is the global offset.
-        kept = (0, 1, 2, 3, 4, 5) if any(c.dedicated_topic for c in found.connectors) else (0, 1, 2)
+        kept = (0, 1, 2, 3, 4, 5) if dedicated else (0, 1, 2)
         columns, rows = [columns[n] for n in kept], [[row[n] for n in kept] for row in rows]
         columns = ["CONNECTOR", "PARTITION", "OFFSET"] if len(kept) == 3 else columns
     render.table(columns, rows, empty="No source offsets." if found.complete else "No source offsets were seen.")
+    if limit and count > limit:
+        render.note(f"… and {count - limit:,} more source partitions: name connectors, or --limit 0, or -o json.")
 
 
-def _rows(connector: ConnectorOffsets, wide: bool) -> Iterator[list[str]]:
+def _rows(connector: ConnectorOffsets | Passing, entry: SourceOffset, wide: bool) -> Iterator[list[str]]:
     name = connector.name if connector.configured else f"{connector.name} (deleted)"
-    for entry in connector.offsets:
-        known = entry.origin != UNKNOWN
-        ours, value = (_cell(entry.dedicated), _object(entry.effective)) if known else ("?", "?")
-        reads = _object(entry.worker_reads) + (" !" if entry.lost else "") if known else "?"
-        row = [name, _object(entry.key.partition), _cell(entry.global_), ours, value, entry.origin, reads]
-        side = entry.dedicated or entry.global_
-        if wide and side is not None:
-            written = "" if side.timestamp is None else _time(side.timestamp)
-            row += [connector.dedicated_topic or "", written, f"{side.kafka_partition}@{side.kafka_offset}"]
-        yield row + ([""] * 3 if wide and side is None else [])
-        for older in entry.earlier:
-            yield ["", "  earlier", _cell(older), "", "", "", ""] + (
-                ["", _time(older.timestamp or 0), f"{older.kafka_partition}@{older.kafka_offset}"] if wide else []
-            )
+    known = entry.origin != UNKNOWN
+    ours, value = (_cell(entry.dedicated), _object(entry.effective)) if known else ("?", "?")
+    reads = _object(entry.worker_reads) + (" !" if entry.lost else "") if known else "?"
+    row = [name, _object(entry.key.partition), _cell(entry.global_), ours, value, entry.origin, reads]
+    side = entry.dedicated or entry.global_
+    if wide and side is not None:
+        written = "" if side.timestamp is None else _time(side.timestamp)
+        row += [connector.dedicated_topic or "", written, f"{side.kafka_partition}@{side.kafka_offset}"]
+    yield row + ([""] * 3 if wide and side is None else [])
+    for older in entry.earlier:
+        yield ["", "  earlier", _cell(older), "", "", "", ""] + (
+            ["", _time(older.timestamp or 0), f"{older.kafka_partition}@{older.kafka_offset}"] if wide else []
+        )
 
 
 def _cell(side: Side | None) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from connectctl.cli import complete, render, report
+from connectctl.cli.collection import without_collection
 from connectctl.cli.report import FailOn, FailOnOption, ForVersionOption, IgnoreOption, ReportOption, ReportOutput
 from connectctl.ops.errors import BadInput, ConnectctlError
 
@@ -109,11 +110,12 @@ def preflight(
         _self(ctx.obj, connectors or [], command or [], principal or [], emit, fail_on, ignore, output)
         return
     release = report.release(for_version)
-    judge = judge_of(ctx.obj, connectors or [], for_, principal or [], acls=emit is not None, release=release)
-    if emit is not None:
-        _emit(judge, emit, prefixed=prefixed)
-        return
-    found = report.kept(judge.findings(), ignore)
+    with without_collection():
+        judge = judge_of(ctx.obj, connectors or [], for_, principal or [], acls=emit is not None, release=release)
+        if emit is not None:
+            _emit(judge, emit, prefixed=prefixed)
+            return
+        found = report.kept(judge.findings(), ignore)
     data = {
         "clusterId": judge.scene.view.cluster_id,
         "groupId": judge.scene.group.id,

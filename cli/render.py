@@ -110,7 +110,7 @@ def json_lines(envelope: Mapping[str, Any]) -> Iterator[str]:
     last = len(envelope) - 1
     for n, (name, value) in enumerate(envelope.items()):
         end = ",\n" if n < last else "\n"
-        if isinstance(value, list) and value and isinstance(value[0], dict):
+        if isinstance(value, Flow) or (isinstance(value, list) and value and isinstance(value[0], dict)):
             yield f"  {encode(name)}: [\n"
             yield from _items(value, encode)
             yield f"  ]{end}"
@@ -138,19 +138,34 @@ def each(items: Sequence[Any], make: Callable[[Any], Any], output: Output) -> li
     return Each(items, make) if output is Output.JSON and len(items) > 1 else list(map(make, items))
 
 
+class Flow(list[Any]):
+    """A list of objects that come one by one, nobody knows how many, and are gone once written. Only for ``json_lines``."""
+
+    def __init__(self, items: Iterable[Mapping[str, Any]]) -> None:
+        super().__init__()
+        self._items = items
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._items)
+
+
 def _items(items: list[Any], encode: Callable[[Any], str]) -> Iterator[str]:
-    for n, item in enumerate(items):
-        end = ",\n" if n < len(items) - 1 else "\n"
-        long = next((k for k, v in item.items() if isinstance(v, list) and len(v) > 1), None)
+    end = ""
+    for item in items:
+        long = next((k for k, v in item.items() if isinstance(v, Flow) or (isinstance(v, list) and len(v) > 1)), None)
         if long is None:
-            yield f"    {encode(item)}{end}"
-            continue
-        head = encode({k: v for k, v in item.items() if k != long})
-        yield f"    {head[:-1]}, {encode(long)}: [\n" if len(item) > 1 else f"    {{{encode(long)}: [\n"
-        inner = item[long]
-        for m, part in enumerate(inner):
-            yield f"      {encode(part)}" + (",\n" if m < len(inner) - 1 else "\n")
-        yield f"    ]}}{end}"
+            yield f"{end}    {encode(item)}"
+        else:
+            head = encode({k: v for k, v in item.items() if k != long})
+            start = f"{head[:-1]}, " if len(item) > 1 else "{"
+            yield f"{end}    {start}{encode(long)}: [\n"
+            inner = ""
+            for part in item[long]:
+                yield f"{inner}      {encode(part)}"
+                inner = ",\n"
+            yield "\n    ]}"
+        end = ",\n"
+    yield "\n"
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, empty: str = "", spare: Sequence[str] = ()) -> None:

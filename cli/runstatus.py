@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from connectctl.cli import render
@@ -46,7 +46,7 @@ def statuses(scene: Scene, group: str, names: tuple[str, ...]) -> dict[str, Any]
     return {"groupId": group, "statusTopic": topics["status"], "connectors": found}
 
 
-Source = tuple[Sequence[Any], str, str]
+Source = tuple[Iterable[Any], str, str]
 """Records, the prefix of their keys, and the topic that they are from."""
 
 
@@ -57,7 +57,7 @@ def _where(workers: str, group: str, images: Mapping[str, Any]) -> list[tuple[st
     return [(workers, ""), *([(own_topic(group), OWN)] if own_topic(group) in images else [])]
 
 
-def _names(records: Sequence[Record], prefix: str) -> set[str]:
+def _names(records: Iterable[Record], prefix: str) -> set[str]:
     from connectctl.ops.model.connector import statuses_from_topic
 
     start = prefix.encode()

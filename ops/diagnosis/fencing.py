@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -39,7 +39,7 @@ class Case:
     workers: int = 1
 
 
-def times(records: Sequence[Record]) -> dict[str, float]:
+def times(records: Iterable[Record]) -> dict[str, float]:
     """When the newest record of each key was written, in seconds since the epoch."""
     newest = sorted((r for r in records if r.key and r.timestamp is not None), key=lambda r: r.offset)
     return {(r.key or b"").decode(errors="replace"): (r.timestamp or 0) / 1000 for r in newest}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -51,16 +51,18 @@ class TopicImage:
     Keys are kept per partition, because the same key in two partitions is two records that compaction never unites.
     ``records`` counts all that were read, ``keyless`` those among them that had no key. ``end_offsets`` are the high
     watermarks when the reading began. Order within ``latest`` is not defined; use the offsets. ``superseded`` are the
-    older records that compaction has not removed yet, where they were asked for.
+    older records that compaction has not removed yet, where they were asked for. ``in_order``: the topic is too big for
+    memory, and ``latest`` gives its records from disk, by connector (``sourcekey.owner_of``) and key.
     """
 
     topic: str
     records: int
-    latest: tuple[Record, ...]
+    latest: Collection[Record]
     end_offsets: Mapping[int, int]
     held_back: tuple[HeldBack, ...] = ()
     keyless: int = 0
     superseded: tuple[Record, ...] = ()
+    in_order: bool = False
     made: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """What was made of ``latest``, so that it is made once; see ``configtopic.state_of``."""
 

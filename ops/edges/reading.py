@@ -1,20 +1,23 @@
 """Reads whole topics to the end as it stood at the start, and gives what compaction would leave.
 
 Only the newest record of a key in a partition is kept, and it is kept as librdkafka's own message until the end, so that
-a million records cost a million dictionary writes and no more.
+a million records cost a million dictionary writes and no more. Beyond ``spilling.MOST`` of them they go to disk.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.edges import spilling
 from connectctl.ops.edges.contract import HeldBack, Record, TopicImage
 from connectctl.ops.edges.partitionoffsets import end_offsets, read_extents
+from connectctl.ops.edges.spilling import Spilled
 from connectctl.ops.edges.stretches import stretches
 from connectctl.ops.errors import Unreachable
+from connectctl.ops.model.sourcekey import owner_of
 from connectctl.ops.model.visibility import read_topic
 
 if TYPE_CHECKING:
@@ -40,7 +43,7 @@ def read_images(
         return {}
     ends = end_offsets(kafka, topics)
     consumer = consumer_of(kafka, "read_committed")
-    reading = Reading(kafka, ends, keep_all=superseded)
+    reading = Reading(kafka, ends, keep_all=superseded, group_of=owner_of)
     try:
         reading.run(consumer, patience)
     finally:
@@ -95,9 +98,19 @@ def consumer_of(kafka: Kafka, isolation: str) -> Consumer:
 
 
 class Reading:
-    """One pass over some topics: where it has to get, how far it got, what it found."""
+    """One pass over some topics: where it has to get, how far it got, what it found.
 
-    def __init__(self, kafka: Kafka, ends: Mapping[str, Mapping[int, Offset]], *, keep_all: bool = False):
+    With ``group_of`` what is too much for memory goes to disk; see ``Spilled``.
+    """
+
+    def __init__(
+        self,
+        kafka: Kafka,
+        ends: Mapping[str, Mapping[int, Offset]],
+        *,
+        keep_all: bool = False,
+        group_of: Callable[[bytes | None], bytes] | None = None,
+    ):
         self._kafka = kafka
         self._ends = ends
         self._pending = {(t, p) for t, by in ends.items() for p, end in by.items() if end > 0}
@@ -106,6 +119,8 @@ class Reading:
         self._counts = dict.fromkeys(ends, 0)
         self._keyless = dict.fromkeys(ends, 0)
         self._keep_all = keep_all
+        self._group_of = None if keep_all else group_of
+        self._spilled: dict[str, Spilled] = {}
         self._only = next(iter(ends)) if len(ends) == 1 else None
         self.all: dict[str, list[Record]] = {t: [] for t in ends}
 
@@ -128,11 +143,26 @@ class Reading:
             if batch:
                 heard = now
                 self._take(batch)
+                self._make_room()
             stuck = patience is not None and self._pending <= self._stuck.keys()
             if stuck and now - started > (patience or 0.0) and self._held_back():
                 return
             if now - heard > self._kafka.timeout and not stuck:
                 raise self._unanswered()
+
+    def _make_room(self) -> None:
+        """Write to disk what is too much for memory."""
+        kept = sum(len(by_key) for by in self._latest.values() for by_key in by.values())
+        if self._group_of is not None and kept > spilling.MOST:
+            for topic in self._latest:
+                self._spill(topic, self._group_of)
+
+    def _spill(self, topic: str, group_of: Callable[[bytes | None], bytes]) -> Spilled:
+        there = self._spilled.setdefault(topic, Spilled(group_of))
+        there.add(record_of(message) for by_key in self._latest[topic].values() for message in by_key.values())
+        for by_key in self._latest[topic].values():
+            by_key.clear()
+        return there
 
     def _held_back(self) -> bool:
         """Whether all that is left is held back by open transactions, and not only by leaders that are new."""
@@ -211,7 +241,10 @@ class Reading:
         held = [HeldBack(p, self._stuck[t, p], self._ends[t][p]) for t, p in sorted(self._pending) if t == topic]
         messages = (m for by_key in self._latest[topic].values() for m in by_key.values())
         superseded: list[Record] = []
-        if self._keep_all:
+        records: Collection[Record]
+        if topic in self._spilled and self._group_of is not None:
+            records = self._spill(topic, self._group_of)
+        elif self._keep_all:
             newest = {(m.partition(), m.offset()) for m in messages}
             records = tuple(r for r in self.all[topic] if (r.partition, r.offset) in newest)
             superseded = [r for r in self.all[topic] if (r.partition, r.offset) not in newest]
@@ -225,6 +258,7 @@ class Reading:
             tuple(held),
             keyless=self._keyless[topic],
             superseded=tuple(superseded),
+            in_order=topic in self._spilled,
         )
 
 

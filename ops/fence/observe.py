@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -95,7 +95,7 @@ def look(calls: TransactionCalls, ids: Sequence[str]) -> dict[str, Transaction |
     return found
 
 
-def reach_of(records: Sequence[Record]) -> dict[str, Reach]:
+def reach_of(records: Iterable[Record]) -> dict[str, Reach]:
     """How far each connector's ids reach by the newest records of the config topic, deleted connectors included."""
     from connectctl.ops.model.configtopic import COMMIT, FENCING
 

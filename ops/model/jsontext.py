@@ -41,20 +41,19 @@ def _no_number(word: str) -> NoReturn:
     raise json.JSONDecodeError(f"{word} is not a number in JSON", "", 0)
 
 
+_HOLDERS = (dict, list, tuple)
 _BEGINNINGS = ("{", "[")
 _DECODER = json.JSONDecoder(parse_constant=_no_number)
 """Made once, for what most records are; ``json.loads`` makes one for every text that it is to read so."""
 
 
 def _is_deep(value: Any) -> bool:
-    level = [value]
+    level = [value] if isinstance(value, _HOLDERS) else []
     for _ in range(DEEPEST + 1):
         inner: list[Any] = []
         for each in level:
-            if isinstance(each, dict):
-                inner += each.values()
-            elif isinstance(each, list | tuple):
-                inner += each
+            values = each.values() if isinstance(each, dict) else each
+            inner += [value for value in values if isinstance(value, _HOLDERS)]
         if not inner:
             return False
         level = inner

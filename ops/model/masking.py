@@ -264,11 +264,20 @@ class _Seen:
         """All of them."""
         if self._waiting:
             waiting, self._waiting = self._waiting, []
-            found = {secret for config, passwords in waiting for secret in secrets_of(config, passwords)}
+            found = {secret for config, passwords in waiting if passwords for secret in secrets_of(config, passwords)}
+            # Tasks repeat what their connector has, and connectors what others have.
+            pairs = {
+                pair for config, passwords in waiting if not passwords for pair in config.items() if _is_text(pair)
+            }
+            found |= {secret for name, value in pairs for secret in secrets_of({name: value})}
             if new := list(found - self._all)[: max(_MOST_SEEN - len(self._all), 0)]:
                 self._all.update(new)
                 self._sorted = _longest_first(self._all)
         return self._sorted
+
+
+def _is_text(pair: tuple[str, Any]) -> bool:
+    return isinstance(pair[1], str)
 
 
 _seen = _Seen()

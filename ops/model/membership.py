@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 CONNECTOR_INSTANCE = -1
 """The task number that stands for the Connector itself in an assignment."""
@@ -143,6 +144,7 @@ def decode_current(data: bytes) -> Assignment | None:
     return decode_assignment(reader.block()) if version >= 1 else None
 
 
+@lru_cache(maxsize=512)  # One command asks for the group several times, and of 50,000 tasks it is long.
 def decode_assignment(data: bytes) -> Assignment | None:
     """A member's assignment, None where it has none yet. Raises ``ValueError`` for bytes that are no assignment."""
     if not data:

@@ -24,7 +24,8 @@ OFFSETS018 warning  the group has no workers: Connect is down, or the group id i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.model.finding import Finding, Severity
@@ -41,21 +42,54 @@ STALE_MS = 60_000
 
 def of_connector(found: ConnectorOffsets) -> Iterator[Finding]:
     """Everything odd about one connector's offsets."""
-    if not found.configured and found.offsets:
-        count = len(found.offsets)
-        message = f"{count} source partitions of a connector that is not configured; a new one would inherit them."
-        yield Finding("OFFSETS012", Severity.INFO, found.name, message)
-    yield from _spellings(found)
+    odd = Oddities(found.name, found.configured, found.dedicated_topic)
     for entry in found.offsets:
+        odd.see(entry)
+    yield from odd.findings(_spellings(found))
+
+
+@dataclass
+class Oddities:
+    """What is odd about one connector's source partitions, seen one after the other. Spellings are somebody else's."""
+
+    name: str
+    configured: bool
+    dedicated_topic: str | None
+    _count: int = 0
+    _lost: int = 0
+    _first_lost: SourceOffset | None = None
+    _stale: Finding | None = None
+    _found: list[Finding] = field(default_factory=list)
+
+    def see(self, entry: SourceOffset) -> None:
+        """Take the next one into account."""
+        self._count += 1
         key, theirs, ours = entry.key, entry.global_, entry.dedicated
         if key.partition is None or not key.spelled_as_connect or entry.strays or key.nested:
-            yield from _of_key(entry)
+            self._found += _of_key(entry)
         if theirs is not None and (theirs.problem or theirs.offset):
-            yield from _of_value(key.text, "global", theirs)
+            self._found += _of_value(key.text, "global", theirs)
         if ours is not None and (ours.problem or ours.offset):
-            yield from _of_value(key.text, "dedicated", ours)
-    yield from _lost(found)
-    yield from _stale(found)
+            self._found += _of_value(key.text, "dedicated", ours)
+        if self.dedicated_topic is not None and entry.origin == "global" and entry.lost:
+            self._lost += 1
+            self._first_lost = self._first_lost or entry
+        if self._stale is None and ours is not None and theirs is not None:
+            self._stale = _stale(self.name, entry, theirs, ours)
+
+    def findings(self, spellings: Iterable[Finding] = ()) -> Iterator[Finding]:
+        """Everything, once all are seen."""
+        if not self.configured and self._count:
+            message = (
+                f"{self._count} source partitions of a connector that is not configured; a new one would inherit them."
+            )
+            yield Finding("OFFSETS012", Severity.INFO, self.name, message)
+        yield from spellings
+        yield from self._found
+        if self._first_lost is not None:
+            yield _lost(self.name, self._first_lost, self._lost)
+        if self._stale is not None:
+            yield self._stale
 
 
 def _of_key(entry: SourceOffset) -> Iterator[Finding]:
@@ -106,16 +140,21 @@ def _of_value(key: str, role: str, side: Side) -> Iterator[Finding]:
 
 def _spellings(found: ConnectorOffsets) -> Iterator[Finding]:
     for suspects in _suspects(found.offsets):
-        by_meaning: dict[str, list[str]] = {}
-        for key in suspects:
-            by_meaning.setdefault(key.meaning, []).append(key.text)
-        for texts in by_meaning.values():
-            if len(texts) > 1:
-                message = (
-                    f"One source partition in {len(texts)} spellings, which are {len(texts)} keys to Connect: "
-                    f"{' and '.join(texts)}. A task finds the one in its own map's order."
-                )
-                yield Finding("OFFSETS002", Severity.WARNING, found.name, message)
+        yield from of_spellings(suspects)
+
+
+def of_spellings(keys: Iterable[SourceKey]) -> Iterator[Finding]:
+    """Source partitions that ``keys`` spell in several ways."""
+    by_meaning: dict[str, dict[str, str]] = {}
+    for key in keys:
+        by_meaning.setdefault(key.meaning, {})[key.text] = key.connector
+    for texts in by_meaning.values():
+        if len(texts) > 1:
+            message = (
+                f"One source partition in {len(texts)} spellings, which are {len(texts)} keys to Connect: "
+                f"{' and '.join(texts)}. A task finds the one in its own map's order."
+            )
+            yield Finding("OFFSETS002", Severity.WARNING, next(iter(texts.values())), message)
 
 
 def _suspects(offsets: Sequence[SourceOffset]) -> list[list[SourceKey]]:
@@ -143,18 +182,15 @@ def _all_differ(partitions: Sequence[dict[str, Any]]) -> bool:
         return False
 
 
-def _lost(found: ConnectorOffsets) -> Iterator[Finding]:
-    if found.dedicated_topic is None:
-        return
-    lost = [entry for entry in found.offsets if entry.origin == "global" and entry.lost]
-    if lost:
-        start = "this source partition" if len(lost) == 1 else f"these {len(lost)} source partitions"
-        message = (
-            f"A worker does not fall back to the global topic: its tasks would start {start} from the beginning, though "
-            f"KIP-618 says {_value(_side(lost[0]))} for {lost[0].key.text}" + (" and so on." if len(lost) > 1 else ".")
-        )
-        repair = f"Repair it: connectctl offsets merge {found.name} --into dedicated"
-        yield Finding("OFFSETS001", Severity.ERROR, found.name, message, repair)
+def _lost(name: str, first: SourceOffset, count: int) -> Finding:
+    start = "this source partition" if count == 1 else f"these {count} source partitions"
+    message = (
+        f"A worker does not fall back to the global topic: its tasks would start {start} from the beginning, though "
+        f"KIP-618 says {_value(_side(first))} for {first.key.text}" + (" and so on." if count > 1 else ".")
+    )
+    return Finding(
+        "OFFSETS001", Severity.ERROR, name, message, f"Repair it: connectctl offsets merge {name} --into dedicated"
+    )
 
 
 def _side(entry: SourceOffset) -> Side:
@@ -162,19 +198,17 @@ def _side(entry: SourceOffset) -> Side:
     return entry.global_
 
 
-def _stale(found: ConnectorOffsets) -> Iterator[Finding]:
-    for entry in found.offsets:
-        ours, theirs = entry.dedicated, entry.global_
-        if ours is None or theirs is None or ours.timestamp is None or theirs.timestamp is None:
-            continue
-        if theirs.timestamp - ours.timestamp > STALE_MS and theirs.offset != ours.offset:
-            later = (theirs.timestamp - ours.timestamp) // 1000
-            message = (
-                f"The dedicated offset {_value(ours)} of {entry.key.text} is {later} s older than the global one "
-                f"{_value(theirs)}, and wins all the same; after a downgrade the dedicated topic is stale."
-            )
-            yield Finding("OFFSETS013", Severity.WARNING, found.name, message)
-            return
+def _stale(name: str, entry: SourceOffset, theirs: Side, ours: Side) -> Finding | None:
+    if ours.timestamp is None or theirs.timestamp is None:
+        return None
+    if theirs.timestamp - ours.timestamp <= STALE_MS or theirs.offset == ours.offset:
+        return None
+    later = (theirs.timestamp - ours.timestamp) // 1000
+    message = (
+        f"The dedicated offset {_value(ours)} of {entry.key.text} is {later} s older than the global one "
+        f"{_value(theirs)}, and wins all the same; after a downgrade the dedicated topic is stale."
+    )
+    return Finding("OFFSETS013", Severity.WARNING, name, message)
 
 
 def of_foreign_records(topic: str, records: Sequence[tuple[Record, str]]) -> Iterator[Finding]:

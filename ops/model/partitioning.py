@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import sys
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from itertools import groupby
 from typing import Any
@@ -140,10 +140,14 @@ def _little_endian(text: Any, starts: Any, size: int) -> Any:
 
 def java_hash(text: str) -> int:
     """``String.hashCode`` of Java: over UTF-16 units, 32 bits, signed."""
-    units = text.encode("utf-16-be", "surrogatepass")
+    if text.isascii():
+        units: Iterable[int] = text.encode()
+    else:
+        data = text.encode("utf-16-be", "surrogatepass")
+        units = (int.from_bytes(data[n : n + 2], "big") for n in range(0, len(data), 2))
     value = 0
-    for n in range(0, len(units), 2):
-        value = (31 * value + int.from_bytes(units[n : n + 2], "big")) & 0xFFFFFFFF
+    for unit in units:
+        value = (31 * value + unit) & 0xFFFFFFFF
     return value - (1 << 32) if value >= 1 << 31 else value
 
 

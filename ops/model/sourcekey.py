@@ -107,6 +107,17 @@ def _is_plain(raw: bytes, partition: dict[str, Any] | None) -> bool:
     return kinds <= _SIMPLE or (kinds <= _WHOLE and b"-0" not in raw)
 
 
+def owner_of(raw: bytes | None) -> bytes:
+    """The name of a key's connector, in UTF-8, and anything for a key of none: to sort a connector's keys together."""
+    if raw is None:
+        return b""
+    end = raw.find(b'"', 2) if raw.startswith(b'["') else -1
+    if end > 0 and raw.find(b"\\", 2, end) < 0:
+        return raw[2:end]
+    key = parse_key(raw)
+    return key.connector.encode(errors="surrogatepass") if isinstance(key, SourceKey) else b""
+
+
 def respelled(key: SourceKey, connector: str) -> bytes:
     """``key`` for another connector, its source partition spelled as it is, character by character."""
     _, after = _DECODER.raw_decode(key.text, key.text.index("[") + 1)

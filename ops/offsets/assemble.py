@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from connectctl.ops.errors import BadInput
@@ -34,7 +35,7 @@ def assemble(snapshot: OffsetsSnapshot, wish: Wish) -> SourceOffsets:
     configured = snapshot.configs.connectors if snapshot.configs else {}
     names = sorted({*globals_, *own, *(n for n, c in configured.items() if c.looks_like != "sink")})
     if wish.connectors:
-        _check_names(wish.connectors, names, configured)
+        check_known(wish.connectors, names, configured)
         names = [name for name in dict.fromkeys(wish.connectors) if name in names]
     unread = {finding.subject for finding in found if finding.id == "OFFSETS011"}
     partitions = len(snapshot.global_topic.image.end_offsets) if snapshot.global_topic else 0
@@ -42,20 +43,19 @@ def assemble(snapshot: OffsetsSnapshot, wish: Wish) -> SourceOffsets:
     for name in names:
         store, topic = snapshot.stores.get(name), snapshot.dedicated.get(name)
         seen = name not in unread
-        sides = _Sides(
-            globals_.get(name, {}), own.get(name, {}), partitions, _partitions(topic), store is not None, seen
-        )
+        theirs, ours = globals_.get(name, {}), own.get(name, {})
+        pairs = ((raw, theirs.get(raw), ours.get(raw)) for raw in sorted({**theirs, **ours}))
         connector = ConnectorOffsets(
             name,
             store.topic if store else None,
-            tuple(sides.offsets()),
+            tuple(Sides(partitions, partitions_in(topic), store is not None, seen).offsets(pairs)),
             configured=snapshot.configs is None or name in configured,
             bootstrap=store.bootstrap if store else None,
         )
         # Beside a topic that was not read, nothing can be said of what is odd.
         found += oddities.of_connector(connector) if seen else ()
         connectors.append(connector)
-    topics = [t for t in (snapshot.global_topic, *_distinct(snapshot.dedicated.values())) if t is not None]
+    topics = topics_of(snapshot)
     for topic in topics:
         found += oddities.of_open_transactions(topic.image.topic, topic.image.held_back)
     return SourceOffsets(tuple(connectors), tuple(topics), tuple(found))
@@ -66,16 +66,19 @@ def check_names(name: str, snapshot: OffsetsSnapshot) -> None:
     assemble(OffsetsSnapshot(snapshot.global_topic, {}, snapshot.configs), Wish((name,)))
 
 
-def _distinct(topics: Iterable[ReadTopic]) -> list[ReadTopic]:
-    """Each topic once: connectors may share a dedicated one."""
-    return list({(t.bootstrap, t.image.topic): t for t in topics}.values())
+def topics_of(snapshot: OffsetsSnapshot) -> list[ReadTopic]:
+    """The global topic and the dedicated ones, each once: connectors may share a dedicated one."""
+    distinct = {(t.bootstrap, t.image.topic): t for t in snapshot.dedicated.values()}.values()
+    return [t for t in (snapshot.global_topic, *distinct) if t is not None]
 
 
-def _partitions(topic: ReadTopic | None) -> int:
+def partitions_in(topic: ReadTopic | None) -> int:
+    """How many partitions it has, 0 for no topic."""
     return len(topic.image.end_offsets) if topic else 0
 
 
-def _check_names(wanted: Sequence[str], names: Sequence[str], configured: Mapping[str, object]) -> None:
+def check_known(wanted: Sequence[str], names: Sequence[str], configured: Mapping[str, object]) -> None:
+    """Raises ``BadInput`` for what is ``wanted`` and not in ``names``, the known source connectors."""
     from difflib import get_close_matches
 
     for name in wanted:
@@ -88,7 +91,7 @@ def _check_names(wanted: Sequence[str], names: Sequence[str], configured: Mappin
         raise BadInput(f"Nobody knows a source connector called {name}", next_step=hint)
 
 
-ByKey = dict[bytes, tuple[SourceKey, list["Record"], list["Record"]]]
+ByKey = dict[bytes, "Entry"]
 
 
 def _index(topic: ReadTopic | None, found: list[Finding]) -> dict[str, ByKey]:
@@ -117,42 +120,49 @@ def _index(topic: ReadTopic | None, found: list[Finding]) -> dict[str, ByKey]:
     return index
 
 
+Entry = tuple[SourceKey, list["Record"], list["Record"]]
+"""A key, its newest record of each Kafka partition, and its superseded ones."""
+TOGETHER = 4096
+"""Keys whose partitions are computed together."""
+
+
 @dataclass(frozen=True)
-class _Sides:
-    """The records of one connector in the global and in its dedicated topic, by raw key.
+class Sides:
+    """How a connector's offsets lie in the global and in its dedicated topic.
 
     ``dedicated_seen`` is False where the dedicated topic could not be read: then nothing is known to be effective.
     """
 
-    global_: ByKey
-    dedicated: ByKey
     global_partitions: int
     dedicated_partitions: int
     has_dedicated: bool
     dedicated_seen: bool = True
 
-    def offsets(self) -> Iterable[SourceOffset]:
-        """One entry per raw key, in the order of the keys' text."""
-        raws = sorted({**self.global_, **self.dedicated})
-        homes = partitions_of(raws, self.global_partitions or self.dedicated_partitions)
-        there = homes
-        if self.dedicated and self.dedicated_partitions != self.global_partitions:
-            there = partitions_of(raws, self.dedicated_partitions)
-        for raw, home, other in zip(raws, homes, there, strict=True):
-            theirs, ours = self.global_.get(raw), self.dedicated.get(raw)
-            key = (theirs or ours or _NOBODY)[0]
-            left, strays = _choose(theirs, home) if theirs else _NOTHING
-            right, more = _choose(ours, other) if ours else _NOTHING
-            value, origin, reads = None, UNKNOWN, None
-            if self.dedicated_seen:
-                value, origin = effective(left, right)
-                reads = worker_reads(key, left, right, has_dedicated=self.has_dedicated)
-            older = [*(theirs[2] if theirs else ()), *(ours[2] if ours else ())]
-            earlier = tuple(map(read_side, sorted(older, key=lambda r: (r.timestamp or 0, r.offset)))) if older else ()
-            yield SourceOffset(key, left, right, value, origin, reads, strays + more, earlier)
+    def offsets(self, pairs: Iterable[tuple[bytes, Entry | None, Entry | None]]) -> Iterator[SourceOffset]:
+        """One entry per raw key with what the global and the dedicated topic have of it."""
+        pairs = iter(pairs)
+        while some := list(islice(pairs, TOGETHER)):
+            raws = [raw for raw, _, _ in some]
+            homes = there = partitions_of(raws, self.global_partitions or self.dedicated_partitions)
+            if self.dedicated_partitions not in (0, self.global_partitions):
+                there = partitions_of(raws, self.dedicated_partitions)
+            for (_, theirs, ours), home, other in zip(some, homes, there, strict=True):
+                yield self._offset(theirs, ours, home, other)
+
+    def _offset(self, theirs: Entry | None, ours: Entry | None, home: int, other: int) -> SourceOffset:
+        key = (theirs or ours or _NOBODY)[0]
+        left, strays = _choose(theirs, home) if theirs else _NOTHING
+        right, more = _choose(ours, other) if ours else _NOTHING
+        value, origin, reads = None, UNKNOWN, None
+        if self.dedicated_seen:
+            value, origin = effective(left, right)
+            reads = worker_reads(key, left, right, has_dedicated=self.has_dedicated)
+        older = [*(theirs[2] if theirs else ()), *(ours[2] if ours else ())]
+        earlier = tuple(map(read_side, sorted(older, key=lambda r: (r.timestamp or 0, r.offset)))) if older else ()
+        return SourceOffset(key, left, right, value, origin, reads, strays + more, earlier)
 
 
-_NOBODY: tuple[SourceKey, list[Record], list[Record]] = (SourceKey("", None, ""), [], [])
+_NOBODY: Entry = (SourceKey("", None, ""), [], [])
 _NOTHING: tuple[None, tuple[Side, ...]] = (None, ())
 
 

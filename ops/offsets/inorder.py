@@ -1,0 +1,202 @@
+"""The answer from topics too big for memory: connector by connector, and each source partition when its turn comes.
+
+What ``assemble`` says of topics in memory is said here of records that come in the order of connectors and keys, and are
+forgotten at once. In memory stay findings, and keys that could be a second spelling of another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from heapq import merge
+from itertools import groupby
+from operator import attrgetter, itemgetter
+from typing import TYPE_CHECKING
+
+from connectctl.ops.model import oddities
+from connectctl.ops.model.sourcekey import SourceKey, owner_of, parse_key
+from connectctl.ops.offsets.assemble import Entry, Sides, check_known, partitions_in, topics_of
+
+if TYPE_CHECKING:
+    from connectctl.ops.edges.contract import Record
+    from connectctl.ops.model.finding import Finding
+    from connectctl.ops.model.offsets import SourceOffset
+    from connectctl.ops.offsets.snapshot import OffsetsSnapshot, ReadTopic, Wish
+
+Group = tuple[str, bytes, Entry]
+"""A connector, a raw key of its, and the key's records."""
+
+
+def is_big(snapshot: OffsetsSnapshot) -> bool:
+    """Whether a topic was too big for memory."""
+    return any(topic.image.in_order for topic in topics_of(snapshot))
+
+
+@dataclass
+class Passing:
+    """A connector whose ``offsets`` can be gone through once, before the next connector is asked for."""
+
+    name: str
+    dedicated_topic: str | None
+    configured: bool
+    offsets: Iterator[SourceOffset]
+
+
+@dataclass
+class InOrder:
+    """Goes through a snapshot. ``findings`` are complete once ``connectors`` has been gone through.
+
+    Raises ``BadInput`` for a connector in ``wish`` that nobody knows.
+    """
+
+    snapshot: OffsetsSnapshot
+    wish: Wish
+    findings: list[Finding] = field(default_factory=list)
+    _suspects: list[SourceKey] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.findings += self.snapshot.findings
+        self._configured = self.snapshot.configs.connectors if self.snapshot.configs else {}
+        self._known = sorted(
+            {*self.snapshot.dedicated, *(n for n, c in self._configured.items() if c.looks_like != "sink")}
+        )
+        if any(name not in self._known for name in self.wish.connectors):
+            there = _names(_latest(self.snapshot.global_topic))
+            check_known(self.wish.connectors, sorted({*self._known, *there}), self._configured)
+
+    @property
+    def topics(self) -> list[ReadTopic]:
+        """The topics that were read."""
+        return topics_of(self.snapshot)
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything that was asked for could be read to its end."""
+        return not any(f.id in ("OFFSETS009", "OFFSETS011") for f in self.findings)
+
+    def connectors(self) -> Iterator[Passing]:
+        """The connectors in the order of their names."""
+        theirs = _Cursor(_groups(self.snapshot.global_topic, self.findings))
+        dedicated = (topic for topic in self.topics if topic is not self.snapshot.global_topic)
+        own = {_where(topic): _Cursor(_groups(topic, self.findings)) for topic in dedicated}
+        for name in theirs.names_and(self._known):
+            topic = self.snapshot.dedicated.get(name)
+            ours = own[_where(topic)].of(name) if topic else iter(())
+            if self.wish.connectors and name not in self.wish.connectors:
+                continue
+            yield self._connector(name, theirs.of(name), ours)
+        for topic in self.topics:
+            self.findings += oddities.of_open_transactions(topic.image.topic, topic.image.held_back)
+        self.findings += self._spellings()
+
+    def _connector(self, name: str, theirs: Iterator[Group], ours: Iterator[Group]) -> Passing:
+        store, topic = self.snapshot.stores.get(name), self.snapshot.dedicated.get(name)
+        seen = not any(f.id == "OFFSETS011" and f.subject == name for f in self.snapshot.findings)
+        sides = Sides(partitions_in(self.snapshot.global_topic), partitions_in(topic), store is not None, seen)
+        configured = self.snapshot.configs is None or name in self._configured
+        odd = oddities.Oddities(name, configured, store.topic if store else None)
+        offsets = self._watched(sides.offsets(_beside(theirs, ours)), odd, seen=seen)
+        return Passing(name, store.topic if store else None, configured, offsets)
+
+    def _watched(
+        self, offsets: Iterable[SourceOffset], odd: oddities.Oddities, *, seen: bool
+    ) -> Iterator[SourceOffset]:
+        orders: dict[frozenset[str], tuple[str, ...]] = {}
+        for entry in offsets:
+            odd.see(entry)
+            if _may_be_second(entry.key, orders):
+                self._suspects.append(entry.key)
+            yield entry
+        # Beside a topic that was not read, nothing can be said of what is odd.
+        self.findings += odd.findings() if seen else ()
+
+    def _spellings(self) -> Iterator[Finding]:
+        """Source partitions in several spellings: looked for in a second pass, for what may be one."""
+        meant = {key.meaning for key in self._suspects}
+        if not meant:
+            return
+        names = {key.connector for key in self._suspects}
+        found: list[SourceKey] = []
+        for topic in self.topics:
+            for record in topic.image.latest:
+                key = parse_key(record.key)
+                if isinstance(key, SourceKey) and key.connector in names and key.meaning in meant:
+                    found.append(key)
+        yield from oddities.of_spellings(found)
+
+
+def _may_be_second(key: SourceKey, orders: dict[frozenset[str], tuple[str, ...]]) -> bool:
+    """Whether another key may mean the same, where ``orders`` are those in which members came first.
+
+    Keys that Connect spells, that have their members in one order and none of them twice, differ where their bytes do.
+    """
+    if not key.spelled_as_connect or key.partition is None or key.nested:
+        return True
+    order = tuple(key.partition)
+    first = orders.get(names := frozenset(order))
+    if first is None:
+        orders[names] = first = order
+    return order != first or key.text.count('":') > len(order)
+
+
+class _Cursor:
+    """Groups in the order of connectors, of which one connector's are asked for after the other's."""
+
+    def __init__(self, groups: Iterator[Group]) -> None:
+        self._groups = groups
+        self._next = next(groups, None)
+
+    def names_and(self, known: list[str]) -> Iterator[str]:
+        """The connectors that have groups, and those in ``known``, in order. What was not asked for is passed over."""
+        left = known[::-1]
+        while left or self._next:
+            name = min([*left[-1:], *([self._next[0]] if self._next else [])])
+            while left and left[-1] == name:
+                left.pop()
+            yield name
+            for _ in self.of(name):
+                pass
+
+    def of(self, name: str) -> Iterator[Group]:
+        """The groups of ``name``; those of names before it are passed over."""
+        while self._next is not None and self._next[0] <= name:
+            group, self._next = self._next, next(self._groups, None)
+            if group[0] == name:
+                yield group
+
+
+def _groups(topic: ReadTopic | None, found: list[Finding]) -> Iterator[Group]:
+    """The records of each key together, in the order of connectors and keys; what Connect ignores is a finding."""
+    if topic is None:
+        return
+    for raw, records in groupby(_latest(topic), key=attrgetter("key")):
+        key = parse_key(raw)
+        if isinstance(key, SourceKey):
+            yield key.connector, raw, (key, list(records), [])
+        else:
+            found += oddities.of_foreign_records(topic.image.topic, [(record, key) for record in records])
+
+
+def _latest(topic: ReadTopic | None) -> Collection[Record]:
+    if topic is None:
+        return ()
+    if topic.image.in_order:
+        return topic.image.latest
+    return sorted(topic.image.latest, key=lambda record: (owner_of(record.key), record.key or b"", record.key is None))
+
+
+def _where(topic: ReadTopic) -> tuple[str | None, str]:
+    return topic.bootstrap, topic.image.topic
+
+
+def _names(records: Iterable[Record]) -> set[str]:
+    return {key.connector for record in records if isinstance(key := parse_key(record.key), SourceKey)}
+
+
+def _beside(theirs: Iterator[Group], ours: Iterator[Group]) -> Iterator[tuple[bytes, Entry | None, Entry | None]]:
+    """What two topics have of each key, in the order of the keys."""
+    left = ((raw, False, entry) for _, raw, entry in theirs)
+    right = ((raw, True, entry) for _, raw, entry in ours)
+    for raw, sides in groupby(merge(left, right, key=itemgetter(0)), key=itemgetter(0)):
+        entries = {dedicated: entry for _, dedicated, entry in sides}
+        yield raw, entries.get(False), entries.get(True)

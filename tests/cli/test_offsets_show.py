@@ -1,0 +1,53 @@
+"""What ``offsets show`` prints, of topics in memory and of those that are too big for it."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from connectctl.cli import main
+from connectctl.cli.offsets import _as_json
+from connectctl.cli.render import Output, json_lines
+from connectctl.ops.edges.contract import Record
+from connectctl.ops.edges.spilling import Spilled
+from connectctl.ops.model.sourcekey import owner_of
+from connectctl.ops.offsets.assemble import assemble
+from connectctl.ops.offsets.inorder import InOrder
+from connectctl.ops.offsets.snapshot import OffsetsSnapshot, ReadTopic, Wish
+from fakes.offsettopics import record, topic
+from typer.testing import CliRunner
+
+RECORDS = [record([name, {"t": n}], {"o": n}) for name in "ab" for n in range(3)]
+RECORDS += [record(["c", None], {"o": 1 << 60}), record(b"nonsense", {"o": 1})]
+
+
+def snapshot(records: list[Record], *, big: bool) -> OffsetsSnapshot:
+    read = topic("global", "global", *records)
+    if big:
+        there = Spilled(owner_of)
+        there.add(read.image.latest)
+        read = ReadTopic(read.image.__class__(**{**vars(read.image), "latest": there, "in_order": True}), "global")
+    return OffsetsSnapshot(read, {}, None)
+
+
+def printed(records: list[Record], *, big: bool) -> Any:
+    seen, wish = snapshot(records, big=big), Wish()
+    found = InOrder(seen, wish) if big else assemble(seen, wish)
+    data = json.loads("".join(json_lines(_as_json(found, datetime(2026, 1, 1, tzinfo=UTC), Output.JSON))))
+    return data | {"findings": sorted(data["findings"], key=json.dumps)}
+
+
+def test_a_topic_too_big_for_memory_is_written_as_one_in_memory() -> None:
+    assert printed(RECORDS, big=True) == printed(RECORDS, big=False)
+    assert len(printed(RECORDS, big=True)["findings"]) == 3
+    assert printed([], big=True) == printed([], big=False)
+
+
+def test_a_table_shows_so_many_source_partitions_and_says_how_many_more_there_are() -> None:
+    lines = "\n".join(json.dumps({"key": f'["c",{{"p":{n}}}]', "value": '{"o":1}'}) for n in range(12))
+    for limit, shown, more in (("5", 5, True), ("12", 12, False), ("0", 12, False)):
+        result = CliRunner().invoke(main.app, ["offsets", "show", "-f", "-", "--limit", limit], input=lines)
+        assert result.exit_code == 0
+        assert len(result.stdout.splitlines()) == shown + 1
+        assert ("7 more source partitions" in result.stderr) == more
