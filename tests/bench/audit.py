@@ -30,7 +30,7 @@ IN_TRANSACTION = 10_000
 FILL = """
 import sys
 from confluent_kafka import Producer
-bootstrap, topic, records, size = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+bootstrap, topic, (records, size, partitions) = sys.argv[1], sys.argv[2], map(int, sys.argv[3:])
 client = {"bootstrap.servers": bootstrap, "transactional.id": topic, "linger.ms": 5, "batch.size": 16384}
 producer = Producer(client | {"queue.buffering.max.messages": 1_000_000})
 producer.init_transactions(60)
@@ -38,8 +38,8 @@ pad = "x" * max(0, size - 40)
 for first in range(0, records, 10_000):
     producer.begin_transaction()
     for n in range(first, min(first + 10_000, records)):
-        task = n % 4
-        value = b'{"task":%d,"seq":%d,"pad":"%s"}' % (task, n // 4, pad.encode())
+        task = n % partitions
+        value = b'{"task":%d,"seq":%d,"pad":"%s"}' % (task, n // partitions, pad.encode())
         producer.produce(topic, key=b"task-%d" % task, value=value, partition=task)
         if n % 1000 == 0:
             producer.poll(0)
@@ -68,7 +68,8 @@ def fill(bootstrap: str, topic: str, records: int, size: int) -> None:
 
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result()
-    subprocess.run([sys.executable, "-c", FILL, bootstrap, topic, str(records), str(size)], check=True)
+    numbers = map(str, (records, size, PARTITIONS))
+    subprocess.run([sys.executable, "-c", FILL, bootstrap, topic, *numbers], check=True)
 
 
 def bare_count(spark: Any, bootstrap: str, topic: str) -> int:

@@ -36,7 +36,7 @@ from connectctl.ops.sandbox import cluster
 from connectctl.ops.sandbox.cluster import Sandbox, SandboxSpec
 
 LONGEST = 150.0
-"""Seconds after which a command is killed; its row then says exit -9."""
+"""Seconds after which a command is killed, if --longest says nothing else; its row then says exit -9."""
 
 
 @dataclass
@@ -60,14 +60,14 @@ class Measured:
         )
 
 
-def measure(command: list[str], runs: int, *, expect: tuple[int, ...] = (0,)) -> Measured:
+def measure(command: list[str], runs: int, *, expect: tuple[int, ...] = (0,), longest: float = LONGEST) -> Measured:
     """Run ``command`` and wait for it, ``runs`` times; its output goes through a file."""
     found = Measured()
     for _ in range(runs):
         with tempfile.TemporaryFile() as out:
             began = time.perf_counter()
             process = subprocess.Popen(command, stdout=out)
-            late = threading.Timer(LONGEST, process.kill)
+            late = threading.Timer(longest, process.kill)
             late.start()
             _, status, usage = os.wait4(process.pid, 0)
             late.cancel()
@@ -232,10 +232,15 @@ def offsets_rows(wish: argparse.Namespace) -> None:
         produce(up.bootstrap_servers, topic, offsets_of(wish.records, wish.partitions))
         print(f"{wish.records:,} records are written after {time.perf_counter() - began:.0f} s", flush=True)
         dump = f"{os.environ['XDG_STATE_HOME']}/dump.jsonl"
-        bare = measure([sys.executable, "-c", BARE, up.bootstrap_servers, topic, str(wish.records)], wish.runs)
+        bare = measure(
+            [sys.executable, "-c", BARE, up.bootstrap_servers, topic, str(wish.records)],
+            wish.runs,
+            longest=wish.longest,
+        )
         print(bare.line("a bare consumer"), flush=True)
         commands = {
             "show": ["show", "-o", "json"],
+            "table": ["show"],
             "diff": ["diff", "orders", "-f", dump, "-o", "json"],
             "merge": ["merge", "orders", "--into", "dedicated", "--topic", "own", "--dry-run", "-o", "json"],
             "backup": ["backup", "--out", dump],
@@ -243,9 +248,9 @@ def offsets_rows(wish: argparse.Namespace) -> None:
         }
         for name in wish.commands.split(","):
             row = connectctl("--context", "sandbox-scale", "--offsets-topic", topic, "--timeout", "300", "offsets")
-            engine = ["--engine", wish.engine] if name != "show" else []
+            engine = ["--engine", wish.engine] if name not in ("show", "table") else []
             runs = 1 if name == "backup" else wish.runs  # which writes over nothing
-            found = measure([*row, *commands[name], *engine], runs, expect=(0, 1, 4))
+            found = measure([*row, *commands[name], *engine], runs, expect=(0, 1, 4), longest=wish.longest)
             ratio = statistics.median(found.seconds) / statistics.median(bare.seconds)
             print(found.line(f"offsets {name}, {wish.engine}") + f"  {ratio:.2f} x bare", flush=True)
 
@@ -284,6 +289,7 @@ def main() -> None:
     one.add_argument("--partitions", type=int, default=10_000)
     for each in rows.choices.values():
         each.add_argument("--runs", type=int, default=3)
+        each.add_argument("--longest", type=float, default=LONGEST, help="seconds after which a command is killed")
     wish = parser.parse_args()
     wish.run(wish)
 
