@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.edges.coordinator import coordinated
 from connectctl.ops.edges.namedgroups import describe
 from connectctl.ops.edges.settled import settle
-from connectctl.ops.model.nothing import offset_of
 from connectctl.ops.model.readergroup import ClientGroup, GroupMember, partitions_in, streams_member
 
 if TYPE_CHECKING:
@@ -29,21 +29,8 @@ class ClientGroups:
 
     def committed(self, group_id: str) -> dict[tuple[str, int], int]:
         """See ``GroupReads``."""
-        from confluent_kafka import ConsumerGroupTopicPartitions
-
         settle(self._kafka, group_id)
-        admin, timeout = self._kafka.admin, self._kafka.timeout
-        asked = [ConsumerGroupTopicPartitions(group_id)]
-        future = admin.list_consumer_group_offsets(asked, request_timeout=timeout)[group_id]
-        found = self._kafka.ask(f"tell the offsets of {group_id}", future.result)
-        offsets: dict[tuple[str, int], int] = {}
-        for part in found.topic_partitions:
-            if part.error:
-                raise self._kafka.failure(part.error, f"tell the offsets of {group_id}")
-            offset = offset_of(part.offset)
-            if offset is not None:  # -1001: the group has committed none there
-                offsets[part.topic, part.partition] = offset
-        return offsets
+        return coordinated(self._kafka, group_id, lambda coordinator: coordinator.committed())
 
     def ends(self, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
         """See ``GroupReads``."""

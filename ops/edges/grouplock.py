@@ -20,12 +20,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from connectctl.ops.edges.coordinator import Again, Coordinator
 from connectctl.ops.edges.settled import settle
 from connectctl.ops.edges.wire import Wire
-from connectctl.ops.errors import ConnectctlError, NotAuthorized, Refused, TimedOut, Unreachable
+from connectctl.ops.errors import ConnectctlError, NotAuthorized, Refused, TimedOut
 from connectctl.ops.model.clusterlock import LockHolder, group_of
 from connectctl.ops.model.verdicts import name_of
-from connectctl.ops.model.visibility import describe_group, not_authorized
 
 SESSION = 10.0
 """Seconds without a heartbeat after which the coordinator gives the lock free; brokers allow 6 s to 30 min by default."""
@@ -34,18 +34,12 @@ BEAT = 3.0
 """Seconds between two heartbeats."""
 ONE_BEAT = 5.0
 """Seconds that one heartbeat may take, so that another coordinator is looked for while the session still lasts."""
-PAUSE = 0.2
 _PROTOCOL_TYPE = "connectctl-lock"
 
-_NONE, _LOADING, _UNAVAILABLE, _MOVED = 0, 14, 15, 16
+_NONE = 0
 _ILLEGAL_GENERATION, _INCONSISTENT, _UNKNOWN_MEMBER = 22, 23, 25
-_SESSION_REFUSED, _REBALANCING, _DENIED = 26, 27, 30
+_SESSION_REFUSED, _REBALANCING = 26, 27
 _MEMBER_ID_REQUIRED, _FULL, _FENCED = 79, 81, 82
-_PASSING = (_LOADING, _UNAVAILABLE, _MOVED)
-
-
-class _Again(Exception):
-    """Ask once more: another broker may be the coordinator by now."""
 
 
 @dataclass
@@ -133,90 +127,33 @@ class _Session:
     """One membership in the lock's group: joined, kept by heartbeats on a thread of its own, and left."""
 
     def __init__(self, wire: Wire, group: str, timeout: float) -> None:
-        self._wire, self._group, self._timeout = wire, group, timeout
-        self._coordinator: int | None = None
+        self._group, self._timeout = group, timeout
+        self._coordinator = Coordinator(wire, group, timeout)
         self._me = _Membership()
         self._protocol = ""
         self._lost: str | None = None
         self._one_at_a_time = threading.Lock()
 
-    # ------------------------------------------------------------------------------------------------------ requests
-
-    def _ask(self, request: Any, patience: float) -> Any:
-        """The coordinator's answer. Raises ``_Again`` where it has moved or does not answer; see ``_find``."""
-        broker = self._coordinator if self._coordinator is not None else self._find(patience)
-        try:
-            return self._wire.run("hold a lock", lambda: self._wire.ask(request, broker, patience))
-        except NotAuthorized:
-            raise
-        except Unreachable as e:
-            self._coordinator = None
-            raise _Again(str(e)) from e
-
-    def _find(self, patience: float) -> int:
-        from kafka.protocol.metadata.find_coordinator import FindCoordinatorRequest
-
-        request = FindCoordinatorRequest(key=self._group, key_type=0, max_version=3)
-        try:
-            answer = self._wire.run("find a coordinator", lambda: self._wire.ask(request, None, patience))
-        except NotAuthorized:
-            raise
-        except Unreachable as e:
-            raise _Again(str(e)) from e
-        self._check(answer.error_code)
-        self._coordinator = int(answer.node_id)
-        return self._coordinator
-
-    def _check(self, code: int) -> int:
-        """``code`` where it is for the caller to judge. Raises ``_Again`` and ``NotAuthorized``."""
-        if code == _DENIED:
-            raise not_authorized(
-                f"Kafka at {self._wire.bootstrap} refuses the group of the lock", describe_group(self._group)
-            )
-        if code in _PASSING:
-            self._coordinator = None
-            raise _Again(name_of(code))
-        return code
-
-    def _until(self, once: Callable[[], Any]) -> Any:
-        """What ``once`` gives, as soon as a coordinator answers. Raises ``TimedOut`` after the timeout."""
-        end = time.monotonic() + self._timeout
-        while True:
-            try:
-                return once()
-            except _Again as e:
-                if time.monotonic() > end:
-                    raise TimedOut(
-                        f"No coordinator of the group {self._group} answered within {self._timeout:g} s", why=str(e)
-                    ) from e
-            time.sleep(PAUSE)
-
     # ----------------------------------------------------------------------------------------------------- the group
 
     def holder(self) -> LockHolder | None:
         """The group's only member."""
-        from kafka.protocol.admin import DescribeGroupsRequest
-
-        def once() -> LockHolder | None:
-            answer = self._ask(DescribeGroupsRequest(groups=[self._group], max_version=5), self._timeout)
-            (group,) = answer.groups
-            self._check(group.error_code)
-            found = [
-                LockHolder.from_client_id(m.client_id, m.client_host.lstrip("/"), m.member_id) for m in group.members
-            ]
-            return found[0] if found else None
-
-        found: LockHolder | None = self._until(once)
-        return found
+        group = self._coordinator.describe()
+        found = [] if group is None else group.members
+        return (
+            LockHolder.from_client_id(found[0].client_id, found[0].client_host.lstrip("/"), found[0].id)
+            if found
+            else None
+        )
 
     def join(self, run: str) -> LockHolder | None:
         """Become the only member; gives who is that already, else None."""
         self._protocol = run
         end = time.monotonic() + self._timeout
         while True:
-            code = int(self._until(self._join_once))
+            code = int(self._coordinator.until(self._join_once))
             if code == _NONE:
-                code = int(self._until(self._sync_once))
+                code = int(self._coordinator.until(self._sync_once))
             if code == _NONE:
                 return None
             if code in (_INCONSISTENT, _FULL):
@@ -251,8 +188,8 @@ class _Session:
             reason="connectctl changes the Connect cluster",
         )
         # A group that was empty waits for group.initial.rebalance.delay.ms (3 s by default) before it answers.
-        answer = self._ask(request, self._timeout + me.session)
-        code = self._check(answer.error_code)
+        answer = self._coordinator.ask(request, self._timeout + me.session)
+        code = self._coordinator.check(answer.error_code)
         if code in (_NONE, _MEMBER_ID_REQUIRED):
             me.member, me.generation = answer.member_id, answer.generation_id
         return code
@@ -271,7 +208,7 @@ class _Session:
             protocol_name=self._protocol,
             assignments=[mine],
         )
-        return self._check(self._ask(request, self._timeout).error_code)
+        return self._coordinator.check(self._coordinator.ask(request, self._timeout).error_code)
 
     def leave(self) -> None:
         """Give the lock free at once, where the coordinator answers; else it is free after the session."""
@@ -284,8 +221,8 @@ class _Session:
 
         identity = LeaveGroupRequest.MemberIdentity(member_id=member, group_instance_id=None)
         request = LeaveGroupRequest(group_id=self._group, member_id=member, members=[identity])
-        with suppress(ConnectctlError, _Again):
-            self._ask(request, ONE_BEAT)
+        with suppress(ConnectctlError, Again):
+            self._coordinator.ask(request, ONE_BEAT)
 
     # ---------------------------------------------------------------------------------------------------- heartbeats
 
@@ -296,7 +233,7 @@ class _Session:
 
         def beat() -> None:
             while not over.wait(BEAT) and self._lost is None:
-                with self._one_at_a_time, suppress(_Again, ConnectctlError):
+                with self._one_at_a_time, suppress(Again, ConnectctlError):
                     self._beat()
 
         thread = threading.Thread(target=beat, name="lock", daemon=True)
@@ -311,7 +248,7 @@ class _Session:
         """Return where the lock is held now. Raises ``ConnectctlError`` where it is lost, or nobody can tell."""
         with self._one_at_a_time:
             try:
-                self._until(self._beat)
+                self._coordinator.until(self._beat)
             except ConnectctlError as e:
                 raise ConnectctlError(
                     "Whether the cluster's lock is still held cannot be confirmed, so nothing more is changed",
@@ -337,7 +274,7 @@ class _Session:
         request = HeartbeatRequest(
             group_id=self._group, generation_id=me.generation, member_id=me.member, group_instance_id=None
         )
-        code = self._check(self._ask(request, ONE_BEAT).error_code)
+        code = self._coordinator.check(self._coordinator.ask(request, ONE_BEAT).error_code)
         if code == _REBALANCING:
             # Nobody else can have joined; the member stays one while it joins again under its id.
             code = self._join_once() or self._sync_once()

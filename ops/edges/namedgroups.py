@@ -7,74 +7,60 @@ the lists is therefore asked for by name, where the coordinator has to answer (F
 
 from __future__ import annotations
 
-import time
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.edges.coordinator import Coordinator, Described, RawMember, coordinated
 from connectctl.ops.edges.settled import settle
-from connectctl.ops.errors import Unreachable
+from connectctl.ops.errors import BadInput
 from connectctl.ops.model.visibility import describe_group
 
 if TYPE_CHECKING:
     from connectctl.ops.edges.kafka import Kafka
 
-_OF_ANOTHER_KIND = "_INVALID_ARG"
-"""What librdkafka says of a group that is there and has no consumers (a group of Connect workers, for one)."""
-_NOT_THERE = "GROUP_ID_NOT_FOUND"
-"""What brokers answer for a group that is not there, since KIP-1043; before, they describe it as Dead."""
 _NOT_YET = {"COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS", "NOT_COORDINATOR"}
 """What a broker says while a group's coordinator moves, or on the first day of a cluster is not there yet."""
-PAUSE = 0.2
-"""Seconds between two looks at a group that is there and that no broker lists: its coordinator is moving."""
 
 
-def describe(kafka: Kafka, group_id: str) -> Any | None:
-    """librdkafka's description of the group; None where its coordinator says that there is none. A group without members
-    is believed to be one of a coordinator that knows all of it alone; see ``settled``.
+def describe(kafka: Kafka, group_id: str) -> Described | None:
+    """The group; None where its coordinator says that there is none. A group without members is believed to be one of a
+    coordinator that knows all of it alone; see ``settled``.
 
-    Raises ``NotAuthorized`` with the missing right, and ``Unreachable`` where no coordinator can be asked.
+    Raises ``NotAuthorized`` with the missing right, ``TimedOut`` and ``Unreachable`` where no coordinator can be asked, and
+    ``BadInput`` for a group of another kind than classic ones.
     """
-    found = _once(kafka, group_id)
-    if found is None or not found.members:
-        settle(kafka, group_id)
-        found = _once(kafka, group_id)
+    found = _listed(kafka, group_id)
+    if found is not None and found.members:
+        return found
+    settle(kafka, group_id)
+    return coordinated(kafka, group_id, lambda coordinator: _asked(coordinator, group_id))
+
+
+def _asked(coordinator: Coordinator, group_id: str) -> Described | None:
+    found = coordinator.describe()
+    if found is None and coordinator.lists():
+        raise BadInput(
+            f"{group_id} is no group of a classic protocol",
+            why="its coordinator lists it, and does not describe it as one",
+            next_step="Give the group of Connect workers, or of an application with group.protocol=classic.",
+            code="other-group",
+        )
     return found
 
 
-def _once(kafka: Kafka, group_id: str) -> Any | None:
-    """What brokers tell of the group, as of what its coordinator is sure of; None where that is nothing."""
-    doing, right = f"describe the group {group_id}", describe_group(group_id)
-    deadline = time.monotonic() + kafka.timeout
-    while True:
-        for found in kafka.ask("list its groups", lambda: _list(kafka, group_id)):
-            if found.id == group_id:
-                if found.error is None:
-                    return found
-                if found.error.name() not in _NOT_YET:
-                    raise kafka.failure(found.error, doing, right)
-        why = _hidden(kafka, group_id)
-        if why is None:
-            return None
-        if time.monotonic() > deadline:
-            raise Unreachable(f"Kafka at {kafka.bootstrap} could not {doing}", why=why, next_step="Try again.")
-        time.sleep(PAUSE)
-
-
-def _hidden(kafka: Kafka, group_id: str) -> str | None:
-    """Why no broker lists the group, which its coordinator knows or may know; None where it knows that there is none."""
-    from confluent_kafka import ConsumerGroupState, KafkaException
-
-    there = "its coordinator knows it, and no broker lists it"
-    future = kafka.admin.describe_consumer_groups([group_id], request_timeout=kafka.timeout)[group_id]
-    try:
-        return None if future.result().state is ConsumerGroupState.DEAD else there
-    except KafkaException as e:
-        error = e.args[0]
-        if error.name() in _NOT_YET:
-            return f"its coordinator cannot be asked yet: {error.name()}"
-        if error.name() in (_OF_ANOTHER_KIND, _NOT_THERE):
-            return there if error.name() == _OF_ANOTHER_KIND else None
-        raise kafka.failure(error, f"describe the group {group_id}", describe_group(group_id)) from e
+def _listed(kafka: Kafka, group_id: str) -> Described | None:
+    """What brokers list of the group, which costs no other connection; None where none of them does."""
+    for found in kafka.ask("list its groups", lambda: _list(kafka, group_id)):
+        if found.id != group_id:
+            continue
+        if found.error is None:
+            members = tuple(
+                RawMember(m.id, m.client_id, m.client_host, m.metadata, m.assignment) for m in found.members
+            )
+            return Described(str(found.state), found.protocol_type, found.protocol, members)
+        if found.error.name() not in _NOT_YET:
+            raise kafka.failure(found.error, f"describe the group {group_id}", describe_group(group_id))
+    return None
 
 
 def _list(kafka: Kafka, group_id: str) -> Any:

@@ -15,6 +15,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.edges.coordinator import coordinated
 from connectctl.ops.edges.settled import settle
 from connectctl.ops.errors import ConnectctlError, NotAuthorized, Refused, TimedOut
 from connectctl.ops.model.acls import Operation, Resource
@@ -49,20 +50,13 @@ def holders(kafka: Kafka, group_id: str, connector: str) -> tuple[Holder, ...]:
 
 
 def _holders(kafka: Kafka, name: str, connector: str) -> tuple[Holder, ...]:
-    from confluent_kafka import KafkaException
-
-    future = kafka.admin.describe_consumer_groups([name], request_timeout=kafka.timeout)[name]
     try:
-        members = future.result().members
-    except KafkaException as e:
-        if e.args[0].name() == "GROUP_ID_NOT_FOUND":
-            return ()
-        found = kafka.failure(e.args[0], f"describe the group {name}")
-        if isinstance(found, NotAuthorized):
-            what = f"Not authorized to see whether a connectctl run has {connector}"
-            raise not_authorized(what, describe_group(name)) from e
-        raise found from e
-    return tuple(holder(member.client_id, member.host.removeprefix("/")) for member in members)
+        group = coordinated(kafka, name, lambda coordinator: coordinator.describe())
+    except NotAuthorized as e:
+        what = f"Not authorized to see whether a connectctl run has {connector}"
+        raise not_authorized(what, describe_group(name)) from e
+    members = () if group is None else group.members
+    return tuple(holder(member.client_id, member.client_host.removeprefix("/")) for member in members)
 
 
 class Presence:

@@ -12,10 +12,8 @@ import pytest
 from connectctl.ops.edges import kafka as kafkamodule
 from connectctl.ops.edges import leaders as leadersmodule
 from connectctl.ops.edges.batchproducer import BatchProducer, Refusal
-from connectctl.ops.edges.clientgroups import ClientGroups
 from connectctl.ops.edges.contract import Answer
 from connectctl.ops.edges.groups import Groups
-from connectctl.ops.edges.kafka import Kafka
 from connectctl.ops.edges.leaders import EARLIEST, LATEST, Leaders
 from connectctl.ops.edges.transactions import Transactions
 from connectctl.ops.errors import ConnectctlError, TimedOut, Unreachable
@@ -220,26 +218,6 @@ def test_an_offset_that_was_not_committed_is_none_and_one_that_is_not_told_is_a_
 
 
 # ------------------------------------------------------------------------------------------ brokers through librdkafka
-
-
-def group_offsets(*parts: Any) -> Kafka:
-    class Admin(FakeAdmin):
-        def list_consumer_group_offsets(self, asked: Any, request_timeout: float) -> dict[str, Future[Any]]:
-            future: Future[Any] = Future()
-            future.set_result(SimpleNamespace(topic_partitions=list(parts)))
-            return {"g": future}
-
-    return FakeKafka(Admin())
-
-
-def told(number: int, offset: int, problem: Any = None) -> Any:
-    return SimpleNamespace(topic="t", partition=number, offset=offset, error=problem)
-
-
-def test_a_group_without_an_offset_has_none_there_and_an_error_is_no_absence() -> None:
-    assert ClientGroups(group_offsets(told(0, 4), told(1, -1001))).committed("g") == {("t", 0): 4}
-    with pytest.raises(ConnectctlError, match="could not tell the offsets of g"):
-        ClientGroups(group_offsets(told(0, 4), told(1, -1001, error("UNSTABLE_OFFSET_COMMIT").args[0]))).committed("g")
 
 
 class Described(FakeAdmin):
