@@ -110,11 +110,11 @@ def preflight(
         _self(ctx.obj, connectors or [], command or [], principal or [], emit, fail_on, ignore, output)
         return
     release = report.release(for_version)
+    judge = judge_of(ctx.obj, connectors or [], for_, principal or [], acls=emit is not None, release=release)
+    if emit is not None:
+        _emit(judge, emit, prefixed=prefixed)
+        return
     with without_collection():
-        judge = judge_of(ctx.obj, connectors or [], for_, principal or [], acls=emit is not None, release=release)
-        if emit is not None:
-            _emit(judge, emit, prefixed=prefixed)
-            return
         found = report.kept(judge.findings(), ignore)
     data = {
         "clusterId": judge.scene.view.cluster_id,

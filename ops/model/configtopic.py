@@ -8,7 +8,7 @@ re-created one inherits it (the task count record above all).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.model.finding import Finding, Severity
@@ -67,6 +67,8 @@ class ConfigState:
     connectors: dict[str, ConfiguredConnector]
     deleted: frozenset[str] = frozenset()
     findings: tuple[Finding, ...] = ()
+    limits: Mapping[str, Mapping[int, tuple[int, str | None]]] = field(default_factory=dict)
+    """Of each connector's task configurations, also those in force no more, the offset and ``tasks.max``, by task."""
 
 
 def state_of(image: TopicImage) -> ConfigState:
@@ -81,6 +83,7 @@ def parse(records: Iterable[Record], topic: str) -> ConfigState:
     """The state that the newest records of the config topic add up to. What cannot be read becomes a finding."""
     newest: dict[str, tuple[int, Any]] = {}
     own: dict[str, list[Mapping[str, str]]] = {}
+    limits: dict[str, dict[int, tuple[int, str | None]]] = {}
     findings: list[Finding] = []
     for record in sorted(records, key=lambda r: r.offset):
         try:
@@ -92,11 +95,22 @@ def parse(records: Iterable[Record], topic: str) -> ConfigState:
         if key.startswith(_PREFIXES) and (value is None or isinstance(value, dict)):
             if key.startswith(TASK) and value is not None:
                 _note(own, newest, key, value)
+                _limit(limits, key, record.offset, value)
                 value = record.value
             newest[key] = (record.offset, value)
         elif not key.startswith(_QUIET):
             findings.append(_unreadable(topic, record, f"no worker knows a record with the key {key!r}"))
-    return _assemble(newest, own, findings)
+    return replace(_assemble(newest, own, findings), limits=limits)
+
+
+def _limit(
+    limits: dict[str, dict[int, tuple[int, str | None]]], key: str, offset: int, value: Mapping[str, Any]
+) -> None:
+    """What a task's configuration says of ``tasks.max``."""
+    name, _, number = key.removeprefix(TASK).rpartition("-")
+    config = value.get("properties")
+    if number.isdecimal() and isinstance(config, dict):
+        limits.setdefault(name, {})[int(number)] = (offset, config.get("tasks.max"))
 
 
 def _note(

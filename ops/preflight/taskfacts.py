@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from connectctl.ops import connectors as reading
 from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.model import configtopic, release
-from connectctl.ops.model.jsontext import read_json
 from connectctl.ops.model.topics import Role, address
 from connectctl.ops.model.worker import Worker
 from connectctl.ops.preflight.facts import Unseen
@@ -19,7 +18,7 @@ from connectctl.ops.preflight.facts import Unseen
 if TYPE_CHECKING:
     from connectctl.ops.cluster import ClusterView
     from connectctl.ops.connectors import Judged
-    from connectctl.ops.edges.contract import ConnectCalls, KafkaReads, Record, TopicImage
+    from connectctl.ops.edges.contract import ConnectCalls, KafkaReads, TopicImage
     from connectctl.ops.model.configtopic import ConfiguredConnector
     from connectctl.ops.model.connector import Status
 
@@ -245,9 +244,11 @@ def sets_of(connectors: Iterable[Judged], image: TopicImage | None) -> tuple[Tas
     """The connectors with their tasks; ``image`` is the config topic's, None where it was not read."""
     if image is None:
         return tuple(TaskSet(judged, len(judged.connector.tasks)) for judged in connectors)
-    state = configtopic.state_of(image).connectors
-    last = _last_sets(image.latest)
-    return tuple(_counted(judged, state.get(judged.name), last.get(judged.name, ())) for judged in connectors)
+    state = configtopic.state_of(image)
+    return tuple(
+        _counted(judged, state.connectors.get(judged.name), _last_set(state.limits.get(judged.name, {})))
+        for judged in connectors
+    )
 
 
 def _counted(judged: Judged, known: ConfiguredConnector | None, last: Sequence[str | None]) -> TaskSet:
@@ -258,31 +259,12 @@ def _counted(judged: Judged, known: ConfiguredConnector | None, last: Sequence[s
     return TaskSet(judged, known.task_count, len(last) or None, asked, CONFIG_TOPIC)
 
 
-def _last_sets(records: Iterable[Record]) -> dict[str, list[str | None]]:
+def _last_set(tasks: Mapping[int, tuple[int, str | None]]) -> list[str | None]:
     """The tasks.max in each task configuration that a connector generated last, also where they are in force no more.
 
     All tasks of a set are written in one go, the first task first, and none is ever deleted: what is newer than the first
     is of the same set, and what is older is left from a larger one (``KafkaConfigBackingStore.putTaskConfigs``).
+    ``tasks`` are the offsets and limits of all that there are, by number.
     """
-    found: dict[str, dict[int, tuple[int, str | None]]] = {}
-    for record in records:
-        key = (record.key or b"").decode(errors="replace")
-        name, _, number = key.removeprefix(configtopic.TASK).rpartition("-")
-        if not key.startswith(configtopic.TASK) or not number.isdecimal():
-            continue
-        if (value := _read(record.value)) is not None:
-            found.setdefault(name, {})[int(number)] = (record.offset, value.get("tasks.max"))
-    sets = {}
-    for name, tasks in found.items():
-        first = tasks[0][0] if 0 in tasks else -1
-        sets[name] = [limit for _, (offset, limit) in sorted(tasks.items()) if 0 <= first <= offset]
-    return sets
-
-
-def _read(value: bytes | None) -> dict[str, str] | None:
-    try:
-        data = read_json(value or b"null")
-    except ValueError:
-        return None
-    config = data.get("properties") if isinstance(data, dict) else None
-    return config if isinstance(config, dict) else None
+    first = tasks[0][0] if 0 in tasks else -1
+    return [limit for _, (offset, limit) in sorted(tasks.items()) if 0 <= first <= offset]
