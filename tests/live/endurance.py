@@ -1,10 +1,10 @@
 """A campaign of faults against all kinds of tasks at once: on three brokers, by a network of its own, on a Spark cluster.
 
-A run whose tasks are polled, a run that copies its topic, and a stream that goes through a ``StreamWriter``, each in a
-driver of its own. Brokers die, are suspended, restarted and lose their leaders; connections are cut and delayed; Python
-workers, executors and drivers are killed and suspended; a connector goes to and fro between Connect's workers and a run,
-while either dies (``enduranceturns``). A driver that we kill is started again, as a supervisor would; one that ends by
-itself is a failure. In the end the topics are judged.
+A run whose tasks are polled, one that copies its topic, one of a DataFrame's stream, and a stream that goes through a
+``StreamWriter``, each in a driver of its own. Brokers die, are suspended, restarted and lose their leaders; connections are
+cut and delayed; Python workers, executors and drivers are killed and suspended; a connector goes to and fro between the
+workers of Connect and a run, while either dies (``enduranceturns``). A driver that we kill is started again, as a supervisor
+would; one that ends by itself is a failure. In the end the topics are judged.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import psutil
 import pytest
@@ -33,6 +33,7 @@ from live.brokerfaults import BrokerFaults
 from live.campaign import whose
 from live.campaigndrivers import CONF, TIMEOUT_MS, Driver, job_file, pack, start
 from live.campaignoperator import Operator
+from live.endurancestream import SOURCES
 from live.enduranceturns import RUN_KILLED, WORKER_KILLED, Turns
 from live.oracle import Verdict, in_order, judge, open_partitions
 from live.real import create_topic
@@ -89,7 +90,12 @@ class Endurance:
         self._calls = Transactions({"bootstrap.servers": broker.bootstrap}, timeout=30)
         self._later: list[tuple[float, Callable[[], None]]] = []
         self._began = time.monotonic()
-        self._polled, self._copy, self._stream = self.subjects = (self._polling(), self._copying(), self._streaming())
+        self._polled, self._copy, self._stream, self._frame = self.subjects = (
+            self._polling(),
+            self._copying(),
+            self._streaming(),
+            self._framing(),
+        )
         self._running = list(self.subjects)
         topics = [each for subject in self.subjects for each in (subject.topic, subject.offsets)]
         self.turns = Turns(broker.sandbox, self._network.bootstrap, f"{self._name}-turns", seed + 2, directory)
@@ -127,6 +133,26 @@ class Endurance:
             "heartbeats.replication.enabled": "false",
         }
         return Subject("copy", f"east.{source}", f"g-{name}-offsets", self._run(name, config))
+
+    def _framing(self) -> Subject:
+        name = f"{self._name}-frame"
+        topic = self._topic(name, 4)
+        config = {
+            "connector.class": "DataFrameSource",
+            "tasks.max": "2",
+            "topic": topic,
+            "streaming": "true",
+            "format": "rate-micro-batch",
+            "option.rowsPerBatch": str(endurancestream.ROWS),
+            "query": f"SELECT CAST(value % {SOURCES} AS STRING) AS source, "
+            f"CAST(floor(value / {SOURCES}) AS STRING) AS value, floor(value / {SOURCES}) + 1 AS next FROM source",
+            "partition.columns": "source",
+            "offset.column": "next",
+            "key.column": "source",
+            "checkpoint": str(self._directory / "frame-checkpoint"),
+            "trigger.interval": "500 milliseconds",
+        }
+        return Subject("frame", topic, f"g-{name}-offsets", self._run(name, config))
 
     def _run(self, name: str, config: Mapping[str, str]) -> Callable[[int], Driver]:
         def launch(number: int) -> Driver:
@@ -245,8 +271,8 @@ class Endurance:
         """Let all go on, stop those that write, and the copy when it has all."""
         self._wait(lambda: not self._later and self._broker.back, "all goes on")
         self._all_go_on()
-        self._stop(self._polled, self._stream)
-        self._wait(lambda: not self._open(self._polled) and not self._open(self._stream), "no transaction is open")
+        self._stop(self._polled, self._stream, self._frame)
+        self._wait(lambda: not self.still_open(), "no transaction is open")
         self._wait(self._copied, "the copy has all", 2.0)
         self._stop(self._copy)
         assert self._copied()
@@ -310,18 +336,13 @@ class Endurance:
 
     def verdicts(self) -> dict[str, Verdict]:
         """What the topics say; the copy has no numbers of its own, see ``_end``."""
-        whose_row = _source_of_row
-        return {
-            "polled": judge(self._kafka, self._polled.topic, self._polled.offsets, f"{self._name}-polled", whose),
-            "stream": judge(self._kafka, self._stream.topic, self._stream.offsets, f"{self._name}-stream", whose_row),
-        }
+        judged = (self._polled, self._stream, self._frame)
+        return {s.name: judge(self._kafka, s.topic, s.offsets, f"{self._name}-{s.name}", whose) for s in judged}
 
     def still_open(self) -> list[str]:
         """Partitions with an open transaction."""
-        return [str(p) for s in (self._polled, self._copy, self._stream) for p in self._open(s)]
-
-    def _open(self, subject: Subject) -> list[Any]:
-        return list(open_partitions(self._kafka, subject.topic, subject.offsets))
+        topics = [each for subject in self.subjects for each in (subject.topic, subject.offsets)]
+        return [str(place) for place in open_partitions(self._kafka, *topics)]
 
     def _values(self, topic: str) -> list[list[tuple[bytes | None, bytes | None]]]:
         """Committed keys and values of each partition, in their order."""
@@ -333,16 +354,12 @@ class Endurance:
     def table(self) -> str:
         """How often each fault came, and how many drivers there were."""
         kinds = Counter(next(kind for kind in KINDS if kind in row) for row in self.rows)
-        drivers = ", ".join(f"{len(s.drivers)} of {s.name}" for s in (self._polled, self._copy, self._stream))
+        drivers = ", ".join(f"{len(s.drivers)} of {s.name}" for s in self.subjects)
         counted = [f"{n:5} {kind}" for kind, n in kinds.most_common()]
         head = f"seed {self.seed}: {len(self.rows)} faults in {time.monotonic() - self._began:.0f} s"
         return "\n".join(
             [head, *counted, f"drivers: {drivers}", f"{self.turns.turns} take-overs and returns", self._operator.words]
         )
-
-
-def _source_of_row(partition: dict[str, Any]) -> bytes:
-    return str(partition["source"]).encode()
 
 
 def _alive(pids: list[int]) -> list[psutil.Process]:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from live.campaignbroker import own_broker
-from live.campaigndrivers import WORKERS
 from live.endurance import Endurance
 from live.sparkclusters import standalone
 from live.test_runtime_campaign import seed
@@ -16,11 +15,13 @@ pytestmark = [
     # PySpark leaves the socket of an answer to the garbage collector.
     pytest.mark.filterwarnings("ignore:.*<socket.socket:pytest.PytestUnraisableExceptionWarning"),
 ]
+CORES = (4,) * 5
+"""Of the Spark cluster's workers: four for each driver, and four for one that is started beside what is left of another."""
 
 
 def withstand(directory: Path, faults: int) -> None:
     """So many faults, of a seed that is printed; nothing is lost, twice, out of order or open."""
-    with own_broker(3, workers=2) as three, standalone(directory / "spark", (*WORKERS, *WORKERS)) as cluster:
+    with own_broker(3, workers=2) as three, standalone(directory / "spark", CORES) as cluster:
         campaign = Endurance(three, cluster, seed(), directory)
         try:
             campaign.run(faults)
