@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from sys import intern
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.model.finding import Finding, Severity
@@ -97,6 +98,9 @@ def parse(records: Iterable[Record], topic: str) -> ConfigState:
                 _note(own, newest, key, value)
                 _limit(limits, key, record.offset, value)
                 value = record.value
+            elif key.startswith(CONNECTOR) and value is not None and isinstance(value.get("properties"), dict):
+                # Thousands of connectors have the same names of properties.
+                value["properties"] = {intern(name): text for name, text in value["properties"].items()}
             newest[key] = (record.offset, value)
         elif not key.startswith(_QUIET):
             findings.append(_unreadable(topic, record, f"no worker knows a record with the key {key!r}"))
