@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import lru_cache, partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -77,7 +78,8 @@ def show(
     is what workers really give it, which differs in every release from 3.3 to 4.3.1: they do not fall back to the
     global topic. Oddities are findings on standard error, and in the JSON. Exit code 1: something could not be read
     to its end. Tables hide passwords in addresses; JSON, which offsets set -f takes, is exact.
-    What is too much for memory is sorted in TMPDIR, and JSON written as it is read from there.
+    What is too much for memory is sorted in TMPDIR, and JSON written as it is read from there; what is beyond the limit of
+    a table is then counted only.
     """
     from connectctl.ops.offsets.assemble import assemble
     from connectctl.ops.offsets.inorder import InOrder, is_big
@@ -248,25 +250,31 @@ def _print(found: Answer, limit: int, wide: bool) -> None:
     from connectctl.ops.offsets.inorder import InOrder
 
     connectors = found.connectors() if isinstance(found, InOrder) else found.connectors
-    rows: list[list[str]] = []
-    count, lost, dedicated = 0, False, False
-    for connector in connectors:
-        dedicated = dedicated or connector.dedicated_topic is not None
-        for entry in connector.offsets:
-            count += 1
-            lost = lost or entry.lost
-            if not limit or count <= limit:
-                rows += _rows(connector, entry, wide)
+    entries = ((connector, entry) for connector in connectors for entry in connector.offsets)
+    shown = list(islice(entries, limit or None))
+    rows = [row for connector, entry in shown for row in _rows(connector, entry, wide)]
     columns = ["CONNECTOR", "PARTITION", "GLOBAL", "DEDICATED", "EFFECTIVE", "ORIGIN", "WORKER-READS"]
     columns += ["DEDICATED-TOPIC", "WRITTEN", "AT"] if wide else []
-    if not wide and not lost:
+    if not wide and not any(entry.lost for _, entry in shown):
         # Workers read what is effective, and without a dedicated topic all that is the global offset.
-        kept = (0, 1, 2, 3, 4, 5) if dedicated else (0, 1, 2)
+        kept = (0, 1, 2, 3, 4, 5) if any(connector.dedicated_topic for connector, _ in shown) else (0, 1, 2)
         columns, rows = [columns[n] for n in kept], [[row[n] for n in kept] for row in rows]
         columns = ["CONNECTOR", "PARTITION", "OFFSET"] if len(kept) == 3 else columns
     render.table(columns, rows, empty="No source offsets." if found.complete else "No source offsets were seen.")
-    if limit and count > limit:
-        render.note(f"… and {count - limit:,} more source partitions: name connectors, or --limit 0, or -o json.")
+    if limit and len(shown) == limit:
+        _tell_of_more(found, limit)
+
+
+def _tell_of_more(found: Answer, shown: int) -> None:
+    """That a table is not all: of topics too big for memory the rest is counted, and not looked at."""
+    from connectctl.ops.offsets.inorder import InOrder
+
+    if isinstance(found, InOrder):
+        more, looked = found.keys() - shown, ", which were not looked at"
+    else:
+        more, looked = sum(len(connector.offsets) for connector in found.connectors) - shown, ""
+    if more > 0:
+        render.note(f"… and {more:,} more source partitions{looked}: name connectors, or --limit 0, or -o json.")
 
 
 def _rows(connector: ConnectorOffsets | Passing, entry: SourceOffset, wide: bool) -> Iterator[list[str]]:

@@ -14,8 +14,8 @@ from typing import IO, Any
 from connectctl.ops.edges.contract import Record
 from connectctl.ops.errors import ConnectctlError
 
-MOST = 400_000
-"""Records of all topics of one reading that are kept in memory: some 250 MB."""
+MOST = 200_000
+"""Records of all topics of one reading that are kept in memory: some 200 MB, with what it takes to sort them."""
 _CHUNK = 2_000
 """Records that are written and read at once."""
 

@@ -44,7 +44,7 @@ class Passing:
 
 @dataclass
 class InOrder:
-    """Goes through a snapshot. ``findings`` are complete once ``connectors`` has been gone through.
+    """Goes through a snapshot. ``findings`` are complete once ``connectors`` has been gone through, with all offsets.
 
     Raises ``BadInput`` for a connector in ``wish`` that nobody knows.
     """
@@ -56,6 +56,8 @@ class InOrder:
 
     def __post_init__(self) -> None:
         self.findings += self.snapshot.findings
+        for topic in self.topics:
+            self.findings += oddities.of_open_transactions(topic.image.topic, topic.image.held_back)
         self._configured = self.snapshot.configs.connectors if self.snapshot.configs else {}
         self._known = sorted(
             {*self.snapshot.dedicated, *(n for n, c in self._configured.items() if c.looks_like != "sink")}
@@ -85,9 +87,12 @@ class InOrder:
             if self.wish.connectors and name not in self.wish.connectors:
                 continue
             yield self._connector(name, theirs.of(name), ours)
-        for topic in self.topics:
-            self.findings += oddities.of_open_transactions(topic.image.topic, topic.image.held_back)
         self.findings += self._spellings()
+
+    def keys(self) -> int:
+        """How many keys there are, Connect's and others: counted, and not looked at."""
+        rows = merge(*(((owner_of(r.key), r.key or b"") for r in _latest(topic)) for topic in self.topics))
+        return sum(1 for _ in groupby(rows))
 
     def _connector(self, name: str, theirs: Iterator[Group], ours: Iterator[Group]) -> Passing:
         store, topic = self.snapshot.stores.get(name), self.snapshot.dedicated.get(name)

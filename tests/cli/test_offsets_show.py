@@ -6,8 +6,9 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
 from connectctl.cli import main
-from connectctl.cli.offsets import _as_json
+from connectctl.cli.offsets import _as_json, _print
 from connectctl.cli.render import Output, json_lines
 from connectctl.ops.edges.contract import Record
 from connectctl.ops.edges.spilling import Spilled
@@ -42,6 +43,18 @@ def test_a_topic_too_big_for_memory_is_written_as_one_in_memory() -> None:
     assert printed(RECORDS, big=True) == printed(RECORDS, big=False)
     assert len(printed(RECORDS, big=True)["findings"]) == 3
     assert printed([], big=True) == printed([], big=False)
+
+
+def test_beyond_the_limit_of_a_table_what_is_too_big_for_memory_is_counted_only(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for limit, lines, more in ((2, 3, "6 more source partitions, which were not looked at"), (0, 8, ""), (8, 8, "")):
+        found = InOrder(snapshot(RECORDS, big=True), Wish())
+        _print(found, limit, wide=False)
+        printed = capsys.readouterr()
+        assert len(printed.out.splitlines()) == lines
+        assert more in printed.err
+        assert bool(printed.err) == bool(more)
 
 
 def test_a_table_shows_so_many_source_partitions_and_says_how_many_more_there_are() -> None:
