@@ -18,6 +18,8 @@ from connectctl.ops.errors import ConnectctlError, NotAuthorized, NotTrusted, Un
 
 PATIENCE = 3.0
 """Seconds for the handshake: who is there answers at once, and the client has waited before."""
+CONNECTING = 1.0
+"""Seconds for a connection alone."""
 ALERT_PATIENCE = 0.5
 """Seconds for a server's objection to our certificate, which in TLS 1.3 comes behind the handshake."""
 
@@ -106,6 +108,16 @@ def first_cause(addresses: str, context: Callable[[], ssl.SSLContext | None]) ->
         if time.monotonic() < end and (found := cause(address.strip().rpartition("//")[2], given)):
             return found
     return None
+
+
+def listens(address: str, patience: float = CONNECTING) -> bool:
+    """Whether somebody takes connections at ``HOST:PORT``."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), patience).close()
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _shake(host: str, port: int, context: ssl.SSLContext, patience: float) -> None:

@@ -8,7 +8,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cached_property
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from connectctl.ops.edges.contract import Extent, Record, TopicFacts, TopicImage
@@ -132,7 +135,7 @@ class Kafka:
     def failure(self, error: KafkaError, doing: str, right: Right | None = None) -> ConnectctlError:
         """``failure`` with what this connection knows, and a look at why there is none."""
         if "admin" in self.__dict__:
-            self.admin.poll(0)  # what the connection complained of waits there until somebody asks
+            self._listen(0)  # what the connection complained of waits there until somebody asks
         return self._explained(failure(error, doing, self.bootstrap, self._last_words, right))
 
     def _explained(self, error: ConnectctlError) -> ConnectctlError:
@@ -155,6 +158,12 @@ class Kafka:
                 next_step="Correct client: in the context (connectctl context show tells where each value is from).",
             ) from e
 
+    def _listen(self, seconds: float) -> None:
+        from confluent_kafka import KafkaException
+
+        with suppress(KafkaException):
+            self.admin.poll(seconds)
+
     def ask(self, doing: str, call: Callable[[], T]) -> T:
         """Run ``call`` and translate what it raises."""
         from confluent_kafka import KafkaException
@@ -175,7 +184,7 @@ class Kafka:
         try:
             return self._listed(time.monotonic() + self.timeout)
         except KafkaException as e:
-            self.admin.poll(0.2)  # lets the connection say why, through error_cb
+            self._listen(0.2)  # lets the connection say why, through error_cb
             error = self.failure(e.args[0], "list its topics")
             # The first request of all: whoever does not answer it in time is not there.
             if isinstance(error, TimedOut):
@@ -196,6 +205,17 @@ class Kafka:
 
     def cluster_id(self) -> str:
         return str(self._metadata.cluster_id)
+
+    def silent(self) -> str | None:
+        """The brokers that take no connection now, of those that were there when metadata was last read; None for none."""
+        from connectctl.ops.edges.handshake import listens
+
+        told = self.__dict__.get("_metadata")  # in an outage it is not read anew
+        known = {f"{broker.host}:{broker.port}": broker.id for broker in told.brokers.values()} if told else {}
+        with ThreadPoolExecutor(len(known) or 1) as pool:
+            there = dict(zip(known, pool.map(listens, known), strict=True))
+        away = [f"{id_} ({address})" for address, id_ in sorted(known.items(), key=itemgetter(1)) if not there[address]]
+        return f"{len(away)} of {len(known)} brokers take no connection: {', '.join(away)}" if away else None
 
     def brokers(self) -> int:
         return len(self._metadata.brokers)
@@ -276,15 +296,8 @@ class Kafka:
 
     def _configs(self, names: Sequence[str]) -> dict[str, dict[str, str]]:
         """The configuration of each topic in ``names``; empty for a topic whose configuration we may not see."""
-        from confluent_kafka.admin import ConfigResource, ResourceType
-
-        if not names:
-            return {}
-        futures = self.admin.describe_configs(
-            [ConfigResource(ResourceType.TOPIC, name) for name in names], request_timeout=self.timeout
-        )
         found: dict[str, dict[str, str]] = {}
-        for resource, future in futures.items():
+        for resource, future in self._described(names).items():
             try:
                 entries = self.ask("describe topics", future.result)
             except NotAuthorized:
@@ -292,13 +305,27 @@ class Kafka:
             found[resource.name] = {name: str(entry.value) for name, entry in entries.items()}
         return found
 
-    def largest_batch(self, topic: str) -> int | None:
-        """``max.message.bytes`` of ``topic``; None where nobody tells, because it may not be seen or is not there yet."""
-        try:
-            told = self._configs([topic])[topic].get("max.message.bytes")
-        except ConnectctlError:
-            return None
-        return int(told) if told and told.isdigit() else None
+    def _described(self, names: Sequence[str]) -> dict[Any, Any]:
+        from confluent_kafka.admin import ConfigResource, ResourceType
+
+        if not names:
+            return {}
+        topics = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+        return dict(
+            self.ask("describe topics", lambda: self.admin.describe_configs(topics, request_timeout=self.timeout))
+        )
+
+    def largest_batches(self, topics: Sequence[str]) -> dict[str, int]:
+        """``max.message.bytes`` of ``topics``, without those of which nobody tells: not seen, not there yet, no answer."""
+        from confluent_kafka import KafkaException
+
+        found = {}
+        for resource, future in self._described(topics).items():
+            with suppress(KafkaException):
+                told = future.result().get("max.message.bytes")
+                if told is not None and str(told.value).isdigit():
+                    found[resource.name] = int(told.value)
+        return found
 
     def group(self, group_id: str) -> ConnectGroup:
         from connectctl.ops.edges.namedgroups import describe
@@ -323,7 +350,8 @@ class Kafka:
     def image(self, topics: Sequence[str], *, patience: float, superseded: bool = False) -> dict[str, TopicImage]:
         from connectctl.ops.edges.reading import read_images
 
-        return read_images(self, self._known(topics), patience=patience, superseded=superseded)
+        known = self._known(topics)
+        return self.ask("read topics", lambda: read_images(self, known, patience=patience, superseded=superseded))
 
     def extents(self, topics: Sequence[str]) -> dict[str, dict[int, Extent]]:
         from connectctl.ops.edges.partitionoffsets import read_extents
@@ -333,7 +361,7 @@ class Kafka:
     def tails(self, topics: Sequence[str], count: int) -> dict[str, list[Record]]:
         from connectctl.ops.edges.reading import read_tails
 
-        return read_tails(self, topics, count)
+        return self.ask("read topics", lambda: read_tails(self, topics, count))
 
     def transact(self, id_: str, records: Iterable[tuple[str, int, bytes, bytes | None]]) -> int:
         from connectctl.ops.edges.writing import write_transaction

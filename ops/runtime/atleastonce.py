@@ -94,6 +94,10 @@ class Plain(Handle):
         super().send_offsets(topic, offsets)
         self._arrive("write its offsets")
 
+    def _refusal(self) -> None:
+        """Each record that is refused is told of by itself."""
+        self._producer.poll(0)
+
     def _arrive(self, doing: str) -> None:
         from confluent_kafka import KafkaException
 

@@ -24,6 +24,7 @@ from connectctl.ops.model.transactions import Place
 from connectctl.ops.model.verdicts import Code
 from connectctl.ops.runtime.handle import SOCKET_TIMEOUT_MS, Doubt, Fenced, Handle
 from connectctl.ops.runtime.step import ColumnBulk
+from connectctl.ops.runtime.unfit import refused, too_large
 
 if TYPE_CHECKING:
     from connectctl.ops.edges.kafka import Kafka
@@ -96,7 +97,8 @@ class BatchHandle(Handle):
     def _encoded(self, place: Place, batch: Batch, named: Named | None, stamp: Stamp) -> bytes:
         encoded = batch.encode(stamp, self._codec)
         if self._largest is not None and named is not None and len(batch) == 1 and len(encoded) > self._largest:
-            raise _too_large(named(0), len(encoded), place.topic, self._largest)
+            takes = f"{place.topic} takes {self._largest} (max.message.bytes, or max.request.size)"
+            raise too_large(named(0), place.topic, f"alone it makes a batch of {len(encoded)} bytes, and {takes}")
         return encoded
 
     def _placed(self, rows: Columnar, partition: int | None, count: int, new: list[Any]) -> Iterator[tuple[int, Batch]]:
@@ -163,20 +165,14 @@ class BatchHandle(Handle):
         except OSError as e:
             raise Doubt(f"it could not {doing}: {e or type(e).__name__}") from e
 
+    def _refusal(self) -> None:
+        """Every answer is read here, and none is in a log."""
+
 
 def _named(named: Named, batch: Batch, order: list[Any], record: int) -> str:
     """Which row of the source a record of ``batch`` is."""
     row = batch.start + record
     return named(int(order[0][row]) if order else row)
-
-
-def _too_large(row: str, size: int, topic: str, most: int) -> ConnectctlError:
-    return ConnectctlError(
-        f"{row} is too large",
-        why=f"alone it makes a batch of {size} bytes, and {topic} takes {most} (max.message.bytes, or max.request.size)",
-        next_step=f"Raise max.message.bytes of {topic}, or make the row smaller.",
-        code="row-too-large",
-    )
 
 
 def _unfit(refusal: Refusal, named: Named) -> ConnectctlError | None:
@@ -191,10 +187,7 @@ def _unfit(refusal: Refusal, named: Named) -> ConnectctlError | None:
         )
     if refusal.code not in _OF_A_RECORD or refusal.record is None:
         return None
-    hint = "Correct the row; or look at message.timestamp.before.max.ms and .after.max.ms of the topic."
-    return ConnectctlError(
-        f"{row} is refused by Kafka", why=refusal.said, next_step=hint, code=_OF_A_RECORD[refusal.code]
-    )
+    return refused(row, _OF_A_RECORD[refusal.code], refusal.said)
 
 
 def _plain(step: Step) -> Mapping[tuple[str, int | None], list[tuple[bytes | None, bytes | None]]]:

@@ -123,7 +123,7 @@ def _run(writing: Writing, task: int, rows: Rows, counts: Counts, terms: Terms, 
             closing.callback(leased.say)
             supply, stopped = leased, leased.over
         kind = kind_for(near.target, work.manner.properties)
-        largest = near.target.largest_batch(writing.topic)
+        largest = near.largest([writing.topic]).get(writing.topic)
         properties = {**rows.producer, **({} if largest is None else {"message.max.bytes": str(max(largest, 1000))})}
         task_kernel = kernel_of(work, near, task, properties, stopped, counts, kind, writing.remedies)
         kernel = closing.enter_context(task_kernel)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.errors import ConnectctlError, NotAuthorized
 from connectctl.ops.runtime.step import ColumnBulk
+from connectctl.ops.runtime.unfit import OF_A_RECORD, Unfit
 
 if TYPE_CHECKING:
     from connectctl.ops.edges.kafka import Kafka
@@ -27,10 +28,7 @@ SOCKET_TIMEOUT_MS = 10_000
 DEFAULTS = {"linger.ms": 20, "socket.timeout.ms": SOCKET_TIMEOUT_MS}
 _FENCED = {"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "INVALID_PRODUCER_ID_MAPPING"}
 _HOPELESS = {
-    "MSG_SIZE_TOO_LARGE",
     "RECORD_LIST_TOO_LARGE",
-    "INVALID_RECORD",
-    "INVALID_TIMESTAMP",
     "INVALID_TRANSACTION_TIMEOUT",
     "UNSUPPORTED_VERSION",
 } | {
@@ -69,11 +67,15 @@ class _Ears(logging.Handler):
     def __init__(self) -> None:
         super().__init__()
         self.heard: str | None = None
+        self.unfit: str | None = None
+        """The line that says that a record is refused, behind which a call only tells that the transaction failed."""
 
     def emit(self, record: logging.LogRecord) -> None:
         line = record.getMessage()
         if self.heard is None and any(alarm in line for alarm in _ALARMS):
             self.heard = line
+        if self.unfit is None and "TXNERR" in line and any(f"({name}" in line for name in OF_A_RECORD):
+            self.unfit = line
 
 
 class Handle:
@@ -145,12 +147,14 @@ class Handle:
 
         self._do("write its offsets", all_)
 
-    def _one(self, topic: str, key: Any, value: Any, partition: int | None, headers: Any, timestamp: Any) -> None:
+    def _one(
+        self, topic: str, key: Any, value: Any, partition: int | None, headers: Any, timestamp: Any, **more: Any
+    ) -> None:
         where = {} if partition is None else {"partition": partition}
         when = {} if timestamp is None else {"timestamp": timestamp}
         while True:
             try:
-                self._producer.produce(topic, value, key, headers=headers or None, **where, **when)
+                self._producer.produce(topic, value, key, headers=headers or None, **where, **when, **more)
                 return
             except BufferError:
                 self._wait_for_room()
@@ -225,8 +229,8 @@ class Handle:
         self._do("abort its transaction", lambda: self._producer.abort_transaction(patience))
 
     def doubt(self) -> str | None:
-        """Why this instance must not be used for another transaction, None while there is no reason."""
-        self._producer.poll(0)
+        """Why this instance must not be used for another transaction, None while there is no reason; raises as the rest."""
+        self._do("look at its producer", lambda: self._producer.poll(0))
         return self._ears.heard
 
     @property
@@ -264,10 +268,30 @@ class Handle:
                 next_step="Grant it Write and Describe on that TransactionalId.",
             ) from cause
         failure: ConnectctlError = self._kafka.failure(error, doing)
+        self._check_fit(error, failure, cause)
         if isinstance(failure, NotAuthorized) or error.name() in _HOPELESS:
             raise failure from cause
         kind = Failed if error.name() == "UNKNOWN" else Doubt
         raise kind(f"it could not {doing}: {error.str()}") from cause
+
+    def _delivered(self, error: Any, message: Any) -> None:
+        """What became of a record, which the commit tells as well."""
+
+    def _check_fit(self, error: Any, failure: ConnectctlError, cause: Exception) -> None:
+        """Raises ``Unfit`` where a record is at fault, and not the way to the brokers."""
+        if error.name() in OF_A_RECORD:
+            raise Unfit(failure.what, why=failure.why, code=error.name()) from cause
+        if line := self._refusal():
+            code = next(name for name in OF_A_RECORD if f"({name}" in line)
+            raise Unfit(failure.what, why=line, code=code) from cause
+
+    def _refusal(self) -> str | None:
+        """What librdkafka's log says of a record that is refused."""
+        from confluent_kafka import KafkaException
+
+        with suppress(KafkaException):  # which it raises for what was told before
+            self._producer.poll(0)
+        return self._ears.unfit
 
 
 def _close(producer: Any) -> None:

@@ -18,7 +18,7 @@ one task would fence each other for ever. Any initialisation is followed by a re
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -27,6 +27,7 @@ from connectctl.ops.errors import ConnectctlError, NotAuthorized, TimedOut, Unre
 from connectctl.ops.runtime.commit_history import CommitHistory
 from connectctl.ops.runtime.handle import Doubt, Expired, Fenced, Handle
 from connectctl.ops.runtime.step import Counts, Ended, How, Offsets, Readable, Step, Supply
+from connectctl.ops.runtime.unfit import Unfit
 
 if TYPE_CHECKING:
     from connectctl.ops.runtime.secondary import Secondary
@@ -72,6 +73,10 @@ class Kernel:
     remedies: str = REMEDIES
     """What a person can do about transactions that run into their time-out."""
     outage: float = 0.0
+    fits: Callable[[Collection[str]], bool] = lambda topics: True
+    """Whether the producer's batches are small enough for these topics."""
+    find_unfit: Callable[[], bool] = lambda: False
+    """Whether ``open_handle`` gives instances from now on that name a record which is refused, and did not before."""
 
     def run(self, supply: Supply) -> Ended:
         """Carry the supply's records over until it ends, is stopped, or another one takes over.
@@ -91,8 +96,10 @@ class Kernel:
                 continue
             except Fenced as e:
                 return self._end(How.FENCED, str(e))
-            except NotAuthorized:
-                raise  # which no waiting mends
+            except (NotAuthorized, Unfit) as e:
+                if isinstance(e, NotAuthorized) or not self.find_unfit():
+                    raise  # which no waiting mends
+                continue
             except (Doubt, TimedOut, Unreachable) as e:
                 self.clean.clear()
                 if len(self.counts.doubts) < MOST_DOUBTS_KEPT:
@@ -127,6 +134,8 @@ class Kernel:
             self.history.check(self.store)
             supply.resume(self.store)
             return self._work(handle, supply)
+        except _Unfitting:
+            return None
         finally:
             handle.drop()
 
@@ -152,12 +161,18 @@ class Kernel:
     def look(self, handle: Handle, topics: set[str]) -> None:
         """Raises ``Doubt`` where an older transaction of the task is open in one of ``topics``."""
         if new := topics - self.clean:
+            if not self.fits(new):
+                raise _Unfitting
             if why := handle.leftover(sorted(new)):
                 raise Doubt(why)
             self.clean.update(new)
 
     def _end(self, how: How, why: str | None = None) -> Ended:
         return Ended(how, self.counts, why)
+
+
+class _Unfitting(Exception):
+    """The producer's batches are too large for a topic that the task had not written to before."""
 
 
 class Transaction:

@@ -16,11 +16,13 @@ from connectctl.ops.model.masking import masked
 from connectctl.ops.model.ownership import task_id
 from connectctl.ops.runtime.api import Share
 from connectctl.ops.runtime.atleastonce import boundaries_of, handle_of
+from connectctl.ops.runtime.batchlimits import Limits
 from connectctl.ops.runtime.converters import converters
 from connectctl.ops.runtime.handle import Handle
 from connectctl.ops.runtime.kernel import REMEDIES, Kernel
 from connectctl.ops.runtime.line import BEAT, Line
 from connectctl.ops.runtime.neighbours import OWN, Neighbours
+from connectctl.ops.runtime.oneatatime import Producers
 from connectctl.ops.runtime.plugins import connector_class
 from connectctl.ops.runtime.polling import Polling
 from connectctl.ops.runtime.secondary import Secondary
@@ -258,8 +260,14 @@ def kernel_of(
     whole = {**properties, **manner.properties}
     behind = Secondary(near.home, work.behind, work.patience) if work.behind else None
     view = near.view()
+    limits = Limits(near.largest, whole)
+
+    def opened(kind: type[Handle]) -> Handle:
+        return kind(near.target, id_, timeout_ms=manner.timeout_ms, properties=whole | limits.properties())
+
+    producers = Producers(kind, opened)
     kernel = Kernel(
-        lambda: kind(near.target, id_, timeout_ms=manner.timeout_ms, properties=whole),
+        producers,
         work.offsets,
         view,
         behind,
@@ -270,6 +278,8 @@ def kernel_of(
         counts,
         remedies=remedies,
         outage=work.outage,
+        fits=limits.fits,
+        find_unfit=producers.find_unfit,
     )
     try:
         yield kernel

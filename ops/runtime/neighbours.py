@@ -8,7 +8,7 @@ for the next one, and all of them share that.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -117,11 +117,18 @@ class Neighbours:
         self.home = Kafka(work.home, timeout=work.timeout)
         # A connection takes a moment to be made: where both are one cluster, one does.
         self.target = self.home if work.target == work.home else Kafka(work.target, timeout=work.timeout)
+        self._largest: dict[str, int] = {}
         known = work.reached
         behind = Committed(self.home, work.behind, work.connector, known.get(BEHIND)) if work.behind else None
         store = Store(Committed(self.target, work.offsets, work.connector, known.get(OWN)), behind)
         self._offsets = Together(lambda: _seen(store, work.patience))
         self.stale = Together(Watch(self.home, work.generation, work.patience).stale)
+
+    def largest(self, topics: Collection[str]) -> dict[str, int]:
+        """``Kafka.largest_batches`` of the target, asked once for all tasks where it could be told."""
+        if missing := [topic for topic in topics if topic not in self._largest]:
+            self._largest |= self.target.largest_batches(missing)
+        return {topic: self._largest[topic] for topic in topics if topic in self._largest}
 
     def view(self) -> View:
         """A task's view of the offset store."""

@@ -9,8 +9,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.model.sourcekey import SourceKey, connect_json, decode_json, parse_key
 from connectctl.ops.runtime.api import Batch, Offset, Partition, SourceRecord, SourceTask, TaskContext
 from connectctl.ops.runtime.boundaries import Boundaries, End, Segment
@@ -149,25 +151,27 @@ class Polling:
 
     def _step_of(self, segment: Segment) -> Step | None:
         outgoing, bulks = self._messages.of(segment.records)
+        named = partial(_named, segment.records, bool(bulks))
         self._sent += len(segment.records)
         if self._heeds_records and isinstance(segment.records, Sequence):
             self._records += segment.records
         self._move(segment.records)
         if segment.end is None:
             self._in_hand = self._in_hand or bool(segment.records)
-            return Step(records=outgoing, bulks=bulks, more=True) if segment.records else None
+            return Step(records=outgoing, bulks=bulks, more=True, named=named) if segment.records else None
         if segment.end is End.ABORT and not self._sent:
             return None  # nothing to abort, which is worth no transaction
         self._flushing = self._to_flush()
         if not self._sent and not self._flushing:
             return None
         self._in_hand = True
-        return Step(records=outgoing, bulks=bulks, offsets=self._flushing, abort=segment.end is End.ABORT)
+        aborts = segment.end is End.ABORT
+        return Step(records=outgoing, bulks=bulks, offsets=self._flushing, abort=aborts, named=named)
 
     def _move(self, records: Batch) -> None:
         """Note the newest offset of every source partition."""
         if not isinstance(records, Sequence):
-            self._moved[self._offsets.key(records.source_partition)] = records.source_partition, records.source_offset
+            self._note(records.source_partition, records.source_offset)
             return
         if len(set(map(id, map(_PARTITION, records)))) == 1:
             records = [r for r in records[-1:] if r.source_offset is not None] or records  # mostly there is just one
@@ -175,7 +179,20 @@ class Polling:
         for n in sorted(newest.values()):  # equal partitions may still be two objects, of which the later counts
             partition, offset = records[n].source_partition, records[n].source_offset
             assert offset is not None
+            self._note(partition, offset)
+
+    def _note(self, partition: Partition, offset: Offset) -> None:
+        """Raises ``ConnectctlError`` for what is no place in a source: JSON's objects are, of plain values."""
+        try:
+            connect_json(dict(offset))
             self._moved[self._offsets.key(partition)] = partition, offset
+        except (TypeError, ValueError) as e:
+            raise ConnectctlError(
+                f"A record of the source partition {partition!r} at {offset!r} has no place that can be stored",
+                why=str(e),
+                next_step="Give source_partition and source_offset as objects of text, numbers, booleans and nulls.",
+                code="bad-offset",
+            ) from e
 
     def _to_flush(self) -> dict[bytes, bytes | None]:
         """The offsets of this transaction, with what the task adds at the last moment (KIP-910)."""
@@ -236,6 +253,19 @@ class Polling:
 def _overrides(method: Callable[..., Any], default: Callable[..., Any]) -> bool:
     """Whether a task does something of its own there."""
     return getattr(method, "__func__", None) is not default
+
+
+def _named(records: Batch, grouped: bool, number: int) -> str:
+    """Which record of the source the one with this number is: in their order, or ``grouped`` by topic as bulks are."""
+    if not isinstance(records, Sequence):
+        before = len(records) - 1 - number
+        nth = f", {before} before the one" if before else ""
+        return f"The record of {connect_json(records.source_partition)}{nth} at {connect_json(records.source_offset)}"
+    if grouped:
+        topics = list(dict.fromkeys(record.topic for record in records))
+        records = sorted(records, key=lambda record: topics.index(record.topic))
+    record = records[number]
+    return f"The record of {connect_json(record.source_partition)} at {connect_json(record.source_offset)}"
 
 
 def _raw(offset: Offset | None) -> bytes | None:

@@ -75,7 +75,8 @@ class Step:
 
     With ``abort`` the records are sent and aborted, and the offsets committed in a transaction of their own, so that the
     source goes on behind what it did not want delivered (KIP-618, "Connector-defined transaction boundaries"). With
-    ``more`` the transaction goes on with the next step, whose offsets then stand for all of it.
+    ``more`` the transaction goes on with the next step, whose offsets then stand for all of it. ``named`` says which record
+    of the source a record is, by its number in the order of ``records``, ``bulks`` and ``copies``.
     """
 
     records: Sequence[Outgoing] = ()
@@ -84,6 +85,7 @@ class Step:
     abort: bool = False
     more: bool = False
     copies: Sequence[Copies] = ()
+    named: Callable[[int], str] | None = None
 
     @property
     def topics(self) -> set[str]:
@@ -96,6 +98,17 @@ class Step:
         """How many records it has, offsets not counted."""
         many: Iterable[Sized] = (*self.bulks, *(copies.messages for copies in self.copies))
         return len(self.records) + sum(map(len, many))
+
+    def name(self, number: int) -> str | None:
+        """Which record of the source it is, by its number; None where nobody knows."""
+        if self.named is not None:
+            return self.named(number)
+        number -= len(self.records)
+        for bulk in self.bulks:
+            if 0 <= number < len(bulk):
+                return bulk.named(number) if isinstance(bulk, ColumnBulk) and bulk.named is not None else None
+            number -= len(bulk)
+        return None
 
 
 class Supply(Protocol):

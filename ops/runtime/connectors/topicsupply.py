@@ -9,6 +9,8 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Protocol
 
 from connectctl.ops.errors import ConnectctlError
@@ -114,9 +116,10 @@ class Copying:
             self._count += len(each.messages)
             self._taken |= {(each.topic, partition): last for partition, last in each.last.items()}
         copies = [Copies(self._policy.remote(each.topic), each.messages) for each in batches]
+        named = partial(_named, self._policy.source, batches)
         if self._due(busy=bool(batches)) and self._taken:
-            return Step(copies=copies, offsets=self._offsets())
-        return Step(copies=copies, more=True) if copies else None
+            return Step(copies=copies, offsets=self._offsets(), named=named)
+        return Step(copies=copies, more=True, named=named) if copies else None
 
     def _due(self, *, busy: bool) -> bool:
         """Whether the transaction ends here. One whose boundary is a poll ends with the source, too: more may never come."""
@@ -162,3 +165,10 @@ class Copying:
     def close(self) -> None:
         """Let go of the source."""
         self._reader.close()
+
+
+def _named(source: str, batches: list[Batch], number: int) -> str:
+    """Which record of the source cluster the one with this number is."""
+    message = next(islice(chain.from_iterable(each.messages for each in batches), number, None))
+    place = connect_json(wrap_partition(source, (message.topic(), message.partition())))
+    return f"The record of {place} at {connect_json(wrap_offset(message.offset()))}"
