@@ -62,8 +62,11 @@ def progress_line(
     done = sum(t.transactions for t in run.totals.values()) + sum(int(s["transactions"]) for s in now.values())
     rate = max(0.0, (records - before) / seconds)
     parts = [f"{records:,} records", f"{rate:,.0f}/s", f"{done:,} transactions", f"{len(run.totals)} tasks"]
+    from connectctl.ops.runtime.standstill import waiting
+
     lags = [int(said["lag"]) for said in now.values() if said.get("lag") is not None]
     parts += [f"lag {sum(lags):,}"] if lags else []
+    parts += [f"{count} waiting for Kafka"] if (count := waiting(now)) else []
     parts += [f"{run.lost} lost rounds"] if run.lost else []
     return f"{name}: {', '.join(parts)}", records
 

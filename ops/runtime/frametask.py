@@ -15,8 +15,9 @@ from connectctl.ops.runtime.ahead import Ahead
 from connectctl.ops.runtime.attempts import Attempt, Superseded
 from connectctl.ops.runtime.batchhandle import kind_for
 from connectctl.ops.runtime.claims import Claiming
+from connectctl.ops.runtime.doing import Doing, beating
 from connectctl.ops.runtime.leasedtask import FAILED, LONGEST_TRACE, Leased, Report, Terms, Work, kernel_of
-from connectctl.ops.runtime.line import Line
+from connectctl.ops.runtime.line import BEAT, Line
 from connectctl.ops.runtime.neighbours import Neighbours
 from connectctl.ops.runtime.rows import Rows
 from connectctl.ops.runtime.step import Counts, How
@@ -83,7 +84,7 @@ def run(
     attempt = Attempt(writing.attempts, task, number) if writing.attempts is not None else None
     if attempt is not None:
         attempt.begin()
-    counts = Counts()
+    counts = Counts(doing=Doing(writing.work.waited.get(task, 0.0)))
     work = writing.work
     claim = Claiming(writing.claims, task) if writing.claims is not None else lambda places: None
     ahead = Ahead(batches)
@@ -121,6 +122,7 @@ def _run(writing: Writing, task: int, rows: Rows, counts: Counts, terms: Terms, 
             closing.callback(line.close)
             leased = Leased(rows, task, counts, terms, line)
             closing.callback(leased.say)
+            closing.enter_context(beating(leased.beat, BEAT))
             supply, stopped = leased, leased.over
         kind = kind_for(near.target, work.manner.properties)
         largest = near.largest([writing.topic]).get(writing.topic)

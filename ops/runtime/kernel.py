@@ -83,7 +83,7 @@ class Kernel:
 
         Raises ``ConnectctlError`` where only a person can help, ``TimedOut`` where doubts did not end within ``patience``.
         """
-        failing_since: float | None = None
+        doing = self.counts.doing
         pause = FIRST_PAUSE
         expired = 0
         while True:
@@ -92,7 +92,6 @@ class Kernel:
                 ended = self._instance(supply)
                 if ended is not None:
                     return ended
-                failing_since = None
                 continue
             except Fenced as e:
                 return self._end(How.FENCED, str(e))
@@ -104,14 +103,15 @@ class Kernel:
                 self.clean.clear()
                 if len(self.counts.doubts) < MOST_DOUBTS_KEPT:
                     self.counts.doubts.append(str(e))
-                now = time.monotonic()
-                if failing_since is None or self.counts.transactions > before:
-                    failing_since, pause, expired = now, FIRST_PAUSE, 0
+                first = doing.failed(str(e))
+                if first or self.counts.transactions > before:
+                    pause, expired = FIRST_PAUSE, 0
                 if isinstance(e, Expired):
-                    expired, failing_since = expired + 1, now  # which is a time of its own
+                    expired += 1
+                    doing.restart()
                     if expired >= MOST_EXPIRED:
                         raise _too_slow(e, self.remedies) from e
-                if now - failing_since > max(self.patience, self.outage):
+                if not first and doing.waited > max(self.patience, self.outage):
                     raise _given_up(max(self.patience, self.outage), e) from e
             if self.stopped():
                 return self._end(How.STOPPED)
@@ -120,17 +120,22 @@ class Kernel:
 
     def _instance(self, supply: Supply) -> Ended | None:
         """The life of one instance of the producer; None where another one is to follow."""
-        if why := self.stale():
+        doing = self.counts.doing
+        with doing.asking("read the config topic"):
+            why = self.stale()
+        if why:
             return self._end(How.STALE, why)
         handle = self.open_handle()
         try:
-            handle.initialise(self.patience)
+            with doing.asking("initialise its producer"):
+                handle.initialise(self.patience)
             self.counts.instances += 1
             self.counts.meter.forget()
             if why := self.stale():
                 return self._end(How.STALE, why)
-            self.look(handle, {self.topic})
-            self.store.refresh(self.patience)
+            with doing.asking("read the committed offsets"):
+                self.look(handle, {self.topic})
+                self.store.refresh(self.patience)
             self.history.check(self.store)
             supply.resume(self.store)
             return self._work(handle, supply)
@@ -150,6 +155,7 @@ class Kernel:
                 transaction.finish(supply)
                 return self._end(how)
             else:
+                self.counts.doing.through()
                 self.sleep(IDLE_PAUSE)
             if transaction.begun:
                 continue
@@ -217,9 +223,11 @@ class Transaction:
             secondary.write_tombstones(offsets)
         self._send(lambda: self._handle.send_offsets(self._kernel.topic, offsets))
         try:
-            self._handle.commit(self._kernel.patience)
+            with self._kernel.counts.doing.asking("commit a transaction"):
+                self._handle.commit(self._kernel.patience)
         except Fenced as e:
             raise self._explained(e) from e
+        self._kernel.counts.doing.through()
         self._kernel.history.committed(offsets, self._kernel.store)
         self._kernel.counts.commit(self.size)
         self.begun, self.size = False, 0
@@ -231,7 +239,8 @@ class Transaction:
             self._handle.begin()
             self.begun = True
         try:
-            send()
+            with self._kernel.counts.doing.asking("write its records"):
+                send()
         except Fenced as e:
             raise self._explained(e) from e
         except BaseException:

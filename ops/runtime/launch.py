@@ -32,6 +32,7 @@ from connectctl.ops.runtime.neighbours import BEHIND, OWN
 from connectctl.ops.runtime.patience import NONE, Patience
 from connectctl.ops.runtime.regain import Regain, Taken
 from connectctl.ops.runtime.rounds import LEASE, Outcome, Run
+from connectctl.ops.runtime.standstill import Standstill
 from connectctl.ops.runtime.starting import offsets_topic
 from connectctl.ops.runtime.statuses import Statuses
 
@@ -292,9 +293,12 @@ class Launch:
             return None
 
         there = attendance(self.spark, self.note)
+        longest = max(self.patience, self.outage.seconds)
+        still = Standstill(ready.name, longest, self.scene.target.silent, self.note)
 
         def tell(run: Run) -> None:
             there.look()
+            still.look(dict(board.heard), run.active)
             self._tell_unseen()
             self.tell(run, board)
 
@@ -302,7 +306,7 @@ class Launch:
             dict(enumerate(started.tasks)),
             ready.job.until,
             lambda tasks, terms: self._round(
-                replace(work, generation=newest[-1], reached=run.reached),
+                replace(work, generation=newest[-1], reached=run.reached, waited=run.waited),
                 len(started.tasks),
                 tasks,
                 terms,

@@ -18,6 +18,7 @@ from connectctl.ops.runtime.api import Share
 from connectctl.ops.runtime.atleastonce import boundaries_of, handle_of
 from connectctl.ops.runtime.batchlimits import Limits
 from connectctl.ops.runtime.converters import converters
+from connectctl.ops.runtime.doing import Doing, beating
 from connectctl.ops.runtime.handle import Handle
 from connectctl.ops.runtime.kernel import REMEDIES, Kernel
 from connectctl.ops.runtime.line import BEAT, Line
@@ -61,6 +62,8 @@ class Work:
     patience: float
     reached: Mapping[str, Reached] = field(default_factory=dict)
     outage: float = 0.0
+    waited: Mapping[int, float] = field(default_factory=dict)
+    """For how many seconds a task got no further when its last lease ended."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,7 @@ class Report:
     idle: bool = False
     meter: Mapping[str, float] = field(default_factory=dict)
     reached: Mapping[str, Reached] = field(default_factory=dict)
+    waited: float = 0.0
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -124,6 +128,7 @@ class Report:
             doubts=len(counts.doubts),
             meter=asdict(counts.meter),
             reached=counts.reached,
+            waited=counts.doing.waited,
             **more,
         )
 
@@ -134,6 +139,7 @@ class Leased:
     def __init__(self, supply: TaskSupply, task: int, counts: Counts, terms: Terms, line: Line):
         self._supply, self._task, self._counts, self._terms, self._line = supply, task, counts, terms, line
         self._began: float | None = None
+        self._lag: int | None = None
         self._active = self._looked = self._said = time.monotonic()
 
     def resume(self, stored: Stored) -> None:
@@ -186,12 +192,20 @@ class Leased:
 
     def say(self) -> None:
         """Tell the driver how far it is."""
-        lag = None
+        self._lag = None
         with suppress(Exception):  # what a plugin cannot tell is no reason to end its task
-            lag = self._supply.lag
+            self._lag = self._supply.lag
+        self._tell()
+
+    def beat(self) -> None:
+        """Tell the driver that the task waits, on another thread, where its own is in a call that does not return."""
+        if time.monotonic() - self._said >= 2 * BEAT and self._counts.doing.told is not None:
+            self._tell()
+
+    def _tell(self) -> None:
         counts = self._counts
-        said = {"task": self._task, "records": counts.records, "transactions": counts.transactions, "lag": lag}
-        self._line.say(said)
+        said = {"task": self._task, "records": counts.records, "transactions": counts.transactions, "lag": self._lag}
+        self._line.say(said if (waits := counts.doing.told) is None else {**said, "waiting": waits})
 
 
 def run(
@@ -201,7 +215,7 @@ def run(
 
     Raises nothing that the task, the source or Kafka did: that is in the report.
     """
-    counts = Counts()
+    counts = Counts(doing=Doing(work.waited.get(task, 0.0)))
     line = Line(address)
     try:
         ended, idle = _run(work, near or Neighbours(work), task, config, terms, line, counts)
@@ -236,7 +250,10 @@ def _run(
     supply = _supply(work, config, counts)
     leased = Leased(supply, task, counts, terms, line)
     kind = handle_of(work.manner)
-    with kernel_of(work, near, task, supply.producer, leased.over, counts, kind) as kernel:
+    with (
+        kernel_of(work, near, task, supply.producer, leased.over, counts, kind) as kernel,
+        beating(leased.beat, BEAT),
+    ):
         try:
             return kernel.run(leased), leased.idle
         finally:

@@ -121,10 +121,11 @@ def _say(line: socket.socket, word: str) -> None:
 
 
 class Line:
-    """A task's end; made in a task, used by its one thread."""
+    """A task's end; made in a task. Any thread of it may say something, and one listens."""
 
     def __init__(self, address: Address):
         self._stopped = False
+        self._turn = threading.Lock()
         self._line: socket.socket | None = None
         with suppress(OSError):
             self._line = socket.create_connection((address.host, address.port), CONNECT_TIMEOUT)
@@ -146,7 +147,8 @@ class Line:
     def say(self, said: Mapping[str, Any]) -> None:
         """Tell the driver."""
         if self._line is not None:
-            _say(self._line, json.dumps(said))
+            with self._turn:
+                _say(self._line, json.dumps(said))
 
     def close(self) -> None:
         """Hang up."""

@@ -72,6 +72,7 @@ class Total:
     fruitless: int = 0
     last: str | None = None
     late: str | None = None
+    waited: float = 0.0
     meter: Meter = field(default_factory=Meter)
 
     @property
@@ -93,7 +94,7 @@ class Total:
             self.smallest = min(report.smallest, self.smallest or report.smallest)
         self.idle = report.idle
         self.meter.add(report.meter)
-        self.last = report.how
+        self.last, self.waited = report.how, report.waited
         self.late = report.why if report.how == How.STOPPED else None
         fenced = report.how == How.FENCED
         self.fenced += fenced
@@ -136,6 +137,16 @@ class Run:
     def __post_init__(self) -> None:
         self.totals = {n: Total() for n in self.tasks}
         self._began = self.now()
+
+    @property
+    def waited(self) -> dict[int, float]:
+        """For how many seconds tasks got no further when their last lease ended."""
+        return {n: total.waited for n, total in self.totals.items() if total.waited}
+
+    @property
+    def active(self) -> list[int]:
+        """The tasks that are not over."""
+        return [n for n, total in self.totals.items() if total.failure is None and total.last != How.ENDED]
 
     @property
     def records(self) -> int:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from connectctl.ops.edges.contract import Reached
 from connectctl.ops.model.recordbatch import Columnar
+from connectctl.ops.runtime.doing import Doing
 from connectctl.ops.runtime.metrics import Meter
 
 Offsets = Mapping[bytes, bytes | None]
@@ -194,7 +195,7 @@ class How(StrEnum):
 
 @dataclass
 class Counts:
-    """What a task did, for its metrics: ``sizes`` are records per committed transaction, aborted ones not counted."""
+    """What a task did, for its metrics, and what it is ``doing``. Sizes are records per committed transaction."""
 
     records: int = 0
     transactions: int = 0
@@ -206,6 +207,7 @@ class Counts:
     meter: Meter = field(default_factory=Meter)
     reached: Mapping[str, Reached] = field(default_factory=dict)
     """How far the offsets topics are known to reach, as ``Work.reached`` has it."""
+    doing: Doing = field(default_factory=Doing)
 
     def commit(self, size: int) -> None:
         """A transaction with ``size`` records was committed; one of offsets alone has no size to count."""

@@ -141,12 +141,15 @@ def test_what_came_of_a_run_has_its_code_its_schema_and_a_line_for_each_failure(
 
 def test_progress_counts_rounds_that_are_over_and_the_one_under_way() -> None:
     result = finished(Report(0, "stopped", records=1000, transactions=10), Report(1, "stopped"))
-    heard = {
+    heard: dict[int, dict[str, Any]] = {
         0: {"task": 0, "records": 500, "transactions": 5, "lag": 7},
         1: {"task": 1, "records": 0, "transactions": 0},
     }
     line, records = runview.progress_line("c", result.run, heard, 2.0, 1100)
     assert (line, records) == ("c: 1,500 records, 200/s, 15 transactions, 2 tasks, lag 7", 1500)
+    heard[1]["waiting"] = {"seconds": 7.0, "what": "commit a transaction", "why": ""}
+    line, _ = runview.progress_line("c", result.run, heard, 2.0, 1500)
+    assert line == "c: 1,500 records, 0/s, 15 transactions, 2 tasks, lag 7, 1 waiting for Kafka"
 
 
 def test_results_and_statuses_for_people(capsys: pytest.CaptureFixture[str]) -> None:

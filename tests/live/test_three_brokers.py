@@ -274,6 +274,25 @@ def test_a_run_outlives_seventy_seconds_without_a_quorum(three: Broker, tmp_path
         three.wait()
         out, err = run.communicate(timeout=400)
     counting.ended_well(run.returncode, out, err)
+    (began,) = [line for line in err.splitlines() if line.startswith(f"waiting: no task of {counting.name} could ")]
+    assert "and all try again until " in began
+    assert "2 of 3 brokers take no connection: 1 (" in began
+    (over,) = [line for line in err.splitlines() if line.endswith(f"{counting.name} gets through to Kafka again")]
+    assert err.index(began) < err.index(over)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*<socket.socket:pytest.PytestUnraisableExceptionWarning")
+def test_a_run_without_an_end_waits_for_brokers_that_are_not_up_yet(three: Broker, tmp_path: Path) -> None:
+    counting = CountingRun(three, tmp_path, 2, 100)
+    for number in range(1, three.count + 1):
+        three.kill(20.0, number)
+    with counting.started() as run:
+        three.wait()
+        out, err = run.communicate(timeout=400)
+    counting.ended_well(run.returncode, out, err)
+    assert "waiting: could not reach Kafka, and trying again for up to 300 s (--patience): " in err
+    assert "could reach Kafka" in err
 
 
 # ----------------------------------------------------------------------------------------------------------- campaigns

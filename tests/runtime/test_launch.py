@@ -135,7 +135,7 @@ class Stage:
 
     def launch(self, target: str = "STARTED", tasks: int = 1, most: int = 1) -> Launch:
         class Scene:
-            kafka: Any = type("K", (), {"client": {}})()
+            kafka: Any = type("K", (), {"client": {}, "silent": lambda self: None})()
             target: Any = kafka
             calls: Any = None
             workers: Any = object()

@@ -1,0 +1,58 @@
+"""What a run says while none of its tasks gets through to Kafka: once what they wait for, and once that they go on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+Heard = Mapping[int, Mapping[str, Any]]
+
+
+class Standstill:
+    """Of the connector ``name``, whose tasks try again for ``patience`` seconds. ``silent`` names the brokers that take no
+    connection; ``note`` gets the lines.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        patience: float,
+        silent: Callable[[], str | None],
+        note: Callable[[str], None],
+        now: Callable[[], float] = time.monotonic,
+        clock: Callable[[], datetime] = datetime.now,
+    ):
+        self._name, self._patience, self._silent, self._note = name, patience, silent, note
+        self._now, self._clock = now, clock
+        self._since: float | None = None
+
+    def look(self, heard: Heard, running: Collection[int]) -> None:
+        """See what the tasks that run have said last."""
+        told = [heard[n] for n in running if n in heard]
+        waiting = [said["waiting"] for said in told if said.get("waiting")]
+        if running and len(waiting) == len(running):
+            self._begin(max(waiting, key=lambda each: float(each["seconds"])))
+        elif self._since is not None and len(waiting) < len(told):
+            self._note(f"continuing after {self._now() - self._since:.0f} s: {self._name} gets through to Kafka again")
+            self._since = None
+
+    def _begin(self, longest: Mapping[str, Any]) -> None:
+        if self._since is not None:
+            return
+        waited = float(longest["seconds"])
+        self._since = self._now() - waited
+        began = self._clock() - timedelta(seconds=waited)
+        until = began + timedelta(seconds=self._patience)
+        who = self._silent() or "brokers take connections, and do not answer"
+        why = f"; {longest['why']}" if longest["why"] else ""
+        self._note(
+            f"waiting: no task of {self._name} could {longest['what']} since {began:%H:%M:%S}, and all try again until "
+            f"{until:%H:%M:%S} (--patience): {who}{why}"
+        )
+
+
+def waiting(heard: Heard) -> int:
+    """How many tasks have said that they wait."""
+    return sum(said.get("waiting") is not None for said in heard.values())
