@@ -52,7 +52,7 @@ def run() -> None:
       config: {connector.class: FileStreamSource, file: /in.txt, topic: numbers}
       spark: {master: "local[2]"}
       until: {idle: 5s}        # or records: N, duration: 60s, forever: true
-      patience: 5m             # for how long Kafka may not answer
+      patience: 5m             # for how long Kafka may not answer, from the first request on
 
     connector.class is a known name, or MODULE:CLASS: the module lies beside the job file, is installed, or comes with a
     wheel or zip under plugins.
@@ -81,7 +81,8 @@ def job(
             metavar="SECONDS",
             min=0,
             help="For how long Kafka may not answer before the run ends, whatever the job says; 300 by default without an "
-            "end, else 120.",
+            "end, else 120. A run without an end, or with a patience of its own, also waits for a cluster that has not "
+            "answered yet.",
         ),
     ] = None,
     metrics: Annotated[
@@ -102,6 +103,7 @@ def job(
     from connectctl.ops.runtime import job as jobs
     from connectctl.ops.runtime import starting
     from connectctl.ops.runtime.beside import look_beside
+    from connectctl.ops.runtime.job import Until
     from connectctl.ops.runtime.patience import Patience, default
     from connectctl.ops.runtime.plugins import connector_class, importable, path_of
 
@@ -114,9 +116,10 @@ def job(
         look_beside(wish.directory)
     if named := wish.config.get("connector.class"):
         connector_class(path_of(named), wish.directory)  # before anything is opened
-    first_contact(session, wish)
-    seconds = next(s for s in (patience, wish.patience, default(wish.until)) if s is not None)
-    outage = Patience(seconds, render.note)
+    asked = [s for s in (patience, wish.patience) if s is not None]
+    unmet = not dry_run and (bool(asked) or wish.until == Until())
+    outage = Patience([*asked, default(wish.until)][0], render.note, unmet=unmet)
+    outage("reach Kafka", lambda: meet(session, wish))
     scene, ready = outage("look at the cluster", lambda: _look(session, wish, take_over))
     plan = starting.plan(ready, scene.kafka.cluster_id(), where)
     for note in ready.notes:
@@ -138,11 +141,15 @@ def job(
         raise typer.Exit(code)
 
 
-def first_contact(session: Session, wish: Job) -> None:
-    """Raises ``Unreachable`` where no broker answers at all: nobody waits for a cluster that may have another address."""
-    session.kafka.cluster_id()
+def meet(session: Session, wish: Job) -> None:
+    """The first request to each cluster. Raises ``NeverAnswered`` and ``UnknownHost``, which others are told apart from."""
+    from connectctl.ops.edges.firstcontact import first_contact
+
+    with first_contact(str(session.settings.get("bootstrap_servers"))):
+        session.kafka.cluster_id()
     if other := other_cluster(session, wish):
-        session.other_kafka(*other).cluster_id()
+        with first_contact(other[0]):
+            session.other_kafka(*other).cluster_id()
 
 
 def other_cluster(session: Session, wish: Job | None) -> tuple[str, dict[str, str]] | None:

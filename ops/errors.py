@@ -6,6 +6,8 @@
     ├── BadInput                    2  what the person gave cannot be read or does not fit
     ├── Refused                     4  findings or the cluster's state forbid it; nothing was done
     ├── Unreachable                 5  no answer, or not allowed to ask
+    │   ├── NeverAnswered           5
+    │   ├── UnknownHost             5
     │   ├── NotAuthorized           5
     │   └── NotTrusted              5
     ├── TimedOut                    6  waited, and it did not happen in time
@@ -69,7 +71,11 @@ class Unreachable(ConnectctlError):
 
 
 class NeverAnswered(Unreachable):
-    """A cluster did not answer when it was asked for the first time: its address may be wrong, and nobody waits for it."""
+    """A cluster did not answer when it was asked for the first time: its address may be wrong, or it is not up yet."""
+
+
+class UnknownHost(Unreachable):
+    """There is nobody of that name."""
 
 
 class NotAuthorized(Unreachable):

@@ -12,7 +12,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from connectctl.ops.errors import ConnectctlError, NeverAnswered, NotAuthorized, NotTrusted, TimedOut, Unreachable
+from connectctl.ops.errors import (
+    ConnectctlError,
+    NeverAnswered,
+    NotAuthorized,
+    NotTrusted,
+    TimedOut,
+    UnknownHost,
+    Unreachable,
+)
 
 if TYPE_CHECKING:
     from connectctl.ops.runtime.job import Until
@@ -23,14 +31,15 @@ FOREVER, OTHERWISE = 300.0, 120.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
 LOOK = 0.2
 """Seconds between two looks whether the run is to end."""
-_FOR_A_PERSON = (NeverAnswered, NotAuthorized, NotTrusted)
+_FOR_A_PERSON = (NotAuthorized, NotTrusted, UnknownHost)
 
 
 @dataclass(frozen=True)
 class Patience:
     """``seconds`` for one interruption. ``note`` gets a line when the wait begins and one when it is over.
 
-    ``wanted`` says that the run is to end: then nothing is repeated any more.
+    ``unmet`` says whether a cluster is waited for that has not answered yet, too (docs/decisions/0020); ``wanted`` that the
+    run is to end: then nothing is repeated any more.
     """
 
     seconds: float = 0.0
@@ -38,6 +47,7 @@ class Patience:
     wanted: Callable[[], bool] = lambda: False
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
+    unmet: bool = True
 
     def __call__(self, doing: str, work: Callable[[], T]) -> T:
         """What ``work`` gives, which is called until it raises no ``Unreachable`` or ``TimedOut`` any more.
@@ -52,6 +62,8 @@ class Patience:
             except ConnectctlError as e:
                 if not passes(e):
                     raise
+                if isinstance(e, NeverAnswered) and not self.unmet:
+                    raise _unmet(e) from e
                 now = self.now()
                 if since is None:
                     since = now
@@ -86,6 +98,12 @@ def passes(error: ConnectctlError) -> bool:
 def default(until: Until) -> float:
     """The seconds of a run that says nothing of them."""
     return FOREVER if until.idle is until.records is until.duration is None else OTHERWISE
+
+
+def _unmet(error: NeverAnswered) -> NeverAnswered:
+    """``error``, with what would wait."""
+    hint = f"{error.next_step or ''} A run without an end waits for it; any other one with --patience SECONDS.".lstrip()
+    return NeverAnswered(error.what, why=error.why, next_step=hint, code=error.code)
 
 
 def _said(error: ConnectctlError) -> str:

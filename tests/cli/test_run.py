@@ -66,6 +66,34 @@ def test_a_spark_master_that_does_not_answer_is_unreachable(job: Any) -> None:
     assert f"spark://127.0.0.1:{port} does not answer" in ran.stderr
 
 
+@pytest.mark.parametrize(
+    ("until", "args", "waits"),
+    [
+        ("{idle: 1s}", (), False),
+        ("{idle: 1s}", ("--patience", "1"), True),
+        ("{idle: 1s}\npatience: 1s", (), True),
+        ("{forever: true}\npatience: 1s", (), True),
+        ("{forever: true}", ("--dry-run",), False),
+    ],
+)
+def test_brokers_that_are_not_up_yet_are_waited_for_where_nobody_watches_and_else_it_is_told_how(
+    job: Any, until: str, args: tuple[str, ...], waits: bool
+) -> None:
+    ran = run(job(f"{CONFIG}\nuntil: {until}"), *args, "--timeout", "1")
+    assert ran.exit_code == 5
+    *before, last = ran.stderr.splitlines()
+    assert "Kafka at 127.0.0.1:1 does not answer: " in last
+    assert ("A run without an end waits for it; any other one with --patience SECONDS" in last) is not waits
+    if waits:
+        (line,) = before
+        assert line.startswith(
+            "waiting: could not reach Kafka, and trying again for up to 1 s (--patience): Kafka at 127"
+        )
+        assert "tried again for 1 s" in last
+    else:
+        assert not before
+
+
 def test_a_job_file_that_is_not_there_is_bad_input() -> None:
     ran = run("nowhere.yaml")
     assert (ran.exit_code, "nowhere.yaml cannot be read" in ran.stderr) == (2, True)

@@ -157,13 +157,13 @@ def test_a_stream_that_is_stopped_in_the_middle_of_a_micro_batch_goes_on_there_w
     first = place.well(until={"records": 100}, **kept)
     assert (first["outcome"], 100 <= first["records"] < 300) == ("ended", True)
     place.append(150)
-    second = place.well(until={"idle": "4s"}, **kept)
+    second = place.well(until={"idle": "2s"}, **kept)
     assert (second["outcome"], first["records"] + second["records"]) == ("ended", 450)
     place.append(90)
-    line = place.badly(until={"idle": "4s"}, **STREAM)
+    line = place.badly(until={"idle": "2s"}, **STREAM)
     assert "rows of micro-batch 0 are behind the committed offset" in line
     assert "the query has a new checkpoint and reads again what is written" in line
-    assert place.well(until={"idle": "4s"}, late="drop", **STREAM)["records"] == 90
+    assert place.well(until={"idle": "2s"}, late="drop", **STREAM)["records"] == 90
     place.all_there()
 
 
@@ -250,16 +250,16 @@ def test_rows_that_a_stream_brings_late_are_refused_by_name_or_kept_or_dropped_a
     place.written = 100
     place.append(30)
     kept = {**STREAM, "checkpoint": str(tmp_path / "checkpoint")}
-    assert place.well(until={"idle": "4s"}, **kept)["records"] == 30
+    assert place.well(until={"idle": "1s"}, **kept)["records"] == 30
     late = [{"shop": "shop 0", "id": 5, "value": "0:5"}, {"shop": "shop 0", "id": 129, "value": "0:1290"}]
     place.add(*late, {"shop": "shop 0", "id": 132, "value": "0:132"})
-    line = place.badly(until={"idle": "4s"}, **kept)
+    line = place.badly(until={"idle": "1s"}, **kept)
     assert "2 rows of micro-batch 1 are behind the committed offset of their source partition" in line
     assert 'The row of {"shop":"shop 0"} at {"id":5}, The row of {"shop":"shop 0"} at {"id":129}' in line
     assert sum(map(len, place.seen().values())) == 30
-    assert place.well(until={"idle": "4s"}, late="keep", **kept)["records"] == 3
+    assert place.well(until={"idle": "1s"}, late="keep", **kept)["records"] == 3
     place.add(*late, {"shop": "shop 1", "id": 7, "value": "1:7"})
-    dropped = place.run(until={"idle": "4s"}, late="drop", **kept)
+    dropped = place.run(until={"idle": "1s"}, late="drop", **kept)
     assert (dropped.code, dropped.json["records"]) == (0, 0)
     assert "3 rows came late, behind the committed offset of their source partition: they were dropped" in dropped.err
     assert sorted(place.seen()["0"])[-4:] == [126, 129, 132, 1290]
@@ -271,10 +271,10 @@ def test_a_micro_batch_that_is_through_and_comes_again_is_skipped_whole(place: P
     place.append(60)
     checkpoint = tmp_path / "checkpoint"
     kept = {**STREAM, "checkpoint": str(checkpoint)}
-    assert place.well(until={"idle": "4s"}, **kept)["records"] == 60
+    assert place.well(until={"idle": "1s"}, **kept)["records"] == 60
     for done in (checkpoint / "commits").glob("*0*"):
         done.unlink()
-    again = place.run(until={"idle": "4s"}, **kept)
+    again = place.run(until={"idle": "1s"}, **kept)
     assert (again.code, again.json["records"]) == (0, 0)
     assert "60 rows are at or before the committed offsets: they were not sent again" in again.err
     place.all_there()

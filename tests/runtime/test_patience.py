@@ -8,10 +8,12 @@ import pytest
 from connectctl.ops.errors import (
     BadInput,
     ConnectctlError,
+    NeverAnswered,
     NotAuthorized,
     NotTrusted,
     Refused,
     TimedOut,
+    UnknownHost,
     Unreachable,
 )
 from connectctl.ops.runtime.job import Until
@@ -55,6 +57,7 @@ def test_what_passes_is_waited_out_and_told_once(error: ConnectctlError) -> None
     [
         NotAuthorized("This principal may not"),
         NotTrusted("The certificate is not trusted"),
+        UnknownHost("DNS knows no broker"),
         BadInput("There is no such topic"),
         Refused("Another run leads the group"),
         ConnectctlError("Failed"),
@@ -65,6 +68,20 @@ def test_what_only_a_person_can_mend_ends_it_at_once_and_in_silence(error: Conne
     with pytest.raises(type(error)) as raised:
         watch.patience(60)("read the offsets", watch.work)
     assert (raised.value, watch.time, watch.lines) == (error, 0, [])
+
+
+def test_a_cluster_that_has_not_answered_yet_is_waited_for_by_those_who_say_so_and_the_others_are_told_how() -> None:
+    new = NeverAnswered("Kafka at a:1 does not answer", why="Connection refused", next_step="Check bootstrap_servers.")
+    watch = Watch([new] * 3)
+    assert watch.patience(60)("reach Kafka", watch.work) == "done"
+    watch = Watch([new] * 3)
+    with pytest.raises(NeverAnswered) as raised:
+        replace(watch.patience(60), unmet=False)("reach Kafka", watch.work)
+    assert str(raised.value) == (
+        "Kafka at a:1 does not answer: Connection refused. Check bootstrap_servers. A run without an end waits for it; any "
+        "other one with --patience SECONDS."
+    )
+    assert (watch.time, watch.lines) == (0, [])
 
 
 def test_the_last_error_says_for_how_long_it_was_tried_again() -> None:

@@ -7,11 +7,12 @@ A consumer's properties are those of ``source.cluster.`` that serve to connect, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.edges.firstcontact import first_contact
 from connectctl.ops.edges.javaclient import from_java
-from connectctl.ops.errors import ConnectctlError, NeverAnswered, NotAuthorized, Unreachable
+from connectctl.ops.errors import ConnectctlError, NotAuthorized, NotTrusted, UnknownHost, Unreachable
 
 if TYPE_CHECKING:
     from connectctl.ops.edges.kafka import Kafka
@@ -107,16 +108,17 @@ def unknown(config: Mapping[str, str]) -> list[str]:
 
 
 @contextmanager
-def reaching(alias: str, *, first: bool = False) -> Iterator[None]:
-    """Says of what fails that it is the source cluster ``alias``, asked for the ``first`` time or not."""
+def reaching(alias: str, first: str | None = None) -> Iterator[None]:
+    """Says of what fails that it is the source cluster ``alias``; ``first``: asked for the first time, at these servers."""
     try:
-        yield
-    except NotAuthorized:
+        with nullcontext() if first is None else first_contact(first):
+            yield
+    except (NotAuthorized, NotTrusted):
         raise
     except Unreachable as e:
         hint = "Check source.cluster.bootstrap.servers."
-        kind = NeverAnswered if first else Unreachable
-        raise kind(UNREADABLE.format(alias), why=e.what, next_step=hint) from e
+        why = e.why if isinstance(e, UnknownHost) else e.what
+        raise type(e)(UNREADABLE.format(alias), why=why, next_step=hint) from e
 
 
 def gone(alias: str, topic: str) -> ConnectctlError:

@@ -106,7 +106,8 @@ class TopicCopy(SourceConnector):
 
     def _look(self, source: Kafka, configs: Mapping[str, str], *, first: bool = False) -> Wanted:
         alias = configs["source.cluster.alias"]
-        with sourceclients.reaching(alias, first=first):
+        servers = sourceclients.java(configs, sourceclients.ADMIN)["bootstrap.servers"]
+        with sourceclients.reaching(alias, servers if first else None):
             source.cluster_id()
         wanted = remotetopics.look(source, self.context.target, selection_of(configs))
         if not wanted.topics:
