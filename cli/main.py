@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
+from connectctl.cli.collection import collect_seldom
 from connectctl.cli.context import Session
 from connectctl.cli.helptext import ENVIRONMENT, dress, dressed
 from connectctl.cli.interrupt import Watch
@@ -363,6 +364,7 @@ def main() -> None:
     # As ^C does, a polite end lets what was begun be cleaned up; 143 is what shells expect of it.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     WATCH.start(lambda: _interruption(sys.argv[1:]))
+    collect_seldom()
     app()
 
 

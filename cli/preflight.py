@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from connectctl.cli import complete, render, report
-from connectctl.cli.collection import without_collection
 from connectctl.cli.report import FailOn, FailOnOption, ForVersionOption, IgnoreOption, ReportOption, ReportOutput
 from connectctl.ops.errors import BadInput, ConnectctlError
 
@@ -114,8 +113,7 @@ def preflight(
     if emit is not None:
         _emit(judge, emit, prefixed=prefixed)
         return
-    with without_collection():
-        found = report.kept(judge.findings(), ignore)
+    found = report.kept(judge.findings(), ignore)
     data = {
         "clusterId": judge.scene.view.cluster_id,
         "groupId": judge.scene.group.id,
