@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.edges.coordinator import coordinated
 from connectctl.ops.edges.settled import settle
-from connectctl.ops.errors import ConnectctlError, NotAuthorized, Refused, TimedOut
+from connectctl.ops.errors import ConnectctlError, NotAuthorized, Refused, TimedOut, Unreachable
 from connectctl.ops.model.acls import Operation, Resource
 from connectctl.ops.model.presence import Holder, client_id, holder, presence_group
 from connectctl.ops.model.visibility import Right, describe_group, not_authorized
@@ -134,11 +134,25 @@ class Presence:
             raise self._error
 
     def _keep(self) -> None:
+        """Be a member until it is over; a client that failed by itself is replaced."""
+        from confluent_kafka import KafkaException
+
+        while not self._over.is_set():
+            try:
+                self._be_a_member()
+            except KafkaException as e:
+                failure = self._failure(e)
+                if not isinstance(failure, Unreachable) or isinstance(failure, NotAuthorized):
+                    self._error = failure
+                    self._joined.set()
+                    return
+                self._over.wait(PAUSE)
+
+    def _be_a_member(self) -> None:
         from confluent_kafka import Consumer, KafkaException
 
-        consumer: Any = None
+        consumer: Any = Consumer(self._properties())
         try:
-            consumer = Consumer(self._properties())
             consumer.subscribe([self._topic], on_assign=self._on_assign)
             while not self._over.is_set():
                 message = consumer.poll(POLL)
@@ -146,11 +160,8 @@ class Presence:
                     self._look_for_others()
                 if message is not None and message.error() and message.error().name() == "GROUP_AUTHORIZATION_FAILED":
                     raise KafkaException(message.error())
-        except KafkaException as e:
-            self._error = self._failure(e)
-            self._joined.set()
         finally:
-            if consumer is not None:
+            with suppress(KafkaException):
                 consumer.close()
 
     def _failure(self, error: Any) -> ConnectctlError:

@@ -44,11 +44,8 @@ class Committed:
         ends = end_offsets(self._kafka, [self.topic], {self.topic: self.reached})[self.topic]
         pending = {p: end for p, end in ends.items() if end > self._positions.get(p, 0)}
         if pending:
-            consumer = consumer_of(self._kafka, "read_committed")
-            try:
-                self._read(consumer, pending, len(ends), time.monotonic() + patience)
-            finally:
-                consumer.close()
+            deadline = time.monotonic() + patience
+            self._kafka.ask(f"read {self.topic}", lambda: self._read(pending, len(ends), deadline))
         read_to = tuple(max(end, self._positions.get(p, 0)) for p, end in sorted(ends.items()))
         self._hold_against(read_to)
         self.reached = self.reached.further(Reached(self._kafka.layouts[self.topic].id, read_to))
@@ -64,7 +61,14 @@ class Committed:
                     next_step="Look at the brokers, and try again.",
                 )
 
-    def _read(self, consumer: Any, pending: dict[int, Offset], partitions: int, deadline: float) -> None:
+    def _read(self, pending: dict[int, Offset], partitions: int, deadline: float) -> None:
+        consumer = consumer_of(self._kafka, "read_committed")
+        try:
+            self._read_with(consumer, pending, partitions, deadline)
+        finally:
+            consumer.close()
+
+    def _read_with(self, consumer: Any, pending: dict[int, Offset], partitions: int, deadline: float) -> None:
         from confluent_kafka import KafkaError, TopicPartition
 
         consumer.assign([TopicPartition(self.topic, p, self._positions.get(p, 0)) for p in sorted(pending)])

@@ -6,6 +6,7 @@ primary topic has it, and need not. What is lost here costs nothing: readers pre
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.errors import TimedOut
@@ -28,13 +29,20 @@ class Secondary:
 
     def write_tombstones(self, offsets: Offsets) -> None:
         """Write the tombstones of ``offsets``. Raises ``TimedOut`` unless all have arrived."""
+        from confluent_kafka import KafkaException
+
         failed: list[str] = []
         keys = [key for key, value in offsets.items() if value is None]
-        for key in keys:
-            self._producer.produce(
-                self.topic, None, key, on_delivery=lambda error, _: failed.append(error.str()) if error else None
-            )
-        if keys and (self._producer.flush(self._patience) or failed):
+        left = 0
+        try:
+            for key in keys:
+                self._producer.produce(
+                    self.topic, None, key, on_delivery=lambda error, _: failed.append(error.str()) if error else None
+                )
+            left = self._producer.flush(self._patience) if keys else 0
+        except (BufferError, KafkaException) as e:
+            failed.append(str(e))
+        if left or failed:
             raise TimedOut(
                 f"A tombstone did not reach {self.topic}",
                 why="; ".join(sorted(set(failed))) or "it was not taken in time",
@@ -42,15 +50,18 @@ class Secondary:
 
     def write_values(self, offsets: Offsets) -> None:
         """Write everything but the tombstones, in the background."""
+        from confluent_kafka import KafkaException
+
         for key, value in offsets.items():
             if value is not None:
-                try:
-                    self._producer.produce(self.topic, value, key)
-                except BufferError:
-                    # Best effort, as the workers': the primary topic has it.
+                # Best effort, as the workers': the primary topic has it.
+                with suppress(BufferError, KafkaException):
                     self._producer.poll(0)
-        self._producer.poll(0)
+                    self._producer.produce(self.topic, value, key)
 
     def close(self) -> None:
         """Give what is in the queue a last moment."""
-        self._producer.flush(self._patience)
+        from confluent_kafka import KafkaException
+
+        with suppress(KafkaException):
+            self._producer.flush(self._patience)

@@ -136,11 +136,13 @@ class Statuses:
 
         if not self._there:
             return
-        try:
-            self._producer.produce(self._topic, said_, key)
-        except (BufferError, KafkaException):
+        with suppress(BufferError, KafkaException):
             self._producer.poll(0)
+            self._producer.produce(self._topic, said_, key)
 
     def flush(self) -> None:
         """Wait a moment until all is written; what is not by then comes later, or never."""
-        self._producer.flush(FLUSH)
+        from confluent_kafka import KafkaException
+
+        with suppress(KafkaException):
+            self._producer.flush(FLUSH)

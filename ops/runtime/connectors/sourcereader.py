@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -93,7 +94,8 @@ class Reader:
             self._consumer = kafka.ask("open a consumer", lambda: Consumer(whole))
         self._next = {place: start for place, (start, _) in starts.items()}
         self._at_end, self._lost = set(), None
-        self._consumer.assign([TopicPartition(*place, start) for place, start in self._next.items()])
+        wanted = [TopicPartition(*place, start) for place, start in self._next.items()]
+        self._asked(lambda: self._consumer.assign(wanted))
         return {place: start for place, (start, latest) in starts.items() if latest}
 
     def _ours(self) -> dict[str, Any]:
@@ -154,7 +156,7 @@ class Reader:
 
         Raises ``ConnectctlError``, after which it has to begin again.
         """
-        batch = self._consumer.consume(min(self._size, most), WAIT)
+        batch = self._asked(lambda: self._consumer.consume(min(self._size, most), WAIT))
         good = [m for m in batch if m.error() is None]
         found = _by_topic(good)
         for each in found:
@@ -173,6 +175,16 @@ class Reader:
             self.close()
             raise
         return found
+
+    def _asked(self, call: Callable[[], Any]) -> Any:
+        """What the consumer gives; one that fails is let go of."""
+        assert self._kafka is not None
+        try:
+            with reaching(self._source.alias):
+                return self._kafka.ask("read", call)
+        except ConnectctlError:
+            self.close()
+            raise
 
     def _take(self, event: Any) -> None:
         from confluent_kafka import KafkaError
@@ -235,9 +247,12 @@ class Reader:
 
     def close(self) -> None:
         """Let go of it."""
+        from confluent_kafka import KafkaException
+
         consumer, self._consumer = self._consumer, None
         if consumer is not None:
-            consumer.close()
+            with suppress(KafkaException):
+                consumer.close()
 
 
 def _by_topic(messages: list[Any]) -> list[Batch]:
