@@ -18,6 +18,8 @@ from connectctl.ops.errors import ConnectctlError, NotAuthorized, NotTrusted, Un
 
 PATIENCE = 3.0
 """Seconds for the handshake: who is there answers at once, and the client has waited before."""
+DYING = 0.5
+"""Seconds after which a process that was being killed takes no connections any more."""
 CONNECTING = 1.0
 """Seconds for a connection alone."""
 ALERT_PATIENCE = 0.5
@@ -60,7 +62,8 @@ def in_words(said: str | None) -> str | None:
 def cause(address: str, context: ssl.SSLContext | None, patience: float = PATIENCE) -> str | None:
     """Why a client with this ``context``, None for one without TLS, gets no connection to ``HOST:PORT``.
 
-    None where that is not the reason: nobody listens, or the handshake succeeds.
+    None where that is not the reason: nobody listens, or the handshake succeeds. A server that only hangs up may be dying:
+    then it does not do so a second time.
     """
     host, _, port = address.rpartition(":")
     host = host.strip("[]")
@@ -68,8 +71,16 @@ def cause(address: str, context: ssl.SSLContext | None, patience: float = PATIEN
         return None
     if context is None:
         return ONLY_TLS if _speaks_tls(host, int(port), patience) else None
+    found = _objection(host, int(port), context, patience)
+    if found == NO_TLS:
+        time.sleep(DYING)
+        found = _objection(host, int(port), context, patience)
+    return found
+
+
+def _objection(host: str, port: int, context: ssl.SSLContext, patience: float) -> str | None:
     try:
-        _shake(host, int(port), context, patience)
+        _shake(host, port, context, patience)
     except ssl.SSLCertVerificationError as e:
         return _VERIFY.get(e.verify_code, f"its certificate does not hold: {e.verify_message}")
     except ssl.SSLError as e:

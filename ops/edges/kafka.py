@@ -6,6 +6,7 @@ The only module that turns librdkafka's errors into ours; see ``failure``.
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -66,6 +67,8 @@ _NOT_AUTHORIZED = {
     "CLUSTER_AUTHORIZATION_FAILED",
     "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
 }
+_CUT_SHORT = re.compile(r"failed: Local: ")
+"""What librdkafka says of a login, as a failure of it, where the broker died in the middle: nobody has refused it."""
 
 
 def failure(
@@ -78,10 +81,13 @@ def failure(
     if right is not None and error.name().endswith("_AUTHORIZATION_FAILED"):
         return not_authorized(f"Kafka at {bootstrap} does not let us {doing}", right)
     why = last_words or said(error)
-    if error.name() in _NOT_AUTHORIZED or (last_words and "authentication" in last_words.lower()):
+    cut_short = error.name() == "_AUTHENTICATION" and _CUT_SHORT.search(error.str()) is not None
+    if (error.name() in _NOT_AUTHORIZED and not cut_short) or _refuses(last_words):
         return NotAuthorized(
             f"Kafka at {bootstrap} does not let us {doing}", why=why, next_step="Check the client's rights."
         )
+    if cut_short:
+        return unreachable(bootstrap, why)
     no_broker = "waiting for controller" in error.str()  # librdkafka has reached none that could name it
     if error.name() in _UNREACHABLE or (error.name() in _TIMED_OUT and (last_words or no_broker)):
         return unreachable(bootstrap, why)
@@ -89,6 +95,11 @@ def failure(
         return TimedOut(f"Kafka at {bootstrap} did not {doing} in time", why=why, next_step="Try a longer --timeout.")
     kind = Unreachable if error.name() in _MOVING else ConnectctlError
     return kind(f"Kafka at {bootstrap} could not {doing}", why=why, code=error.name())
+
+
+def _refuses(words: str | None) -> bool:
+    """Whether a connection complained that its login is refused."""
+    return words is not None and "authentication" in words.lower() and not _CUT_SHORT.search(words)
 
 
 def said(error: KafkaError) -> str:

@@ -38,6 +38,8 @@ _PAUSE = 0.005
 _ATTEMPT = re.compile(r"^Bootstrap connection to \S+ failed: (.*) \(backoff")
 _LOGIN = re.compile(r"^(?!.*timed out).*(sasl|authenticat)", re.IGNORECASE)
 """A login that was refused. One that nobody answered in time says nothing of the credentials."""
+_NO_COMPLAINT = ("Bootstrap", "Sending", "Exchanging credentials in the clear")
+"""How lines begin that tell of no failure: what is tried, and that a login without TLS can be overheard."""
 
 
 class LastWords(logging.Handler):
@@ -51,7 +53,7 @@ class LastWords(logging.Handler):
         said = record.getMessage()
         if tried := _ATTEMPT.search(said):
             said = tried.group(1)
-        elif said.startswith(("Bootstrap", "Sending")):
+        elif said.startswith(_NO_COMPLAINT):
             return
         # A refused login is tried again until the time is over, and then the connection itself times out.
         if not (self.text and _LOGIN.search(self.text) and not _LOGIN.search(said)):

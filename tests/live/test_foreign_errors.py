@@ -96,7 +96,7 @@ def test_an_error_of_a_client_library_is_repeated_and_never_comes_out_of_ours(
     cluster: Sandbox, client: str, codec: str
 ) -> None:
     """``lz4`` is written by librdkafka, anything else by connectctl's own producer."""
-    print(each_call_fails_once(cluster, client, codec, 5))
+    print(each_call_fails_once(cluster, client, codec, 7))
 
 
 @pytest.mark.slow
