@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError
 from connectctl.ops.edges import reading as readingmodule
+from connectctl.ops.edges import spilling
 from connectctl.ops.edges.contract import Extent, HeldBack
 from connectctl.ops.edges.reading import Reading
 from connectctl.ops.errors import Unreachable
 from connectctl.ops.model.nothing import Offset
+from connectctl.ops.model.sourcekey import owner_of
 from fakes.admin import FakeAdmin, FakeKafka
 from hypothesis import given
 from hypothesis import strategies as st
@@ -151,3 +153,14 @@ def test_of_a_topic_that_is_kept_whole_each_record_is_kept_once() -> None:
     assert sorted(r.offset for r in image.latest) == [1, 2, 3]
     assert [r.offset for r in image.superseded] == [0]
     assert {id(r) for r in (*image.latest, *image.superseded)} == {id(r) for r in found.all["t"]}
+
+
+@pytest.mark.parametrize("most", [0, 1, 2])
+def test_what_is_too_much_for_memory_is_on_disk_and_the_same(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    monkeypatch.setattr(spilling, "MOST", most)
+    found = Reading(FakeKafka(FakeAdmin(), timeout=0.05), {"t": {0: Offset(3)}}, group_of=owner_of)
+    consumer: Any = Consumer(*([message] for message in WHOLE))
+    found.run(consumer, None)
+    image, small = found.image("t"), read(WHOLE, patience=None).image("t")
+    assert (image.in_order, small.in_order) == (True, False)
+    assert (image.records, list(image.latest)) == (small.records, list(small.latest))
