@@ -278,7 +278,7 @@ def test_a_zombie_of_a_call_with_another_number_of_tasks_that_begins_late_sends_
     monkeypatch.setattr(neighbours, "Watch", watch)
     late: list[Writing] = []
 
-    def not_yet(df: Any, writing: Writing, tasks: int) -> list[Any]:
+    def not_yet(df: Any, writing: Writing, tasks: int, active: Any) -> list[Any]:
         late.append(writing)
         return []
 
@@ -307,7 +307,7 @@ def test_a_copy_of_a_task_that_fences_it_is_the_one_whose_report_counts(
     """As with speculation, or a stage that is tried again: unguarded, the older attempt's end would be the task's."""
     begun: list[Writing] = []
 
-    def not_yet(df: Any, writing: Writing, tasks: int) -> list[Any]:
+    def not_yet(df: Any, writing: Writing, tasks: int, active: Any) -> list[Any]:
         begun.append(writing)
         return []
 
