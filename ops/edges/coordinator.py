@@ -126,14 +126,16 @@ class Coordinator:
 
         return self.until(once)
 
-    def lists(self) -> bool:
-        """Whether the coordinator lists a group of that name, of whatever kind."""
+    def kind(self) -> str | None:
+        """The type of a group of that name, as ``ReaderGroup`` has it; None where the coordinator lists none."""
         from kafka.protocol.admin import ListGroupsRequest
 
-        def once() -> bool:
+        def once() -> str | None:
             answer = self.ask(ListGroupsRequest(), self._timeout)
             self.check(answer.error_code)
-            return any(group.group_id == self._group for group in answer.groups)
+            # Brokers before 3.8 tell no type.
+            types = [str(g.group_type or "classic").lower() for g in answer.groups if g.group_id == self._group]
+            return types[0] if types else None
 
         return self.until(once)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.edges.coordinator import Coordinator, Described, RawMember, coordinated
 from connectctl.ops.edges.settled import settle
 from connectctl.ops.errors import BadInput
+from connectctl.ops.model.brokers import NEWER_TYPES
 from connectctl.ops.model.visibility import describe_group
 
 if TYPE_CHECKING:
@@ -38,10 +39,11 @@ def describe(kafka: Kafka, group_id: str) -> Described | None:
 
 def _asked(coordinator: Coordinator, group_id: str) -> Described | None:
     found = coordinator.describe()
-    if found is None and coordinator.lists():
+    if found is None and (kind := coordinator.kind()) is not None:
+        proposal = f" ({NEWER_TYPES[kind]})" if kind in NEWER_TYPES else ""
         raise BadInput(
             f"{group_id} is no group of a classic protocol",
-            why="its coordinator lists it, and does not describe it as one",
+            why=f"it is a {kind} group{proposal}",
             next_step="Give the group of Connect workers, or of an application with group.protocol=classic.",
             code="other-group",
         )

@@ -235,8 +235,9 @@ def test_a_schema_that_changes_in_the_middle_fails_its_tasks_with_one_line(
 ) -> None:
     place.append(30)
     place.add(bad)
-    for streaming in ("false", "true"):
-        line = place.badly(schema=SCHEMA, streaming=streaming, until={"idle": "4s"})
+    # What the first run has committed is behind for the second, which has no checkpoint.
+    for streaming in ({"streaming": "false"}, {"streaming": "true", "late": "drop"}):
+        line = place.badly(schema=SCHEMA, until={"idle": "4s"}, **streaming)
         assert "FAILED" in line
         assert said in line
         assert "Traceback" not in line

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.live
 TIMEOUT = 20.0
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, FIND_COORDINATOR, INIT, ADD_PARTITIONS, END_TXN = 0, 1, 2, 3, 10, 22, 24, 26
-DESCRIBE_GROUPS, DESCRIBE_CONSUMER_GROUPS = 15, 69
+DESCRIBE_GROUPS = 15
 OF_A_START = (PRODUCE, FETCH, LIST_OFFSETS, METADATA, FIND_COORDINATOR, INIT, ADD_PARTITIONS, END_TXN)
 TASKS = 2
 
@@ -91,9 +91,8 @@ def test_a_start_comes_through_where_the_first_answer_of_a_kind_is_lost(place: P
     assert place.withstands(api)
 
 
-@pytest.mark.parametrize("api", [DESCRIBE_CONSUMER_GROUPS, DESCRIBE_GROUPS])
-def test_write_exactly_once_begins_where_answers_are_lost(place: Place, api: int) -> None:
-    assert place.withstands(api, start=Place.begun)
+def test_write_exactly_once_begins_where_the_answer_about_its_group_is_lost(place: Place) -> None:
+    assert place.withstands(DESCRIBE_GROUPS, start=Place.begun)
 
 
 @pytest.mark.slow

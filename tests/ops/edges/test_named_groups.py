@@ -52,7 +52,9 @@ def group(code: int = 0, state: str = "Stable", members: int = 1) -> Answer:
 
 
 def listing(*names: str) -> Answer:
-    return SimpleNamespace(error_code=0, groups=[SimpleNamespace(group_id=name) for name in names])
+    return SimpleNamespace(
+        error_code=0, groups=[SimpleNamespace(group_id=name, group_type="Consumer") for name in names]
+    )
 
 
 def asked(*answers: Answer, timeout: float = 60) -> tuple[Coordinator, FakeWire]:
@@ -160,7 +162,7 @@ def test_that_there_is_no_member_is_believed_of_a_coordinator_that_knows_all_of_
 
 
 def test_a_group_of_another_kind_is_not_said_to_be_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(BadInput, match="g is no group of a classic protocol"):
+    with pytest.raises(BadInput, match=r"g is no group of a classic protocol: it is a consumer group \(KIP-848\)"):
         look(Looks(monkeypatch, group(state="Dead", members=0), listing("g")))
 
 
