@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import secrets
+import threading
 import time
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -33,7 +35,6 @@ from live.real import create_topic, eventually, write_uncommitted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from connectctl.ops.sandbox.cluster import Sandbox
 
@@ -515,3 +516,73 @@ def test_arrows_batches_are_large_while_a_frame_is_written_unless_the_session_sa
         assert [session.conf.get(name) for name in names] == before
     finally:
         session.conf.unset(names[0])
+
+
+class TriedAgain:
+    """Has a stage of a writing with three tasks tried again, while the first attempt of one of them is still at work.
+
+    Two tasks run at once. When both have their rows, what was shuffled is lost: the third cannot begin, and Spark tries
+    the stage again, with a copy of the one that has not ended.
+    """
+
+    LONG = 1
+
+    def __init__(self, session: Any, directory: Path):
+        self._session, self._directory = session, directory
+        self._shared = framerounds.shared
+        directory.mkdir()
+
+    def shared(self, df: Any, writing: Writing, tasks: int) -> Any:
+        """``framerounds.shared``, of which tasks give their rows when they may."""
+        place, long = str(self._directory), self.LONG
+
+        def held(batches: Any) -> Any:
+            import time
+            from pathlib import Path
+
+            from pyspark import TaskContext
+
+            context = TaskContext.get()
+            assert context is not None
+            task, here = context.partitionId(), Path(place)
+            first = next(batches, None)  # all was fetched by then
+            (here / f"{task}-{context.taskAttemptId()}").touch()
+            while not (here / "go").exists() or (task == long and len(list(here.glob(f"{task}-*"))) < 2):
+                time.sleep(0.05)
+            yield from (each for each in (first, *batches) if each is not None)
+
+        shuffled = self._shared(df, writing, tasks)
+        return shuffled.mapInArrow(held, shuffled.schema)
+
+    def lose(self) -> None:
+        """Once the first two have their rows."""
+        eventually(lambda: len([f for f in self._directory.iterdir() if f.name[0] in "01"]) == 2, 120)
+        manager = self._session.sparkContext._jvm.org.apache.spark.SparkEnv.get().blockManager().diskBlockManager()
+        for place in manager.localDirs():
+            for file in Path(str(place.getPath())).rglob("shuffle_*"):
+                file.unlink()
+        (self._directory / "go").touch()
+
+    def attempts(self, task: int) -> int:
+        return len(list(self._directory.glob(f"{task}-*")))
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_a_stage_that_is_tried_again_beside_a_task_of_the_first_attempt_writes_each_row_once(
+    session: Any, target: Target, stream: Stream, monkeypatch: pytest.MonkeyPatch, streaming: bool
+) -> None:
+    again = TriedAgain(session, stream.directory / "attempts")
+    monkeypatch.setattr(framerounds, "shared", again.shared)
+    target = replace(target, tasks=3)
+    lost = threading.Thread(target=again.lose, daemon=True)
+    lost.start()
+    # Of thirty shops each task has some.
+    rows = frame(session, *range(90)).selectExpr("concat('shop ', id % 30) shop", "id", "value")
+    if streaming:
+        rows.coalesce(1).write.json(str(stream.directory / "in"))
+        stream.run(StreamWriter(target))
+    else:
+        assert write_exactly_once(rows, target).fenced == ()
+    lost.join(30)
+    assert again.attempts(TriedAgain.LONG) >= 2
+    assert seen(target) == list(range(90))
