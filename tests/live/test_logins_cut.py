@@ -20,7 +20,12 @@ from connectctl.ops.sandbox.security import PLAIN, SCRAM
 from live.campaignbroker import QUICK, Broker
 from live.securedcluster import as_admin
 
-pytestmark = [pytest.mark.live, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.slow,
+    # kafka-python leaves the socket of a connection that broke within its login to the garbage collector.
+    pytest.mark.filterwarnings("ignore:.*<ssl.SSLSocket:pytest.PytestUnraisableExceptionWarning"),
+]
 TIMEOUT, ROUNDS = 3.0, 8
 
 
