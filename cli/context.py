@@ -301,25 +301,8 @@ class Session:
         while True:
             group = self.kafka.group(self.group_id)
             if not group.members or any(member.url for member in group.members) or time.monotonic() > end:
-                if group.state == "Dead":
-                    self._check_type()
                 return group
             time.sleep(REBALANCE_PAUSE)
-
-    def _check_type(self) -> None:
-        """Raises ``BadInput`` for a group of a newer protocol, which looks as if it were not there."""
-        from connectctl.ops.errors import Unreachable
-        from connectctl.ops.model.brokers import NEWER_TYPES
-
-        kind = None
-        with suppress(Unreachable):
-            kind = self.brokers.group_type(self.group_id)
-        if kind in NEWER_TYPES:
-            raise BadInput(
-                f"{self.group_id} is not a group of Connect workers",
-                why=f"it is a {kind} group ({NEWER_TYPES[kind]})",
-                next_step="Give the workers' group.id.",
-            )
 
     def connect_to(self, group: ConnectGroup | None) -> ConnectCalls:
         """The workers of ``group``, the leader first; those of the settings instead, where the person named any."""

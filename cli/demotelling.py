@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -73,23 +72,19 @@ class Stage:
 @contextmanager
 def growing(source: Path, what: str, at_once: int = 1) -> Iterator[None]:
     """Lines are written into the file all the while, each with its number: ``at_once`` of them, and a pause."""
-    over = threading.Event()
+    from connectctl.ops.runtime.doing import beating
 
-    def write() -> None:
-        number = len(source.read_text().splitlines())
-        with source.open("a") as file:
-            while not over.wait(PAUSE):
-                file.writelines(f"{what} {n}\n" for n in range(number, number + at_once))
-                file.flush()
-                number += at_once
+    number = len(source.read_text().splitlines())
+    with source.open("a") as file:
 
-    writer = threading.Thread(target=write, daemon=True)
-    writer.start()
-    try:
-        yield
-    finally:
-        over.set()
-        writer.join()
+        def write() -> None:
+            nonlocal number
+            file.writelines(f"{what} {n}\n" for n in range(number, number + at_once))
+            file.flush()
+            number += at_once
+
+        with beating(write, PAUSE):
+            yield
 
 
 def until(holds: Callable[[], bool], what: str) -> None:

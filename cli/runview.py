@@ -57,13 +57,13 @@ def progress_line(
     name: str, run: Run, heard: Mapping[int, Mapping[str, Any]], seconds: float, before: int
 ) -> tuple[str, int]:
     """Where a run stands, and its records so far: those of rounds that are over and those of the one under way."""
+    from connectctl.ops.runtime.standstill import waiting
+
     now = {n: dict(said) for n, said in list(heard.items())}
     records = run.records + sum(int(said["records"]) for said in now.values())
     done = sum(t.transactions for t in run.totals.values()) + sum(int(s["transactions"]) for s in now.values())
     rate = max(0.0, (records - before) / seconds)
     parts = [f"{records:,} records", f"{rate:,.0f}/s", f"{done:,} transactions", f"{len(run.totals)} tasks"]
-    from connectctl.ops.runtime.standstill import waiting
-
     lags = [int(said["lag"]) for said in now.values() if said.get("lag") is not None]
     parts += [f"lag {sum(lags):,}"] if lags else []
     parts += [f"{count} waiting for Kafka"] if (count := waiting(now)) else []

@@ -53,9 +53,6 @@ class Brokers:
         known: Iterable[Any] = self._all.metadata(topics).topics if topics else ()
         return frozenset(topic.name for topic in known if topic.error_code == Code.TOPIC_AUTHORIZATION_FAILED)
 
-    def group_type(self, group_id: str) -> str | None:
-        return self._groups.type_of(group_id)
-
     def readers(self) -> ReaderGroups:
         return self._groups.readers()
 

@@ -468,10 +468,6 @@ class BrokerReads(Protocol):
         """Those of ``topics`` of which this principal may not know whether they exist: it lacks Describe on them."""
         ...
 
-    def group_type(self, group_id: str) -> str | None:
-        """What the group is: classic, consumer (KIP-848), share (KIP-932), streams (KIP-1071); None where none is seen."""
-        ...
-
     def readers(self) -> ReaderGroups:
         """Every group of readers with its members and committed offsets. Needs Describe on groups, topics and cluster."""
         ...

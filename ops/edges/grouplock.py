@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from connectctl.ops.edges.coordinator import Again, Coordinator
-from connectctl.ops.edges.settled import settle
+from connectctl.ops.edges.coordinator import Again, Coordinator, Described
+from connectctl.ops.edges.settled import described
 from connectctl.ops.edges.wire import Wire
 from connectctl.ops.errors import ConnectctlError, NotAuthorized, Refused, TimedOut
 from connectctl.ops.model.clusterlock import LockHolder, group_of
@@ -66,18 +66,7 @@ class GroupLock:
         """Who holds the lock, None where nobody does. Raises ``NotAuthorized``, ``Unreachable``."""
         from connectctl.ops.edges.kafka import Kafka
 
-        found = self._look()
-        if found is None:
-            settle(Kafka(self._properties, timeout=self._timeout), self._group)
-            found = self._look()
-        return found
-
-    def _look(self) -> LockHolder | None:
-        wire = Wire(self._properties, timeout=self._timeout)
-        try:
-            return _Session(wire, self._group, self._timeout).holder()
-        finally:
-            wire.close()
+        return _holder(described(Kafka(self._properties, timeout=self._timeout), self._group))
 
     @contextmanager
     def held(self, run: str, ours: Callable[[str], bool] = lambda run: False) -> Iterator[Callable[[], None]]:
@@ -138,13 +127,7 @@ class _Session:
 
     def holder(self) -> LockHolder | None:
         """The group's only member."""
-        group = self._coordinator.describe()
-        found = [] if group is None else group.members
-        return (
-            LockHolder.from_client_id(found[0].client_id, found[0].client_host.lstrip("/"), found[0].id)
-            if found
-            else None
-        )
+        return _holder(self._coordinator.describe())
 
     def join(self, run: str) -> LockHolder | None:
         """Become the only member; gives who is that already, else None."""
@@ -283,6 +266,12 @@ class _Session:
                 f"the coordinator dropped this member of {self._group} ({name_of(code)}): its heartbeats did not arrive "
                 f"for {me.session:g} s, or somebody removed it"
             )
+
+
+def _holder(group: Described | None) -> LockHolder | None:
+    """The only member of the lock's group."""
+    members = () if group is None else group.members
+    return next((LockHolder.from_client_id(m.client_id, m.client_host.lstrip("/"), m.id) for m in members), None)
 
 
 def _user() -> str:

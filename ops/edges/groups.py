@@ -49,17 +49,6 @@ class Groups:
         complete = self._brokers.lists_every_group()
         return ReaderGroups(tuple(sorted(found, key=lambda group: group.id)), complete, problems)
 
-    def type_of(self, group_id: str) -> str | None:
-        """See ``BrokerReads.group_type``. DescribeGroups takes a group of a newer protocol for one that is not there."""
-        from kafka.protocol.admin import ListGroupsRequest
-
-        async def one(broker: int) -> str | None:
-            answer = await self._brokers.wire.ask(ListGroupsRequest(), broker)
-            return next((str(g.group_type or "classic").lower() for g in answer.groups if g.group_id == group_id), None)
-
-        answers = self._brokers.of_brokers("list groups", one).values()
-        return next((answer for answer in answers if isinstance(answer, str)), None)
-
     def _with_offsets(self, groups: Sequence[ReaderGroup]) -> list[ReaderGroup]:
         from kafka.protocol.consumer import OffsetFetchRequest
 

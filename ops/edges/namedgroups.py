@@ -39,15 +39,16 @@ def describe(kafka: Kafka, group_id: str) -> Described | None:
 
 def _asked(coordinator: Coordinator, group_id: str) -> Described | None:
     found = coordinator.describe()
-    if found is None and (kind := coordinator.kind()) is not None:
-        proposal = f" ({NEWER_TYPES[kind]})" if kind in NEWER_TYPES else ""
+    if found is not None or (kind := coordinator.kind()) is None:
+        return found
+    if kind in NEWER_TYPES:
         raise BadInput(
             f"{group_id} is no group of a classic protocol",
-            why=f"it is a {kind} group{proposal}",
+            why=f"it is a {kind} group ({NEWER_TYPES[kind]})",
             next_step="Give the group of Connect workers, or of an application with group.protocol=classic.",
             code="other-group",
         )
-    return found
+    return coordinator.describe()  # it has come between the two answers
 
 
 def _listed(kafka: Kafka, group_id: str) -> Described | None:

@@ -252,7 +252,6 @@ def _asked(
     isolation = isolation or IsolationLevel.READ_UNCOMMITTED
     found: dict[Place, Offset | None] = {}
     while missing := [place for place in places if place not in found]:
-        patience.nobody = None
         wanted = {TopicPartition(*place): spec for place in missing}
         # An answer that does not name a partition is none of it, either.
         silent = dict.fromkeys(missing, "no answer")

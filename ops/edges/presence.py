@@ -15,8 +15,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.edges.coordinator import coordinated
-from connectctl.ops.edges.settled import settle
+from connectctl.ops.edges.settled import described
 from connectctl.ops.errors import ConnectctlError, NotAuthorized, Refused, TimedOut, Unreachable
 from connectctl.ops.model.acls import Operation, Resource
 from connectctl.ops.model.presence import Holder, client_id, holder, presence_group
@@ -42,16 +41,8 @@ def holders(kafka: Kafka, group_id: str, connector: str) -> tuple[Holder, ...]:
     believed of a coordinator that knows all of the group alone.
     """
     name = presence_group(group_id, connector)
-    found = _holders(kafka, name, connector)
-    if not found:
-        settle(kafka, name)
-        found = _holders(kafka, name, connector)
-    return found
-
-
-def _holders(kafka: Kafka, name: str, connector: str) -> tuple[Holder, ...]:
     try:
-        group = coordinated(kafka, name, lambda coordinator: coordinator.describe())
+        group = described(kafka, name)
     except NotAuthorized as e:
         what = f"Not authorized to see whether a connectctl run has {connector}"
         raise not_authorized(what, describe_group(name)) from e

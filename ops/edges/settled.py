@@ -12,17 +12,28 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from connectctl.ops.edges.coordinator import coordinated
 from connectctl.ops.edges.partitionoffsets import latest_of, layouts_of
 from connectctl.ops.errors import BadInput, NotAuthorized
 from connectctl.ops.model.partitioning import coordinator_partition
 from connectctl.ops.model.transactions import Place
 
 if TYPE_CHECKING:
+    from connectctl.ops.edges.coordinator import Described
     from connectctl.ops.edges.kafka import Kafka
 
 TOPIC = "__consumer_offsets"
 BLIND = 2.0
 """Seconds to wait where the topic may not be seen: followers fetch at least every 0.5 s (replica.fetch.wait.max.ms)."""
+
+
+def described(kafka: Kafka, group_id: str) -> Described | None:
+    """The group; that it has no members, or is not there (None), is believed of a coordinator that knows all of it alone."""
+    found = coordinated(kafka, group_id, lambda coordinator: coordinator.describe())
+    if found is None or not found.members:
+        settle(kafka, group_id)
+        found = coordinated(kafka, group_id, lambda coordinator: coordinator.describe())
+    return found
 
 
 def settle(kafka: Kafka, group_id: str) -> None:

@@ -152,6 +152,8 @@ def java_hash(text: str) -> int:
 
 
 def coordinator_partition(id: str, partitions: int) -> int:
-    """The partition of ``__transaction_state`` whose leader coordinates ``id`` (``TransactionStateManager``)."""
+    """The partition whose leader coordinates ``id``: a transactional id's of ``__transaction_state``, a group's of
+    ``__consumer_offsets`` (``TransactionStateManager.partitionFor``, ``GroupCoordinatorService.partitionFor``).
+    """
     value = java_hash(id)
     return (0 if value == -(1 << 31) else abs(value)) % partitions

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from connectctl.ops.runtime.frametask import joined
 from connectctl.ops.runtime.microbatch import Late
 from connectctl.ops.runtime.rounds import MOST_FENCED, PAUSE
 from connectctl.ops.runtime.step import How
@@ -48,14 +49,6 @@ def until_through(
 
 def _both(first: FrameReport, then: FrameReport, late: Late | None) -> FrameReport:
     """One report of a task that was run twice: what the first pass had committed was skipped by the second."""
-    return replace(
-        then,
-        records=first.records + then.records,
-        transactions=first.transactions + then.transactions,
-        aborted=first.aborted + then.aborted,
-        instances=first.instances + then.instances,
-        doubts=first.doubts + then.doubts,
-        skipped=max(first.skipped, then.skipped - first.records),
-        # Rows that are dropped are dropped, and counted, again; those that were kept are known by then.
-        late=then.late if late is Late.DROP else first.late + then.late,
-    )
+    # Rows that are dropped are dropped, and counted, again; those that were kept are known by then.
+    late_rows = then.late if late is Late.DROP else first.late + then.late
+    return replace(joined(first, then), skipped=max(first.skipped, then.skipped - first.records), late=late_rows)

@@ -6,7 +6,7 @@ import math
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,6 +18,7 @@ from connectctl.ops.runtime.claims import Claiming
 from connectctl.ops.runtime.doing import Doing, beating
 from connectctl.ops.runtime.leasedtask import FAILED, LONGEST_TRACE, Leased, Report, Terms, Work, kernel_of
 from connectctl.ops.runtime.line import BEAT, Line
+from connectctl.ops.runtime.metrics import Meter
 from connectctl.ops.runtime.neighbours import Neighbours
 from connectctl.ops.runtime.rows import Rows
 from connectctl.ops.runtime.step import Counts, How
@@ -65,6 +66,27 @@ class FrameReport(Report):
     again: bool = True
     late: int = 0
     code: str | None = None
+
+
+def joined(one: FrameReport, other: FrameReport) -> FrameReport:
+    """Two reports of a task, one after the other, as one."""
+    sizes = [r.smallest for r in (one, other) if r.smallest is not None]
+    meter = Meter()
+    meter.add(one.meter)
+    meter.add(other.meter)
+    return replace(
+        other,
+        records=one.records + other.records,
+        transactions=one.transactions + other.transactions,
+        aborted=one.aborted + other.aborted,
+        instances=one.instances + other.instances,
+        smallest=min(sizes) if sizes else None,
+        largest=max(one.largest, other.largest),
+        doubts=one.doubts + other.doubts,
+        meter=asdict(meter),
+        skipped=one.skipped + other.skipped,
+        late=one.late + other.late,
+    )
 
 
 def run(

@@ -9,16 +9,15 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.edges.contract import Reached, furthest
 from connectctl.ops.edges.spark import first_line
 from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.runtime.framerounds import FrameRound, complaint, query_of, written_by
-from connectctl.ops.runtime.frametask import FrameReport
+from connectctl.ops.runtime.frametask import FrameReport, joined
 from connectctl.ops.runtime.leasedtask import FAILED, Terms
-from connectctl.ops.runtime.metrics import Meter
 from connectctl.ops.runtime.step import How
 
 if TYPE_CHECKING:
@@ -145,27 +144,6 @@ class StreamRound(FrameRound):
             # The micro-batch is not whole without the rows of the task that failed, and no other one may follow it.
             reports = [r if r.how == FAILED else replace(r, how=How.ENDED.value) for r in reports]
         self.reports = [replace(r, idle=self._idle) for r in reports]
-
-
-def joined(one: FrameReport, other: FrameReport) -> FrameReport:
-    """Two reports of a task, one after the other, as one."""
-    sizes = [r.smallest for r in (one, other) if r.smallest is not None]
-    meter = Meter()
-    meter.add(one.meter)
-    meter.add(other.meter)
-    return replace(
-        other,
-        records=one.records + other.records,
-        transactions=one.transactions + other.transactions,
-        aborted=one.aborted + other.aborted,
-        instances=one.instances + other.instances,
-        smallest=min(sizes) if sizes else None,
-        largest=max(one.largest, other.largest),
-        doubts=one.doubts + other.doubts,
-        meter=asdict(meter),
-        skipped=one.skipped + other.skipped,
-        late=one.late + other.late,
-    )
 
 
 def _query(df: DataFrame) -> str:

@@ -54,10 +54,6 @@ class FakeBrokers:
         self._answer()
         return frozenset(self.unseen & set(topics))
 
-    def group_type(self, group_id: str) -> str | None:
-        self._answer()
-        return self.groups[group_id].type if group_id in self.groups else None
-
     def readers(self) -> ReaderGroups:
         self._answer()
         return ReaderGroups(tuple(sorted(self.groups.values(), key=lambda g: g.id)), self.complete, self.problems)

@@ -13,11 +13,10 @@ from connectctl.ops.runtime.claims import Claiming, Claims
 from connectctl.ops.runtime.connectors.dataframe import DataFrameSource, columns_of, micro_batch
 from connectctl.ops.runtime.framechecks import check_columns, check_committed, check_keys
 from connectctl.ops.runtime.framerounds import complaint
-from connectctl.ops.runtime.frametask import FrameReport
+from connectctl.ops.runtime.frametask import FrameReport, joined
 from connectctl.ops.runtime.line import Address
 from connectctl.ops.runtime.microbatch import Late, MicroBatch
 from connectctl.ops.runtime.pieces import Columns
-from connectctl.ops.runtime.streamrounds import joined
 
 COLUMNS = Columns(("shop",), "id", "value", "key", "at", "with")
 TYPES = {"shop": "string", "id": "bigint", "value": "binary", "key": "string", "at": "bigint", "more": "map<int,int>"}
