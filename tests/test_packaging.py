@@ -43,6 +43,21 @@ def test_nothing_called_cli_or_ops_reaches_site_packages(built: Path) -> None:
     assert {n.split("/")[0].split("-")[0] for n in zipfile.ZipFile(wheel).namelist()} == {"connectctl"}
 
 
+def test_the_license_is_named_in_the_metadata_and_its_text_is_in_both_archives(built: Path) -> None:
+    (wheel,) = built.glob("*.whl")
+    (sdist,) = built.glob("*.tar.gz")
+    text = (ROOT / "LICENSE").read_bytes()
+    with zipfile.ZipFile(wheel) as archive:
+        (metadata,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
+        assert b"\nLicense-Expression: Apache-2.0\n" in archive.read(metadata)
+        assert archive.read(metadata.replace("METADATA", "licenses/LICENSE")) == text
+    with tarfile.open(sdist) as archive:
+        (shipped,) = (n for n in archive.getnames() if n.count("/") == 1 and n.endswith("/LICENSE"))
+        file = archive.extractfile(shipped)
+        assert file is not None
+        assert file.read() == text
+
+
 def test_completions_reach_both_archives(built: Path) -> None:
     (wheel,) = built.glob("*.whl")
     (sdist,) = built.glob("*.tar.gz")
