@@ -1,9 +1,9 @@
 """The context file that people write, read with the line of every value.
 
-Its shape is the one in the README: ``current`` and ``contexts``, each context with the cluster's addresses, the client
-properties under librdkafka's own names, and how workers are restarted. An unknown key is an error that names its line and
-the nearest key that exists, because a misspelt ``protected`` must not pass for an absent one. What is wrong in one context
-is an error of that context: the others can be used.
+Its shape is the one in docs/commands/context.md: ``current`` and ``contexts``, each context with the cluster's addresses,
+the client properties under librdkafka's own names, and how workers are restarted. An unknown key is an error that names
+its line and the nearest key that exists, because a misspelt ``protected`` must not pass for an absent one. What
+is wrong in one context is an error of that context: the others can be used.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the README shows is what happens."""
+"""What the README and the pages of the documentation show is what happens."""
 
 from __future__ import annotations
 
@@ -7,35 +7,41 @@ import re
 import shutil
 import subprocess
 import sys
-import tomllib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from connectctl.ops import contextfile
+from documentation import PAGES, ROOT, Shown, blocks, commands, name
 
-README = Path(__file__).parents[2] / "README.md"
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
-@dataclass(frozen=True)
-class Shown:
-    """A command of the README and what it shows under it."""
-
-    command: str
-    output: str
-
-
-def blocks(language: str) -> list[str]:
-    return [body for found, body in BLOCK.findall(README.read_text()) if found == language]
-
-
-def commands() -> Iterator[Shown]:
-    for block in blocks("console"):
-        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-            command, _, output = part.partition("\n")
-            yield Shown(command, output)
+ORDER = (
+    "docs/commands/sandbox.md",
+    "docs/commands/context.md",
+    "docs/commands/cluster.md",
+    "docs/commands/connectors.md",
+    "README.md",
+    "docs/commands/preflight.md",
+    "docs/commands/validate.md",
+    "docs/commands/tasks.md",
+    "docs/commands/upgrade.md",
+    "docs/how-to/exactly-once.md",
+    "docs/how-to/ci.md",
+    "docs/commands/offsets.md",
+    "docs/commands/runs.md",
+    "docs/how-to/move-offsets.md",
+    "docs/how-to/own-offsets-topic.md",
+    "docs/commands/fence.md",
+    "docs/how-to/fenced-tasks.md",
+    "docs/commands/transactions.md",
+    "docs/commands/run.md",
+    "docs/how-to/own-connector.md",
+    "docs/commands/audit.md",
+    "docs/commands/completion.md",
+)
+"""One sequence on one sandbox: a page finds what those before it left."""
+LAST = "connectctl sandbox down"
+MADE = ("connectctl-numbers.txt", "connectctl-shop.db")
+"""What the pages put into /tmp, because workers and executors are to find it."""
 
 
 def pattern(shown: str) -> re.Pattern[str]:
@@ -61,7 +67,7 @@ headers = dict([wish.header.split(": ")])
 request = urllib.request.Request(wish.url, wish.data.encode(), headers, method=wish.method)
 print(urllib.request.urlopen(request).read().decode(), end="")
 """
-"""What the README needs of curl, for machines that have none."""
+"""What the pages need of curl, for machines that have none."""
 
 
 def curl_if_there_is_none(place: Path) -> None:
@@ -71,41 +77,63 @@ def curl_if_there_is_none(place: Path) -> None:
         (place / "curl").chmod(0o755)
 
 
+def run(shown: Shown, environment: Mapping[str, str], directory: Path) -> None:
+    """Run a command in ``directory``, and compare what it prints with what is shown."""
+    done = subprocess.run(
+        ["bash", "-c", shown.command],
+        env=environment,
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+    assert done.returncode == 0, f"$ {shown.command}\n{done.stdout}{done.stderr}"
+    if shown.output.strip():
+        found = pattern(shown.output).fullmatch(done.stdout.rstrip("\n") + "\n")
+        assert found, f"$ {shown.command}\nshows:\n{shown.output}\nprints:\n{done.stdout}\n{done.stderr}"
+
+
+def addresses(state: Path) -> dict[str, str]:
+    """The sandbox's brokers and group, as somebody without a context file gives them."""
+    entry = contextfile.read(state / "connectctl/sandbox/default/context.yaml").entry("sandbox-default")
+    assert entry.bootstrap_servers is not None
+    assert entry.group_id is not None
+    return {"CONNECTCTL_BOOTSTRAP_SERVERS": entry.bootstrap_servers, "CONNECTCTL_GROUP_ID": entry.group_id}
+
+
 @pytest.mark.live
-def test_every_command_of_the_readme_does_what_it_shows(tmp_path: Path) -> None:
-    """One shell, from the first command to the last, with a state directory of its own."""
+def test_every_command_of_the_documentation_does_what_it_shows(tmp_path: Path) -> None:
+    """One shell for each page, one after the other, with one directory and one state directory.
+
+    What a page exports counts on that page. Its brokers and group, where it names some, are the sandbox's.
+    """
     home = {"XDG_STATE_HOME": str(tmp_path / "state"), "XDG_CONFIG_HOME": str(tmp_path / "config")}
     curl_if_there_is_none(tmp_path / "bin")
     path = os.pathsep.join([str(Path(sys.executable).parent), str(tmp_path / "bin"), os.environ["PATH"]])
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("CONNECTCTL_")} | home | {"PATH": path}
+    bare = {k: v for k, v in os.environ.items() if not k.startswith("CONNECTCTL_")} | home | {"PATH": path}
+    work = tmp_path / "work"
+    work.mkdir()
     try:
-        for shown in commands():
-            if exported := re.fullmatch(r"export (\w+)=(\S+)", shown.command):
-                environment[exported[1]] = exported[2]
-                continue
-            done = subprocess.run(
-                ["bash", "-c", shown.command], env=environment, capture_output=True, text=True, timeout=180, check=False
-            )
-            assert done.returncode == 0, f"$ {shown.command}\n{done.stdout}{done.stderr}"
-            if shown.output.strip():
-                found = pattern(shown.output).fullmatch(done.stdout.rstrip("\n") + "\n")
-                assert found, f"$ {shown.command}\nshows:\n{shown.output}\nprints:\n{done.stdout}\n{done.stderr}"
+        for page in (ROOT / each for each in ORDER):
+            environment = bare | {"CONNECTCTL_CONTEXT": "sandbox-default"}
+            for block in blocks(page):
+                if block.file:
+                    (work / block.file).write_text(block.text)
+            for shown in commands(page):
+                if exported := re.fullmatch(r"export (\w+)=(\S+)", shown.command):
+                    if exported[1] in ("CONNECTCTL_BOOTSTRAP_SERVERS", "CONNECTCTL_GROUP_ID"):
+                        environment = bare | addresses(tmp_path / "state")
+                    else:
+                        environment[exported[1]] = exported[2]
+                elif shown.command != LAST:
+                    run(shown, environment, work)
+        run(next(shown for shown in commands(ROOT / ORDER[0]) if shown.command == LAST), bare, work)
     finally:
-        subprocess.run([sys.executable, "-m", "connectctl.cli", "sandbox", "down"], env=environment, check=True)
+        subprocess.run([sys.executable, "-m", "connectctl.cli", "sandbox", "down"], env=bare, check=True)
+        for made in MADE:
+            (Path("/tmp") / made).unlink(missing_ok=True)
 
 
-@pytest.mark.parametrize("text", blocks("yaml"))
-def test_the_readmes_context_file_is_one(tmp_path: Path, text: str) -> None:
-    (tmp_path / "config.yaml").write_text(text)
-    assert contextfile.read(tmp_path / "config.yaml").content.current == "prod"
-
-
-def test_the_readmes_two_commands_are_those_of_the_package_and_of_ci() -> None:
-    text = README.read_text()
-    assert "pip install '.[spark]' && connectctl demo" in text
-    assert "pip install -e '.[dev]' && pytest" in text
-    extras = tomllib.loads((README.parent / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    assert {"spark", "dev"} <= extras.keys()
-    ci = (README.parent / ".ci/run").read_text()
-    assert "pip install --quiet -e '.[dev]'" in ci
-    assert "\npytest\n" in ci
+def test_every_page_that_shows_commands_has_its_turn() -> None:
+    assert sorted(name(page) for page in PAGES if [*commands(page)]) == sorted(ORDER)

@@ -1,0 +1,145 @@
+"""What can be known of the documentation without a cluster: its links, files, and examples in YAML and Python."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from connectctl.cli import main
+from connectctl.ops import contextfile
+from connectctl.ops.runtime import job
+from documentation import PAGES, ROOT, Block, blocks, commands, name
+
+README = ROOT / "README.md"
+GUIDES = [page for page in PAGES if page.parent.name in ("commands", "how-to")]
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+ROW = re.compile(r"^\| \[.*\| `(connectctl [^`]+)` \|$", re.MULTILINE)
+
+
+def _anchor(heading: str) -> str:
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for link in LINK.findall(page.read_text()):
+        if link.startswith("https://"):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), link
+        if anchor:
+            assert anchor in [_anchor(h) for h in re.findall(r"^#+ (.+)$", target.read_text(), re.MULTILINE)], link
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    reached, left = {README}, [README]
+    while left:
+        page = left.pop()
+        for link in LINK.findall(page.read_text()):
+            target = (page.parent / link.partition("#")[0]).resolve()
+            new = {target, *(target.glob("*.md") if target.is_dir() else ())} - reached
+            reached |= new
+            left += [path for path in new if path.suffix == ".md" and path.exists()]
+    assert [name(page) for page in PAGES if page not in reached] == []
+
+
+def test_every_command_has_its_page_and_its_row_in_the_readme() -> None:
+    assert {page.stem for page in GUIDES if page.parent.name == "commands"} == {*main.COMMANDS, "README"}
+    rows = re.findall(r"docs/commands/(\w+)\.md\)", README.read_text().partition("## Commands")[2])
+    assert set(rows) - {"README"} == set(main.COMMANDS)
+
+
+def test_every_example_of_the_readmes_table_is_run_on_the_page_of_its_command() -> None:
+    examples = ROW.findall(README.read_text())
+    assert len(examples) >= 15
+    for example in examples:
+        (noun,) = re.findall(r"connectctl (?:--group-id \S+ )?(\w+)", example)
+        run = [shown.command for shown in commands(ROOT / f"docs/commands/{noun}.md")]
+        assert [command for command in run if command.startswith(example)], example
+
+
+def test_the_readme_is_one_screen() -> None:
+    assert len(README.read_text().splitlines()) <= 90
+
+
+def test_the_readmes_two_commands_are_those_of_the_package_and_of_ci() -> None:
+    text = README.read_text()
+    assert "pip install '.[spark]' && connectctl demo" in text
+    assert "pip install -e '.[dev]' && pytest" in text
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert {"spark", "dev"} <= extras.keys()
+    ci = (ROOT / ".ci/run").read_text()
+    assert "pip install --quiet -e '.[dev]'" in ci
+    assert "\npytest\n" in ci
+
+
+def test_the_readmes_figures_are_those_of_the_page_on_speed() -> None:
+    speed = (ROOT / "docs/speed.md").read_text()
+    rows = re.findall(r"^\|.*\| (.+) \| `(python tests/bench/\S+\.py)` \|$", README.read_text(), re.MULTILINE)
+    assert len(rows) == 3
+    for measured, command in rows:
+        assert command in speed
+        assert [figure for figure in re.findall(r"\d[\d.,]*\d", measured) if figure not in speed] == []
+
+
+YAML = [pytest.param(block, id=name(page)) for page in GUIDES for block in blocks(page, "yaml")]
+
+
+@pytest.mark.parametrize("block", YAML)
+def test_yaml_is_a_context_file_or_a_job(block: Block, tmp_path: Path) -> None:
+    if block.file:
+        assert job.parse(block.text, tmp_path / block.file).config
+    else:
+        (tmp_path / "config.yaml").write_text(block.text)
+        assert contextfile.read(tmp_path / "config.yaml").content.current == "prod"
+
+
+PYTHON = [pytest.param(block, id=name(page)) for page in GUIDES for block in blocks(page, "python")]
+
+
+@pytest.mark.parametrize("block", PYTHON)
+def test_python_uses_names_and_arguments_that_are_there(block: Block) -> None:
+    tree = ast.parse(block.text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("connectctl."):
+            module = importlib.import_module(node.module or "")
+            assert [alias.name for alias in node.names if not hasattr(module, alias.name)] == []
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Target":
+            from connectctl.ops.runtime.dataframes import Target
+
+            Target(**{str(k.arg): ast.literal_eval(k.value) for k in node.keywords})
+
+
+def test_messages_of_the_page_on_troubleshooting_are_those_of_the_program() -> None:
+    page = (ROOT / "docs/how-to/troubleshooting.md").read_text()
+    rows = page.partition("## By message")[2].partition("\n## ")[0]
+    messages = re.findall(r"^\| `([^`]+)` \|", rows, re.MULTILINE)
+    assert len(messages) > 10
+    sources = "\n".join(p.read_text() for top in ("cli", "ops") for p in sorted((ROOT / top).rglob("*.py")))
+    text = re.sub(r'"\s*\n\s*f?"', "", sources)
+    foreign = {"Connection refused", "Unauthorized", "RUNNING", "GET", "Describe on Group"}
+    for message in messages:
+        parts = [part.strip(" :") for part in message.split("…")]
+        assert [part for part in parts if part and part not in foreign and part not in text] == [], message
+
+
+def test_every_path_that_the_page_on_architecture_names_is_there() -> None:
+    page = (ROOT / "docs/architecture.md").read_text()
+    named = set(re.findall(r"`((?:cli|ops|migrations|tests|docs)/[\w./]*)`", page))
+    assert len(named) > 70
+    assert sorted(path for path in named if not re.search(r"NAME|NNNN", path) and not (ROOT / path).exists()) == []
+
+
+def test_the_page_on_architecture_has_every_package() -> None:
+    tree = (ROOT / "docs/architecture.md").read_text().partition("## The tree")[2].partition("\n## ")[0]
+    packages = {
+        f"{p.parent.relative_to(ROOT).as_posix()}/"
+        for top in ("cli", "ops", "migrations")
+        for p in (ROOT / top).rglob("*.py")
+    }
+    assert packages == set(re.findall(r"^\| `([\w/]+/)` \|", tree, re.MULTILINE)) - {"tests/"}
