@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from connectctl.cli import apply, complete, fenceview, render
 from connectctl.cli.apply import DryRunOption, OutputOption, YesOption
+from connectctl.cli.collection import collect_seldom
 from connectctl.cli.render import Output
 from connectctl.cli.sources import Workers, sources_of
 from connectctl.ops.errors import BadInput, Refused
@@ -84,6 +85,7 @@ def _fence(session: Session, wish: Wish, restart_failed: bool, dry_run: bool, ye
     from connectctl.ops.fence.planning import check, check_wish, plan_fence
     from connectctl.ops.fence.steps import plan_of
 
+    collect_seldom()
     group_id = str(session.settings.get("group_id") or "") or None
     check_wish(wish, group_id)
     sources = sources_of(session, wish)
@@ -101,7 +103,11 @@ def _fence(session: Session, wish: Wish, restart_failed: bool, dry_run: bool, ye
     if plan.to_fence:
         apply.confirm(session, steps, for_people, yes=yes)
         # Where the person took a while, what was agreed to must still be what will be done.
-        if time.time() - plan.taken_at > STALE and plan_fence(observe(sources, wish), wish).essence != plan.essence:
+        if (
+            not yes
+            and time.time() - plan.taken_at > STALE
+            and plan_fence(observe(sources, wish), wish).essence != plan.essence
+        ):
             raise Refused("The cluster changed while you were asked; nothing was fenced", next_step="Look again.")
     _perform(session, sources.calls, plan, steps, output)
 

@@ -6,6 +6,7 @@ kafka-python takes 4 kB from a socket at a time and keeps an answer until it is 
 
 from __future__ import annotations
 
+import ssl
 import struct
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ _PAUSE = 0.005
 _SIZE = struct.Struct(">i")
 _SHORT = struct.Struct(">h")
 _HEADER = struct.Struct(">hh")
+_FRAME = struct.Struct(">ii")
 
 
 class Broken(OSError):
@@ -28,9 +30,12 @@ class Broken(OSError):
 
 
 class RawConnection:
-    """A connection to ``broker`` that belongs to us alone. ``timeout`` in seconds bounds every wait for bytes."""
+    """A connection to ``broker`` that belongs to us alone. ``timeout`` in seconds bounds every wait for bytes.
 
-    def __init__(self, wire: Wire, broker: int, timeout: float) -> None:
+    ``room`` is the size of its buffer in bytes.
+    """
+
+    def __init__(self, wire: Wire, broker: int, timeout: float, *, room: int = _BUFFER) -> None:
         from kafka.errors import KafkaConnectionError
 
         async def take() -> Any:
@@ -51,8 +56,9 @@ class RawConnection:
 
         self._wire, self._broker, self._connection = wire, broker, wire.run("connect", take)
         self._socket = self._connection.transport._sock
+        self._timeout = timeout
         self._socket.settimeout(timeout)
-        self._buffer = bytearray(_BUFFER)
+        self._buffer = bytearray(room)
         self._view = memoryview(self._buffer)
         self._at = self._filled = 0
         self._asked = self._heard = 0
@@ -161,19 +167,60 @@ class RawConnection:
         self._at += here
         count -= here
         while count:
-            count -= self._receive(self._view[: min(count, _BUFFER)])
+            count -= self._receive(self._view[: min(count, len(self._buffer))])
 
     def _need(self, count: int) -> int:
         """Have ``count`` bytes together, and give where they begin."""
         if count > self.left:
             raise Broken("the answer is shorter than it says")
         while self._filled - self._at < count:
-            if self._at + count > _BUFFER or self._at == self._filled:
-                rest = self._filled - self._at
-                self._buffer[:rest] = self._buffer[self._at : self._filled]
-                self._at, self._filled = 0, rest
+            if self._at + count > len(self._buffer) or self._at == self._filled:
+                self._move_up()
             self._filled += self._receive(self._view[self._filled :])
         return self._at
+
+    def fileno(self) -> int:
+        """For ``selectors``, which then say when to ask for what has ``arrived``."""
+        return int(self._socket.fileno())
+
+    def arrived(self, layout: struct.Struct) -> list[tuple[Any, ...]]:
+        """How each answer begins, as ``layout`` has it, that is there as a whole; in the order of the requests.
+
+        Waits for nothing. All answers that are on their way must fit into the buffer together.
+        """
+        self._take_in()
+        found, at = [], self._at
+        while self._filled - at >= _FRAME.size:
+            size, number = _FRAME.unpack_from(self._buffer, at)
+            if self._filled - at < _SIZE.size + size:
+                break
+            if number != self._heard + 1 or size < _SIZE.size + layout.size:
+                raise Broken("the answer is not to this request")
+            found.append(layout.unpack_from(self._buffer, at + _FRAME.size))
+            self._heard = number
+            at += _SIZE.size + size
+        self._at = at
+        return found
+
+    def _take_in(self) -> None:
+        """Receive what is there."""
+        self._move_up()
+        self._socket.settimeout(0)
+        try:
+            self._filled += self._receive(self._view[self._filled :])
+            # What TLS has decrypted already, no selector knows of.
+            while isinstance(self._socket, ssl.SSLSocket) and self._socket.pending():
+                self._filled += self._receive(self._view[self._filled :])
+        except (BlockingIOError, ssl.SSLWantReadError):
+            pass
+        finally:
+            self._socket.settimeout(self._timeout)
+
+    def _move_up(self) -> None:
+        """Have what is not taken yet at the beginning of the buffer."""
+        rest = self._filled - self._at
+        self._buffer[:rest] = self._buffer[self._at : self._filled]
+        self._at, self._filled = 0, rest
 
     def _receive(self, place: memoryview) -> int:
         got: int = self._socket.recv_into(place)

@@ -153,16 +153,13 @@ class Campaign:
             self._finish(id, then)
 
     def _finish(self, id: str, end: Caught | Problem) -> None:
-        before = self._before[id]
-        known = {
-            "producer_id": before.producer_id if before else None,
-            "epoch_before": before.epoch if before else None,
-        }
+        row, before = self._rows[id], self._before[id]
+        producer, epoch = (before.producer_id, before.epoch) if before else (None, None)
         if isinstance(end, Caught):
-            known |= {"producer_id": end.producer_id, "epoch_after": end.epoch, "aborted": end.aborted}
-            result = _result(self._rows[id], Fate.FENCED, **known)
+            known = {"epoch_before": epoch, "epoch_after": end.epoch, "aborted": end.aborted}
+            result = _result(row, Fate.FENCED, producer_id=end.producer_id, **known)
         else:
-            result = _result(self._rows[id], Fate.FAILED, problem=end, **known)
+            result = _result(row, Fate.FAILED, producer_id=producer, epoch_before=epoch, problem=end)
         with self._lock:
             self.results.setdefault(id, result)
         del self._chases[id]

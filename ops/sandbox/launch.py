@@ -29,7 +29,7 @@ GRACE = 15.0
 
 _HEAP = "-Xmx512m"
 # Made for a short life on a shared machine: no compiler threads that optimise for hours to come, one collector thread.
-_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Djava.awt.headless=true")
+_JVM: tuple[str, ...] = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Djava.awt.headless=true")
 
 
 @dataclass(slots=True)

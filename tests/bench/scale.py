@@ -32,7 +32,7 @@ from company import GROUP, SINK, SOURCE, create, produce  # type: ignore[import-
 from connectctl.ops.edges.contract import Answer
 from connectctl.ops.edges.transactions import Transactions
 from connectctl.ops.model.verdicts import Code
-from connectctl.ops.sandbox import cluster
+from connectctl.ops.sandbox import cluster, launch
 from connectctl.ops.sandbox.cluster import Sandbox, SandboxSpec
 
 LONGEST = 150.0
@@ -183,7 +183,8 @@ def create_ids(bootstrap: str, count: int) -> list[str]:
 
 
 def fence_rows(wish: argparse.Namespace) -> None:
-    """``fence``, from a file of ids."""
+    """``fence``, from a file of ids; the brokers' code is compiled as that of brokers that stay, not of sandboxes."""
+    launch._JVM = tuple(option for option in launch._JVM if "TieredStopAtLevel" not in option)
     extra = {"transaction.state.log.num.partitions": "50"}
     with sandbox(workers=0, brokers=wish.brokers, extra_broker_properties=extra) as up:
         ids = create_ids(up.bootstrap_servers, wish.ids)
