@@ -83,7 +83,7 @@ def _up(name: str) -> Sandbox:
 def _down(name: str) -> None:
     from connectctl.ops.sandbox import cluster
 
-    title("Gone again")
+    title("The cluster is removed")
     cluster.down(name)
     if name in cluster.names():
         raise ConnectctlError(f"The sandbox {name} is still there", next_step=f"connectctl sandbox down --name {name}")
@@ -186,7 +186,7 @@ class Story:
         """A producer with the task's transactional id is fenced in the middle of its transaction."""
         from connectctl.ops.sandbox.zombie import Zombie
 
-        title("A zombie: a task that nobody runs any more, and that has not noticed")
+        title("A zombie: an old task that still has its producer")
         self.stage.run("connectors", "stop", CONNECTOR, "--yes", "--wait")
         zombie = Zombie(self.sandbox.bootstrap_servers, f"{self.sandbox.group_id}-{CONNECTOR}-0", "orders")
         self.stage.run("fence", CONNECTOR, "--yes")

@@ -58,7 +58,9 @@ class OnSpark:
         title("The proof, on the topic itself")
         first = ["--by", "partition", "--first", "0"]
         self.stage.run("audit", TOPIC, "--sequence", r"text:(\d+)", *first, "--connector", CONNECTOR)
-        proved(f"all {self._count():,} lines of the file are in the topic once and in order, whoever carried them")
+        proved(
+            f"all {self._count():,} lines of the file are in the topic once and in order, whichever of them wrote it"
+        )
 
     def _killed_on_spark(self) -> None:
         run = self.stage.process("run", str(self._job), "--take-over", "--yes")
@@ -72,7 +74,7 @@ class OnSpark:
         finally:
             run.send_signal(signal.SIGKILL)
             run.wait()
-        proved(f"a worker's task committed byte {theirs:,}; Spark went on from there, and was killed with kill -9")
+        proved(f"a worker's task committed byte {theirs:,}; Spark continued from there, and was killed with kill -9")
 
     def _back_on_the_worker(self) -> None:
         self.stage.run("connectors", "resume", CONNECTOR, "--yes", "--wait")
@@ -80,7 +82,7 @@ class OnSpark:
         with self._source.open("a") as file:
             file.writelines(f"payment {n}\n" for n in range(count, count + AFTERWARDS))
         self._reads_to_the_end()
-        proved(f"{AFTERWARDS} more lines, and this time the worker went on from where Spark had stopped")
+        proved(f"{AFTERWARDS} more lines, and this time the worker continued from where Spark had stopped")
 
     def _reads_to_the_end(self) -> None:
         size = self._source.stat().st_size

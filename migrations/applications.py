@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 TAKES = {
     "application": "its application.id, which the context describes under applications",
-    "instances": "its instances, host:port, separated by commas; those of the context where nothing is said",
-    "members": "how many members its group should have; as many as it has where nothing is said",
+    "instances": "its instances, host:port, separated by commas; those of the context by default",
+    "members": "how many members its group should have; as many as it has by default",
 }
 
 
@@ -34,7 +34,7 @@ def _members(text: str | None) -> int | None:
     if text is None:
         return None
     if not text.isdecimal() or int(text) < 1:
-        raise BadInput(f"members={text} is no whole number of at least 1")
+        raise BadInput(f"members={text} is not an integer from 1 on")
     return int(text)
 
 

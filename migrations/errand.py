@@ -30,7 +30,7 @@ def needed(ask: Ask, name: str, what: str) -> str:
     """A value that a migration cannot do without. Raises ``BadInput``."""
     if value := ask.given.get(name, "").strip():
         return value
-    raise BadInput(f"Which {what} is meant is not said", next_step=f"Give --set {name}=….", code="not-given")
+    raise BadInput(f"Missing parameter: {what}", next_step=f"Give --set {name}=….", code="not-given")
 
 
 def refuse_without_workers(ask: Ask) -> None:

@@ -30,7 +30,7 @@ def plan(ask: Ask, wish: Wish) -> RollingPlan:
     if not found.steps:
         return found
     note = (
-        "Which release is put in place is not known here: any before 3.3 is taken, and connectors whose plugins or "
+        "The older release is not known here: any before 3.3 is accepted, and connectors whose plugins or "
         "configurations it does not know will fail."
     )
     return replace(found, unknown=(*found.unknown, note))

@@ -21,8 +21,8 @@ from connectctl.ops.rolling.snapshot import RollingSnapshot
 NAME = "own-offsets-topic"
 TAKES = {
     "connector": "the source connector",
-    "topic": "its offsets topic from now on; CONNECTOR-offsets where nothing is said",
-    "policy": "which side is right where both have offsets: effective, newest, global or dedicated",
+    "topic": "its offsets topic from now on; CONNECTOR-offsets by default",
+    "policy": "which side wins where both have offsets: effective, newest, global or dedicated",
 }
 
 
@@ -35,9 +35,7 @@ def plan(ask: Ask) -> RollingPlan:
 
 
 def _unknown(name: str) -> tuple[str, ...]:
-    return (
-        f"Where {name} stands when it is stopped shows only then: what is copied is what its topics say at that moment.",
-    )
+    return (f"Where {name} continues is known only when it is stopped: its offsets are copied as they are then.",)
 
 
 def standing(snapshot: RollingSnapshot) -> Stand:

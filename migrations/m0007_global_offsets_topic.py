@@ -19,8 +19,8 @@ from connectctl.ops.rolling.snapshot import RollingSnapshot
 
 NAME = "global-offsets-topic"
 TAKES = {
-    "connector": "the connectors, separated by commas; all that have a topic of their own where nothing is said",
-    "policy": "which side is right where both have offsets: effective, newest, global or dedicated",
+    "connector": "the connectors, separated by commas; all that have a topic of their own by default",
+    "policy": "which side wins where both have offsets: effective, newest, global or dedicated",
 }
 
 

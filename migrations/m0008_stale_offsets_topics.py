@@ -25,8 +25,8 @@ from connectctl.ops.rolling.snapshot import RollingSnapshot
 NAME = "stale-offsets-topics"
 MERGE, UNSET = "merge", "unset"
 TAKES = {
-    "stale": "merge: bring the newer offsets into the connector's own topic; unset: have it no longer",
-    "connector": "the connectors, separated by commas; all that have a topic of their own where nothing is said",
+    "stale": "merge: bring the newer offsets into the connector's own topic; unset: remove it",
+    "connector": "the connectors, separated by commas; all that have a topic of their own by default",
 }
 
 
@@ -37,12 +37,12 @@ def plan(ask: Ask) -> RollingPlan:
         raise BadInput(f"stale={wanted} is neither {MERGE} nor {UNSET}")
     if ask.seen and wanted is None:
         raise BadInput(
-            "Stale offsets topics were found, and what to do about them is not said",
+            "Stale offsets topics found; missing parameter stale",
             why="; ".join(ask.seen),
             next_step=f"Give --set stale={MERGE} or --set stale={UNSET}.",
             code="stale-topics",
         )
-    why = "KIP-618, Hard downgrade: a topic of earlier times wins over newer offsets when it is read again"
+    why = "KIP-618, Hard downgrade: a stale topic wins over newer offsets when it is read again"
     return errand.plan(ask, NAME, errand.borrowing(ask, why), remarks=ask.seen or ())
 
 
@@ -53,7 +53,7 @@ def standing(snapshot: RollingSnapshot) -> Stand:
     names = ", ".join(snapshot.dedicated)
     if down_from(snapshot, (Value.NOT_SUPPORTED,)).standing is Standing.CONVERGED:
         return Stand(Standing.PENDING, f"the workers' release leaves the topic of {names} to go stale")
-    return Stand(Standing.POSSIBLE, f"{names} has a topic of its own; whether it is stale shows in the plan")
+    return Stand(Standing.POSSIBLE, f"{names} has a topic of its own; the plan shows whether it is stale")
 
 
 MIGRATION = Migration(8, NAME, __doc__, plan, standing, takes=TAKES, looks_at="offsets")

@@ -4,7 +4,7 @@ KIP-1004: workers from 3.8 on make a connector FAILED that generates more tasks 
 a set FAILS when it starts. On older workers nobody notices until the upgrade; on newer ones, until the next restart.
 
 For each connector that ``connectctl tasks check`` says will fail there are two ways out. ``raise``: tasks.max becomes as
-large as what it generates, which is right for good; that is what is planned where nothing is said. ``bridge``:
+large as what it generates, which is permanent; that is what is planned by default. ``bridge``:
 ``tasks.max.enforce=false`` lets it be, on releases that still have that property. ``leave`` leaves it to the person.
 
 Guaranteed: each connector is changed on its own, and seen to settle before the next one; what failed for too many tasks is
@@ -22,11 +22,11 @@ from connectctl.ops.rolling.tasklimits import Choice
 
 NAME = "enforce-tasks-max"
 TAKES = {
-    "version": "the release that is planned, X.Y; the next one that changes anything where nothing is said",
+    "version": "the release that is planned, X.Y; the next one that changes anything by default",
     "raise": "connectors that get a larger tasks.max, separated by commas",
     "bridge": "connectors that get tasks.max.enforce=false",
     "leave": "connectors that are left to you",
-    "others": "raise, bridge or leave: for those that are not named; raise where nothing is said",
+    "others": "raise, bridge or leave: for those that are not named; raise by default",
 }
 
 
@@ -39,7 +39,7 @@ def plan(ask: Ask) -> RollingPlan:
     steps = tuple(tasklimits.steps(found, chosen, patch=patch))
     remarks = [way.told(chosen[way.connector]) for way in found]
     unknown = [
-        f"How many tasks {way.connector} generates when it is asked for {way.needs} shows only then."
+        f"How many tasks {way.connector} generates with tasks.max={way.needs} is known only then."
         for way in found
         if chosen[way.connector] is Choice.RAISE
     ]

@@ -23,9 +23,7 @@ from connectctl.ops.model.guarantee import Kind
 from connectctl.ops.rolling.planning import RollingPlan
 
 NAME = "group-aware-producers"
-TAKES = applications.TAKES | {
-    "value": "exactly_once_v2 or exactly_once_beta; what its release knows where nothing is said"
-}
+TAKES = applications.TAKES | {"value": "exactly_once_v2 or exactly_once_beta; what its release knows by default"}
 
 
 def plan(ask: Ask) -> RollingPlan:

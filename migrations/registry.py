@@ -120,4 +120,4 @@ def named(name: str) -> Migration:
             return migration
     near = get_close_matches(name, [migration.name for migration in migrations()], n=1)
     hint = f"Did you mean {near[0]}?" if near else "See connectctl upgrade list."
-    raise BadInput(f"There is no migration {name}", next_step=hint, code="unknown-migration")
+    raise BadInput(f"Unknown migration: {name}", next_step=hint, code="unknown-migration")

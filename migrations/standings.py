@@ -20,7 +20,7 @@ def up_to(snapshot: RollingSnapshot, reached: tuple[Value, ...]) -> Stand:
         return Stand(Standing.NOT_APPLICABLE, f"{', '.join(old)} runs a release before 3.3")
     missing = [worker.address for worker in snapshot.workers if worker.value not in reached]
     if missing:
-        return Stand(Standing.PENDING, f"not there yet, or not known to be: {', '.join(missing)}")
+        return Stand(Standing.PENDING, f"not applied, or unknown: {', '.join(missing)}")
     return Stand(Standing.CONVERGED, f"every worker is {' or '.join(reached)}")
 
 

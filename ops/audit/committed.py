@@ -54,12 +54,10 @@ def inferred(config: Mapping[str, str] | None) -> Inferred:
         path = ("seqno",) if whole else ()
         return Inferred(Spec(Place.VALUE, path, text="$.seqno"), Spec(Place.KEY, name="id", text="key:$"), "seqno")
     if class_.startswith("FileStreamSource"):
-        why = "its records do not tell their line, and its offset counts characters; give --sequence for what the lines tell"
+        why = "its records have no line number, and its offset counts characters; give --sequence for a number in the lines"
         return Inferred(why=why, lines=True)
     if class_.startswith("MirrorSource"):
-        return Inferred(
-            why="its records do not tell their offset upstream; give --sequence for what they tell themselves"
-        )
+        return Inferred(why="its records have no upstream offset; give --sequence for a number in the records")
     known = f"{class_} is not known" if class_ else "its configuration is not known"
     return Inferred(why=f"{known}; give --sequence, --by and --offset-field")
 
@@ -71,7 +69,9 @@ def compared(before: Sequence[Pair], after: Sequence[Pair], member: str | None) 
     the earlier one.
     """
     if member is None:
-        return Offsets(why="nobody said which member of the source offset is the number of the last record")
+        return Offsets(
+            why="unknown which field of the source offset is the number of the last record: give --offset-field"
+        )
     numbers: dict[str, Committed] = {}
     shown: dict[str, tuple[Any, Any]] = {}
     first = {json.dumps(partition, sort_keys=True): offset for partition, offset in before}
@@ -84,7 +84,7 @@ def compared(before: Sequence[Pair], after: Sequence[Pair], member: str | None) 
         name = paths.text_of(value) or ""
         last = paths.number_of(offset.get(member))
         if last is None:
-            return Offsets(why=f"the source offset {json.dumps(offset)} has no whole number {member}")
+            return Offsets(why=f"the source offset {json.dumps(offset)} has no integer {member}")
         earlier = paths.number_of((first.get(json.dumps(partition, sort_keys=True)) or {}).get(member))
         numbers[name] = Committed(last if earlier is None else min(earlier, last), last)
         shown[name] = (partition, offset)

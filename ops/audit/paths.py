@@ -88,9 +88,9 @@ def _pattern(text: str, told: str) -> str:
     try:
         groups = re.compile(text).groups
     except re.error as e:
-        raise BadInput(f"{told} is no regular expression", why=str(e)) from e
+        raise BadInput(f"{told} is not a regular expression", why=str(e)) from e
     if groups != 1:
-        raise BadInput(f"{told} has {groups} groups and not one", next_step="Put what is meant in (…).")
+        raise BadInput(f"{told} has {groups} groups instead of one", next_step="Put the number in one group: (…).")
     return text
 
 
@@ -110,13 +110,13 @@ def matched(raw: bytes | None, pattern: str) -> str | None:
 def parse_path(text: str, option: str = "--sequence") -> tuple[str | int, ...]:
     """The steps of a JSON path: names, and numbers for items of lists. Raises ``BadInput``."""
     if not text.startswith("$"):
-        raise BadInput(f"{option} {text} is no JSON path", why="it does not begin with $", next_step=f"{FORMS}.")
+        raise BadInput(f"{option} {text} is not a JSON path", why="it does not begin with $", next_step=f"{FORMS}.")
     at, steps = 1, list[str | int]()
     while at < len(text):
         found = _STEP.match(text, at)
         if found is None:
             why = f"{text[at:]!r} is neither .name nor [number] nor ['name']"
-            raise BadInput(f"{option} {text} is no JSON path", why=why, next_step=f"{FORMS}.")
+            raise BadInput(f"{option} {text} is not a JSON path", why=why, next_step=f"{FORMS}.")
         name, item, single, double = found.groups()
         steps.append(int(item) if item is not None else next(n for n in (name, single, double) if n is not None))
         at = found.end()

@@ -65,7 +65,7 @@ def bound(text: str, option: str) -> Bound:
         when = datetime.fromisoformat(text)
     except ValueError as e:
         hint = "Give 2026-01-31T12:00:00Z, milliseconds since the epoch, or offset:N."
-        raise BadInput(f"{option} {text} is no time and no offset", next_step=hint) from e
+        raise BadInput(f"{option} {text} is neither a time nor an offset", next_step=hint) from e
     return Bound(timestamp=int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1000))
 
 

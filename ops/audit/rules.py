@@ -72,7 +72,7 @@ LOST = Rule(
     "AUDIT005",
     Severity.ERROR,
     "The committed source offset is beyond the records",
-    "A task that starts now goes on behind records that are nowhere",
+    "A task that starts now skips records that are missing",
     "KIP-618, Offset (and record) writes",
     """
     The offsets topic says that the source was read up to a record that is not among the committed ones. An offset was
@@ -99,7 +99,7 @@ TORN = Rule(
 UNCLEAR = Rule(
     "AUDIT007",
     Severity.WARNING,
-    "Two partitions end differently, and it cannot be told whether of one transaction",
+    "Two partitions end differently, of one transaction or of two",
     "If they are of one transaction, it was torn apart",
     "KIP-890, transaction version 2",
     """
@@ -116,7 +116,7 @@ DISAGREE = Rule(
     "AUDIT008",
     Severity.ERROR,
     "Batch headers and records do not agree on what is committed",
-    "One of the two was not seen whole, so that nothing is proven",
+    "One of the two was not read completely, so nothing is proven",
     "connectctl",
     """
     The headers tell how many records of a partition are committed; a reader with read_committed was given another number.
@@ -182,8 +182,8 @@ UNREAD = Rule(
 NO_SEQUENCE = Rule(
     "AUDIT013",
     Severity.WARNING,
-    "Nothing tells the order of the source's records",
-    "Duplicates, gaps and reordering were not looked for",
+    "The order of the source's records is unknown",
+    "Duplicates, gaps and reordering were not checked",
     "connectctl",
     """
     Batch headers prove that transactions are whole. Whether each record of the source is there once needs something in the
@@ -197,11 +197,11 @@ NO_SEQUENCE = Rule(
 UNNUMBERED = Rule(
     "AUDIT014",
     Severity.WARNING,
-    "Records do not tell their number",
-    "They could be there twice, or be missing, and nobody would know",
+    "Records have no sequence number",
+    "Duplicates and gaps among them are not detected",
     "connectctl",
     """
-    The way that --sequence gives leads to nothing in these records, or to something that is no whole number of 64 bits: no
+    The way that --sequence gives leads to nothing in these records, or to something that is not a 64-bit integer: no
     such field, no JSON, a tombstone. If it is so for all records, the path is wrong.
     """,
 )
@@ -209,7 +209,7 @@ NOT_COMPARED = Rule(
     "AUDIT015",
     Severity.WARNING,
     "Source offsets were not compared with the records",
-    "Records beyond the offset, and offsets beyond the records, were not looked for",
+    "Records beyond the offset, and offsets beyond the records, were not checked",
     "connectctl",
     """
     A source offset means what its connector says it means. It is compared where it is known to be the number of the last
@@ -220,8 +220,8 @@ NOT_COMPARED = Rule(
 NO_SPARK = Rule(
     "AUDIT016",
     Severity.WARNING,
-    "Records were not looked at",
-    "Only batch headers were, and they tell nothing of duplicates of the source's records",
+    "Records were not read",
+    "Batch headers alone do not show duplicates of the source's records",
     "connectctl",
     """
     So many records are read with Spark, and it is not installed: pip install 'connectctl[spark]', and Java 17 or 21.
@@ -268,11 +268,11 @@ LINES = Rule(
 NOTHING = Rule(
     "AUDIT020",
     Severity.ERROR,
-    "There was nothing to look at",
+    "There was nothing to audit",
     "An audit of no records proves nothing, whatever is wrong with the topic",
     "connectctl",
     """
-    Between --since and --until, or in the whole topic, there is no committed record; with --headers-only, no batch at all.
+    Between --since and --until, or in the topic, there is no committed record; with --headers-only, no batch at all.
     That is neither a proof that exactly-once held nor one that it did not.
 
     Look at the time: without a zone it is UTC, and a date alone is its first moment. connectctl audit TOPIC -o wide without

@@ -164,7 +164,7 @@ def _undecided(audit: Audit) -> Iterator[Finding]:
     topics = ", ".join(wish.topics)
     if _nothing(audit):
         where = "between --since and --until" if wish.since and wish.until else "from --since on" if wish.since else ""
-        where = where or ("up to --until" if wish.until else "in the whole topic")
+        where = where or ("up to --until" if wish.until else "in the topic")
         message = f"There is no committed record {where}, so nothing is proven."
         yield rules.NOTHING.found(topics, message, "Check the topic, --since and --until.")
     if audit.unread:
@@ -181,7 +181,7 @@ def _undecided(audit: Audit) -> Iterator[Finding]:
         yield rules.UNREAD.found(topics, message, "Audit again when it has ended: connectctl transactions lag.")
     if wish.sequence is None and not audit.unread and (committed(gathered) or wish.headers_only):
         why = f": {audit.why_no_sequence}" if audit.why_no_sequence else ""
-        told = "Only headers were to be looked at" if wish.headers_only else f"No --sequence is given{why}"
+        told = "Only headers were requested" if wish.headers_only else f"No --sequence is given{why}"
         hint = None if wish.headers_only else "Give --sequence '$.field', and --by, or --headers-only."
         severity = Severity.INFO if wish.headers_only else None
         yield rules.NO_SEQUENCE.found(topics, f"{told}.", hint, severity=severity)
@@ -206,7 +206,7 @@ def _disagreements(gathered: Gathered) -> Iterator[Finding]:
     told = _readable(gathered)
     if read != told and not any(part.legacy for part in gathered.parts):
         subject = ", ".join(sorted({part.topic for part in gathered.parts}))
-        message = f"Headers tell of {told:,} readable committed records, and {read:,} were read."
+        message = f"Headers count {told:,} readable committed records, and {read:,} were read."
         yield rules.DISAGREE.found(subject, message, "Audit again; if it stays, look at the brokers' logs.")
 
 

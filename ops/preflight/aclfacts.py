@@ -219,7 +219,7 @@ def _unknown(facts: AclFacts, sources: Sequence[Connector], said: Principals) ->
         for name, roles in names.items():
             say = f"Give --principal {name}:{roles[0]}=User:NAME."
             yield Unseen(
-                f"the permissions of the {' and '.join(roles)} of {name}", f"who it is cannot be seen: {why}", say
+                f"the permissions of the {' and '.join(roles)} of {name}", f"its principal is unknown: {why}", say
             )
 
 
@@ -228,4 +228,4 @@ def _other_authorizers(clusters: Iterable[ClusterAcls]) -> Iterator[Unseen]:
         if cluster.acls is not None and cluster.acls.authorizer.decides_by_more:
             name = cluster.acls.authorizer.class_name
             why = f"the brokers at {cluster.bootstrap} use {name}, which may decide by more than ACLs"
-            yield Unseen("permissions that are no ACLs", why, "Ask whoever administers that authorizer.")
+            yield Unseen("permissions that are not ACLs", why, "Ask whoever administers that authorizer.")

@@ -36,20 +36,20 @@ def read(text: str, source: str) -> tuple[Wanted, ...]:
     try:
         documents = yamltext.read_all(text)
     except yaml.YAMLError as e:
-        raise BadInput(f"{source} is no YAML", why=" ".join(str(e).split()), next_step=_HOW) from e
+        raise BadInput(f"{source} is not valid YAML", why=" ".join(str(e).split()), next_step=_HOW) from e
     return tuple(_document(data, source) for data in documents)
 
 
 def _document(data: Any, source: str) -> Wanted:
     if not isinstance(data, Mapping) or data.get("kind") != KIND or not isinstance(data.get("items"), list):
-        raise BadInput(f"{source} has no ACLs in it", why=f"it is no document of the kind {KIND}", next_step=_HOW)
+        raise BadInput(f"{source} has no ACLs in it", why=f"it is not a document of kind {KIND}", next_step=_HOW)
     items = tuple(_item(item, f"{source}, item {number}") for number, item in enumerate(data["items"], 1))
     return Wanted(str(data.get("clusterId", "")), str(data.get("bootstrapServers", "")), items)
 
 
 def _item(data: Any, where: str) -> tuple[Stage, Binding]:
     if not isinstance(data, Mapping):
-        raise BadInput(f"{where} is no ACL", next_step=_HOW)
+        raise BadInput(f"{where} is not an ACL", next_step=_HOW)
     try:
         binding = Binding(
             resource=Resource(data["resourceType"]),
@@ -64,4 +64,4 @@ def _item(data: Any, where: str) -> tuple[Stage, Binding]:
     except KeyError as e:
         raise BadInput(f"{where} has no {e.args[0]}", next_step=_HOW) from e
     except ValueError as e:
-        raise BadInput(f"{where} is no ACL", why=str(e), next_step=_HOW) from e
+        raise BadInput(f"{where} is not an ACL", why=str(e), next_step=_HOW) from e

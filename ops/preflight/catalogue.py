@@ -71,7 +71,7 @@ def story(id_: str) -> Story:
     if found is None:
         near = get_close_matches(id_.upper(), stories(), n=1)
         hint = f"Did you mean {near[0]}?" if near else "connectctl preflight --list prints them all."
-        raise BadInput(f"There is no finding {id_}", next_step=hint)
+        raise BadInput(f"Unknown finding: {id_}", next_step=hint)
     return found
 
 

@@ -96,7 +96,7 @@ def _sniffed(text: str) -> str:
 
 def _json(text: str, file: str) -> list[Any]:
     def refuse(word: str) -> NoReturn:
-        raise BadInput(f"{file} is not JSON", why=f"{word} is no number in JSON")
+        raise BadInput(f"{file} is not JSON", why=f"{word} is not a JSON number")
 
     def pairs(members: list[tuple[str, Any]]) -> _Pairs:
         return _Pairs(tuple((name, value, None) for name, value in members))
@@ -108,7 +108,7 @@ def _json(text: str, file: str) -> list[Any]:
     except json.JSONDecodeError as e:
         raise BadInput(f"{file}, line {e.lineno} is not JSON", why=e.msg, next_step=_SHAPES) from e
     except RecursionError as e:
-        raise BadInput(f"{file} is no connector configuration", why="it is nested too deeply") from e
+        raise BadInput(f"{file} is not a connector configuration", why="it is nested too deeply") from e
     return whole if isinstance(whole, list) else [whole]
 
 
@@ -134,7 +134,7 @@ def _plain(node: Any, file: str) -> Any:
         for key, value in node.value:
             line = key.start_mark.line + 1
             if not isinstance(key, yaml.ScalarNode) or key.tag.endswith(":merge"):
-                raise BadInput(f"{file}, line {line} is no connector configuration", why="a name must be a text")
+                raise BadInput(f"{file}, line {line} is not a connector configuration", why="a name must be a text")
             members.append((key.value, _plain(value, file), line))
         return _Pairs(tuple(members))
     if isinstance(node, yaml.SequenceNode):
@@ -157,7 +157,7 @@ def _from_properties(text: str, file: str) -> Given:
     for each in found:
         if not each.separated:
             line = _line_of(text, each.begin)
-            raise BadInput(f"{file}, line {line} is no property", why=f"{each.key[:40]!r} has no value behind it")
+            raise BadInput(f"{file}, line {line} is not a property", why=f"{each.key[:40]!r} has no value behind it")
     lines: dict[str, list[int]] = {}
     for each in found:
         lines.setdefault(each.key, []).append(_line_of(text, each.begin))
@@ -175,10 +175,10 @@ def _line_of(text: str, at: int) -> int:
 def _given(whole: Any, text: str, file: str, form: str) -> Given:
     if not isinstance(whole, _Pairs):
         kind = {list: "a list in a list", type(None): "null"}.get(type(whole), "a single value")
-        raise BadInput(f"{file} is no connector configuration", why=f"there is {kind} in it", next_step=_SHAPES)
+        raise BadInput(f"{file} is not a connector configuration", why=f"there is {kind} in it", next_step=_SHAPES)
     if _is_list_of_connectors(whole):
         raise BadInput(
-            f"{file} is no connector configuration",
+            f"{file} is not a connector configuration",
             why="it is what connectors list prints, which has no configurations",
             next_step="Use connectctl connectors show NAME -o json.",
         )
@@ -188,9 +188,9 @@ def _given(whole: Any, text: str, file: str, form: str) -> Given:
         if not whole.last.keys() & {"kind", "apiVersion"}:
             _no_strangers(whole, file)
     elif "config" in whole.last and whole.last.keys() <= _AROUND:
-        raise BadInput(f"{file} is no connector configuration", why="config is no object", next_step=_SHAPES)
+        raise BadInput(f"{file} is not a connector configuration", why="config is not an object", next_step=_SHAPES)
     if not inner.members:
-        raise BadInput(f"{file} is no connector configuration", why="there is no property in it", next_step=_SHAPES)
+        raise BadInput(f"{file} is not a connector configuration", why="it has no properties", next_step=_SHAPES)
     config = {name: _value(name, value, line, file) for name, value, line in inner.members}
     own = outer.last.get("name") if outer is not inner else None
     # Workers take the blanks around the name that a request has, and not around that of the configuration.
@@ -220,7 +220,7 @@ def _no_strangers(whole: _Pairs, file: str) -> None:
     strange = [name for name in whole.last if name not in _AROUND]
     if strange:
         why = f"Connect takes name, config and initial_state beside each other, and no {strange[0]}"
-        raise BadInput(f"{file} is no connector configuration", why=why, next_step="Move it into config.")
+        raise BadInput(f"{file} is not a connector configuration", why=why, next_step="Move it into config.")
 
 
 def _value(name: str, value: Any, line: int | None, file: str) -> str | None:

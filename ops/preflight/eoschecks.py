@@ -24,7 +24,7 @@ SAYS_NOTHING = (
 )
 FAILED = "An unexpected error occurred during validation"
 GOES_ON = (
-    f"{SUPPORT} is required. Without exactly-once on its workers it goes on running all the same, at least once: it can "
+    f"{SUPPORT} is required. Without exactly-once on its workers it keeps running, at least once: it can "
     "write records twice. Workers refuse every change of its configuration then, even an identical one."
 )
 GOES_ON_STEP = f"Set {SUPPORT} to requested before or with its next change; or stop it first, if it must not run so."

@@ -115,7 +115,7 @@ NO_BOUNDARIES = Rule(
 BAD_INTERVAL = Rule(
     "EOS009",
     Severity.ERROR,
-    "transaction.boundary.interval.ms is no number of milliseconds",
+    "transaction.boundary.interval.ms is not a number of milliseconds",
     "Workers refuse the configuration, even where the interval is not used",
     "SourceConnectorConfig",
     """

@@ -82,7 +82,7 @@ FOREIGN = Rule(
     "FENCE012",
     Severity.WARNING,
     "A transactional id of a task is in use by a producer that is not the task's",
-    "The two fence each other: the other application fails when the task starts, and the task when that goes on",
+    "The two fence each other: the other application fails when the task starts, and the task when that continues",
     "KIP-618, Transactional IDs",
     """
     The id of a source task has an open transaction that cannot be the task's: no worker has exactly-once enabled, or it
@@ -152,7 +152,7 @@ def _share(facts: FencingFacts, each: Fenced, broker: int | None, most: int) -> 
 
 def _limits(time: float, facts: FencingFacts) -> str:
     if time > LEADER_LIMIT:
-        return f"The leader gives up after {LEADER_LIMIT:.0f} s, and all its tasks fail."
+        return f"The leader times out after {LEADER_LIMIT:.0f} s, and all its tasks fail."
     if time > FORWARD_LIMIT and facts.workers > 1:
         return f"Tasks that ask through a follower fail after {FORWARD_LIMIT:.0f} s."
     limit = FORWARD_LIMIT if facts.workers > 1 else LEADER_LIMIT

@@ -46,7 +46,7 @@ UNREACHABLE_NAME = Rule(
 BAD_TASKS_MAX = Rule(
     "CONFIG004",
     Severity.ERROR,
-    "tasks.max is no number from 1 on",
+    "tasks.max is not an integer from 1 on",
     "Workers refuse the configuration",
     "ConnectorConfig",
     """
@@ -116,7 +116,7 @@ IDLE_DEAD_LETTERS = Rule(
     "CONFIG010",
     Severity.WARNING,
     "There is a dead letter queue, and errors are not tolerated",
-    "The task fails at the first record that it cannot read instead of going on to the next",
+    "The task fails at the first record that it cannot read instead of continuing with the next",
     "KIP-298, SinkConnectorConfig",
     """
     errors.tolerance is none unless it is set, and then the first record that cannot be converted or transformed ends the

@@ -83,7 +83,7 @@ UNCLEAN = Rule(
     "TOPIC010",
     Severity.WARNING,
     "An internal topic allows unclean leader election",
-    "After the loss of brokers it may go on from an older state, without anybody being told",
+    "After the loss of brokers it may silently continue from an older state",
     "KIP-106",
     """
     With unclean.leader.election.enable=true a partition without any replica in sync is led by one that is behind, so that
@@ -125,7 +125,7 @@ ONE_PARTITION = Rule(
 TOMBSTONES_GO_EARLY = Rule(
     "TOPIC013",
     Severity.WARNING,
-    "An internal topic forgets deletions soon",
+    "delete.retention.ms of an internal topic is too low",
     "A worker that reads the topic meanwhile can keep a connector or an offset that was deleted",
     "Kafka's documentation, Log compaction: delete.retention.ms",
     """

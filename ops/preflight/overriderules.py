@@ -107,7 +107,7 @@ NOT_ALLOWED_LATER = Rule(
 BAD_OFFSETS_TOPIC = Rule(
     "CONFIG026",
     Severity.ERROR,
-    "offsets.storage.topic is no name of a topic",
+    "offsets.storage.topic is not a valid topic name",
     "Workers refuse an empty name; with any other the connector fails, because its topic cannot be created",
     "SourceConnectorConfig, Topic.validate",
     """

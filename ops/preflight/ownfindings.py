@@ -34,7 +34,7 @@ MISSING = Rule(
 UNKNOWN = Rule(
     "RIGHT002",
     Severity.INFO,
-    "It cannot be told whether the principal in use has a right",
+    "Unknown whether the principal in use has a right",
     "Only the command itself will tell",
     "KIP-430, docs/rights.md",
     """

@@ -104,7 +104,7 @@ def parse_principals(given: Sequence[str]) -> Principals:
 def _parts(text: str) -> tuple[str | None, str, str]:
     found = _GIVEN.fullmatch(text.strip())
     if found is None or re.match(r"\w+:User:", found["principal"]):
-        raise BadInput(f"--principal {text!r} is no principal", why="it has to be like User:NAME", next_step=_HOW)
+        raise BadInput(f"--principal {text!r} is not a principal", why="it has to be like User:NAME", next_step=_HOW)
     connector, role = found["connector"], found["role"] or Role.WORKER.value
     if connector is not None and role in (Role.WORKER, _SUPER):
         raise BadInput(f"--principal {text!r}: a connector has no {role}", next_step=_HOW)
@@ -129,12 +129,12 @@ def identity(properties: Mapping[str, str]) -> Identity | None:
         return Identity(ANONYMOUS)
     if protocol == "SSL" or (not protocol.startswith("SASL_") and _has_certificate(properties)):
         return Identity(
-            None, "it is told by a certificate, whose name the brokers' ssl.principal.mapping.rules translate"
+            None, "it comes from a certificate, whose name the brokers' ssl.principal.mapping.rules translate"
         )
     if jaas := properties.get("sasl.jaas.config"):
         return _of_jaas(jaas)
     if any(name.startswith(("sasl.oauthbearer.", "sasl.login.callback.")) for name in properties):
-        return Identity(None, "it is told by a token")
+        return Identity(None, "it comes from a token")
     return None
 
 
@@ -149,7 +149,7 @@ def _of_jaas(text: str) -> Identity:
         return Identity(None, "its sasl.jaas.config is kept by a config provider")
     if name not in _BY_NAME:
         what = f"the login module {name}" if name else "a sasl.jaas.config without a login module"
-        return Identity(None, f"it is told by {what}, not by a name")
+        return Identity(None, f"it comes from {what}, not from a name")
     options = {key: _unquoted(double, single, bare) for key, double, single, bare in _OPTION.findall(text)}
     if options.get("tokenauth", "").lower() == "true":
         return Identity(None, "it logs in with a delegation token, which is its owner's")

@@ -44,7 +44,7 @@ MIRROR_READS_ALL = Rule(
     "READER002",
     Severity.WARNING,
     "A MirrorSourceConnector copies a source connector's topics without read_committed",
-    "Records of aborted transactions are copied as if they had been committed, and nobody can tell them apart any more",
+    "Records of aborted transactions are copied as if they had been committed, and cannot be distinguished any more",
     "MirrorSourceConnector.exactlyOnceSupport",
     """
     A mirror writes what it reads into new transactions or none. Whether the original was committed is not copied. So a
@@ -90,7 +90,7 @@ SHARES_ALL = Rule(
 CANNOT_BE_SEEN = Rule(
     "READER005",
     Severity.INFO,
-    "Consumer groups read a source connector's topics, and their isolation level cannot be seen",
+    "Consumer groups read a source connector's topics, and their isolation level is unknown",
     "With exactly-once, only read_committed readers get each record once",
     _SOURCE,
     """
@@ -175,7 +175,7 @@ def proven(group: ReaderGroup, facts: ReaderFacts) -> Iterator[Finding]:
     )
     message += f", and so on {len(evidence) - 1} more partitions." if len(evidence) > 1 else "."
     if not group.active and _at_the_end(evidence):
-        message += " Nobody reads in it now, so that the offsets may have been set by hand."
+        message += " It has no members now, so its offsets may have been set by hand."
     yield PROVEN.found(group.id, message + _clients(group), f"Set {ISOLATION}={COMMITTED} in its consumers.")
 
 
@@ -191,7 +191,7 @@ def cannot_be_seen(source: Written, facts: ReaderFacts) -> Iterator[Finding]:
     """READER005, for each source connector, with the groups of which nothing is known."""
     unknown = {group for topic in source.topics for group in facts.unexplained.get(topic, ())}
     if unknown:
-        message = f"What it writes is read by {_some(unknown)}; with which {ISOLATION} is not to be seen."
+        message = f"What it writes is read by {_some(unknown)}; their {ISOLATION} is unknown."
         yield CANNOT_BE_SEEN.found(source.name, message, f"Check {ISOLATION}={COMMITTED} in their consumers.")
 
 

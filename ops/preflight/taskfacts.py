@@ -234,7 +234,7 @@ def _ask(calls: ConnectCalls, url: str) -> Worker:
 
 
 def _topic_unseen(what: str, why: str) -> Unseen:
-    return Unseen(what, why, "Name it with --config-topic, and see that this principal may read it.")
+    return Unseen(what, why, "Name it with --config-topic, and check that this principal may read it.")
 
 
 # -------------------------------------------------------------------------------------------------------------- counting

@@ -87,7 +87,7 @@ def fails_after_upgrade(tasks: TaskSet, seen: TasksSeen, for_version: Release | 
         return
     told = ", ".join(sorted({str(w.version) for w in seen.workers if w.version}))
     which = (
-        f"Workers of {told} let it" if told else "What the workers do with it is not known, for they tell no version"
+        f"Workers of {told} allow it" if told else "What the workers do with it is not known, for they tell no version"
     )
     message = (
         f"It has {counted(tasks.size)}, and tasks.max is {tasks.limit}. {which}; "
@@ -137,7 +137,7 @@ def fewer(tasks: TaskSet) -> Iterator[Finding]:
 def invalid(tasks: TaskSet, seen: TasksSeen, for_version: Release | None) -> Iterator[Finding]:
     """TASK008: a value that is no number, or neither true nor false."""
     if tasks.limit is None and "tasks.max" not in tasks.references:
-        message = f"tasks.max is {tasks.config.get('tasks.max')!r}, which is no whole number of at least 1."
+        message = f"tasks.max is {tasks.config.get('tasks.max')!r}, which is not an integer from 1 on."
         yield INVALID.found(tasks.name, message, "Set tasks.max to a number.")
     if tasks.enforce is None and "tasks.max.enforce" not in tasks.references:
         message = f"tasks.max.enforce is {tasks.config.get('tasks.max.enforce')!r}, which is neither true nor false."

@@ -104,7 +104,7 @@ SILENTLY_ABORTED = Rule(
     "TXN009",
     Severity.ERROR,
     "A task says RUNNING, and its transaction was aborted",
-    "Brokers refuse every record that it sends, and nobody is told before its next commit, when the task fails",
+    "Brokers refuse every record that it sends, and the task fails only at its next commit",
     "AbstractWorkerSourceTask.sendRecords; ExactlyOnceWorkerSourceTask.commitTransaction",
     """
     When a transaction is open for longer than its time-out, or when a tool aborts it, the coordinator gives its id a new
@@ -163,7 +163,7 @@ def open_for_long(facts: TransactionFacts, each: Paced) -> Iterator[Finding]:
         seconds = known.seconds_open(facts.taken_at)
         if known.state != "Ongoing" or seconds is None or seconds <= max(timeout / 1000 * LONG, usual):
             continue
-        message = f"Its transaction is open for {seconds:.0f} s by now, and is aborted after {_seconds(timeout)}."
+        message = f"Its transaction has been open for {seconds:.0f} s, and is aborted after {_seconds(timeout)}."
         yield OPEN_FOR_LONG.found(f"{each.name} task {task}", message, _remedy(facts, each, timeout))
 
 

@@ -15,7 +15,7 @@ NOT_SEEN = Rule(
     "UNSEEN001",
     Severity.WARNING,
     "Something could not be looked at, so that its checks did not happen",
-    "Nobody knows whether it is in order",
+    "Unknown whether it is correct",
     "connectctl",
     """
     A check needs something to look at: an answer of a worker, a permission on a broker, a topic that can be read. Where

@@ -96,7 +96,7 @@ UNPREPARED = Rule(
 UNPROVEN = Rule(
     "WORKER006",
     Severity.INFO,
-    "Whether every other worker is preparing cannot be seen",
+    "Unknown whether every other worker is preparing",
     "One that is still disabled when others become enabled compromises the guarantee until it is restarted",
     UPGRADE,
     """
@@ -227,7 +227,7 @@ SHARED_STATUS = Rule(
     "WORKER014",
     Severity.WARNING,
     "Another group of workers writes to the same status topic",
-    "The states that workers tell of connectors and tasks are those of two clusters",
+    "The connector and task states that workers report are those of two clusters",
     MIXED,
     """
     The status topic has states that a worker of another group wrote, for connectors that the same worker runs there now.

@@ -188,7 +188,7 @@ def shared_config(seen: WorkersSeen) -> Iterator[Finding]:
         theirs = sorted({connector for connector, _ in neighbour.owners})
         certain = leader_id(neighbour.id) in seen.config.owners.values() or bool(_reported_by(seen, neighbour))
         message = f"{neighbour.id} runs {_some(theirs)} of this topic, too"
-        message += "." if certain else ", and no other topic that can be seen is its config topic."
+        message += "." if certain else ", and no other topic that is visible is its config topic."
         hint = f"Give {_some(sorted(addresses(neighbour)))} this group.id, or a config.storage.topic of its own."
         severity = None if certain else Severity.WARNING
         yield rules.SHARED_CONFIG.found(seen.config.name, message, hint, severity=severity)

@@ -138,7 +138,7 @@ class RollingHands(OffsetHands):
             if self.now() - began >= self.patience.timeout:
                 raise ConnectctlError(
                     f"Not restarting {' and '.join(workers)}: "
-                    + ("the other workers could not be seen" if seen.problem else "another worker is down"),
+                    + ("the other workers could not be observed" if seen.problem else "another worker is down"),
                     why=seen.problem or f"{', '.join(away)} is not in the group, or does not answer",
                     next_step=None if seen.problem else "Start it first.",
                     code="two-at-once",

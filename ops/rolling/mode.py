@@ -91,7 +91,7 @@ class Evidence:
     belief: Belief | None = None
 
 
-UNSEEN = "preparing and disabled cannot be told apart from outside"
+UNSEEN = "preparing and disabled cannot be distinguished from outside"
 
 
 def mode_of(evidence: Evidence) -> Mode:
@@ -103,7 +103,7 @@ def mode_of(evidence: Evidence) -> Mode:
     if evidence.support is Support.NOT_SUPPORTED:
         return Mode(Value.NOT_SUPPORTED, How.PROVEN, "it does not know exactly.once.support")
     if evidence.belief is not None and not evidence.belief.restarted:
-        source = f"run {evidence.belief.run} changed its property and was not seen to restart it"
+        source = f"run {evidence.belief.run} changed its property and its restart was not observed"
         return Mode(Value.UNKNOWN, How.NOT_KNOWN, source)
     if evidence.support is Support.NOT_ENABLED and evidence.leader and (proven := _of_leader(evidence)):
         return proven
@@ -145,7 +145,7 @@ def _told(evidence: Evidence) -> Mode | None:
         return None
     value = _value_of(told)
     if value is None:
-        return Mode(Value.UNKNOWN, How.NOT_KNOWN, f"{told.source} says {told.value!r}, which is no mode")
+        return Mode(Value.UNKNOWN, How.NOT_KNOWN, f"{told.source} says {told.value!r}, which is not a mode")
     if value is Value.ENABLED and evidence.support is Support.NOT_ENABLED:
         return Mode(Value.UNKNOWN, How.NOT_KNOWN, f"{told.source} says enabled, and the worker was not started with it")
     if told.value is None:

@@ -81,7 +81,7 @@ def observe(eyes: Eyes, group: ConnectGroup, beliefs: Mapping[str, Belief]) -> R
     """The cluster as a planner needs it. Raises ``Refused`` where a rebalance hides who the workers are."""
     if group.members and not any(member.url for member in group.members):
         raise Refused(
-            f"The group {group.id} is {group.state}, and its workers cannot be told apart meanwhile",
+            f"The group {group.id} is {group.state}, and its workers cannot be identified during a rebalance",
             next_step="Try again when the rebalance is over: connectctl cluster show --watch.",
             code="rebalancing",
         )

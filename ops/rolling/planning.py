@@ -37,9 +37,9 @@ WHY = {
     PREPARING: "KIP-618, Rolling upgrade(s): no worker may be enabled before every leader fences and every worker "
     "leaves the config topic to it",
     ENABLED: "KIP-618, Rolling upgrade(s): the second roll, when every worker is at least preparing",
-    DISABLED: "KIP-618, Soft downgrade: its tasks go on with at-least-once delivery",
+    DISABLED: "KIP-618, Soft downgrade: its tasks continue with at-least-once delivery",
 }
-WHY_BACK = "on the way back too, no worker may be disabled while another still asks a leader to fence"
+WHY_BACK = "also on the way back, no worker may be disabled while another one still asks the leader to fence"
 WHY_OLD = "KIP-618, Hard downgrade: an older release does not know the property"
 
 
@@ -196,7 +196,7 @@ def _reasons(snapshot: RollingSnapshot, wish: Wish, phases: Sequence[Phase]) -> 
     urls = [w.url for w in snapshot.workers if w.url]
     twice = sorted({url for url in urls if urls.count(url) > 1})
     if twice:
-        yield f"several workers advertise {', '.join(twice)}, and cannot be told apart"
+        yield f"several workers advertise {', '.join(twice)}, and cannot be distinguished"
 
 
 def _too_old(workers: Any, wish: Wish) -> Iterator[str]:
@@ -273,7 +273,7 @@ def _turn(
         yield made(Restart, _why_restarted(members, value), by_hand=hand)
         yield made(Rejoin, "it has to be back, in its new mode, before the next one is restarted", by_hand=hand)
     forgives = wish.binaries and wish.to is None
-    yield made(Gate, "one worker at a time is all that a cluster has to bear", forgives_fencing=forgives)
+    yield made(Gate, "only one worker at a time may be unavailable", forgives_fencing=forgives)
 
 
 def _why_restarted(workers: Sequence[RollingWorker], value: Value) -> str:

@@ -113,9 +113,9 @@ def contradiction(answer: Worker, value: str) -> str | None:
 
 def _wrong(worker: str, why: str) -> ConnectctlError:
     return ConnectctlError(
-        f"{worker} is back in another mode than planned",
+        f"{worker} restarted in a different mode than planned",
         why=why,
-        next_step="Look at the properties that it is started with: the property may be set in another place as well.",
+        next_step="Check the properties that it starts with: the property may also be set elsewhere.",
         code="wrong-mode",
     )
 
@@ -125,6 +125,6 @@ def _late(worker: str, patience: float, missing: str | None, members: dict[str, 
     return TimedOut(
         f"{worker} is not back after {patience:g} s",
         why=f"{missing}{others}",
-        next_step="Look at the worker's log, and start it.",
+        next_step="Check the worker's log, and start it.",
         code="not-back",
     )

@@ -96,7 +96,7 @@ class RollingSnapshot:
                 raise BadInput(f"Unknown worker: {name}", next_step=hint, code="unknown-worker")
             if known[name].member is not None:
                 raise BadInput(
-                    f"{name} is in the group, and cannot be left out",
+                    f"{name} is in the group, and cannot be excluded",
                     why="exactly-once needs the same mode on every worker of the group (KIP-618)",
                     next_step="--without takes workers that are down; stop it first, or leave the option out.",
                 )

@@ -75,7 +75,7 @@ class Turn:
         if not self.planned:
             return ""
         earlier = [workers for turn, workers in turns.items() if self._is_earlier(turn)]
-        why = "had its turn already" if self.planned in earlier else "leads now and is taken last"
+        why = "was restarted already" if self.planned in earlier else "is the leader now and is restarted last"
         return f"{self.whom} instead of {' and '.join(self.planned)}, which {why}"
 
     def _is_earlier(self, turn: str) -> bool:
@@ -153,7 +153,7 @@ class ReplaceBinaries(Turn):
     kind: ClassVar[str] = "replace-binaries"
 
     def says(self) -> str:
-        return f"have a release before 3.3 put in place on {self.whom}, and wait until it is back with it{self.hand}"
+        return f"install a release before 3.3 on {self.whom}, and wait until it is back with it{self.hand}"
 
     def holds(self, hands: RollingHands) -> str | None:
         answers = [hands.answer(worker) for worker in self.workers]
@@ -165,7 +165,7 @@ class ReplaceBinaries(Turn):
         members = hands.members()
         for worker in self.workers:
             hands.write(worker, Entry(Value.NOT_SUPPORTED, RESTARTED, members.get(worker)))
-        hands.tell(f"Stop {self.whom}, and no other; put a release before 3.3 in place; start it again.")
+        hands.tell(f"Stop {self.whom}, and no other; install a release before 3.3; start it again.")
         return "; ".join(filter(None, ["told", self.swapped(hands.notes.turns)]))
 
 
@@ -214,7 +214,7 @@ class FirstGate:
     """See that the cluster is healthy before anything is changed. Nothing is done where it is not."""
 
     subject: str = "cluster"
-    reason: str = "what is wrong before the roll must not be taken for its doing"
+    reason: str = "problems from before the upgrade must not be attributed to it"
     now: str = ""
     kind: ClassVar[str] = "gate"
     worker: ClassVar[None] = None
@@ -280,7 +280,7 @@ class RestartFailed:
     """Restart the tasks that failed because they could not reach the fencing endpoint (KIP-618, Single-step downgrade)."""
 
     subject: str = "cluster"
-    reason: str = "KIP-618, Single-step downgrade: such tasks run again once no worker asks for the endpoint"
+    reason: str = "KIP-618, Single-step downgrade: such tasks run again when no worker requests the endpoint any more"
     now: str = ""
     kind: ClassVar[str] = "restart-failed"
     worker: ClassVar[None] = None
@@ -382,7 +382,7 @@ def steps_from_data(data: list[dict[str, Any]]) -> tuple[Any, ...]:
             found.append(kinds[entry["step"]](**values))
         else:
             raise BadInput(
-                f"The run has a step {entry['step']}, which this version does not know",
+                f"The run has a step {entry['step']}, which is unknown to this version",
                 next_step="Use the version of connectctl that began it.",
             )
     return tuple(found)

@@ -1,6 +1,6 @@
 """Connectors that tasks.max will break: the ways out for each, and the steps that take one (KIP-1004).
 
-A connector may be given a tasks.max as large as what it generates, which is right for good; or ``tasks.max.enforce=false``,
+A connector may be given a tasks.max as large as what it generates, which is permanent; or ``tasks.max.enforce=false``,
 a bridge that workers from 3.8 on take until a later release does not. Or it is left to the person.
 """
 
@@ -62,8 +62,8 @@ class Way:
     def told(self, chosen: Choice) -> str:
         """Both choices in one line, the chosen one first."""
         sayings = {
-            Choice.RAISE: f"raise: {_words(self.raised)}, which is right for good",
-            Choice.BRIDGE: f"bridge: {_words(self.bridge)}, until a release has {ENFORCE} no more",
+            Choice.RAISE: f"raise: {_words(self.raised)}, which is permanent",
+            Choice.BRIDGE: f"bridge: {_words(self.bridge)}, until a release without {ENFORCE}",
             Choice.LEAVE: "leave it to you",
         }
         if self.raised is None:
@@ -71,7 +71,7 @@ class Way:
         if self.bridge is None:
             sayings[Choice.BRIDGE] = f"bridge: unavailable ({self.why_not})"
         rest = "; or ".join(words for choice, words in sayings.items() if choice is not chosen)
-        return f"{self.connector}: {self.why}. Chosen is {sayings[chosen]}. Or {rest}."
+        return f"{self.connector}: {self.why}. Chosen: {sayings[chosen]}. Alternatives: {rest}."
 
 
 def _words(values: Mapping[str, str | None] | None) -> str:
@@ -101,7 +101,7 @@ def _way(tasks: TaskSet, seen: TasksSeen, aim: Release | None) -> Way | None:
         raised[ENFORCE] = None
     helps = tasks.enforce is not False and (aim is None or enforces(aim) or bool(seen.enforcing))
     bridge: dict[str, str | None] | None = {ENFORCE: "false"} if helps else None
-    why_not = "how many it generates is not known" if not able else "it has that already"
+    why_not = "number of generated tasks unknown" if not able else "already set"
     return Way(tasks.name, why, needs, raised, bridge, had, why_not)
 
 
@@ -120,7 +120,7 @@ def choices(found: tuple[Way, ...], given: Mapping[str, str]) -> dict[str, Choic
         for name in filter(None, (n.strip() for n in given.get(choice, "").split(","))):
             if name not in known:
                 hint = f"These will: {', '.join(sorted(known)) or 'none'}."
-                raise BadInput(f"{name} is no connector that {MAX} will break", next_step=hint)
+                raise BadInput(f"{name} does not exceed {MAX}", next_step=hint)
             if name in chosen:
                 raise BadInput(f"{name} is named for {chosen[name]} and for {choice}")
             chosen[name] = choice
@@ -187,7 +187,7 @@ class SettleTasks:
 
     subject: str
     limit: int = 0
-    reason: str = "what a connector generates shows only when it is asked again"
+    reason: str = "the number of tasks is known only after a connector generates them again"
     now: str = ""
     kind: ClassVar[str] = "settle-tasks"
     worker: ClassVar[None] = None
@@ -219,7 +219,7 @@ class SettleTasks:
             elif not settled and waited >= (RECOVERY if again and _refused(found) else hands.patience.timeout):
                 self._stop_if_refused_again(found)
                 raise TimedOut(
-                    f"{self.subject} has not settled after {waited:.0f} s",
+                    f"{self.subject} is not stable after {waited:.0f} s",
                     why=word,
                     next_step=f"connectctl connectors show {self.subject}",
                     code="not-settled",
@@ -230,8 +230,8 @@ class SettleTasks:
         refusal = refusal_in(found.status)
         if refusal is not None and refusal.generated and self.limit and refusal.limit == self.limit:
             raise ConnectctlError(
-                f"{self.subject} generates {refusal.generated} tasks with a {MAX} of {self.limit}: it does not keep to it",
-                next_step=f"Take the run back (connectctl upgrade abort), then plan with --set bridge={self.subject}.",
+                f"{self.subject} generates {refusal.generated} tasks with a {MAX} of {self.limit}: it ignores the limit",
+                next_step=f"Roll back (connectctl upgrade abort), then plan with --set bridge={self.subject}.",
                 code="ignores-tasks-max",
             )
 

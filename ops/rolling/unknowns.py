@@ -16,11 +16,12 @@ def lines(snapshot: RollingSnapshot, steps: Sequence[Any]) -> Iterator[str]:
     for worker in snapshot.workers:
         mode = worker.mode
         if mode.value is Value.UNKNOWN:
-            yield f"{worker.address}: its mode is not known: {mode.source}."
+            yield f"{worker.address}: mode unknown: {mode.source}."
         elif mode.how is How.BELIEVED:
-            yield f"{worker.address}: {mode.value} is only believed: {mode.source}."
+            yield f"{worker.address}: {mode.value} is assumed, not verified: {mode.source}."
         elif mode.how is How.TOLD:
-            yield f"{worker.address}: {mode.value} is what its properties say ({mode.source}); nothing outside proves it."
+            said = f"{mode.value} according to its properties ({mode.source})"
+            yield f"{worker.address}: {said}; cannot be verified from outside."
     if snapshot.unseen:
         yield from (f"Could not read {unseen}." for unseen in snapshot.unseen)
     if steps:
@@ -32,8 +33,8 @@ def _later(snapshot: RollingSnapshot, steps: Sequence[Any]) -> Iterator[str]:
     leader = snapshot.leader
     if len(phases) > 1 and leader and len(snapshot.workers) > 1:
         yield (
-            f"Who leads after {leader.address} has been restarted shows only then: "
-            "the next roll takes whoever leads at that moment last."
+            f"Who leads after {leader.address} has been restarted is known only then: "
+            "the next roll restarts the then current leader last."
         )
     yield _delay(snapshot.max_delay)
     if snapshot.baseline:

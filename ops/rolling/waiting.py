@@ -87,7 +87,7 @@ def restart_once(hands: RollingHands, gate: str, trouble: Trouble) -> None:
     """Restart a task whose round of fencing failed, and note that: Connect does not try again by itself."""
     hands.notes.recovered.append(f"{gate}:{trouble.name}")
     hands.save()
-    hands.progress(f"restarting {trouble.name}: its round of fencing met a leader being restarted")
+    hands.progress(f"restarting {trouble.name}: the leader restarted during its zombie fencing")
     tail = () if trouble.task == CONNECTOR_INSTANCE else ("tasks", str(trouble.task))
     try:
         hands.calls.send("POST", path_of("connectors", trouble.connector, *tail, "restart"))
@@ -96,11 +96,11 @@ def restart_once(hands: RollingHands, gate: str, trouble: Trouble) -> None:
 
 
 def _told(hands: RollingHands, gate: str, watch: Watch) -> str:
-    said = [f"healthy at {watch.healthy} looks in a row"]
+    said = [f"healthy at {watch.healthy} observations in a row"]
     if watch.delay:
         said.append(f"after a rebalance delay of {watch.delay:g} s")
     mark = f"{gate}:"
     again = [key.removeprefix(mark) for key in hands.notes.recovered if key.startswith(mark)]
     if again:
-        said.append(f"restarted once, for their round of fencing met a leader being restarted: {', '.join(again)}")
+        said.append(f"restarted once, because the leader restarted during their zombie fencing: {', '.join(again)}")
     return ", ".join(said)

@@ -60,14 +60,14 @@ class FenceLeftovers:
 
     subject: str
     to: str
-    reason: str = "KIP-447: what is left open of the old producers keeps stable offsets from being fetched"
+    reason: str = "KIP-447: open transactions of old producers block the fetch of stable offsets"
     now: str = ""
     kind: ClassVar[str] = "fence-leftovers"
     worker: ClassVar[None] = None
 
     def says(self) -> str:
         old = Kind.PER_PARTITION if self.to == Kind.GROUP_AWARE else Kind.GROUP_AWARE
-        return f"see that {self.to} producers of {self.subject} are in use, then fence the {old} ones that are left"
+        return f"verify that {self.subject} uses {self.to} producers, then fence the remaining {old} ones"
 
     def holds(self, hands: RollingHands) -> str | None:
         return None
@@ -83,9 +83,9 @@ class FenceLeftovers:
 
         if why := own.await_(look, hands.patience.timeout):
             raise ConnectctlError(
-                f"It is not proven that the producers of {self.subject} are {self.to}; nothing is fenced",
+                f"Not verified that the producers of {self.subject} are {self.to}; nothing was fenced",
                 why=why,
-                next_step=f"See connectctl transactions list --prefix {self.subject}-, then go on.",
+                next_step=f"See connectctl transactions list --prefix {self.subject}-, then resume.",
                 code="unproven",
             )
         used = sum(kind_of_id(self.subject, known.id) is kind for known in ids)

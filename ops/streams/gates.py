@@ -64,7 +64,7 @@ def unwell(look: Look, last: Look | None, demand: Demand) -> tuple[str, ...]:
     if count != demand.members:
         found.append(f"the group has {count} members and should have {demand.members}")
     if not found and last is not None and _stuck(look, last):
-        found.append(f"nothing is committed, and {look.lag} records wait")
+        found.append(f"no offset was committed, lag {look.lag}")
     return tuple(found)
 
 
@@ -87,7 +87,5 @@ def take(watch: Watch, look: Look, demand: Demand) -> Seen:
         watch = replace(watch, healthy=0, since=None)
     waited = look.at - watch.began
     if waited >= demand.timeout:
-        return Seen(
-            watch, found, stopped=f"after {waited:.0f} s: {'; '.join(found) or 'it was not healthy for long enough'}"
-        )
+        return Seen(watch, found, stopped=f"after {waited:.0f} s: {'; '.join(found) or 'not healthy for long enough'}")
     return Seen(watch, found)

@@ -85,7 +85,7 @@ class ApplicationHands:
                 return f"healthy at {demand.looks} looks in a row, {waits or 0} records wait"
             if seen.stopped:
                 raise TimedOut(
-                    f"{self.eyes.application} is not healthy, so the roll stops here; it goes on as it is",
+                    f"{self.eyes.application} failed the health gate; upgrade stopped. It keeps running as it is now",
                     why=seen.stopped,
                     next_step="See connectctl upgrade status, and the log of the instance restarted last.",
                     code="gate",
@@ -99,5 +99,5 @@ class ApplicationHands:
 def of(hands: RollingHands) -> ApplicationHands:
     """The hands for the run's application. Raises ``ConnectctlError`` where nothing says which it is."""
     if hands.application is None:
-        raise ConnectctlError("The run changes a stream application, and nothing says how its instances are reached")
+        raise ConnectctlError("The run changes a stream application, but its instances are not configured")
     return ApplicationHands(hands.application, hands)

@@ -94,6 +94,6 @@ def look(eyes: ApplicationEyes, at: float) -> Look:
         committed = eyes.groups.committed(eyes.application)
         ends = eyes.groups.ends(list(committed)) if committed else {}
     except ConnectctlError as e:
-        return Look(at, problem=f"the brokers do not tell of the group {eyes.application}: {e}")
+        return Look(at, problem=f"cannot describe the group {eyes.application}: {e}")
     lag = sum(max(0, end - committed[place]) for place, end in ends.items()) if committed else None
     return Look(at, group, lag, sum(committed.values()))

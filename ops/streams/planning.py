@@ -15,7 +15,7 @@ from connectctl.ops.streams.steps import ApplicationGate, AwaitInstance, Restart
 
 FIRST = (
     "KIP-447, Compatibility: every instance has to commit with its generation, and wait for what others left open, "
-    "before one of them gives up its producers per partition"
+    "before one of them stops using a producer per partition"
 )
 SECOND = "KIP-447, Compatibility: the second roll, when every instance is group-aware"
 BACK = "KIP-447, Compatibility: one roll is enough on a release that is group-aware"
@@ -56,12 +56,12 @@ def plan(snapshot: ApplicationSnapshot, wish: Wish) -> ApplicationPlan:
             code="no-instances",
         )
     if kind_of_value(value) is not wish.to:
-        raise BadInput(f"{value} is no {wish.to} guarantee")
+        raise BadInput(f"{value} is not a {wish.to} processing.guarantee")
     first, second = rolls(snapshot, wish, value)
     loose = [known for known in snapshot.ids_of(_other(wish.to)) if known.open]
     pending = bool(first or second or loose or (wish.older and not _is_older(snapshot)))
     if pending and (reasons := list(_reasons(snapshot, wish))):
-        raise Refused(f"The roll of {snapshot.application} is not planned", why="; ".join(reasons), code="refused")
+        raise Refused(f"Upgrade of {snapshot.application} refused", why="; ".join(reasons), code="refused")
     steps = tuple(_steps(snapshot, wish, value, first, second)) if pending else ()
     return ApplicationPlan(steps, tuple(_remarks(snapshot)), tuple(_unknown(snapshot, wish, first, value, pending)))
 
@@ -105,7 +105,7 @@ def _not_restarted(snapshot: ApplicationSnapshot, instance: Instance) -> bool:
 def _reasons(snapshot: ApplicationSnapshot, wish: Wish) -> Iterator[str]:
     group, name = snapshot.group, snapshot.application
     if not group.members:
-        yield f"nobody is in the group {name}: start the application first"
+        yield f"the group {name} has no members: start the application first"
         return
     if group.kind != "consumer":
         yield f"the group {name} speaks the protocol {group.kind!r}, and not that of consumers"
@@ -122,7 +122,7 @@ def _reasons(snapshot: ApplicationSnapshot, wish: Wish) -> Iterator[str]:
         )
     if snapshot.old_brokers:
         yield f"brokers must be 2.5 or newer first: {'; '.join(snapshot.old_brokers)}"
-    yield from (f"it could not be seen {unseen}" for unseen in snapshot.unseen)
+    yield from (f"could not read {unseen}" for unseen in snapshot.unseen)
     yield from _against_instances(snapshot, wish)
 
 
@@ -132,7 +132,7 @@ def _against_instances(snapshot: ApplicationSnapshot, wish: Wish) -> Iterator[st
             yield f"{instance.address} cannot be changed: {instance.obstacle}"
         elif instance.source and instance.kind is None:
             told = f"{PROPERTY}={instance.told}" if instance.told else f"no {PROPERTY}"
-            yield f"{instance.address} has {told}, which is no exactly-once: this changes only how it is done"
+            yield f"{instance.address} has {told}, which is not exactly-once; nothing to migrate"
     ahead = [i.address for i in snapshot.instances if i.kind is Kind.GROUP_AWARE]
     if wish.to is Kind.GROUP_AWARE and ahead and snapshot.all_tell and not snapshot.group_aware:
         yield f"{', '.join(ahead)} is group-aware already while Kafka Streams 2.5 or older runs: take it back first"
@@ -150,7 +150,7 @@ def _steps(
     def gate(instance: Instance) -> ApplicationGate:
         return ApplicationGate(name, count, lag, reason=f"one instance at a time: this was {instance.address}")
 
-    yield ApplicationGate(name, count, lag, first=True, reason="what is wrong before must not be taken for its doing")
+    yield ApplicationGate(name, count, lag, first=True, reason="problems from before must not be attributed to it")
     needed = KNOWS_V2 if value == V2 else GROUP_AWARE
     for instance in first:
         yield RestartInstance(instance.address, 1, FIRST, members=count)
@@ -207,7 +207,7 @@ def _unknown(
         return
     silent = [instance.address for instance in snapshot.instances if not instance.source]
     if silent:
-        yield f"What {PROPERTY} is on {', '.join(silent)}: its driver has no way to tell."
+        yield f"What {PROPERTY} is on {', '.join(silent)}: its driver cannot read it."
     if first:
         needed = first_release_of(KNOWS_V2 if value == V2 else GROUP_AWARE)
         yield (
@@ -217,8 +217,8 @@ def _unknown(
     if wish.to is Kind.PER_PARTITION:
         yield f"Kafka Streams 4.0 knows {PER_PARTITION} no more, and fails with it; 3.2 to 4.x look the same from outside."
     if wish.older:
-        yield "Which older release is put in place is a person's to decide; the run sees that it is 2.5 or older."
+        yield "You choose the older release; the run checks that it is 2.5 or older."
     yield (
-        "An instance leaves its members behind when it stops, unless it is told otherwise: the group is stable again "
+        "An instance leaves its members behind when it stops, unless configured otherwise: the group is stable again "
         "after session.timeout.ms (45 s by default), and that is waited for."
     )

@@ -85,9 +85,9 @@ class RestartInstance(InstanceStep):
             missing = own.await_(lambda: self._away(own.group()), hands.patience.timeout)
             if missing:
                 raise ConnectctlError(
-                    f"{self.subject} is not restarted: never two at once",
+                    f"{self.subject} not restarted: another instance is down",
                     why=missing,
-                    next_step="Bring the others back first.",
+                    next_step="Start it first.",
                     code="two-at-once",
                 )
             entry = Entry(RESTARTED, tuple(member.id for member in own.group().members))
@@ -145,7 +145,7 @@ class AwaitInstance(InstanceStep):
             raise TimedOut(
                 f"{self.subject} is not back after {patience:g} s",
                 why=why,
-                next_step="Look at its log, and start it.",
+                next_step="Check its log, and start it.",
                 code="not-back",
             )
         self._check(newcomers(own.group(), self.subject, entry or Entry(RESTARTED)))
@@ -157,9 +157,9 @@ class AwaitInstance(InstanceStep):
         wrong = [p for p in told if p < self.protocol or (self.most and p > self.most)]
         if wrong:
             raise ConnectctlError(
-                f"{self.subject} is back, and not with the release that it should have",
+                f"{self.subject} restarted with an unexpected release",
                 why=f"it is Kafka Streams {release_of(wrong[0])}",
-                next_step="Put the right release in place on it, restart it, and go on.",
+                next_step="Install the right release on it, restart it, and resume.",
                 code="wrong-release",
             )
 
@@ -192,7 +192,7 @@ class ApplicationGate:
 
     def says(self) -> str:
         before = " before anything is changed" if self.first else ""
-        return f"see that {self.subject} is healthy{before}: a stable group of {self.members}, its lag not growing"
+        return f"check the health of {self.subject}{before}: a stable group of {self.members}, its lag not growing"
 
     def holds(self, hands: RollingHands) -> str | None:
         return None

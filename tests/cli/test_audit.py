@@ -94,14 +94,14 @@ def test_the_table_begins_with_the_verdict(capsys: pytest.CaptureFixture[str]) -
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["--sequence", "$.a["], "is no JSON path"),
+        (["--sequence", "$.a["], "is not a JSON path"),
         (["--by", "header:"], "names no header"),
         (["--offset-field", "x"], "Give --connector"),
         (["--headers-only", "--first", "0"], "--headers-only reads no records"),
         (["--evidence", "full"], "is not empty"),
         (["--evidence", "full/x"], "is no directory"),
         (["--html", "no/where.html"], "there is no such directory"),
-        (["--until", "offset:-1"], "no time and no offset"),
+        (["--until", "offset:-1"], "neither a time nor an offset"),
         (["--since", "2026-02-02", "--until", "2026-02-01"], "--since is not before --until"),
         (["--since", "offset:9", "--until", "offset:9"], "--since is not before --until"),
     ],

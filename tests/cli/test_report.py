@@ -56,7 +56,7 @@ def test_sarif_has_each_rule_once_with_its_story_and_each_result_with_its_level(
 def test_the_worst_comes_first_and_what_is_ignored_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
     assert [f.id for f in kept([ODD, WARN, BAD], ["topic005"])] == ["EOS001", "TASK007"]
     assert "1 findings are left out" in capsys.readouterr().err
-    with pytest.raises(BadInput, match="There is no finding EOS999"):
+    with pytest.raises(BadInput, match="Unknown finding: EOS999"):
         kept([], ["EOS999"])
 
 

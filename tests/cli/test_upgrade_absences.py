@@ -128,7 +128,7 @@ def test_every_line_names_the_worker_that_was_taken(tmp_path: Path) -> None:
     assert named == ["b"] * 4 + ["c"] * 4 + ["a"] * 4, result.stdout
     told = [line for line in lines if "instead" in line]
     assert len(told) == 3
-    assert "b:8083 instead of a:8083, which leads now and is taken last" in told[0]
+    assert "b:8083 instead of a:8083, which is the leader now and is restarted last" in told[0]
     assert "which leads now" not in told[1] + told[2]
     run = json.loads(world.run("runs", "list", "-o", "json").stdout)["runs"][0]["id"]
     shown = world.run("runs", "show", run).stdout

@@ -116,7 +116,7 @@ def test_a_round_for_many_tasks_is_foretold_and_its_cure_too(cluster: Sandbox) -
         finding = found(cluster, "fencing-many")["FENCE010"]
         assert finding.severity == "error"
         assert "broker 1 coordinates 110 of its 110 ids" in finding.message
-        assert "gives up after 90 s" in finding.message
+        assert "times out after 90 s" in finding.message
         assert finding.next_step == "connectctl connectors cure fencing-many"
         assert found(cluster, "fencing-many", wish=Wish.DOWNGRADE) == {}
         rest.call("PATCH", "/connectors/fencing-many/config", CURE)

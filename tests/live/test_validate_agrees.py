@@ -494,7 +494,7 @@ def test_a_connector_that_requires_exactly_once_goes_on_where_it_is_not_enabled_
         where = ("--bootstrap-servers", group.bootstrap, *group.options)
         ran = connectctl(*where, "preflight", name, "--for", "downgrade", "-o", "json")
         (found,) = [finding for finding in ran.json["findings"] if finding["id"] == "EOS001"]
-        assert (found["severity"], "goes on running" in found["message"]) == ("warning", True)
+        assert (found["severity"], "keeps running" in found["message"]) == ("warning", True)
         requested = workers.call("PUT", f"/connectors/{name}/config", config | {"exactly.once.support": "requested"})
         assert requested.status_code == 200, requested.text
 

@@ -93,7 +93,7 @@ def test_names_that_a_migration_does_not_take_are_bad_input() -> None:
 
 @pytest.mark.parametrize("name", ["own-offsets-topic", "group-aware-producers", "per-partition-producers"])
 def test_what_is_needed_and_not_given_is_asked_for(name: str) -> None:
-    with pytest.raises(BadInput, match="is not said"):
+    with pytest.raises(BadInput, match="Missing parameter"):
         named(name).plan(Ask(cluster()))
 
 

@@ -42,7 +42,7 @@ def test_a_migration_is_found_by_name_and_number(name: str) -> None:
 
 
 def test_an_unknown_migration_is_bad_input() -> None:
-    with pytest.raises(BadInput, match="There is no migration"):
+    with pytest.raises(BadInput, match="Unknown migration"):
         named("nothing-like-it")
 
 

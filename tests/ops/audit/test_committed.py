@@ -23,7 +23,7 @@ def test_a_verifiable_source_tells_both(whole: str, path: tuple[str, ...]) -> No
 @pytest.mark.parametrize(
     ("config", "why"),
     [
-        ({"connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector"}, "do not tell their line"),
+        ({"connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector"}, "have no line number"),
         ({"connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector"}, "upstream"),
         ({"connector.class": "com.acme.Source"}, "Source is not known"),
         (None, "its configuration is not known"),
@@ -44,10 +44,10 @@ def test_offsets_before_and_after_are_the_bounds() -> None:
 @pytest.mark.parametrize(
     ("pairs", "member", "why"),
     [
-        ([({"id": 0}, {"seqno": 5})], None, "nobody said"),
+        ([({"id": 0}, {"seqno": 5})], None, "unknown which field"),
         ([({"a": 0, "b": 1}, {"seqno": 5})], "seqno", "several members"),
         ([(None, {"seqno": 5})], "seqno", "several members"),
-        ([({"id": 0}, {"pos": "x"})], "pos", "no whole number"),
+        ([({"id": 0}, {"pos": "x"})], "pos", "no integer"),
     ],
 )
 def test_what_cannot_be_compared_is_not(pairs: Any, member: str | None, why: str) -> None:

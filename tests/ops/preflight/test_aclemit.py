@@ -100,9 +100,11 @@ def test_what_denies_is_told_in_a_comment_because_nothing_that_is_added_helps() 
 
 
 def test_what_was_not_looked_at_is_told() -> None:
-    unseen = (Unseen("the permissions of x", "who it is cannot be seen"),)
+    unseen = (Unseen("the permissions of x", "its principal is unknown"),)
     for form in ("kafka-acls", "yaml"):
-        assert "# Not looked at: the permissions of x, because who it" in emit(facts(), Wish.NOW, form, unseen=unseen)
+        assert "# Not looked at: the permissions of x, because its principal" in emit(
+            facts(), Wish.NOW, form, unseen=unseen
+        )
 
 
 def test_where_nothing_is_missing_that_is_said() -> None:
@@ -157,12 +159,12 @@ def test_names_survive_yaml_and_the_shell(group: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "is no YAML"),
+        ("{", "is not valid YAML"),
         ("- 1", "has no ACLs in it"),
         ("kind: AclBindings", "has no ACLs in it"),
-        ("kind: AclBindings\nitems: [1]", "item 1 is no ACL"),
+        ("kind: AclBindings\nitems: [1]", "item 1 is not an ACL"),
         ("kind: AclBindings\nitems: [{resourceType: TOPIC}]", "has no resourceName"),
-        ("kind: AclBindings\nitems: [{resourceType: TABLE}]", "is no ACL"),
+        ("kind: AclBindings\nitems: [{resourceType: TABLE}]", "is not an ACL"),
     ],
 )
 def test_what_is_no_such_file_is_refused_in_one_line(text: str, message: str) -> None:

@@ -328,7 +328,7 @@ def test_a_connector_that_requires_exactly_once_is_no_reason_not_to_go_down(
     answer = validation(said, enabled=enabled, plugin=plugin)
     (found,) = configrules.check(subject({SUPPORT: "required"}, answer, wish=wish, running=True))
     assert (found.id, found.severity) == ("EOS001", Severity.WARNING)
-    assert "goes on running" in found.message
+    assert "keeps running" in found.message
     assert "requested" in str(found.next_step)
     (created,) = configrules.check(subject({SUPPORT: "required"}, validation(plugin=PluginSays.SUPPORTED), wish=wish))
     assert (created.id, created.severity) == ("EOS001", Severity.ERROR)

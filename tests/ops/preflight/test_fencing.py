@@ -109,8 +109,8 @@ def one(found: FencingFacts, wish: Wish = Wish.NOW) -> Finding | None:
         (40, 2, "error", "through a follower fail after 30 s"),
         (40, 1, "warning", "no task works meanwhile"),
         (80, 1, "warning", "near the 90 s"),
-        (110, 1, "error", "gives up after 90 s"),
-        (110, 2, "error", "gives up after 90 s"),
+        (110, 1, "error", "times out after 90 s"),
+        (110, 2, "error", "times out after 90 s"),
     ],
 )
 def test_a_round_is_held_against_what_the_leader_and_its_followers_wait(

@@ -32,10 +32,10 @@ def test_a_principal_may_have_equals_signs_and_colons_in_it() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("worker", "is no principal"),
-        ("User:", "is no principal"),
-        ("produces=x", "is no principal"),
-        ("orders:User:x", "is no principal"),
+        ("worker", "is not a principal"),
+        ("User:", "is not a principal"),
+        ("produces=x", "is not a principal"),
+        ("orders:User:x", "is not a principal"),
         ("orders:worker=User:x", "a connector has no worker"),
         ("orders:super=User:x", "a connector has no super"),
     ],

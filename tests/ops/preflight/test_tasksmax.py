@@ -172,7 +172,7 @@ def test_messages_name_numbers_workers_and_what_to_do() -> None:
         "Set tasks.max to 3 or more;"
     )
     assert "each that starts again on w1:8083 FAILS" in text(TOO_MANY, OLD, NEW)
-    assert "Workers of 3.7.2 let it; on 4.0 every task of the set FAILS." in text(TOO_MANY, OLD, on=Release(4, 0))
+    assert "Workers of 3.7.2 allow it; on 4.0 every task of the set FAILS." in text(TOO_MANY, OLD, on=Release(4, 0))
     assert "2 of its 2 tasks are FAILED: the set is larger than tasks.max, which is 1." in text(
         tasks("1", 2, failed=2), NEW
     )

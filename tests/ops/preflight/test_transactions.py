@@ -140,7 +140,7 @@ def test_a_transaction_that_is_open_for_long_is_told_with_remedies(
         return
     assert finding is not None
     assert (finding.id, finding.severity, finding.subject) == ("TXN006", "warning", "c task 0")
-    assert f"open for {seconds:.0f} s by now" in finding.message
+    assert f"has been open for {seconds:.0f} s" in finding.message
     assert (finding.next_step or "").startswith(hint)
 
 

@@ -55,5 +55,5 @@ def test_the_strongest_evidence_tells_the_mode(evidence: Evidence, value: Value,
 
 
 def test_a_worker_that_cannot_be_known_says_why() -> None:
-    assert mode_of(Evidence(NOT)).source == "preparing and disabled cannot be told apart from outside"
+    assert mode_of(Evidence(NOT)).source == "preparing and disabled cannot be distinguished from outside"
     assert mode_of(Evidence(SILENT, problem="Connection refused")).source == "Connection refused"

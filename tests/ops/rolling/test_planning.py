@@ -114,8 +114,8 @@ def test_a_group_that_is_not_stable_is_not_rolled(state: str, words: str) -> Non
 def test_a_plan_says_what_it_does_not_know() -> None:
     snapshot = replace(cluster(D, U), max_delay="300000")
     told = "\n".join(plan(snapshot, Wish(E)).unknown)
-    assert "a: disabled is what its properties say (file); nothing outside proves it." in told
-    assert "b: its mode is not known" in told
+    assert "a: disabled according to its properties (file); cannot be verified from outside." in told
+    assert "b: mode unknown" in told
     assert "up to 300 s" in told
     assert "Who leads after a" in told
 

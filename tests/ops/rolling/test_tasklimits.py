@@ -85,7 +85,7 @@ def test_choices_are_made_by_name_and_for_the_others() -> None:
 @pytest.mark.parametrize(
     ("given_", "told"),
     [
-        ({"raise": "x"}, "x is no connector"),
+        ({"raise": "x"}, "x does not exceed"),
         ({"raise": "a", "leave": "a"}, "named for raise and for leave"),
         ({"others": "burn"}, "others=burn"),
     ],
@@ -182,6 +182,6 @@ def test_a_connector_that_generates_still_more_stops_the_run() -> None:
 
 def test_a_connector_that_fails_otherwise_is_waited_for_and_told() -> None:
     workers = Workers([("FAILED", [], "java.io.IOException: disk full")])
-    with pytest.raises(TimedOut, match="a has not settled"):
+    with pytest.raises(TimedOut, match="a is not stable"):
         SettleTasks("a", 2).do(hands(workers))
     assert workers.sent == []

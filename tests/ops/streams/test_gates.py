@@ -38,7 +38,7 @@ def after(*looks: Look, demand: Demand = DEMAND) -> Seen:
             False,
             ("12 records wait for it, 2 more than 3 looks before",),
         ),
-        ([look(n, lag=10 + n) for n in range(4)], False, ("nothing is committed, and 13 records wait",)),
+        ([look(n, lag=10 + n) for n in range(4)], False, ("no offset was committed, lag 13",)),
         ([look(0, problem="no answer")], False, ("no answer",)),
     ],
 )

@@ -65,12 +65,12 @@ def test_the_value_is_named_as_its_release_knows_it(protocols: tuple[int, ...], 
 @pytest.mark.parametrize(
     ("seen", "wish", "reason"),
     [
-        (snapshot("at_least_once"), UP, "is no exactly-once"),
+        (snapshot("at_least_once"), UP, "is not exactly-once"),
         (snapshot(PER_PARTITION, group=ClientGroup("app", "Dead", "")), UP, "start the application first"),
         (snapshot(PER_PARTITION, PER_PARTITION, protocols=(11,)), UP, "1 processes are in the group and 2 instances"),
         (snapshot(PER_PARTITION, protocols=(0,)), UP, "says that it is Kafka Streams"),
         (snapshot(PER_PARTITION, old_brokers=("broker 1 speaks like 2.4",)), UP, "brokers must be 2.5 or newer"),
-        (snapshot(PER_PARTITION, unseen=("broker 2",)), UP, "it could not be seen broker 2"),
+        (snapshot(PER_PARTITION, unseen=("broker 2",)), UP, "could not read broker 2"),
         (snapshot(V2, PER_PARTITION, protocols=(11, 6)), UP, "is group-aware already while"),
     ],
 )
@@ -81,7 +81,7 @@ def test_what_stands_against_it_is_said(seen: ApplicationSnapshot, wish: Wish, r
 
 
 def test_a_wish_that_makes_no_sense_is_never_taken_for_one_that_is_fulfilled() -> None:
-    with pytest.raises(BadInput, match="exactly_once is no group-aware guarantee"):
+    with pytest.raises(BadInput, match=r"exactly_once is not a group-aware processing\.guarantee"):
         plan(snapshot(PER_PARTITION), Wish(Kind.GROUP_AWARE, "exactly_once"))
     with pytest.raises(Refused, match="No instance of app is named"):
         plan(snapshot(), UP)
