@@ -15,16 +15,17 @@ from connectctl.cli.context import Session
 from connectctl.cli.render import Output
 from connectctl.ops.errors import BadInput
 from connectctl.ops.model.masking import addresses_masked
-from connectctl.ops.model.offsets import UNKNOWN
+from connectctl.ops.model.offsets import UNKNOWN, SourceOffset
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from connectctl.ops.model.finding import Finding
     from connectctl.ops.model.membership import ConnectGroup
-    from connectctl.ops.model.offsets import ConnectorOffsets, Side, SourceOffset
+    from connectctl.ops.model.offsets import ConnectorOffsets, Side
     from connectctl.ops.offsets.inorder import InOrder, Passing
     from connectctl.ops.offsets.observe import Sources
+    from connectctl.ops.offsets.plain import Rows
     from connectctl.ops.offsets.snapshot import ReadTopic, SourceOffsets, Wish, Workers
 
     Answer = SourceOffsets | InOrder
@@ -91,7 +92,7 @@ def show(
     read_at = datetime.now(UTC)
     with without_collection():
         snapshot, cluster = _from_file(ctx.obj, file, wish) if file else _from_cluster(ctx.obj, wish, patience)
-        found: Answer = InOrder(snapshot, wish) if is_big(snapshot) else assemble(snapshot, wish)
+        found: Answer = InOrder(snapshot, wish, output is Output.JSON) if is_big(snapshot) else assemble(snapshot, wish)
         data = _as_json(found, read_at, output) if output in (Output.JSON, Output.YAML) else {}
         render.emit("SourceOffsets", cluster | data, output, partial(_print, found, limit))
     render.findings(found.findings)
@@ -179,7 +180,7 @@ def _as_json(found: Answer, read_at: datetime, output: Output) -> dict[str, Any]
 
 def _connector(connector: ConnectorOffsets | Passing, output: Output) -> dict[str, Any]:
     given = connector.offsets
-    offsets = render.each(given, _offset, output) if isinstance(given, tuple) else _flow(map(_offset, given), output)
+    offsets = render.each(given, _offset, output) if isinstance(given, tuple) else _flow(map(_item, given), output)
     return {
         "name": connector.name,
         "dedicatedTopic": connector.dedicated_topic,
@@ -202,6 +203,27 @@ def _topic(topic: ReadTopic) -> dict[str, Any]:
     ends = {str(partition): end for partition, end in sorted(topic.image.end_offsets.items())}
     data = {"topic": topic.image.topic, "role": topic.role, "records": topic.image.records, "endOffsets": ends}
     return data | ({"bootstrapServers": topic.bootstrap} if topic.bootstrap else {})
+
+
+def _item(entry: SourceOffset | Rows) -> dict[str, Any] | render.Written:
+    return _offset(entry) if isinstance(entry, SourceOffset) else _written(entry)
+
+
+def _written(found: Rows) -> render.Written:
+    """What ``_offset`` says of each, as JSON."""
+    from connectctl.ops.offsets.plain import spaced
+
+    start = len(f'["{found.connector}",')
+    lines = render.Written()
+    for _, raw, _, partition, position, timestamp, value in found.rows:
+        key, offset = raw.decode(), spaced(value.decode())
+        text = key.replace('"', '\\"')
+        lines.append(
+            f'{{"partition": {spaced(key[start:-1])}, "key": "{text}", "global": {{"offset": {offset}, "timestamp": '
+            f'"{_time(timestamp)}", "kafkaPartition": {partition}, "kafkaOffset": {position}}}, "dedicated": null, '
+            f'"effective": {offset}, "origin": "global", "workerReads": {offset}}}'
+        )
+    return lines
 
 
 def _offset(entry: SourceOffset) -> dict[str, Any]:
@@ -234,13 +256,18 @@ def _side(side: Side | None) -> dict[str, Any] | None:
 
 
 def _time(milliseconds: int) -> str:
-    seconds, rest = divmod(milliseconds, 1000)
-    return f"{_seconds(seconds)}.{rest:03}Z"
+    day, rest = divmod(milliseconds, 86_400_000)
+    return f"{_day(day)}T{_clock(rest // 1000)}.{rest % 1000:03}Z"
 
 
 @lru_cache(maxsize=1024)
-def _seconds(seconds: int) -> str:
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}"
+def _day(day: int) -> str:
+    return f"{datetime.fromtimestamp(day * 86_400, UTC):%Y-%m-%d}"
+
+
+@lru_cache(maxsize=86_400)
+def _clock(seconds: int) -> str:
+    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
 
 # ---------------------------------------------------------------------------------------------------------- for people

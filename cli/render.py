@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import islice
 from typing import IO, TYPE_CHECKING, Any
 
 from connectctl.cli.columns import fit, whole
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 API_VERSION = "connectctl/v1"
-LINES = 200
-"""Lines of JSON that are written at once."""
+AT_ONCE = 1 << 16
+"""Characters of JSON that are written at once, and what the last line has beyond them."""
 PROGRESS_AFTER = 1.0
 """Seconds that work must take before a bar is drawn."""
 
@@ -74,9 +73,14 @@ def emit(kind: str, data: Mapping[str, Any], output: Output, table: Callable[[bo
     if output is Output.YAML:
         _yaml(envelope, sys.stdout)
     else:
-        lines = json_lines(envelope)
-        while some := "".join(islice(lines, LINES)):
-            sys.stdout.write(some)
+        some, size = [], 0
+        for line in json_lines(envelope):
+            some.append(line)
+            size += len(line)
+            if size > AT_ONCE:
+                sys.stdout.write("".join(some))
+                some, size = [], 0
+        sys.stdout.write("".join(some))
 
 
 def _yaml(envelope: Mapping[str, Any], stream: IO[str]) -> None:
@@ -149,6 +153,10 @@ class Flow(list[Any]):
         return iter(self._items)
 
 
+class Written(list[str]):
+    """Items of a ``Flow`` that are JSON already, in one line each. Only for ``json_lines``."""
+
+
 def _items(items: list[Any], encode: Callable[[Any], str]) -> Iterator[str]:
     end = ""
     for item in items:
@@ -161,7 +169,8 @@ def _items(items: list[Any], encode: Callable[[Any], str]) -> Iterator[str]:
             yield f"{end}    {start}{encode(long)}: [\n"
             inner = ""
             for part in item[long]:
-                yield f"{inner}      {encode(part)}"
+                text = ",\n      ".join(part) if isinstance(part, Written) else encode(part)
+                yield f"{inner}      {text}"
                 inner = ",\n"
             yield "\n    ]}"
         end = ",\n"

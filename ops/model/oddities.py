@@ -77,6 +77,10 @@ class Oddities:
         if self._stale is None and ours is not None and theirs is not None:
             self._stale = _stale(self.name, entry, theirs, ours)
 
+    def pass_by(self, count: int) -> None:
+        """Take into account so many of which nothing is odd."""
+        self._count += count
+
     def findings(self, spellings: Iterable[Finding] = ()) -> Iterator[Finding]:
         """Everything, once all are seen."""
         if not self.configured and self._count:

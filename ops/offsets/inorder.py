@@ -9,22 +9,26 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from heapq import merge
-from itertools import groupby
+from itertools import chain, groupby
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.edges.contract import Record
+from connectctl.ops.edges.spilling import Spilled, record_of
 from connectctl.ops.model import oddities
 from connectctl.ops.model.sourcekey import SourceKey, owner_of, parse_key
 from connectctl.ops.offsets.assemble import Entry, Sides, check_known, partitions_in, topics_of
+from connectctl.ops.offsets.plain import Plain, Rows
 
 if TYPE_CHECKING:
-    from connectctl.ops.edges.contract import Record
     from connectctl.ops.model.finding import Finding
     from connectctl.ops.model.offsets import SourceOffset
     from connectctl.ops.offsets.snapshot import OffsetsSnapshot, ReadTopic, Wish
 
 Group = tuple[str, bytes, Entry]
 """A connector, a raw key of its, and the key's records."""
+Orders = dict[frozenset[str], tuple[str, ...]]
+"""The order in which members came first, by their names."""
 
 
 def is_big(snapshot: OffsetsSnapshot) -> bool:
@@ -34,23 +38,28 @@ def is_big(snapshot: OffsetsSnapshot) -> bool:
 
 @dataclass
 class Passing:
-    """A connector whose ``offsets`` can be gone through once, before the next connector is asked for."""
+    """A connector whose ``offsets`` can be gone through once, before the next connector is asked for.
+
+    Each is a ``SourceOffset``, or ``Rows`` of many where they are passed plainly.
+    """
 
     name: str
     dedicated_topic: str | None
     configured: bool
-    offsets: Iterator[SourceOffset]
+    offsets: Iterator[Any]
 
 
 @dataclass
 class InOrder:
     """Goes through a snapshot. ``findings`` are complete once ``connectors`` has been gone through, with all offsets.
 
-    Raises ``BadInput`` for a connector in ``wish`` that nobody knows.
+    With ``plainly`` what is plain is given as rows, and not understood one by one. Raises ``BadInput`` for a connector in
+    ``wish`` that nobody knows.
     """
 
     snapshot: OffsetsSnapshot
     wish: Wish
+    plainly: bool = False
     findings: list[Finding] = field(default_factory=list)
     _suspects: list[SourceKey] = field(default_factory=list)
 
@@ -78,7 +87,8 @@ class InOrder:
 
     def connectors(self) -> Iterator[Passing]:
         """The connectors in the order of their names."""
-        theirs = _Cursor(_groups(self.snapshot.global_topic, self.findings))
+        self._plain = Plain(partitions_in(self.snapshot.global_topic), self._is_alone) if self.plainly else None
+        theirs = _Cursor(_groups(self.snapshot.global_topic, self.findings, self._plain))
         dedicated = (topic for topic in self.topics if topic is not self.snapshot.global_topic)
         own = {_where(topic): _Cursor(_groups(topic, self.findings)) for topic in dedicated}
         for name in theirs.names_and(self._known):
@@ -91,23 +101,36 @@ class InOrder:
 
     def keys(self) -> int:
         """How many keys there are, Connect's and others: counted, and not looked at."""
+        if len(self.topics) == 1 and isinstance(there := self.topics[0].image.latest, Spilled):
+            return sum(len({(row[1], row[2]) for row in rows}) for rows in there.blocks())
         rows = merge(*(((owner_of(r.key), r.key or b"") for r in _latest(topic)) for topic in self.topics))
         return sum(1 for _ in groupby(rows))
 
-    def _connector(self, name: str, theirs: Iterator[Group], ours: Iterator[Group]) -> Passing:
+    def _is_alone(self, name: str) -> bool:
+        """Whether the global topic is all there is of a connector."""
+        return name not in self.snapshot.stores and name not in self.snapshot.dedicated and self._is_seen(name)
+
+    def _is_seen(self, name: str) -> bool:
+        return not any(f.id == "OFFSETS011" and f.subject == name for f in self.snapshot.findings)
+
+    def _connector(self, name: str, theirs: Iterator[Group | Rows], ours: Iterator[Group | Rows]) -> Passing:
         store, topic = self.snapshot.stores.get(name), self.snapshot.dedicated.get(name)
-        seen = not any(f.id == "OFFSETS011" and f.subject == name for f in self.snapshot.findings)
+        seen = self._is_seen(name)
         sides = Sides(partitions_in(self.snapshot.global_topic), partitions_in(topic), store is not None, seen)
         configured = self.snapshot.configs is None or name in self._configured
         odd = oddities.Oddities(name, configured, store.topic if store else None)
-        offsets = self._watched(sides.offsets(_beside(theirs, ours)), odd, seen=seen)
+        offsets = self._watched(_offsets(sides, theirs, ours), odd, seen=seen)
         return Passing(name, store.topic if store else None, configured, offsets)
 
     def _watched(
-        self, offsets: Iterable[SourceOffset], odd: oddities.Oddities, *, seen: bool
-    ) -> Iterator[SourceOffset]:
-        orders: dict[frozenset[str], tuple[str, ...]] = {}
+        self, offsets: Iterable[SourceOffset | Rows], odd: oddities.Oddities, *, seen: bool
+    ) -> Iterator[SourceOffset | Rows]:
+        orders: Orders = self._plain.orders.setdefault(odd.name, {}) if self._plain else {}
         for entry in offsets:
+            if isinstance(entry, Rows):
+                odd.pass_by(len(entry.rows))
+                yield entry
+                continue
             odd.see(entry)
             if _may_be_second(entry.key, orders):
                 self._suspects.append(entry.key)
@@ -130,7 +153,7 @@ class InOrder:
         yield from oddities.of_spellings(found)
 
 
-def _may_be_second(key: SourceKey, orders: dict[frozenset[str], tuple[str, ...]]) -> bool:
+def _may_be_second(key: SourceKey, orders: Orders) -> bool:
     """Whether another key may mean the same, where ``orders`` are those in which members came first.
 
     Keys that Connect spells, that have their members in one order and none of them twice, differ where their bytes do.
@@ -147,7 +170,7 @@ def _may_be_second(key: SourceKey, orders: dict[frozenset[str], tuple[str, ...]]
 class _Cursor:
     """Groups in the order of connectors, of which one connector's are asked for after the other's."""
 
-    def __init__(self, groups: Iterator[Group]) -> None:
+    def __init__(self, groups: Iterator[Group | Rows]) -> None:
         self._groups = groups
         self._next = next(groups, None)
 
@@ -162,7 +185,7 @@ class _Cursor:
             for _ in self.of(name):
                 pass
 
-    def of(self, name: str) -> Iterator[Group]:
+    def of(self, name: str) -> Iterator[Group | Rows]:
         """The groups of ``name``; those of names before it are passed over."""
         while self._next is not None and self._next[0] <= name:
             group, self._next = self._next, next(self._groups, None)
@@ -170,16 +193,50 @@ class _Cursor:
                 yield group
 
 
-def _groups(topic: ReadTopic | None, found: list[Finding]) -> Iterator[Group]:
+def _groups(topic: ReadTopic | None, found: list[Finding], plain: Plain | None = None) -> Iterator[Group | Rows]:
     """The records of each key together, in the order of connectors and keys; what Connect ignores is a finding."""
     if topic is None:
         return
-    for raw, records in groupby(_latest(topic), key=attrgetter("key")):
+    there = topic.image.latest
+    if plain is None or not isinstance(there, Spilled):
+        yield from _understood(topic, _latest(topic), found)
+        return
+    for rows in there.blocks():
+        told = plain.tell(rows)
+        owners = (row[0] if is_plain else None for row, is_plain in zip(rows, told, strict=True))
+        start = 0
+        for owner, same in groupby(owners):
+            end = start + sum(1 for _ in same)
+            if owner is None:
+                yield from _understood(topic, map(record_of, rows[start:end]), found)
+            else:
+                yield Rows(owner.decode(), rows[start:end])
+            start = end
+
+
+def _understood(topic: ReadTopic, there: Iterable[Record], found: list[Finding]) -> Iterator[Group]:
+    for raw, records in groupby(there, key=attrgetter("key")):
         key = parse_key(raw)
         if isinstance(key, SourceKey):
             yield key.connector, raw, (key, list(records), [])
         else:
             found += oddities.of_foreign_records(topic.image.topic, [(record, key) for record in records])
+
+
+def _offsets(
+    sides: Sides, theirs: Iterator[Group | Rows], ours: Iterator[Group | Rows]
+) -> Iterator[SourceOffset | Rows]:
+    """What is plain as it is, and the others understood, in the order of the keys."""
+    own = (each for each in ours if not isinstance(each, Rows))  # a dedicated topic's never are
+    for _, some in groupby(theirs, key=type):
+        first = next(some)
+        if isinstance(first, Rows):  # of a connector that has nothing beside the global topic
+            yield first
+            yield from (each for each in some if isinstance(each, Rows))
+        else:
+            groups = (each for each in chain((first,), some) if not isinstance(each, Rows))
+            yield from sides.offsets(_beside(groups, own))
+    yield from sides.offsets(_beside(iter(()), own))
 
 
 def _latest(topic: ReadTopic | None) -> Collection[Record]:

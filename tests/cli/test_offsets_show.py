@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,11 +13,15 @@ from connectctl.cli.offsets import _as_json, _print
 from connectctl.cli.render import Output, json_lines
 from connectctl.ops.edges.contract import Record
 from connectctl.ops.edges.spilling import Spilled
+from connectctl.ops.model.offsets import OffsetStore
 from connectctl.ops.model.sourcekey import owner_of
 from connectctl.ops.offsets.assemble import assemble
 from connectctl.ops.offsets.inorder import InOrder
+from connectctl.ops.offsets.plain import Rows
 from connectctl.ops.offsets.snapshot import OffsetsSnapshot, ReadTopic, Wish
 from fakes.offsettopics import record, topic
+from hypothesis import given
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 RECORDS = [record([name, {"t": n}], {"o": n}) for name in "ab" for n in range(3)]
@@ -43,6 +48,56 @@ def test_a_topic_too_big_for_memory_is_written_as_one_in_memory() -> None:
     assert printed(RECORDS, big=True) == printed(RECORDS, big=False)
     assert len(printed(RECORDS, big=True)["findings"]) == 3
     assert printed([], big=True) == printed([], big=False)
+
+
+ODD = ["", "a", ":", ",", "a,", ":a", '"', "\\", "ö", "\x7f", "\n", "a:b,c", "\u202e", "😀", "a b", "null"]
+SIMPLE = st.one_of(
+    st.sampled_from(ODD),
+    st.integers(-(1 << 65), 1 << 65),
+    st.integers(-9, 9),
+    st.booleans(),
+    st.none(),
+    st.floats(-9, 9),
+)
+OBJECTS = st.dictionaries(st.sampled_from([*ODD, "t", "table", "lsn"]), SIMPLE, max_size=3)
+KEY = st.tuples(st.sampled_from(["a", "b", 'c"', "ö", ":", "own"]), OBJECTS | st.none()).map(list)
+RAW = [
+    b'["a",{"t":1,"t":2}]',
+    b'["a",{"t":1} ]',
+    b'["a",{"t":01}]',
+    b'["a",{"t":-0}]',
+    b'["a",{}',
+    b'["a",{}],',
+    None,
+    b"x",
+]
+ROWS = st.tuples(
+    KEY | st.sampled_from(RAW),
+    OBJECTS | st.sampled_from([None, b"{}", b"[1]", b"{", b"\xff", b'{"a":1}x', b'{"a":1,"a":2}']),
+    st.none() | st.integers(0, 4),
+    st.integers(0, 1 << 42),
+)
+
+
+@given(st.lists(ROWS, max_size=12), st.booleans())
+def test_what_is_plain_is_written_as_what_is_understood(rows: list[Any], swapped: bool) -> None:
+    records = [record(k, v, n, partition=p, at=at) for n, (k, v, p, at) in enumerate(rows)]
+    if swapped:  # the same members in another order are another key
+        keys = [[k[0], dict(reversed(k[1].items()))] for k, *_ in rows if isinstance(k, list) and k[1]]
+        records += [record(key, {"o": 1}, 50 + n) for n, key in enumerate(keys)]
+    seen = replace(snapshot(records, big=True), stores={"own": OffsetStore("own")})
+    texts = []
+    for plainly in (True, False):
+        found = InOrder(seen, Wish(), plainly)
+        data = _as_json(found, datetime(2026, 1, 1, tzinfo=UTC), Output.JSON)
+        texts.append(("".join(json_lines(data)).split('"findings"')[0], sorted(map(str, found.findings))))
+    assert texts[0] == texts[1]
+
+
+def test_what_connect_writes_is_plain() -> None:
+    seen = InOrder(snapshot(RECORDS, big=True), Wish(), plainly=True)
+    found = {connector.name: [isinstance(each, Rows) for each in connector.offsets] for connector in seen.connectors()}
+    assert found == {"a": [True], "b": [True], "c": [False]}
 
 
 def test_beyond_the_limit_of_a_table_what_is_too_big_for_memory_is_counted_only(
