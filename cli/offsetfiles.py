@@ -179,15 +179,14 @@ def backup(
     from connectctl.cli.collection import without_collection
     from connectctl.cli.offsetrun import PATIENCE
     from connectctl.cli.offsets import sources_of
-    from connectctl.ops.offsets.backup import everything
-    from connectctl.ops.offsets.saved import backup_lines
+    from connectctl.ops.offsets.backup import saved
 
     session: Session = ctx.obj
     if offsetsonspark.backup(session, tuple(connectors or ()), out):
         return
     with without_collection():
-        found = everything(sources_of(session, PATIENCE)[0], tuple(connectors or ()))
-        count = offsetsonspark.save((line + "\n" for places in found.values() for line in backup_lines(places)), out)
+        found, lines = saved(sources_of(session, PATIENCE)[0], tuple(connectors or ()))
+        count = offsetsonspark.save((line + "\n" for line in lines), out)
     if str(out) == "-":
         return
     render.note(f"{count} records of {len(found)} connectors in {out}")

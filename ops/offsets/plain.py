@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from connectctl.ops.edges.spilling import Row
 from connectctl.ops.model.partitioning import partitions_of
+from connectctl.ops.model.sourcekey import SourceKey, parse_key
 
 MOST_SHAPES = 64
 """Orders of member names that are told apart; to compile an expression takes as long as to parse some twenty keys."""
@@ -58,6 +59,29 @@ class Shapes:
 
 
 _NEVER = re.compile(rb"(?!)")
+
+
+class Owners:
+    """Whose key it is: of many that are plain and follow each other the first one is parsed."""
+
+    def __init__(self) -> None:
+        self._shapes, self._key = Shapes(), _NEVER
+        self._head, self._name = b"", ""
+
+    def of(self, raw: bytes | None) -> str | None:
+        """The connector's name, None for a key that is not Connect's."""
+        quick = raw is not None and raw.startswith(self._head) and raw.endswith(b"]")
+        if raw is not None and quick and self._key.fullmatch(raw, len(self._head), len(raw) - 1):
+            return self._name
+        key = parse_key(raw)
+        if raw is None or not isinstance(key, SourceKey):
+            return None
+        self._name, self._head = key.connector, f'["{key.connector}",'.encode(errors="surrogatepass")
+        shape = None
+        if _OWNER.fullmatch(self._head[2:-2]) and raw.startswith(self._head):
+            shape = self._shapes.shape_of(raw, len(self._head), len(raw) - 1)
+        self._key = shape[1] if shape else _NEVER
+        return self._name
 
 
 class Plain:

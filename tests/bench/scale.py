@@ -250,8 +250,7 @@ def offsets_rows(wish: argparse.Namespace) -> None:
         for name in wish.commands.split(","):
             row = connectctl("--context", "sandbox-scale", "--offsets-topic", topic, "--timeout", "300", "offsets")
             engine = ["--engine", wish.engine] if name not in ("show", "table") else []
-            runs = 1 if name == "backup" else wish.runs  # which writes over nothing
-            found = measure([*row, *commands[name], *engine], runs, expect=(0, 1, 4), longest=wish.longest)
+            found = measure([*row, *commands[name], *engine], wish.runs, expect=(0, 1, 4), longest=wish.longest)
             ratio = statistics.median(found.seconds) / statistics.median(bare.seconds)
             print(found.line(f"offsets {name}, {wish.engine}") + f"  {ratio:.2f} x bare", flush=True)
 

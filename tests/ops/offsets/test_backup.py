@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 from connectctl.ops.edges.contract import HeldBack, Record, TopicImage
+from connectctl.ops.edges.spilling import Spilled
 from connectctl.ops.errors import BadInput, ConnectctlError
 from connectctl.ops.model.partitioning import java_partition
+from connectctl.ops.model.sourcekey import owner_of
 from connectctl.ops.offsets import dump
 from connectctl.ops.offsets.assemble import assemble
-from connectctl.ops.offsets.backup import everything
+from connectctl.ops.offsets.backup import everything, saved
 from connectctl.ops.offsets.decide import by_connector, place
-from connectctl.ops.offsets.observe import Sources
-from connectctl.ops.offsets.saved import backup_lines
+from connectctl.ops.offsets.observe import Sources, observe
+from connectctl.ops.offsets.saved import backup_lines, lines_of
 from connectctl.ops.offsets.snapshot import ReadTopic, Workers
 from connectctl.ops.offsets.snapshot import Wish as Look
 from fakes.counted import Counted
@@ -26,12 +29,16 @@ CLASS = {"connector.class": "x.Source"}
 class Kafka(FakeKafka):
     """Counts readings, and how often the records of the global topic are gone through."""
 
-    held = False
+    held = big = False
 
     def image(self, topics: Sequence[str], *, patience: float, superseded: bool = False) -> dict[str, TopicImage]:
         self.asked = [*getattr(self, "asked", []), *topics]
         found = super().image(topics, patience=patience, superseded=superseded)
         found = {topic: replace(image, latest=Counted(image.latest)) for topic, image in found.items()}
+        for topic in found.keys() - {"cfg"} if self.big else ():
+            spilled = Spilled(owner_of)
+            spilled.add(found[topic].latest)
+            found[topic] = replace(found[topic], latest=spilled, in_order=True)
         if self.held:
             found["ofs"] = replace(found["ofs"], held_back=(HeldBack(0, 1, 9),))
         self.images = found
@@ -48,12 +55,41 @@ def world(count: int, **more: dict[str, str]) -> tuple[Kafka, Sources]:
 
 def test_many_connectors_are_saved_from_one_reading_of_their_topic() -> None:
     kafka, sources = world(100, snk={"connector.class": "x.Sink"}, idle=CLASS)
-    found = everything(sources, ())
+    found = everything(sources, observe(sources, Look(())), ())
     assert sorted(found) == sorted([*(f"c{n}" for n in range(100)), "gone", "idle"])
     assert sum(len(list(backup_lines(places))) for places in found.values()) == 301
     latest = kafka.images["ofs"].latest
     assert isinstance(latest, Counted)
     assert (kafka.asked, latest.passes) == (["cfg", "ofs"], 1)
+
+
+@pytest.mark.parametrize("names", [(), ("c0",), ("gone", "c1", "snk", "own"), ("idle",)])
+def test_topics_too_big_for_memory_are_saved_as_those_in_memory(names: tuple[str, ...]) -> None:
+    told = []
+    for big in (False, True):
+        own = {**CLASS, "offsets.storage.topic": "own"}
+        kafka, sources = world(3, snk={"connector.class": "x.Sink"}, idle=CLASS, own=own)
+        keys = [
+            f'["{name}",{{"t":{n}}}]' for name in ("own", "c1", "snk", "a\\u0062") for n in ("1", '"é"', "1.5", "{}")
+        ]
+        kafka.records["own"] = records(*[(key, {"at": 1}) for key in keys], ("[1]", {}))
+        kafka.records["ofs"] += (*records(*[(key, {"at": 2}) for key in keys]), Record(b"\xff", None, 0, 99))
+        kafka.records["ofs"] += (Record(b'["c1",null]', b"\xff", 0, 100, 5), Record(b'["c1",{}]', None, 1, 0))
+        kafka.partitions["ofs"], kafka.big = 2, big
+        connectors, lines = saved(sources, names)
+        told.append((sorted(lines), connectors))
+    assert told[0] == told[1]
+    assert len(told[0][0]) >= (names != ("idle",))
+
+
+def test_a_backup_is_json() -> None:
+    odd = [Record(b"\xff", '\u2028\x7f\\"é'.encode(), 3, 4, 5), Record(None, None, 0, 0)]
+    found = [json.loads(line) for line in lines_of(odd, 'a"b', "b:1")]
+    where = {"topic": 'a"b', "bootstrapServers": "b:1"}
+    assert found == [
+        where | {"partition": 3, "offset": 4, "timestamp": 5, "keyBase64": "/w==", "value": '\u2028\x7f\\"é'},
+        where | {"partition": 0, "offset": 0, "timestamp": None, "key": None, "value": None},
+    ]
 
 
 def test_each_connector_gets_what_it_would_get_alone() -> None:
@@ -68,7 +104,7 @@ def test_each_connector_gets_what_it_would_get_alone() -> None:
 def test_a_sink_and_a_name_that_nobody_knows_are_bad_input(name: str) -> None:
     _, sources = world(2, snk={"connector.class": "x.Sink"})
     with pytest.raises(BadInput):
-        everything(sources, ("c0", name))
+        everything(sources, observe(sources, Look(("c0", name))), ("c0", name))
 
 
 @pytest.mark.parametrize("names", [(), ("c0",), ("c0", "c1")])
@@ -76,7 +112,7 @@ def test_what_an_open_transaction_hides_is_saved_by_nobody(names: tuple[str, ...
     kafka, sources = world(2)
     kafka.held = True
     with pytest.raises(ConnectctlError, match="seen whole"):
-        everything(sources, names)
+        everything(sources, observe(sources, Look(names)), names)
 
 
 def test_a_dump_that_goes_by_partitions_shows_how_many_there_were_and_nothing_odd() -> None:
