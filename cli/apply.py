@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from connectctl.cli import render
 from connectctl.cli.render import Output
+from connectctl.ops.core.plan import Outcome, Plan, Result
 from connectctl.ops.errors import BadInput, Refused
-from connectctl.ops.plan import Outcome, Plan, Result, perform
 
 if TYPE_CHECKING:
     from connectctl.cli.context import Session
     from connectctl.ops.connectors import Judged
+    from connectctl.ops.core.journal import Journal, Run
     from connectctl.ops.model.finding import Finding
 
 MOST_TOLD = 5
@@ -23,20 +24,65 @@ YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Perform the plan w
 OutputOption = Annotated[Output, typer.Option("--output", "-o", help="table, wide, json or yaml.")]
 
 
-def apply(session: Session, plan: Plan, edges: Any, *, dry_run: bool, yes: bool, output: Output) -> None:
-    """Print the plan, or ask and perform it. Exits with the code that the results amount to."""
+def apply(session: Session, plan: Plan, context: Any, *, dry_run: bool, yes: bool, output: Output) -> None:
+    """Print the plan, or ask and carry it out as a run. Exits with the code that the results amount to."""
     if dry_run:
         show(plan, output)
         return
     for_people = output in (Output.TABLE, Output.WIDE)
-    if plan.steps:
+    journal = open_journal() if plan.steps else None
+    if journal is not None:
         confirm(session, plan, for_people, yes=yes)
-    results = []
-    for result in _results(plan, edges, for_people):
-        results.append(result)
-        if for_people:
-            _print_result(result)
-    if not for_people:
+    results = [
+        Result(noop.subject, f"{plan.operation} {noop.subject}", Outcome.ALREADY, noop.why) for noop in plan.noops
+    ]
+    for result in results if for_people else ():
+        print_result(result)
+    if journal is not None:
+        on_result = print_result if for_people else None
+        results += carry_out(session, plan, context, journal, journal.begin_plan(plan), on_result=on_result)
+    report(plan, results, output)
+
+
+def open_journal() -> Journal:
+    """The person's journal. Raises ``ConnectctlError`` where it cannot be written."""
+    from connectctl.ops import places
+    from connectctl.ops.core.journal import Journal
+
+    return Journal(places.journal_directory())
+
+
+def carry_out(
+    session: Session,
+    plan: Plan,
+    context: Any,
+    journal: Journal,
+    run: Run,
+    *,
+    on_result: Callable[[Result], None] | None,
+) -> list[Result]:
+    """Carry out the plan as ``run``, with the lock of the cluster. ``on_result`` prints results for people."""
+    from connectctl.ops.core.executor import execute
+
+    def on_step(step: Any) -> None:
+        if on_result is not None and step.describe().startswith("wait"):
+            announce(step)
+
+    return execute(
+        plan.steps,
+        context,
+        journal,
+        run,
+        lock=session.lock_of(plan.group_id),
+        on_step=on_step,
+        on_result=on_result or (lambda result: None),
+        independent=plan.independent,
+    )
+
+
+def report(plan: Plan, results: Sequence[Result], output: Output) -> None:
+    """The results for scripts, and the exit code that they amount to."""
+    if output not in (Output.TABLE, Output.WIDE):
         data = {"operation": plan.operation, "clusterId": plan.cluster_id}
         data["results"] = [result.as_json() for result in results]  # type: ignore[assignment]
         render.emit("Result", data, output, lambda wide: None)
@@ -44,20 +90,15 @@ def apply(session: Session, plan: Plan, edges: Any, *, dry_run: bool, yes: bool,
         raise typer.Exit(code)
 
 
+def announce(step: Any) -> None:
+    """Say on a terminal what is being done."""
+    if not render.plain(sys.stderr):
+        render.note(f"{step.describe()} …", style="dim")
+
+
 def show(plan: Plan, output: Output) -> None:
     """Print the plan: this is the dry run."""
     render.emit("Plan", plan.as_json(), output, lambda wide: _print_plan(plan))
-
-
-def _results(plan: Plan, edges: Any, for_people: bool) -> Any:
-    for needless in plan.needless:
-        yield Result(needless.subject, f"{plan.operation} {needless.subject}", Outcome.ALREADY, needless.why)
-
-    def told(step: Any) -> None:
-        if for_people and not render.plain(sys.stderr) and step.says().startswith("wait"):
-            render.note(f"{step.says()} …", style="dim")
-
-    yield from perform(plan.steps, edges, told)
 
 
 def confirm(session: Session, plan: Plan, for_people: bool = True, *, yes: bool = False) -> None:
@@ -102,9 +143,9 @@ def summary(plan: Plan) -> Sequence[str]:
     """The plan in lines for people."""
     lines = [f"{plan.operation}, on the Kafka cluster {plan.cluster_id}:"]
     lines += [
-        f"  {n}. {step.says()}" + (f" (now {step.now})" if step.now else "") for n, step in enumerate(plan.steps, 1)
+        f"  {n}. {step.describe()}" + (f" (now {step.now})" if step.now else "") for n, step in enumerate(plan.steps, 1)
     ]
-    return lines + [f"  -  {needless.subject}: {needless.why}" for needless in plan.needless]
+    return lines + [f"  -  {noop.subject}: {noop.why}" for noop in plan.noops]
 
 
 def _print_plan(plan: Plan) -> None:
@@ -114,7 +155,8 @@ def _print_plan(plan: Plan) -> None:
         render.say("  Nothing to do.")
 
 
-def _print_result(result: Result) -> None:
+def print_result(result: Result) -> None:
+    """What came of a step, for people."""
     render.say(line_of(result))
     if result.error is not None:
         render.note(f"error: {result.error}", style="red")

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from connectctl.ops.connectors import Facts, Judged
+    from connectctl.ops.connectorsteps import StepContext
+    from connectctl.ops.core.plan import Plan
     from connectctl.ops.edges.contract import ConnectCalls, KafkaReads
     from connectctl.ops.model.membership import ConnectGroup
-    from connectctl.ops.plan import Plan
 
 app = typer.Typer(
     rich_markup_mode=None, no_args_is_help=True, add_completion=False, help="See connectors, and change their state."
@@ -204,7 +205,14 @@ def restart(
     from connectctl.ops.connectorsteps import plan_restart
 
     cluster, picked = _picked(ctx.obj, connectors, every)
-    plan = plan_restart(_cluster_id(cluster), picked, only_failed=only_failed, named=not every, wait=wait)
+    plan = plan_restart(
+        cluster_id_of(cluster),
+        picked,
+        only_failed=only_failed,
+        named=not every,
+        wait=wait,
+        group_id=group_id_of(cluster),
+    )
     _perform(ctx.obj, cluster, plan, dry_run, yes, output)
 
 
@@ -250,36 +258,59 @@ def _change_state(
     from connectctl.ops.connectorsteps import plan_state
 
     cluster, picked = _picked(session, connectors, every)
-    plan = plan_state(_cluster_id(cluster), picked, verb, wait=wait)
+    plan = plan_state(cluster_id_of(cluster), picked, verb, wait=wait, group_id=group_id_of(cluster))
     _perform(session, cluster, plan, dry_run, yes, output)
 
 
 def _picked(session: Session, names: list[str] | None, every: bool) -> tuple[Cluster, tuple[Judged, ...]]:
     """The connectors that the person means, looked at now. Raises ``BadInput`` before anything is done."""
     from connectctl.ops import connectors
-    from connectctl.ops.connectgroups import is_unknown, unknown_group
 
     if bool(names) == every:
         what = "Name connectors or give --all, not both" if every else "No connector is named"
         raise BadInput(what, next_step="Give the names of connectors, or --all.", code="usage")
-    cluster = _cluster(session)
-    if cluster.group is not None and is_unknown(cluster.group):
-        raise unknown_group(cluster.group, session.transactions.connect_groups)
-    if cluster.kafka is not None and cluster.group is not None:
-        cluster.facts = connectors.facts_reader(cluster.kafka, cluster.group, session.named_topics)
+    cluster = observed(session)
     facts = cluster.facts() if cluster.facts else connectors.Facts()
     found = connectors.judged(map(facts.of, connectors.from_workers(cluster.calls)), cluster.group)
     return cluster, found if every else connectors.pick(found, names or [])
 
 
-def _cluster_id(cluster: Cluster) -> str:
+def observed(session: Session) -> Cluster:
+    """The cluster with what decides on the state of its connectors. Raises ``BadInput`` for a group that does not exist."""
+    from connectctl.ops import connectors
+    from connectctl.ops.connectgroups import is_unknown, unknown_group
+
+    cluster = _cluster(session)
+    if cluster.group is not None and is_unknown(cluster.group):
+        raise unknown_group(cluster.group, session.transactions.connect_groups)
+    if cluster.kafka is not None and cluster.group is not None:
+        cluster.facts = connectors.facts_reader(cluster.kafka, cluster.group, session.named_topics)
+    return cluster
+
+
+def cluster_id_of(cluster: Cluster) -> str:
+    """The Kafka cluster that the workers use."""
     if cluster.kafka is not None:
         return cluster.kafka.cluster_id()
     return str(cluster.calls.get("/").get("kafka_cluster_id"))
 
 
-def _perform(session: Session, cluster: Cluster, plan: Plan, dry_run: bool, yes: bool, output: Output) -> None:
-    from connectctl.ops.connectorsteps import Hands
+def group_id_of(cluster: Cluster) -> str:
+    """The workers' group, empty where only workers are asked, who do not tell it."""
+    return cluster.group.id if cluster.group is not None else ""
 
-    hands = Hands(cluster.calls, session.timeout, facts=cluster.facts)
-    apply.apply(session, plan, hands, dry_run=dry_run, yes=yes, output=output)
+
+def context_of(session: Session, cluster: Cluster) -> StepContext:
+    """What the steps work with."""
+    from connectctl.ops.connectorsteps import StepContext
+
+    return StepContext(cluster.calls, session.timeout, facts=cluster.facts)
+
+
+def _perform(session: Session, cluster: Cluster, plan: Plan, dry_run: bool, yes: bool, output: Output) -> None:
+    if plan.steps and not plan.group_id and not dry_run:
+        render.note(
+            "warning: the cluster is not locked (its brokers are not given); make sure that nobody else changes it",
+            style="yellow",
+        )
+    apply.apply(session, plan, context_of(session, cluster), dry_run=dry_run, yes=yes, output=output)

@@ -153,6 +153,12 @@ class Session:
         )
         return LocalLock()
 
+    def lock_of(self, group_id: str) -> ClusterLock:
+        """The lock of the Connect cluster; where none is concerned or known, only the journal's file is locked."""
+        from connectctl.ops.edges.grouplock import LocalLock
+
+        return self.cluster_lock if group_id else LocalLock()
+
     @cached_property
     def transaction_log(self) -> TransactionLogReads:
         """What coordinators of the same Kafka cluster wrote down. Opens nothing before it is asked."""

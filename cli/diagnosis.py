@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from connectctl.cli import apply
@@ -13,10 +14,13 @@ if TYPE_CHECKING:
     from connectctl.cli.connectors import Cluster
     from connectctl.cli.context import Session
     from connectctl.cli.render import Output
+    from connectctl.ops.connectorsteps import StepContext
+    from connectctl.ops.core.plan import Plan
     from connectctl.ops.edges.contract import KafkaReads
     from connectctl.ops.model.configtopic import ConfiguredConnector
     from connectctl.ops.model.connector import Connector
     from connectctl.ops.model.finding import Finding
+    from connectctl.ops.model.membership import ConnectGroup
     from connectctl.ops.model.taskcommits import Order
 
 
@@ -58,63 +62,76 @@ def cure(session: Session, cluster: Cluster, name: str, dry_run: bool, yes: bool
     """Plan and perform the cure of a connector."""
     from connectctl.cli import render
     from connectctl.ops import connectors
-    from connectctl.ops.diagnosis.cure import LATER, CureHands, SetOverrides, check_policy, plan_cure
-    from connectctl.ops.model.fencinground import ids_to_fence
+    from connectctl.ops.diagnosis.cure import LATER, SetOverrides, check_policy
 
-    kafka, group = cluster.kafka, cluster.group
-    if kafka is None or group is None:
-        raise BadInput(
-            "The cure needs the config topic, to see whether fencing is pending", next_step="Give --bootstrap-servers."
-        )
+    kafka, group = _sources(cluster)
     (judged,) = connectors.pick(connectors.judged(connectors.from_workers(cluster.calls), group), [name])
-    if republished(session, cluster, kafka, judged.connector, dry_run, yes, output):
-        return
-    if judged.connector.type == "sink":
-        raise BadInput(f"{name} is a sink connector, whose tasks are never fenced")
-
-    def pending(connector: str) -> bool:
-        topic = _config_topic(session, kafka)
-        found = connectors.configured(kafka, topic, connector)
-        # Where nothing is to be fenced the leader only writes its record, which is done when the tasks start.
-        return found is not None and bool(
-            ids_to_fence(found.task_count_record, found.task_count, found.fencing_pending)
-        )
-
-    configured = connectors.configured(kafka, _config_topic(session, kafka), name)
-    plan = plan_cure(kafka.cluster_id(), judged.connector, configured, pending=pending(name))
+    plan = republishing(session, kafka, judged.connector) or _cure(session, kafka, judged.connector)
     if any(isinstance(step, SetOverrides) for step in plan.steps):
         check_policy(cluster.calls, name, judged.connector.config)
         render.note(f"warning: {LATER}.", style="yellow")
-    hands = CureHands(cluster.calls, session.timeout, pending=pending)
-    apply.apply(session, plan, hands, dry_run=dry_run, yes=yes, output=output)
+    apply.apply(session, plan, context_of(session, cluster, plan), dry_run=dry_run, yes=yes, output=output)
 
 
-def republished(
-    session: Session,
-    cluster: Cluster,
-    kafka: KafkaReads,
-    connector: Connector,
-    dry_run: bool,
-    yes: bool,
-    output: Output,
-) -> bool:
-    """Plan and perform the cure of a connector whose tasks compaction takes away; False where it is not so."""
+def _sources(cluster: Cluster) -> tuple[KafkaReads, ConnectGroup]:
+    if cluster.kafka is None or cluster.group is None:
+        raise BadInput(
+            "The cure needs the config topic, to see whether fencing is pending", next_step="Give --bootstrap-servers."
+        )
+    return cluster.kafka, cluster.group
+
+
+def _cure(session: Session, kafka: KafkaReads, connector: Connector) -> Plan:
+    from connectctl.ops import connectors
+    from connectctl.ops.diagnosis.cure import plan_cure
+
+    if connector.type == "sink":
+        raise BadInput(f"{connector.name} is a sink connector, whose tasks are never fenced")
+    configured = connectors.configured(kafka, _config_topic(session, kafka), connector.name)
+    pending = _pending(session, kafka, connector.name)
+    return plan_cure(kafka.cluster_id(), connector, configured, pending=pending, group_id=session.group_id)
+
+
+def _pending(session: Session, kafka: KafkaReads, name: str) -> bool:
+    """Whether a round of fencing is due. Where nothing is to be fenced the leader only writes its record."""
+    from connectctl.ops import connectors
+    from connectctl.ops.model.fencinground import ids_to_fence
+
+    found = connectors.configured(kafka, _config_topic(session, kafka), name)
+    return found is not None and bool(ids_to_fence(found.task_count_record, found.task_count, found.fencing_pending))
+
+
+def republishing(session: Session, kafka: KafkaReads, connector: Connector) -> Plan | None:
+    """The plan for a connector whose tasks compaction takes away; None where it is not so."""
     from connectctl.ops.connectors import facts_reader
-    from connectctl.ops.diagnosis.republish import RepublishHands, orders, plan_republish
+    from connectctl.ops.diagnosis.republish import plan_republish
 
-    topic = _config_topic(session, kafka)
-    facts = facts_reader(kafka, kafka.group(session.group_id), session.named_topics)
-
-    def order(name: str) -> Order | None:
-        return next((each for each in orders(kafka, topic) if each.name == name), None)
-
-    found = order(connector.name)
+    found = _order(session, kafka, connector.name)
     if found is None:
-        return False
-    plan = plan_republish(kafka.cluster_id(), facts().of(connector) if facts else connector, found)
-    hands = RepublishHands(cluster.calls, session.timeout, facts=facts, order=order)
-    apply.apply(session, plan, hands, dry_run=dry_run, yes=yes, output=output)
-    return True
+        return None
+    facts = facts_reader(kafka, kafka.group(session.group_id), session.named_topics)
+    seen = facts().of(connector) if facts else connector
+    return plan_republish(kafka.cluster_id(), seen, found, group_id=session.group_id)
+
+
+def _order(session: Session, kafka: KafkaReads, name: str) -> Order | None:
+    from connectctl.ops.diagnosis.republish import orders
+
+    return next((each for each in orders(kafka, _config_topic(session, kafka)) if each.name == name), None)
+
+
+def context_of(session: Session, cluster: Cluster, plan: Plan) -> StepContext:
+    """What the steps of a cure work with."""
+    from connectctl.ops.connectors import facts_reader
+    from connectctl.ops.diagnosis.cure import CureContext
+    from connectctl.ops.diagnosis.republish import AwaitPublished, RepublishContext
+
+    kafka, group = _sources(cluster)
+    if any(isinstance(step, AwaitPublished) for step in plan.steps):
+        facts = facts_reader(kafka, group, session.named_topics)
+        order = partial(_order, session, kafka)
+        return RepublishContext(cluster.calls, session.timeout, facts=facts, order=order)
+    return CureContext(cluster.calls, session.timeout, pending=partial(_pending, session, kafka))
 
 
 def _config_topic(session: Session, kafka: KafkaReads) -> str:

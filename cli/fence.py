@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from connectctl.cli import apply, complete, fenceview, render
@@ -14,13 +15,14 @@ from connectctl.cli.collection import collect_seldom
 from connectctl.cli.render import Output
 from connectctl.cli.sources import Workers, sources_of
 from connectctl.ops.errors import BadInput, Refused
-from connectctl.ops.interrupts import put_in_order
 
 if TYPE_CHECKING:
     from connectctl.cli.context import Session
+    from connectctl.ops.core.journal import Journal
+    from connectctl.ops.core.plan import Plan, Result
     from connectctl.ops.edges.contract import TransactionCalls
     from connectctl.ops.fence.snapshot import FencePlan, Wish
-    from connectctl.ops.fence.steps import FenceHands
+    from connectctl.ops.fence.steps import FenceContext
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False, help="Fence zombie producers.")
 STALE = 2.0
@@ -94,7 +96,9 @@ def _fence(session: Session, wish: Wish, restart_failed: bool, dry_run: bool, ye
         fenceview.show_plan(plan, output)
         check(plan, wish)
         return
-    steps = plan_of(plan, restart=_restarted(plan, group_id) if restart_failed else (), group_id=group_id)
+    restart = _restarted(plan, group_id) if restart_failed else ()
+    steps = plan_of(plan, restart=restart, group_id=group_id, connectors=wish.connectors, force=wish.force)
+    journal = apply.open_journal() if steps.steps else None
     for_people = output in (Output.TABLE, Output.WIDE)
     if plan.to_fence and not yes and (for_people or sys.stdin.isatty()):
         fenceview.show_rows(plan)
@@ -109,43 +113,55 @@ def _fence(session: Session, wish: Wish, restart_failed: bool, dry_run: bool, ye
             and plan_fence(observe(sources, wish), wish).essence != plan.essence
         ):
             raise Refused("The cluster changed while you were asked; nothing was fenced", next_step="Look again.")
-    _perform(session, sources.calls, plan, steps, output)
+    _perform(session, sources.calls, plan, steps, journal, output)
 
 
-def _perform(session: Session, calls: TransactionCalls, plan: FencePlan, steps: Any, output: Output) -> None:
-    from connectctl.ops.connectorsteps import Hands
-    from connectctl.ops.fence.steps import hands_for
-    from connectctl.ops.plan import perform
+def _perform(
+    session: Session, calls: TransactionCalls, plan: FencePlan, steps: Plan, journal: Journal | None, output: Output
+) -> None:
+    from connectctl.ops.fence.steps import FenceContext, FenceIds
 
     began = time.monotonic()
-    connect = Hands(Workers(session), session.timeout)
-    failed = False
-    with render.progress(f"Fencing {len(plan.to_fence):,} ids") as advance:
-        done = iter(range(1, len(plan.rows) + 1))
-        hands = hands_for(plan, connect, calls, lambda result: advance(next(done), len(plan.to_fence)), session.timeout)
-        if not plan.to_fence:
-            hands.campaign.run()
-        try:
-            results = perform(steps.steps, hands)
-            first = next(results, None)
-        except KeyboardInterrupt:
-            # Which ids are fenced is known here alone: a second ^C ends it, not the watch.
-            with put_in_order("the results are printed"):
-                hands.campaign.interrupted()
-                fenceview.show_results(plan, hands, time.monotonic() - began, output)
-            raise
-    if first is not None and first.error is not None:
-        raise first.error
-    fenceview.show_results(plan, hands, time.monotonic() - began, output)
-    for result in results:
-        failed |= result.error is not None
-        render.note(f"{result.outcome.value}: {result.says}" if result.error is None else f"error: {result.error}")
-    _offer(plan, hands, restarted=len(steps.steps) > 1)
-    if failed or fenceview.any_failed(hands) or plan.unlisted:
+    done = iter(range(1, len(plan.rows) + 1))
+    with ExitStack() as stack:
+        advance = stack.enter_context(render.progress(f"Fencing {len(plan.to_fence):,} ids"))
+        context = FenceContext(
+            Workers(session),
+            session.timeout,
+            transactions=calls,
+            journal=journal,
+            fencing=session.timeout,
+            on_id=lambda result: advance(next(done), len(plan.to_fence)),
+        )
+
+        def show() -> None:
+            stack.close()
+            fenceview.show_results(plan, context, time.monotonic() - began, output)
+
+        def on_result(result: Result) -> None:
+            if result.error is None and isinstance(steps.steps[context.step], FenceIds):
+                show()
+            elif context.error is None:
+                render.note(
+                    f"{result.outcome.value}: {result.says}" if result.error is None else f"error: {result.error}"
+                )
+
+        context.on_interrupt = show
+        results: list[Result] = []
+        if journal is None:
+            show()
+        else:
+            run = journal.begin_plan(steps)
+            results = apply.carry_out(session, steps, context, journal, run, on_result=on_result)
+    if context.error is not None:
+        raise context.error
+    _offer(plan, context, restarted=len(steps.steps) > 1)
+    failed = any(result.error is not None for result in results)
+    if failed or fenceview.any_failed(plan, context) or plan.unlisted:
         raise typer.Exit(1)
 
 
-def _offer(plan: FencePlan, hands: FenceHands, *, restarted: bool) -> None:
+def _offer(plan: FencePlan, context: FenceContext, *, restarted: bool) -> None:
     """After running tasks were fenced: how to bring them back."""
     connectors = dict.fromkeys(owner.connector for row in plan.to_fence for owner in row.running)
     if connectors and not restarted:

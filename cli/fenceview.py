@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from connectctl.ops.fence.snapshot import FencePlan, IdResult, Row
-    from connectctl.ops.fence.steps import FenceHands
+    from connectctl.ops.fence.steps import FenceContext
 
 MOST_ROWS = 40
 """Rows of a plan that are shown before a person is asked; --dry-run shows all."""
@@ -41,16 +41,17 @@ def show_rows(plan: FencePlan) -> None:
         render.note(f"… and {len(plan.rows) - MOST_ROWS:,} more; --dry-run shows them all.")
 
 
-def show_results(plan: FencePlan, hands: FenceHands, seconds: float, output: Output) -> None:
+def show_results(plan: FencePlan, context: FenceContext, seconds: float, output: Output) -> None:
     """What became of each id: data on standard output, findings on standard error."""
-    results = _results(hands)
+    from connectctl.ops.fence.steps import results_of
+
+    results = results_of(plan, context)
     counts = Counter(result.fate.value for result in results)
     rows = [result.as_json() for result in results]
     data = _envelope(plan.cluster_id, False, rows, counts, round(seconds, 3))
     render.emit("FenceResult", data, output, lambda wide: _print_results(results, wide))
     sys.stdout.flush()
-    if hands.proof:
-        render.findings(hands.proof.findings)
+    render.findings(context.findings)
     if output in (Output.TABLE, Output.WIDE):
         told = (
             ", ".join(f"{counts[fate.value]:,} {fate.value}" for fate in Fate if counts[fate.value])
@@ -59,15 +60,11 @@ def show_results(plan: FencePlan, hands: FenceHands, seconds: float, output: Out
         render.note(f"{told} in {seconds:.2f} s" if counts else f"{told}.")
 
 
-def any_failed(hands: FenceHands) -> bool:
+def any_failed(plan: FencePlan, context: FenceContext) -> bool:
     """Whether an id that was to be fenced is not."""
-    return any(result.fate is Fate.FAILED for result in _results(hands))
+    from connectctl.ops.fence.steps import results_of
 
-
-def _results(hands: FenceHands) -> Sequence[IdResult]:
-    if hands.proof is not None:
-        return hands.proof.results
-    return [hands.campaign.results[row.id] for row in hands.campaign.rows]
+    return any(result.fate is Fate.FAILED for result in results_of(plan, context))
 
 
 def _envelope(

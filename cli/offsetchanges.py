@@ -232,14 +232,14 @@ def restore(
     Examples:
       connectctl offsets restore orders -f orders.jsonl --stop
     """
-    from connectctl.ops.journal import Journal
+    from connectctl.ops.core.journal import Journal
     from connectctl.ops.offsets import dump
 
     # What the plan was made from must be there when it is carried out, or taken up again.
     text = dump.text_of(file)
     for _ in dump.read_lines(text.split("\n"), dump.name_of(file)):
         pass  # what is wrong is told of the person's file, and not of the journal's copy
-    kept = Journal(places.journal_directory()).keep(text.encode())
+    kept = Journal(places.journal_directory()).store_artifact(text.encode())
     wish = wishes.Restore(connector, kept)
     _one(ctx.obj, "offsets restore", connector, lambda s: wish, stop, dry_run, yes, output, purpose=wish)
 

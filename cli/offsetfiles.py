@@ -200,7 +200,7 @@ def history(ctx: typer.Context, connectors: Names = None, output: OutputOption =
       connectctl offsets history orders
     """
     from connectctl.cli.runs import as_json
-    from connectctl.ops.journal import Journal
+    from connectctl.ops.core.journal import Journal
 
     wanted = set(connectors or ())
     runs = [run for run in Journal(places.journal_directory()).runs() if run.operation.startswith("offsets ")]
@@ -231,7 +231,7 @@ def undo(
       connectctl offsets undo 20260101-120000-ab12 --stop
     """
     from connectctl.cli.runs import check_same_cluster, steps_of
-    from connectctl.ops.journal import Journal, State
+    from connectctl.ops.core.journal import Journal, RunState
     from connectctl.ops.offsets.undoing import taken_back
     from connectctl.ops.rolling.steps import Borrowed
 
@@ -239,7 +239,7 @@ def undo(
     journal = Journal(places.journal_directory())
     found = journal.get(run)
     # An upgrade borrows the steps of a change of offsets.
-    steps = [s.step if isinstance(s, Borrowed) else s for s in steps_of(found, journal)]
+    steps = [s.inner if isinstance(s, Borrowed) else s for s in steps_of(found, journal)]
     wishes = taken_back(journal, found, steps)
     if not wishes:
         raise Refused(f"The run {run} saved no offsets, so it changed none", next_step="There is nothing to undo.")
@@ -254,7 +254,7 @@ def undo(
         Target(name, wish_of, back.dedicated_topic, new=True, purpose=back.wish) for name, back in wishes.items()
     ]
     if change(session, "offsets undo", targets, stop, dry_run, yes, output, check=same_cluster):
-        journal.end(run, State.UNDONE)
+        journal.end(run, RunState.UNDONE)
 
 
 def register(app: typer.Typer) -> None:

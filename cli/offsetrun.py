@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,12 +17,12 @@ from connectctl.ops.offsets.choice import THRESHOLD, Choice
 
 if TYPE_CHECKING:
     from connectctl.cli.context import Session
+    from connectctl.ops.core.journal import Journal, Run
     from connectctl.ops.edges.contract import ConnectCalls
-    from connectctl.ops.journal import Journal, Run
     from connectctl.ops.model.configtopic import ConfiguredConnector
     from connectctl.ops.model.connector import State
     from connectctl.ops.model.presence import Holder
-    from connectctl.ops.offsets.changesteps import OffsetHands
+    from connectctl.ops.offsets.changesteps import OffsetContext
     from connectctl.ops.offsets.engine import Asked, Engine
     from connectctl.ops.offsets.observe import Sources
     from connectctl.ops.offsets.planning import Changes, Subject
@@ -128,7 +127,7 @@ def _runs_of(sources: Sources, group_id: str, connector: str) -> tuple[tuple[Hol
 
 
 def _asked(target: Target) -> Asked:
-    from connectctl.ops.journal import Journal
+    from connectctl.ops.core.journal import Journal
     from connectctl.ops.offsets.changesteps import asked_by
     from connectctl.ops.offsets.engine import Asked
     from connectctl.ops.offsets.sieve import Everything
@@ -189,7 +188,7 @@ def change(
 
     ``typed`` is a name that the person must type; ``check`` may raise once it is known which cluster this is.
     """
-    from connectctl.ops.journal import Journal
+    from connectctl.ops.core.journal import Journal
     from connectctl.ops.offsets.maywrite import refuse_without_write
     from connectctl.ops.offsets.planning import plan_changes
 
@@ -201,7 +200,7 @@ def change(
     cluster_id = looked.sources.kafka.cluster_id()
     via = targets[0].via if targets else "kafka"
     backups = {wish: looked.saved[wish.connector] for _, wish in pairs if wish.connector in looked.saved}
-    changes = plan_changes(operation, cluster_id, pairs, stop=stop, backups=backups, via=via)
+    changes = plan_changes(operation, cluster_id, pairs, stop=stop, group_id=looked.group_id, backups=backups, via=via)
     if dry_run:
         render.emit("OffsetsPlan", changes.as_json(), output, lambda wide: show(changes, wide))
         return False
@@ -212,8 +211,8 @@ def change(
         refuse_without_write(changes, lambda: session.own_rights)
     tell_of_interrupted(journal, cluster_id, looked.group_id)
     _ask(session, changes, output, yes=yes, typed=typed)
-    run = begin(journal, changes, looked.group_id, [subject.name for subject, _ in pairs])
-    results = carry_out(hands_of(session, looked, journal), changes.plan.steps, run, journal)
+    run = journal.begin_plan(changes.plan, [subject.name for subject, _ in pairs])
+    results = carry_out(context_of(session, looked, journal), changes.plan.steps, run, journal)
 
     def table(wide: bool) -> None:
         for result in results:
@@ -224,19 +223,11 @@ def change(
     return True
 
 
-def begin(journal: Journal, changes: Changes, group_id: str, subjects: Sequence[str]) -> Run:
-    """A run of ``changes`` in the journal."""
-    from connectctl.ops.offsets.planning import steps_to_data
-
-    plan = {"operation": changes.plan.operation, "steps": steps_to_data(changes.plan.steps)}
-    return journal.begin(changes.plan.operation, changes.plan.cluster_id, group_id, tuple(subjects), plan)
-
-
-def hands_of(session: Session, looked: Looked, journal: Journal) -> OffsetHands:
+def context_of(session: Session, looked: Looked, journal: Journal) -> OffsetContext:
     """What the steps work with."""
-    from connectctl.ops.offsets.changesteps import OffsetHands
+    from connectctl.ops.offsets.changesteps import OffsetContext
 
-    return OffsetHands(
+    return OffsetContext(
         looked.calls,
         session.timeout,
         sources=looked.sources,
@@ -248,25 +239,23 @@ def hands_of(session: Session, looked: Looked, journal: Journal) -> OffsetHands:
     )
 
 
-def carry_out(hands: OffsetHands, steps: Sequence[Any], run: Run, journal: Journal, *, start: int = 0) -> list[Any]:
+def carry_out(context: OffsetContext, steps: Sequence[Any], run: Run, journal: Journal, *, start: int = 0) -> list[Any]:
     """Do the steps from ``start`` on, telling of each on a terminal."""
-    from connectctl.ops.execute import execute
-    from connectctl.ops.journal import State
+    from connectctl.ops.core.executor import execute
+    from connectctl.ops.core.journal import RunState
     from connectctl.ops.offsets.undoing import undone_by
 
-    def told(step: Any) -> None:
-        if not render.plain(sys.stderr):
-            render.note(f"{step.says()} …", style="dim")
-
-    results = execute(steps, hands, journal, run, lock=hands.lock, told=told, start=start)
+    results = execute(steps, context, journal, run, lock=context.lock, on_step=apply.announce, start=start)
     for undone in undone_by(steps):
-        journal.end(undone, State.UNDONE)
+        journal.end(undone, RunState.UNDONE)
     return results
 
 
 def tell_of_interrupted(journal: Journal, cluster_id: str, group_id: str) -> None:
     """Say on standard error that earlier runs did not end well."""
-    for run in journal.interrupted(cluster_id, group_id):
+    for run in journal.unfinished_runs(cluster_id, group_id):
+        if not run.operation.startswith(("offsets ", "upgrade")):
+            continue
         back = "connectctl upgrade abort" if run.operation == "upgrade" else "connectctl offsets undo"
         render.note(
             f"warning: the run {run.id} ({run.operation} {', '.join(run.subjects)}) did not end. "

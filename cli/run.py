@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 if TYPE_CHECKING:
     from connectctl.cli.context import Session
     from connectctl.cli.runmetrics import MetricsFile
-    from connectctl.ops.plan import Plan
+    from connectctl.ops.core.plan import Plan
     from connectctl.ops.runtime.job import Job
     from connectctl.ops.runtime.launch import Result
     from connectctl.ops.runtime.line import Switchboard

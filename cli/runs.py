@@ -13,7 +13,7 @@ from connectctl.ops.errors import Refused
 
 if TYPE_CHECKING:
     from connectctl.cli.context import Session
-    from connectctl.ops.journal import Journal, Run
+    from connectctl.ops.core.journal import Journal, Run
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
 
@@ -34,7 +34,7 @@ def list_(output: OutputOption = Output.TABLE) -> None:
       connectctl runs list
       connectctl runs list -o json | jq -r '.runs[] | select(.state == "open").id'
     """
-    from connectctl.ops.journal import Journal
+    from connectctl.ops.core.journal import Journal
 
     found = Journal(places.journal_directory()).runs()
 
@@ -54,7 +54,7 @@ def show(run: RunArgument, output: OutputOption = Output.TABLE) -> None:
     Examples:
       connectctl runs show 20260101-120000-ab12
     """
-    from connectctl.ops.journal import Journal
+    from connectctl.ops.core.journal import Journal
 
     journal = Journal(places.journal_directory())
     found = journal.get(run)
@@ -66,19 +66,19 @@ def show(run: RunArgument, output: OutputOption = Output.TABLE) -> None:
             marks = [mark for mark in found.marks if mark.step == number]
             last = marks[-1] if marks else None
             detail = f": {last.detail}" if last and last.detail else ""
-            render.say(f"  {number + 1}. {(last.what if last else 'not begun'):<10} {step.says()}{detail}")
+            render.say(f"  {number + 1}. {(last.what if last else 'not begun'):<10} {step.describe()}{detail}")
 
-    data = as_json(found) | {"steps": [step.says() for step in steps], "marks": [vars(m) for m in found.marks]}
+    data = as_json(found) | {"steps": [step.describe() for step in steps], "marks": [vars(m) for m in found.marks]}
     render.emit("Run", data, output, table)
 
 
 def steps_of(run: Run, journal: Journal) -> tuple[Any, ...]:
     """The steps of a run of any operation; those of a roll name the workers that were taken."""
-    from connectctl.ops.offsets import planning
+    from connectctl.ops.allsteps import KINDS
     from connectctl.ops.rolling import ledger, runs
 
     if run.operation != ledger.OPERATION:
-        return planning.steps_from_data(journal.plan(run.id)["steps"])
+        return journal.plan_of(run, KINDS).steps
     restored = runs.restored(journal, run)
     return tuple(map(restored.taken, range(len(restored.steps))))
 
@@ -91,10 +91,11 @@ def resume(ctx: typer.Context, run: RunArgument, yes: YesOption = False, output:
     Examples:
       connectctl runs resume 20260101-120000-ab12
     """
-    from connectctl.cli.offsetrun import carry_out, hands_of, look_at
-    from connectctl.ops.journal import Journal, State
-    from connectctl.ops.offsets.planning import first_to_do, steps_from_data
-    from connectctl.ops.plan import Plan
+    from connectctl.cli.offsetrun import carry_out, context_of, look_at
+    from connectctl.ops.allsteps import KINDS
+    from connectctl.ops.core.journal import Journal, RunState
+    from connectctl.ops.core.plan import Plan
+    from connectctl.ops.offsets.planning import first_to_do
 
     session: Session = ctx.obj
     journal = Journal(places.journal_directory())
@@ -104,15 +105,21 @@ def resume(ctx: typer.Context, run: RunArgument, yes: YesOption = False, output:
 
         take_up(session, run, Given(), pause_after=None, dry_run=False, yes=yes, output=output)
         return
-    if found.state in (State.DONE, State.UNDONE, State.REFUSED):
+    if found.state in (RunState.DONE, RunState.UNDONE, RunState.REFUSED):
         raise Refused(f"The run {run} is {found.state}; there is nothing to resume")
+    plan = journal.plan_of(found, KINDS)
+    if not found.operation.startswith("offsets "):
+        from connectctl.cli.resuming import take_up as resume_run
+
+        resume_run(session, journal, found, plan, yes=yes, output=output)
+        return
     looked, _ = look_at(session, [])
     check_same_cluster(found, looked.sources.kafka.cluster_id(), looked.group_id)
-    steps = steps_from_data(journal.plan(run)["steps"])
+    steps = plan.steps
     apply.confirm(session, Plan(f"resume {found.operation}", found.cluster_id, steps), yes=yes)
-    hands = hands_of(session, looked, journal)
-    hands.resumed = True
-    results = carry_out(hands, steps, found, journal, start=first_to_do(found, steps))
+    context = context_of(session, looked, journal)
+    context.resumed = True
+    results = carry_out(context, steps, found, journal, start=first_to_do(found, steps))
 
     def table(wide: bool) -> None:
         for result in results:

@@ -14,8 +14,9 @@ from connectctl.ops.errors import BadInput, NotAuthorized
 
 if TYPE_CHECKING:
     from connectctl.cli.context import Session
+    from connectctl.ops.core.plan import Plan
     from connectctl.ops.model.visibility import Answer, Gap
-    from connectctl.ops.plan import Plan
+    from connectctl.ops.transactions.abort import TransactionContext
     from connectctl.ops.transactions.hanging import Hanging, Search
 
 TopicOption = Annotated[str | None, typer.Option("--topic", metavar="TOPIC", help="Where a transaction hangs.")]
@@ -98,7 +99,7 @@ def commit(
         hint = "Give --topic and --partition: connectctl transactions hanging."
         raise BadInput("The hanging transaction must be named", next_step=hint, code="usage")
     found, gaps = _hanging(session, topic, partition, start_offset, producer_id)
-    plan = plan_commit_hanging(session.transactions.cluster_id(), found, gaps=gaps)
+    plan = plan_commit_hanging(session.transactions.cluster_id(), found, gaps=gaps, group_id=group_of(session) or "")
     _apply(session, plan, dry_run=dry_run, yes=yes, output=output)
 
 
@@ -138,7 +139,7 @@ def _plan_open(session: Session, id: str, force: bool) -> Plan:
     snapshot = observe(replace(sources, group_id=None) if id.startswith(LEADER) else sources, wish)
     plan = plan_fence(snapshot, wish)
     render.findings(plan.findings)
-    return plan_abort_open(plan, force=force)
+    return plan_abort_open(plan, force=force, group_id=group_of(session) or "")
 
 
 def _hanging(
@@ -175,7 +176,9 @@ def _hanging(
 def _plan_abort_hanging(session: Session, found: Hanging, gaps: tuple[Gap, ...], force: bool) -> Plan:
     from connectctl.ops.transactions.marking import OVERRIDDEN, plan_abort_hanging
 
-    plan = plan_abort_hanging(session.transactions.cluster_id(), found, force=force, gaps=gaps)
+    plan = plan_abort_hanging(
+        session.transactions.cluster_id(), found, force=force, gaps=gaps, group_id=group_of(session) or ""
+    )
     if not found.proven:
         render.note(f"warning: Not proven to hang; with --force {OVERRIDDEN}.")
     if found.decision.outcome is None:
@@ -187,11 +190,15 @@ def _plan_abort_hanging(session: Session, found: Hanging, gaps: tuple[Gap, ...],
     return plan
 
 
-def _apply(session: Session, plan: Plan, *, dry_run: bool, yes: bool, output: Output) -> None:
-    from connectctl.ops.transactions.abort import AbortHands
+def context_of(session: Session) -> TransactionContext:
+    """What the steps work with."""
+    from connectctl.ops.transactions.abort import TransactionContext
 
-    hands = AbortHands(session.transactions, session.timeout, session.transaction_log)
-    apply.apply(session, plan, hands, dry_run=dry_run, yes=yes, output=output)
+    return TransactionContext(session.transactions, session.timeout, session.transaction_log)
+
+
+def _apply(session: Session, plan: Plan, *, dry_run: bool, yes: bool, output: Output) -> None:
+    apply.apply(session, plan, context_of(session), dry_run=dry_run, yes=yes, output=output)
 
 
 def _named(found: Hanging) -> str:

@@ -194,7 +194,7 @@ def apply(
     --by-hand-timeout says for how long.
     """
     from connectctl.cli import upgradeplan, upgraderun
-    from connectctl.ops.rolling.hands import Patience
+    from connectctl.ops.rolling.context import Patience
 
     given = upgradeplan.usage_of(plan_file, to, migration, set_, without)
     scene = upgradeplan.look(ctx.obj, workers=plan_file is None and upgradeplan.needs_workers(migration))

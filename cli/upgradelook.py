@@ -257,7 +257,7 @@ def _offsets_back(scene: Scene, restored: Restored) -> tuple[Any, ...]:
     from connectctl.ops.offsets.undoing import taken_back
     from connectctl.ops.rolling.steps import Borrowed
 
-    plain = [step.step if isinstance(step, Borrowed) else step for step in restored.steps]
+    plain = [step.inner if isinstance(step, Borrowed) else step for step in restored.steps]
     wishes = taken_back(scene.journal, restored.run, plain)
     targets = [Target(name, None, back.dedicated_topic, new=True, purpose=back.wish) for name, back in wishes.items()]
     if not targets:
@@ -291,7 +291,7 @@ def _stops(step: Any, connector: str) -> bool:
     from connectctl.ops.connectorsteps import SetTargetState
     from connectctl.ops.rolling.steps import Borrowed
 
-    inner = step.step if isinstance(step, Borrowed) else None
+    inner = step.inner if isinstance(step, Borrowed) else None
     return isinstance(inner, SetTargetState) and inner.verb == "stop" and inner.subject == connector
 
 

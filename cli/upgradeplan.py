@@ -6,20 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 from connectctl.cli import apply, render
 from connectctl.cli.render import Output
 from connectctl.ops import places
+from connectctl.ops.core.step import step_to_data
 from connectctl.ops.errors import BadInput, Refused
 from connectctl.ops.model.jsontext import read_json
 
 if TYPE_CHECKING:
     from connectctl.cli.context import Session
     from connectctl.migrations.registry import Migration
+    from connectctl.ops.core.journal import Journal
     from connectctl.ops.edges.contract import WorkerDriver
-    from connectctl.ops.journal import Journal
     from connectctl.ops.model.finding import Finding
     from connectctl.ops.rolling.observe import Eyes
     from connectctl.ops.rolling.planning import RollingPlan
@@ -45,7 +46,7 @@ class Scene:
 def look(session: Session, *, workers: bool = True) -> Scene:
     """The cluster as a roll sees it. Raises ``BadInput`` for a group that does not exist, unless no ``workers`` matter."""
     from connectctl.ops.connectgroups import is_unknown, unknown_group
-    from connectctl.ops.journal import Journal
+    from connectctl.ops.core.journal import Journal
     from connectctl.ops.rolling import ledger
     from connectctl.ops.rolling.observe import Eyes, members_of, observe
 
@@ -134,12 +135,12 @@ def findings_of(scene: Scene, leads_to: str | None) -> tuple[Finding, ...]:
 
 @dataclass(frozen=True)
 class Saved:
-    """What a plan that was saved asks for, what it was told, whom it leaves out, and its steps in words."""
+    """What a plan that was saved asks for, what it was told, whom it leaves out, and its steps as JSON values."""
 
     what: Migration | str
     given: dict[str, str]
     without: tuple[str, ...]
-    steps: list[str]
+    steps: list[Any]
 
 
 def check_file(scene: Scene, path: Path) -> Saved:
@@ -148,7 +149,7 @@ def check_file(scene: Scene, path: Path) -> Saved:
         data = read_json(path.read_text())
         wanted = data["kind"], data["operation"]
         what = wished(data["to"], data["migration"])
-        steps = [step["says"] for step in data["steps"]]
+        steps = [step["step"] for step in data["steps"]]
         saved = Saved(what, dict(data["given"]), tuple(map(str, data.get("without", ()))), steps)
         digest, where = data["digest"], (data["clusterId"], data["groupId"])
     except (OSError, ValueError, KeyError, TypeError) as e:
@@ -169,9 +170,9 @@ def check_file(scene: Scene, path: Path) -> Saved:
     return saved
 
 
-def check_steps(plan: RollingPlan, saved: list[str]) -> None:
+def check_steps(plan: RollingPlan, saved: list[Any]) -> None:
     """Raises ``Refused`` where what was saved is not what would be done now: offsets and applications change, too."""
-    if [step.says() for step in plan.steps] != saved:
+    if [step_to_data(step) for step in plan.steps] != saved:
         raise Refused(
             "The plan is stale: other steps would be done now than those that were saved",
             next_step="Make a new one: connectctl upgrade plan.",

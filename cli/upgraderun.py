@@ -15,9 +15,9 @@ from connectctl.ops.errors import BadInput, Refused
 if TYPE_CHECKING:
     from connectctl.cli.context import Session
     from connectctl.cli.offsetrun import Looked
-    from connectctl.ops.journal import Run
-    from connectctl.ops.plan import Result
-    from connectctl.ops.rolling.hands import Patience, RollingHands
+    from connectctl.ops.core.journal import Run
+    from connectctl.ops.core.plan import Result
+    from connectctl.ops.rolling.context import Patience, UpgradeContext
     from connectctl.ops.rolling.planning import RollingPlan
     from connectctl.ops.rolling.runs import Restored
 
@@ -39,7 +39,7 @@ def refuse_unfinished(scene: Scene) -> None:
 def pick(scene: Scene, name: str | None) -> Restored:
     """The run called ``name``, or the newest that has not ended. Raises ``Refused`` where there is none."""
     from connectctl.cli.runs import check_same_cluster
-    from connectctl.ops.journal import State
+    from connectctl.ops.core.journal import RunState
     from connectctl.ops.rolling import ledger, runs
 
     if name is None:
@@ -53,17 +53,17 @@ def pick(scene: Scene, name: str | None) -> Restored:
     check_same_cluster(run, *scene.where)
     if run.operation != ledger.OPERATION:
         raise BadInput(f"The run {run.id} is not an upgrade", next_step=f"connectctl runs resume {run.id}")
-    if run.state in (State.DONE, State.UNDONE, State.REFUSED):
+    if run.state in (RunState.DONE, RunState.UNDONE, RunState.REFUSED):
         raise Refused(f"The run {run.id} is {run.state}; there is nothing to resume")
     return runs.restored(scene.journal, run)
 
 
-def hands_of(scene: Scene, restored: Restored, patience: Patience) -> RollingHands:
+def context_of(scene: Scene, restored: Restored, patience: Patience) -> UpgradeContext:
     """What the steps work with."""
-    from connectctl.ops.rolling.hands import RollingHands
+    from connectctl.ops.rolling.context import UpgradeContext
     from connectctl.ops.rolling.steps import Borrowed, planned_turns
 
-    hands = RollingHands(
+    context = UpgradeContext(
         scene.eyes.calls,
         scene.session.timeout,
         group_id=scene.eyes.group_id,
@@ -79,11 +79,11 @@ def hands_of(scene: Scene, restored: Restored, patience: Patience) -> RollingHan
     )
     if any(isinstance(step, Borrowed) for step in restored.steps):
         looked = _offsets(scene.session)
-        hands.sources, hands.engine = looked.sources, looked.engine
-        hands.facts = lambda: looked.sources.facts(scene.eyes.group_id)
+        context.sources, context.engine = looked.sources, looked.engine
+        context.facts = lambda: looked.sources.facts(scene.eyes.group_id)
     if restored.wish.given.get("application"):
-        hands.application = upgradelook.eyes_for(scene, restored.wish.given)[0]
-    return hands
+        context.application = upgradelook.eyes_for(scene, restored.wish.given)[0]
+    return context
 
 
 def _offsets(session: Session) -> Looked:
@@ -116,17 +116,17 @@ def carry_out(
     resumed: bool = False,
 ) -> None:
     """Do what is left of a run, telling of each step as it is done; says how to go on where it pauses."""
-    from connectctl.ops.execute import execute
+    from connectctl.ops.core.executor import execute
     from connectctl.ops.rolling import runs
 
-    hands = hands_of(scene, restored, patience)
-    hands.resumed = resumed
+    context = context_of(scene, restored, patience)
+    context.resumed = resumed
     for_people = output in (Output.TABLE, Output.WIDE)
     total = len(restored.steps)
 
     def told(step: Any) -> None:
         if not render.plain(sys.stderr):
-            render.note(f"[{hands.step + 1}/{total}] {step.says()} …", style="dim")
+            render.note(f"[{context.step + 1}/{total}] {step.describe()} …", style="dim")
 
     def done(result: Result) -> None:
         if for_people:
@@ -135,15 +135,15 @@ def carry_out(
 
     results = execute(
         restored.steps,
-        hands,
+        context,
         scene.journal,
         restored.run,
-        lock=hands.lock,
-        told=told,
-        done=done,
+        lock=context.lock,
+        on_step=told,
+        on_result=done,
         start=restored.first_undone,
         until=pause_after,
-        go_on=GO_ON,
+        resume_hint=GO_ON,
     )
     paused = pause_after is not None and pause_after < total
     if not paused:
@@ -253,7 +253,7 @@ def _resume(
     yes: bool,
     output: Output,
 ) -> None:
-    from connectctl.ops.plan import Plan
+    from connectctl.ops.core.plan import Plan
     from connectctl.ops.rolling import ledger, runs
     from connectctl.ops.rolling.steps import as_taken
 
@@ -275,7 +275,7 @@ def take_back(
     session: Session, name: str | None, given: Given, *, leave: bool, dry_run: bool, yes: bool, output: Output
 ) -> None:
     """Take a run back, or leave it where it is and end it. A way back that was interrupted is resumed."""
-    from connectctl.ops.journal import State
+    from connectctl.ops.core.journal import RunState
     from connectctl.ops.rolling import ledger, planning, runs
 
     scene = look(session, workers=False)
@@ -298,7 +298,7 @@ def take_back(
         show(plan, output)
         return
     if not plan.steps:
-        scene.journal.end(restored.run.id, State.UNDONE)
+        scene.journal.end(restored.run.id, RunState.UNDONE)
         nothing_to_do(scene, plan, output)
         return
     check_somebody(plan.steps, given)
@@ -308,8 +308,8 @@ def take_back(
 
 def _leave(scene: Scene, restored: Restored, *, dry_run: bool, yes: bool, output: Output) -> None:
     """End a run where it is, and with a way back the run that it was to take back."""
-    from connectctl.ops.journal import State
-    from connectctl.ops.plan import Plan
+    from connectctl.ops.core.journal import RunState
+    from connectctl.ops.core.plan import Plan
 
     ended = [restored.run.id, *filter(None, [restored.wish.aborts])]
     named = f"the run {ended[0]}" if len(ended) == 1 else f"the runs {' and '.join(ended)}"
@@ -318,5 +318,5 @@ def _leave(scene: Scene, restored: Restored, *, dry_run: bool, yes: bool, output
         return
     apply.confirm(scene.session, Plan(f"end {named} as it is now", scene.snapshot.cluster_id, ()), yes=yes)
     for run in ended:
-        scene.journal.end(run, State.UNDONE)
+        scene.journal.end(run, RunState.UNDONE)
     _emit_nothing(scene, f"Ended {named}. No worker was changed.", output)

@@ -9,7 +9,7 @@ from connectctl.ops.errors import ConnectctlError
 
 if TYPE_CHECKING:
     from connectctl.cli.upgradeplan import Scene
-    from connectctl.ops.journal import Run
+    from connectctl.ops.core.journal import Run
     from connectctl.ops.rolling.gates import Trouble
     from connectctl.ops.rolling.planning import RollingPlan
     from connectctl.ops.rolling.runs import Restored
@@ -40,7 +40,7 @@ def plan_lines(plan: RollingPlan, wide: bool = False) -> list[str]:
         lines.append(f"  without {', '.join(plan.wish.without)}, which is not in the group")
     for number, step in enumerate(plan.steps, 1):
         now = f" (now {step.now})" if step.now else ""
-        lines.append(f"{number:>4}. {step.says()}{now}" + (f"  [{step.reason}]" if wide and step.reason else ""))
+        lines.append(f"{number:>4}. {step.describe()}{now}" + (f"  [{step.reason}]" if wide and step.reason else ""))
     lines += remarks
     if plan.unknown:
         lines += ["Not known, or not proven:", *(f"  - {line}" for line in plan.unknown)]
@@ -87,7 +87,7 @@ def run_lines(restored: Restored) -> list[str]:
     lines = [f"Run {run.id} ({', '.join(run.subjects)}) is {run.state}: {done} of {len(steps)} steps done."]
     if done < len(steps):
         number = restored.first_undone
-        lines.append(f"  Next is step {number + 1}: {restored.taken(number).says()}")
+        lines.append(f"  Next is step {number + 1}: {restored.taken(number).describe()}")
     if failure := failure_of(run):
         lines.append(f"  It stopped: {failure}")
     return lines
@@ -147,7 +147,7 @@ def run_json(restored: Restored) -> dict[str, Any]:
         "state": run.state.value,
         "done": done,
         "steps": len(steps),
-        "next": restored.taken(following).says() if following < len(steps) else None,
+        "next": restored.taken(following).describe() if following < len(steps) else None,
         "failure": failure_of(run),
     }
 

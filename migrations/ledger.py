@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from connectctl.migrations.registry import migrations
-from connectctl.ops.journal import State
+from connectctl.ops.core.journal import RunState
 from connectctl.ops.rolling import ledger
 
 if TYPE_CHECKING:
     from connectctl.migrations.registry import Migration, Standing
-    from connectctl.ops.journal import Journal, Run
+    from connectctl.ops.core.journal import Journal, Run
     from connectctl.ops.rolling.snapshot import RollingSnapshot
 
 
@@ -52,7 +52,7 @@ def listed(journal: Journal, snapshot: RollingSnapshot) -> list[Listed]:
     done = [
         (run, journal.plan(run.id))
         for run in ledger.runs_here(journal, snapshot.cluster_id, snapshot.group_id)
-        if run.state is State.DONE
+        if run.state is RunState.DONE
     ]
     return [_listed(migration, done, snapshot) for migration in migrations()]
 

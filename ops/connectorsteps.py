@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.connectors import Facts, Judged, read_one
+from connectctl.ops.core.context import RunContext
+from connectctl.ops.core.plan import Noop, Plan
+from connectctl.ops.core.step import Step
 from connectctl.ops.errors import ConnectctlError, Refused, TimedOut, Unreachable
 from connectctl.ops.model.connector import Connector, State, at_rest, judge, path_of
 from connectctl.ops.model.waiting import GRACE, Seen, Waiting, look
-from connectctl.ops.plan import Needless, Plan
 
 if TYPE_CHECKING:
     from connectctl.ops.edges.contract import ConnectCalls
@@ -35,7 +37,7 @@ class Wait:
 
 
 @dataclass
-class Hands:
+class StepContext(RunContext):
     """What the steps work with. ``before`` remembers each connector as it was just before its change, and when that was.
 
     ``facts`` reads what decides on the state of connectors; None where only workers can be asked, whose statuses then count.
@@ -85,22 +87,22 @@ class Hands:
 
 
 @dataclass(frozen=True)
-class SetTargetState:
+class SetTargetState(Step):
     """Stop, pause or resume a connector."""
 
     subject: str
     verb: str
     now: str
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return f"{self.verb} {self.subject}"
 
-    def holds(self, hands: Hands) -> str | None:
-        return needless(self.verb, hands.read(self.subject))
+    def is_done(self, context: StepContext) -> str | None:
+        return already_satisfied(self.verb, context.read(self.subject))
 
-    def do(self, hands: Hands) -> str | None:
+    def apply(self, context: StepContext) -> str | None:
         try:
-            hands.change(self.subject, "PUT", f"/{self.verb}")
+            context.change(self.subject, "PUT", f"/{self.verb}")
         except ConnectctlError as e:
             if self.verb == "stop" and e.code in ("not-found", "unsupported"):
                 raise ConnectctlError(
@@ -114,22 +116,22 @@ class SetTargetState:
 
 
 @dataclass(frozen=True)
-class Restart:
+class Restart(Step):
     """Restart a connector and its tasks, or what of them has failed (KIP-745)."""
 
     subject: str
     only_failed: bool
     now: str
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return f"restart {'what failed of ' if self.only_failed else ''}{self.subject}"
 
-    def holds(self, hands: Hands) -> str | None:
-        return "nothing of it has failed" if self.only_failed and not _failed(hands.read(self.subject)) else None
+    def is_done(self, context: StepContext) -> str | None:
+        return "nothing of it has failed" if self.only_failed and not _failed(context.read(self.subject)) else None
 
-    def do(self, hands: Hands) -> str | None:
+    def apply(self, context: StepContext) -> str | None:
         only = str(self.only_failed).lower()
-        if hands.change(self.subject, "POST", f"/restart?includeTasks=true&onlyFailed={only}") is None:
+        if context.change(self.subject, "POST", f"/restart?includeTasks=true&onlyFailed={only}") is None:
             # Workers before 3.0 ignore the two parameters and answer without content.
             raise ConnectctlError(
                 f"Only the connector {self.subject} itself was restarted, not its tasks: the workers are older than 3.0",
@@ -140,35 +142,32 @@ class Restart:
 
 
 @dataclass(frozen=True)
-class Await:
+class Await(Step):
     """Wait until a connector is what was asked for; fails at once where it is FAILED instead."""
 
     subject: str
     wanted: State
     now: str = ""
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return f"wait until {self.subject} is {self.wanted}"
 
-    def holds(self, hands: Hands) -> str | None:
-        return None
-
-    def do(self, hands: Hands) -> str | None:
-        if self.subject not in hands.before:
-            hands.before[self.subject] = hands.read(self.subject), hands.now()
-        hands.await_all(self.wanted)
-        wait = hands.waits[self.subject]
+    def apply(self, context: StepContext) -> str | None:
+        if self.subject not in context.before:
+            context.before[self.subject] = context.read(self.subject), context.now()
+        context.await_all(self.wanted)
+        wait = context.waits[self.subject]
         while wait.end is None:
-            hands.look()
-            elapsed = hands.now() - wait.began
-            if wait.end is None and elapsed >= hands.timeout:
+            context.look()
+            elapsed = context.now() - wait.began
+            if wait.end is None and elapsed >= context.timeout:
                 raise TimedOut(
-                    f"{self.subject} is not {self.wanted} after {hands.timeout:g} s",
+                    f"{self.subject} is not {self.wanted} after {context.timeout:g} s",
                     why=f"it is {wait.last}",
                     next_step=f"See connectctl connectors show {self.subject}, or try a longer --timeout.",
                 )
             if wait.end is None:
-                hands.sleep(QUICK_POLL if elapsed < GRACE else POLL)
+                context.sleep(QUICK_POLL if elapsed < GRACE else POLL)
         if wait.end.failed:
             raise self._failure(wait.last, wait.end.verdict.cause)
         return wait.last
@@ -178,7 +177,28 @@ class Await:
         return ConnectctlError(f"{self.subject} is {verdict}", why=cause, next_step=hint, code="connector-failed")
 
 
-def needless(verb: str, connector: Connector) -> str | None:
+@dataclass(frozen=True)
+class RestartAndAwait(Step):
+    """Restart what failed of a connector, and wait until it runs."""
+
+    subject: str
+    now: str = ""
+
+    def describe(self) -> str:
+        return f"restart what failed of {self.subject}, and wait until it is RUNNING"
+
+    def is_done(self, context: Any) -> str | None:
+        # What a killed run has restarted may still be on its way: then it is waited for.
+        return None if context.resumed else Restart(self.subject, True, "").is_done(context)
+
+    def apply(self, context: Any) -> str | None:
+        restart = Restart(self.subject, True, "")
+        if restart.is_done(context) is None:
+            restart.apply(context)
+        return Await(self.subject, State.RUNNING).apply(context)
+
+
+def already_satisfied(verb: str, connector: Connector) -> str | None:
     """Why ``verb`` would change nothing about ``connector``, None where it would, or where that cannot be known.
 
     Where the target state is not known, statuses must leave no doubt: to ask once more does no harm.
@@ -215,18 +235,20 @@ def _failed(connector: Connector) -> bool:
     return any(s is not None and s.state == "FAILED" for s in (connector.status, *connector.tasks.values()))
 
 
-def plan_state(cluster_id: str, picked: Sequence[Judged], verb: str, *, wait: bool) -> Plan:
+def plan_state(cluster_id: str, picked: Sequence[Judged], verb: str, *, wait: bool, group_id: str = "") -> Plan:
     """The plan that stops, pauses or resumes the connectors."""
-    already = {judged.name: why for judged in picked if (why := needless(verb, judged.connector))}
+    already = {judged.name: why for judged in picked if (why := already_satisfied(verb, judged.connector))}
     changes = [SetTargetState(j.name, verb, str(j.verdict)) for j in picked if j.name not in already]
     # What was asked for before and has not come about is waited for as well, and fails where it has FAILED.
     pending = [j for j in picked if j.name not in already or j.verdict.state is not WANTED[verb]]
     already = {name: why for name, why in already.items() if not wait or name not in {j.name for j in pending}}
     waits = [Await(each.name, WANTED[verb]) for each in pending] if wait else []
-    return Plan(f"connectors {verb}", cluster_id, (*changes, *waits), _needless(already))
+    return _independent(f"connectors {verb}", cluster_id, group_id, (*changes, *waits), already)
 
 
-def plan_restart(cluster_id: str, picked: Sequence[Judged], *, only_failed: bool, named: bool, wait: bool) -> Plan:
+def plan_restart(
+    cluster_id: str, picked: Sequence[Judged], *, only_failed: bool, named: bool, wait: bool, group_id: str = ""
+) -> Plan:
     """The plan that restarts the connectors. Raises ``Refused`` where one that is ``named`` is stopped or paused."""
     resting = [j for j in picked if _rests(j.connector)]
     if resting and named:
@@ -238,8 +260,11 @@ def plan_restart(cluster_id: str, picked: Sequence[Judged], *, only_failed: bool
         idle |= {j.name: "nothing of it has failed" for j in picked if j.name not in idle and not _failed(j.connector)}
     changes = [Restart(j.name, only_failed, str(j.verdict)) for j in picked if j.name not in idle]
     waits = [Await(change.subject, State.RUNNING) for change in changes] if wait else []
-    return Plan("connectors restart", cluster_id, (*changes, *waits), _needless(idle))
+    return _independent("connectors restart", cluster_id, group_id, (*changes, *waits), idle)
 
 
-def _needless(why: dict[str, str]) -> tuple[Needless, ...]:
-    return tuple(Needless(name, reason) for name, reason in why.items())
+def _independent(
+    operation: str, cluster_id: str, group_id: str, steps: tuple[Any, ...], needless: dict[str, str]
+) -> Plan:
+    noops = tuple(Noop(name, reason) for name, reason in needless.items())
+    return Plan(operation, cluster_id, steps, noops, group_id, independent=True)

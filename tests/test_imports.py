@@ -22,7 +22,7 @@ NETWORK = {
     "urllib",
     "http",
 }
-MEETS_THE_WORLD = ("ops/edges/", "ops/runtime/", "ops/jobs/", "ops/sandbox/", "ops/journal")
+MEETS_THE_WORLD = ("ops/edges/", "ops/runtime/", "ops/jobs/", "ops/sandbox/", "ops/core/journal")
 LATE = {"confluent_kafka", "kafka", "httpx", "pyspark", "psutil", "rich", "yaml", "asyncio"}
 """What may only be imported where it is used, because start-up counts."""
 

@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.connectorsteps import POLL, Await, Hands, Restart
+from connectctl.ops.connectorsteps import POLL, RestartAndAwait, StepContext
+from connectctl.ops.core.plan import Noop, Plan
+from connectctl.ops.core.step import Step
 from connectctl.ops.errors import ConnectctlError, Refused, TimedOut
-from connectctl.ops.model.connector import State, path_of
+from connectctl.ops.model.connector import path_of
 from connectctl.ops.model.fencinground import CURE, LEADER_LIMIT, Backoff
-from connectctl.ops.plan import Needless, Plan
 from connectctl.ops.preflight import validations
 
 if TYPE_CHECKING:
@@ -47,34 +48,34 @@ def check_policy(calls: ConnectCalls, name: str, config: Mapping[str, str | None
 
 
 @dataclass
-class CureHands(Hands):
+class CureContext(StepContext):
     """What the steps work with; ``pending`` tells from the config topic whether a round of fencing is due."""
 
     pending: Callable[[str], bool] = field(kw_only=True)
 
 
 @dataclass(frozen=True)
-class SetOverrides:
+class SetOverrides(Step):
     """Give the connector's admin client a back-off with which fencing is quick."""
 
     subject: str
     now: str
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return f"set {' and '.join(f'{name}={value}' for name, value in CURE.items())} on {self.subject}"
 
-    def holds(self, hands: CureHands) -> str | None:
-        return "it has a quick back-off already" if is_quick(hands.read(self.subject).config) else None
+    def is_done(self, context: CureContext) -> str | None:
+        return "it has a quick back-off already" if is_quick(context.read(self.subject).config) else None
 
-    def do(self, hands: CureHands) -> str | None:
+    def apply(self, context: CureContext) -> str | None:
         path = path_of("connectors", self.subject) + "/config"
         try:
-            hands.calls.send("PATCH", path, CURE)
+            context.calls.send("PATCH", path, CURE)
         except ConnectctlError as e:
             if e.code != "unsupported":
                 raise self._policy(e) from e
             # Workers before 3.8 know no PATCH (KIP-477).
-            hands.calls.send("PUT", path, dict(hands.calls.get(path)) | CURE)
+            context.calls.send("PUT", path, dict(context.calls.get(path)) | CURE)
         return None
 
     def _policy(self, error: ConnectctlError) -> ConnectctlError:
@@ -85,50 +86,38 @@ class SetOverrides:
 
 
 @dataclass(frozen=True)
-class AwaitRound:
+class AwaitRound(Step):
     """Wait for the end of the round that is under way: it goes on with the old back-off, and later requests join it."""
 
     subject: str
     now: str = ""
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return f"wait until the round of fencing for {self.subject} is over"
 
-    def holds(self, hands: CureHands) -> str | None:
-        return None if hands.pending(self.subject) else "no round is pending"
+    def is_done(self, context: CureContext) -> str | None:
+        return None if context.pending(self.subject) else "no round is pending"
 
-    def do(self, hands: CureHands) -> str | None:
-        limit = max(hands.timeout, LEADER_LIMIT + MARGIN)
-        deadline = hands.now() + limit
-        while hands.pending(self.subject):
-            if any(status and status.state == "FAILED" for status in hands.read(self.subject).tasks.values()):
+    def apply(self, context: CureContext) -> str | None:
+        limit = max(context.timeout, LEADER_LIMIT + MARGIN)
+        deadline = context.now() + limit
+        while context.pending(self.subject):
+            if any(status and status.state == "FAILED" for status in context.read(self.subject).tasks.values()):
                 return "it failed"
-            if hands.now() >= deadline:
+            if context.now() >= deadline:
                 why = f"it is pending for {limit:.0f} s, and no task has failed"
                 raise TimedOut(f"The round of fencing for {self.subject} does not end", why=why)
-            hands.sleep(POLL)
+            context.sleep(POLL)
         return "it is done"
 
 
 @dataclass(frozen=True)
-class RestartWhatFailed:
-    """Restart the tasks that failed, and wait until all run; the round that this begins is quick."""
+class RestartWhatFailed(RestartAndAwait):
+    """Restart the tasks that failed; the round that this begins is quick."""
 
-    subject: str
-    now: str = ""
-
-    def says(self) -> str:
-        return f"restart what failed of {self.subject}, and wait until it is RUNNING"
-
-    def holds(self, hands: CureHands) -> str | None:
-        if hands.read(self.subject).status is None:
-            return None
-        return Restart(self.subject, True, "").holds(hands) if not hands.pending(self.subject) else None
-
-    def do(self, hands: CureHands) -> str | None:
-        if Restart(self.subject, True, "").holds(hands) is None:
-            Restart(self.subject, True, "").do(hands)
-        return Await(self.subject, State.RUNNING).do(hands)
+    def is_done(self, context: CureContext) -> str | None:
+        waiting = context.read(self.subject).status is None or context.pending(self.subject)
+        return None if waiting else super().is_done(context)
 
 
 def is_quick(config: Any) -> bool:
@@ -138,16 +127,23 @@ def is_quick(config: Any) -> bool:
     return backoff.longest <= cure.longest
 
 
-def plan_cure(cluster_id: str, connector: Connector, configured: ConfiguredConnector | None, *, pending: bool) -> Plan:
+def plan_cure(
+    cluster_id: str,
+    connector: Connector,
+    configured: ConfiguredConnector | None,
+    *,
+    pending: bool,
+    group_id: str = "",
+) -> Plan:
     """The plan that makes the connector's fencing quick and brings its tasks back."""
     name = connector.name
     failed = [n for n, status in connector.tasks.items() if status and status.state == "FAILED"]
     quick = is_quick(connector.config)
     if quick and not failed and not pending:
-        return Plan(
-            "connectors cure", cluster_id, (), (Needless(name, "its fencing is quick, and nothing has failed"),)
-        )
+        idle = Noop(name, "its fencing is quick, and nothing has failed")
+        return Plan("connectors cure", cluster_id, (), (idle,), group_id, independent=True)
     record = configured.task_count_record if configured else None
     now = f"fencing pending for {record} ids" if pending else f"{len(failed)} tasks FAILED" if failed else ""
     steps: list[Any] = [] if quick else [SetOverrides(name, now)]
-    return Plan("connectors cure", cluster_id, (*steps, AwaitRound(name), RestartWhatFailed(name)))
+    steps += [AwaitRound(name), RestartWhatFailed(name)]
+    return Plan("connectors cure", cluster_id, tuple(steps), group_id=group_id, independent=True)

@@ -12,12 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.connectorsteps import POLL, WANTED, Await, Hands, SetTargetState
+from connectctl.ops.connectorsteps import POLL, WANTED, Await, SetTargetState, StepContext
+from connectctl.ops.core.plan import Plan
+from connectctl.ops.core.step import Step
 from connectctl.ops.errors import ConnectctlError, Refused, TimedOut, Unreachable
 from connectctl.ops.model.connector import State
 from connectctl.ops.model.taskcommits import Order, endangered, task_configs_lost
 from connectctl.ops.model.visibility import gap_findings, gap_of
-from connectctl.ops.plan import Plan
 
 if TYPE_CHECKING:
     from connectctl.ops.edges.contract import KafkaReads
@@ -50,37 +51,34 @@ def findings(kafka: KafkaReads, topic: str | None) -> tuple[Finding, ...]:
 
 
 @dataclass
-class RepublishHands(Hands):
+class RepublishContext(StepContext):
     """What the steps work with; ``order`` tells from the config topic whether the tasks of a connector would be lost."""
 
     order: Callable[[str], Order | None] = field(kw_only=True)
 
 
 @dataclass(frozen=True)
-class AwaitPublished:
+class AwaitPublished(Step):
     """Wait until the config topic has the tasks behind the connector's configuration."""
 
     subject: str
     now: str = ""
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return f"verify that the task configurations of {self.subject} stand behind its configuration"
 
-    def holds(self, hands: RepublishHands) -> str | None:
-        return None
-
-    def do(self, hands: RepublishHands) -> str | None:
-        deadline = hands.now() + hands.timeout
-        while (order := hands.order(self.subject)) is not None:
-            if hands.now() >= deadline:
+    def apply(self, context: RepublishContext) -> str | None:
+        deadline = context.now() + context.timeout
+        while (order := context.order(self.subject)) is not None:
+            if context.now() >= deadline:
                 why = f"its configuration is at offset {order.config}, the commit of its tasks at {order.commit}"
                 hint = f"See connectctl connectors show {self.subject}, and try again."
                 raise TimedOut(f"{self.subject} did not publish its tasks again", why=why, next_step=hint)
-            hands.sleep(POLL)
+            context.sleep(POLL)
         return "they do"
 
 
-def plan_republish(cluster_id: str, connector: Connector, order: Order) -> Plan:
+def plan_republish(cluster_id: str, connector: Connector, order: Order, *, group_id: str = "") -> Plan:
     """The plan that makes ``connector`` publish its tasks again, and leaves it in the state that it is in.
 
     Raises ``Refused`` where the connector itself has failed: it would publish nothing, and lose the tasks that it has.
@@ -101,4 +99,4 @@ def plan_republish(cluster_id: str, connector: Connector, order: Order) -> Plan:
         Await(name, WANTED[back]),
         AwaitPublished(name),
     ]
-    return Plan("connectors cure", cluster_id, tuple(steps))
+    return Plan("connectors cure", cluster_id, tuple(steps), group_id=group_id, independent=True)

@@ -34,6 +34,8 @@ BEAT = 3.0
 """Seconds between two heartbeats."""
 ONE_BEAT = 5.0
 """Seconds that one heartbeat may take, so that another coordinator is looked for while the session still lasts."""
+LISTED = 0.05
+"""Seconds between two looks whether the coordinator lists a member whose JoinGroup it has not answered yet."""
 _PROTOCOL_TYPE = "connectctl-lock"
 
 _NONE = 0
@@ -79,14 +81,16 @@ class GroupLock:
         who = f"{_user()}@{socket.gethostname()}"
         since = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
         me = LockHolder(run, who, since, os.getpid())
-        wire = Wire({**self._properties, "client.id": me.client_id}, timeout=self._timeout)
-        session = _Session(wire, self._group, self._timeout)
+        properties = {**self._properties, "client.id": me.client_id}
+        wire, aside = (Wire(properties, timeout=self._timeout) for _ in range(2))
+        session = _Session(wire, aside, self._group, self._timeout)
         try:
             self._join(session, run, ours)
             with session.beating():
                 yield session.confirm
         finally:
             session.leave()
+            aside.close()
             wire.close()
 
     def _join(self, session: _Session, run: str, ours: Callable[[str], bool]) -> None:
@@ -113,11 +117,19 @@ class GroupLock:
 
 
 class _Session:
-    """One membership in the lock's group: joined, kept by heartbeats on a thread of its own, and left."""
+    """One membership in the lock's group: joined, kept by heartbeats on a thread of its own, and left.
 
-    def __init__(self, wire: Wire, group: str, timeout: float) -> None:
+    A coordinator answers the JoinGroup of a group's first member only after ``group.initial.rebalance.delay.ms``, by default
+    3 s, and nothing else on that connection meanwhile. It has the member from the beginning, though, and refuses every
+    other: so the lock is held as soon as it lists the member, which is asked on ``aside``, a second connection.
+    """
+
+    def __init__(self, wire: Wire, aside: Wire, group: str, timeout: float) -> None:
         self._group, self._timeout = group, timeout
         self._coordinator = Coordinator(wire, group, timeout)
+        self._aside = Coordinator(aside, group, timeout)
+        self._entering: threading.Thread | None = None
+        self._entered: int | ConnectctlError = _NONE
         self._me = _Membership()
         self._protocol = ""
         self._lost: str | None = None
@@ -134,9 +146,7 @@ class _Session:
         self._protocol = run
         end = time.monotonic() + self._timeout
         while True:
-            code = int(self._coordinator.until(self._join_once))
-            if code == _NONE:
-                code = int(self._coordinator.until(self._sync_once))
+            code = self._enter() if self._me.member else int(self._coordinator.until(self._join_once))
             if code == _NONE:
                 return None
             if code in (_INCONSISTENT, _FULL):
@@ -155,6 +165,37 @@ class _Session:
                 raise ConnectctlError(f"The group {self._group} cannot be joined", why=name_of(code), code="lock")
             if time.monotonic() > end:
                 raise TimedOut(f"The lock of {self._group} was not had within {self._timeout:g} s", why=name_of(code))
+
+    def _enter(self) -> int:
+        """Join under the member id that was given, and sync; done as soon as the coordinator lists the member."""
+        self._entering = threading.Thread(target=self._enter_at_last, name="lock-join", daemon=True)
+        self._entering.start()
+        while self._is_entering(LISTED):
+            if self._is_listed():
+                return _NONE
+        if isinstance(self._entered, ConnectctlError):
+            raise self._entered
+        return self._entered
+
+    def _enter_at_last(self) -> None:
+        try:
+            code = int(self._coordinator.until(self._join_once))
+            self._entered = code if code != _NONE else int(self._coordinator.until(self._sync_once))
+        except ConnectctlError as e:
+            self._entered = e
+
+    def _is_entering(self, patience: float = 0.0) -> bool:
+        """Whether JoinGroup is not answered yet, after ``patience`` seconds."""
+        if self._entering is None:
+            return False
+        self._entering.join(patience)
+        return self._entering.is_alive()
+
+    def _is_listed(self) -> bool:
+        with suppress(ConnectctlError, Again):
+            found = self._aside.describe()
+            return found is not None and [member.id for member in found.members] == [self._me.member]
+        return False
 
     def _join_once(self) -> int:
         from kafka.protocol.consumer.group import JoinGroupRequest
@@ -205,7 +246,8 @@ class _Session:
         identity = LeaveGroupRequest.MemberIdentity(member_id=member, group_instance_id=None)
         request = LeaveGroupRequest(group_id=self._group, member_id=member, members=[identity])
         with suppress(ConnectctlError, Again):
-            self._coordinator.ask(request, ONE_BEAT)
+            (self._aside if self._is_entering() else self._coordinator).ask(request, ONE_BEAT)
+        self._is_entering(ONE_BEAT)
 
     # ---------------------------------------------------------------------------------------------------- heartbeats
 
@@ -216,6 +258,8 @@ class _Session:
 
         def beat() -> None:
             while not over.wait(BEAT) and self._lost is None:
+                if self._is_entering():
+                    continue
                 with self._one_at_a_time, suppress(Again, ConnectctlError):
                     self._beat()
 
@@ -229,7 +273,10 @@ class _Session:
 
     def confirm(self) -> None:
         """Return where the lock is held now. Raises ``ConnectctlError`` where it is lost, or nobody can tell."""
+        if self._is_entering() and self._is_listed():
+            return
         with self._one_at_a_time:
+            self._is_entering(self._timeout + self._me.session)
             try:
                 self._coordinator.until(self._beat)
             except ConnectctlError as e:

@@ -2,124 +2,232 @@
 
 from __future__ import annotations
 
-import time
+import json
+import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from connectctl.ops.connectorsteps import POLL, Await, Hands, Restart
+from connectctl.ops.connectorsteps import POLL, RestartAndAwait, StepContext
+from connectctl.ops.core.plan import Noop, Plan
+from connectctl.ops.core.step import Step, from_data, to_data
+from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.fence.campaign import Campaign
-from connectctl.ops.fence.proof import Proof, prove
-from connectctl.ops.fence.snapshot import Action, FencePlan
-from connectctl.ops.model.connector import State
-from connectctl.ops.plan import Needless, Plan
+from connectctl.ops.fence.proof import prove
+from connectctl.ops.fence.snapshot import Action, Fate, FencePlan, IdResult, Row
+from connectctl.ops.interrupts import put_in_order
 
 if TYPE_CHECKING:
+    from connectctl.ops.core.journal import Journal
     from connectctl.ops.edges.contract import TransactionCalls
+    from connectctl.ops.model.finding import Finding
 
+MOST_NAMED = 3
+REQUESTED = (Action.FENCE, Action.CREATE)
 NOTICE = 10.0
 """Seconds in which a fenced task that writes at all notices."""
 
 
 @dataclass
-class FenceHands(Hands):
-    """What the steps work with: the workers, the coordinators, and the campaign, whose results outlive an interruption."""
+class FenceContext(StepContext):
+    """What the steps work with: the workers, the coordinators, and the results, which outlive an interruption.
+
+    ``fencing`` is for how many seconds ids are asked for. ``on_id`` hears of each id when it is final, maybe from another
+    thread; ``on_interrupt`` when the fencing was interrupted and ``results`` say how far it got.
+    """
 
     transactions: TransactionCalls = field(kw_only=True)
-    campaign: Campaign = field(kw_only=True)
-    proof: Proof | None = None
+    journal: Journal | None = field(kw_only=True)
+    fencing: float = field(kw_only=True)
+    on_id: Callable[[IdResult], None] = lambda result: None
+    on_interrupt: Callable[[], None] = lambda: None
+    results: tuple[IdResult, ...] = ()
+    findings: tuple[Finding, ...] = ()
     unaware: dict[str, list[int]] = field(default_factory=dict)
     """Tasks by connector that had not noticed their fence when the wait for it was over."""
+    error: ConnectctlError | None = None
+    """What kept the ids from being fenced, where something did."""
+
+    @property
+    def record(self) -> Path:
+        """Where the results of the ids that are fenced are written down, so that none is fenced twice."""
+        assert self.journal is not None
+        assert self.run is not None
+        return self.journal.path(self.run.id, f"fenced-{self.step}.jsonl")
 
 
 @dataclass(frozen=True)
-class FenceIds:
-    """Fence all ids of the plan at once, and prove it."""
+class FenceIds(Step):
+    """Fence all ids of ``rows`` at once, and prove it.
+
+    ``connectors`` are those whose Kafka cluster has the ids, the workers' own for none. ``force``: tasks may run with them.
+    """
 
     subject: str
     sentence: str
-    now: str
+    rows: tuple[Row, ...]
+    connectors: tuple[str, ...] = ()
+    force: bool = False
+    now: str = ""
 
-    def says(self) -> str:
+    def left(self, context: FenceContext) -> list[Row]:
+        """The ids that no earlier attempt has fenced."""
+        done = fenced_before(context.record)
+        return [row for row in self.rows if row.id not in done]
+
+    def describe(self) -> str:
         return self.sentence
 
-    def holds(self, hands: FenceHands) -> str | None:
-        return None
+    def apply(self, context: FenceContext) -> str | None:
+        done = fenced_before(context.record)
+        with _recorded(context.record) as record:
 
-    def do(self, hands: FenceHands) -> str | None:
-        campaign = hands.campaign
-        campaign.run()
-        results = [campaign.results[row.id] for row in campaign.rows]
-        hands.proof = prove(hands.transactions, results, campaign.held)
-        return summary_of(Counter(result.fate.value for result in hands.proof.results))
+            def on_id(result: IdResult) -> None:
+                record(result)
+                context.on_id(result)
+
+            campaign = Campaign(
+                context.transactions,
+                self.left(context),
+                context.fencing,
+                on_id,
+                context.now,
+                context.sleep,
+                results=done,
+            )
+            try:
+                campaign.run()
+                proof = prove(context.transactions, [campaign.results[row.id] for row in self.rows], campaign.held)
+            except KeyboardInterrupt:
+                # Which ids are fenced is known here alone: a second ^C ends it, not the watch.
+                with put_in_order("the results are printed"):
+                    campaign.interrupted()
+                    context.results = tuple(campaign.results[row.id] for row in self.rows)
+                    context.on_interrupt()
+                raise
+            except ConnectctlError as e:
+                context.error = e
+                raise
+        context.results, context.findings = proof.results, proof.findings
+        return summary_of(Counter(result.fate.value for result in proof.results))
+
+
+def fenced_before(record: Path) -> dict[str, IdResult]:
+    """The ids that an earlier attempt of the run has fenced; a line that was cut off by its end counts for nothing."""
+    found: dict[str, IdResult] = {}
+    for line in record.read_text().splitlines() if record.exists() else ():
+        with suppress(ValueError):
+            result: IdResult = from_data(IdResult, json.loads(line), {})
+            found[result.id] = result
+    return found
+
+
+@contextmanager
+def _recorded(record: Path) -> Iterator[Callable[[IdResult], None]]:
+    """Gives what writes down a result, where the id is fenced. A line is there whatever becomes of this process."""
+    handle = os.open(record, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+    def write(result: IdResult) -> None:
+        if result.fate is Fate.FENCED:
+            os.write(handle, json.dumps(to_data(result)).encode() + b"\n")
+
+    try:
+        yield write
+    finally:
+        os.close(handle)
 
 
 @dataclass(frozen=True)
-class AwaitFailed:
+class AwaitFailed(Step):
     """Wait until the tasks whose producers were fenced have noticed: a task fails when it next writes."""
 
     subject: str
     tasks: tuple[int, ...]
     now: str = ""
 
-    def says(self) -> str:
+    def describe(self) -> str:
         numbers = ", ".join(map(str, self.tasks))
         return f"wait until task{'s' if len(self.tasks) > 1 else ''} {numbers} of {self.subject} noticed it and failed"
 
-    def holds(self, hands: FenceHands) -> str | None:
-        return None
-
-    def do(self, hands: FenceHands) -> str | None:
-        deadline = hands.now() + min(hands.timeout, NOTICE)
-        while waiting := self._not_failed(hands):
-            if hands.now() >= deadline:
-                hands.unaware[self.subject] = waiting
+    def apply(self, context: FenceContext) -> str | None:
+        if context.error is not None:
+            raise _not_fenced(self.subject, context.error)
+        deadline = context.now() + min(context.timeout, NOTICE)
+        while waiting := self._not_failed(context):
+            if context.now() >= deadline:
+                context.unaware[self.subject] = waiting
                 return f"task {waiting[0]} has nothing to write, and did not notice"
-            hands.sleep(POLL)
+            context.sleep(POLL)
         return None
 
-    def _not_failed(self, hands: FenceHands) -> list[int]:
-        statuses = hands.read(self.subject).tasks
+    def _not_failed(self, context: FenceContext) -> list[int]:
+        statuses = context.read(self.subject).tasks
         return [n for n in self.tasks if (status := statuses.get(n)) is not None and status.state != "FAILED"]
 
 
 @dataclass(frozen=True)
-class RestartFailed:
-    """Restart what failed of a connector, and tasks that were fenced without noticing; wait until it runs."""
+class RestartFenced(RestartAndAwait):
+    """Restart what failed of a connector, and tasks that were fenced without noticing."""
 
-    subject: str
-    now: str = ""
+    def is_done(self, context: FenceContext) -> str | None:
+        return None if context.unaware.get(self.subject) else super().is_done(context)
 
-    def says(self) -> str:
-        return f"restart what failed of {self.subject}, and wait until it is RUNNING"
-
-    def holds(self, hands: FenceHands) -> str | None:
-        return None if hands.unaware.get(self.subject) else Restart(self.subject, True, "").holds(hands)
-
-    def do(self, hands: FenceHands) -> str | None:
-        if Restart(self.subject, True, "").holds(hands) is None:
-            Restart(self.subject, True, "").do(hands)
-        for number in hands.unaware.get(self.subject, ()):
-            hands.change(self.subject, "POST", f"/tasks/{number}/restart")
-        return Await(self.subject, State.RUNNING).do(hands)
+    def apply(self, context: FenceContext) -> str | None:
+        if context.error is not None:
+            raise _not_fenced(self.subject, context.error)
+        for number in context.unaware.get(self.subject, ()):
+            context.change(self.subject, "POST", f"/tasks/{number}/restart")
+        return super().apply(context)
 
 
-def plan_of(plan: FencePlan, *, restart: tuple[str, ...], group_id: str | None) -> Plan:
-    """The plan as steps. ``restart`` names connectors of ``group_id`` whose failed tasks are restarted at the end."""
+def _not_fenced(connector: str, error: ConnectctlError) -> ConnectctlError:
+    return ConnectctlError(f"{connector} is not restarted: its transactional ids are not fenced", why=error.what)
+
+
+def plan_of(
+    plan: FencePlan,
+    *,
+    restart: tuple[str, ...],
+    group_id: str | None,
+    connectors: tuple[str, ...] = (),
+    force: bool = False,
+) -> Plan:
+    """The plan as steps. ``restart`` names connectors of ``group_id`` whose failed tasks are restarted at the end.
+
+    ``connectors`` are those that were asked for; ``force``: their tasks may run.
+    """
     rows = plan.to_fence
-    needless = [
-        Needless(row.id, f"{row.action.value}: {row.problem.message if row.problem else ''}")
+    noops = [
+        Noop(row.id, f"{row.action.value}: {row.problem.message if row.problem else ''}")
         for row in plan.rows
-        if row.action not in (Action.FENCE, Action.CREATE)
+        if row.action not in REQUESTED
     ]
-    steps: list[object] = [FenceIds("transactional ids", sentence(plan), "")] if rows else []
+    steps: list[Step] = [FenceIds(_subject(rows), sentence(plan), rows, connectors, force)] if rows else []
     for connector in restart:
         owners = [owner for row in rows for owner in row.running if owner.group == group_id]
         tasks = tuple(sorted({owner.task for owner in owners if owner.connector == connector}))
         steps += [AwaitFailed(connector, tasks)] if tasks else []
-        steps += [RestartFailed(connector)]
-    return Plan("fence", plan.cluster_id, tuple(steps), tuple(needless))
+        steps += [RestartFenced(connector)]
+    return Plan("fence", plan.cluster_id, tuple(steps), tuple(noops), group_id or "", independent=True)
+
+
+def _subject(rows: Sequence[Row]) -> str:
+    """The connectors of the ids, or the ids that are no connector's."""
+    names = list(dict.fromkeys(row.connector or row.id for row in rows))
+    more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more
+
+
+def results_of(plan: FencePlan, context: FenceContext) -> list[IdResult]:
+    """What became of each id of the plan, in its order; those that were not to be fenced have their results from it."""
+    known = {result.id: result for result in context.results}
+    rest = Campaign(context.transactions, [row for row in plan.rows if row.action not in REQUESTED], 0)
+    rest.run()
+    known |= rest.results
+    return [known[row.id] for row in plan.rows if row.id in known]
 
 
 def sentence(plan: FencePlan) -> str:
@@ -140,11 +248,3 @@ def sentence(plan: FencePlan) -> str:
 def summary_of(counts: Counter[str]) -> str:
     """How many ids came to what end."""
     return ", ".join(f"{counts[fate]:,} {fate}" for fate in ("fenced", "unknown", "failed", "skipped") if counts[fate])
-
-
-def hands_for(
-    plan: FencePlan, hands: Hands, calls: TransactionCalls, told: Callable[[object], None], timeout: float
-) -> FenceHands:
-    """Hands that do the plan, with ``timeout`` in seconds for the fencing."""
-    campaign = Campaign(calls, plan.rows, timeout, told, time.monotonic, time.sleep)
-    return FenceHands(hands.calls, hands.timeout, transactions=calls, campaign=campaign)

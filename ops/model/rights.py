@@ -108,7 +108,6 @@ _CONNECTORS_AND_STATUSES = (
 )
 _LOOK = (_WORKERS, _FIND, *_CONNECTORS_AND_STATUSES)
 _FENCED = Need("TransactionCalls.describe", _D, _ID, Name.TASKS, _PART, "whether a task was fenced")
-_CHANGE = (_WORKERS, _FIND, *_CONNECTORS_AND_STATUSES)
 
 _ALL_OFFSETS = (
     _FIND,
@@ -138,6 +137,7 @@ _FENCED_BEFORE = (
     Need("TransactionCalls.fence", _W, _ID, Name.TASKS, _REFUSED, "fencing what may write them, too"),
 )
 _LOCK = Need("ClusterLock.held", _R, _GROUP, Name.LOCK, _REFUSED, "the cluster's lock, unless --lock local leaves it")
+_CHANGE = (_WORKERS, _LOCK, _FIND, *_CONNECTORS_AND_STATUSES)
 _HOLDER = Need("ClusterLock.holder", _D, _GROUP, Name.LOCK, _PART, "who holds the cluster's lock")
 _IN_A_TRANSACTION = "the write, which is one transaction"
 _OFFSETS_WRITTEN = (
@@ -174,6 +174,7 @@ _ENDED = (
     Need("TransactionCalls.places", _D, _TOPIC, Name.TARGETS, _REFUSED, "the partition"),
     _PRODUCERS,
     _PROOF,
+    _LOCK,
     Need("TransactionCalls.mark", Operation.ALTER, _CLUSTER, Name.CLUSTER, _REFUSED, "the end of the transaction"),
 )
 _LEADER_MODE = Need(
@@ -224,6 +225,7 @@ _RUN = (
 )
 _FENCE = (
     _WORKERS,
+    _LOCK,
     _FIND,
     *_reads(Name.CONFIG, _REFUSED, "how many tasks a connector had"),
     Need("TransactionCalls.describe", _D, _ID, Name.TASKS, _REFUSED, "the ids"),

@@ -10,7 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from connectctl.ops.connectorsteps import POLL, Hands
+from connectctl.ops.connectorsteps import POLL, StepContext
+from connectctl.ops.core.step import Step
 from connectctl.ops.discovery import those_that_exist
 from connectctl.ops.errors import ConnectctlError, NotAuthorized, Refused
 from connectctl.ops.model.connector import State, at_rest, judge, path_of
@@ -26,8 +27,8 @@ from connectctl.ops.offsets.snapshot import Wish as Look
 from connectctl.ops.offsets.wishes import Merge, Restore, Wish
 
 if TYPE_CHECKING:
+    from connectctl.ops.core.journal import Journal
     from connectctl.ops.edges.contract import ClusterLock, KafkaWrites
-    from connectctl.ops.journal import Journal, Run
     from connectctl.ops.model.presence import Holder
     from connectctl.ops.offsets.observe import Sources
     from connectctl.ops.offsets.producers import Who
@@ -43,15 +44,12 @@ REST_POLL = 0.3
 
 
 @dataclass
-class OffsetHands(Hands):
+class OffsetContext(StepContext):
     """What the steps of a change of offsets work with. ``lock`` is the cluster's, for whoever carries them out."""
 
     sources: Sources | None = None
     group_id: str = ""
     journal: Journal | None = None
-    run: Run | None = None
-    step: int = 0
-    resumed: bool = False
     others: dict[str, KafkaWrites] = field(default_factory=dict)
     engine: Engine = field(default_factory=Local)
     fenced: dict[str, Who] = field(default_factory=dict)
@@ -121,31 +119,31 @@ class OffsetHands(Hands):
 
 
 @dataclass(frozen=True)
-class Backup:
+class Backup(Step):
     """Save every offset record of the connector, keys and values byte for byte, before anything is written."""
 
     subject: str
     topics: tuple[str, ...]
     dedicated_topic: str | None = None
     now: str = ""
-    only_looks: ClassVar[bool] = True
+    read_only: ClassVar[bool] = True
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return f"back up the offsets of {self.subject} in {' and '.join(self.topics)}"
 
-    def holds(self, hands: OffsetHands) -> str | None:
-        assert hands.journal is not None
-        assert hands.run is not None
+    def is_done(self, context: OffsetContext) -> str | None:
+        assert context.journal is not None
+        assert context.run is not None
         # Never twice: after a kill the topics may already hold what was written, and no longer what was there.
-        return "already backed up" if hands.journal.path(hands.run.id, backup_file(hands.step)).exists() else None
+        return "already backed up" if context.journal.path(context.run.id, backup_file(context.step)).exists() else None
 
-    def do(self, hands: OffsetHands) -> str | None:
-        assert hands.journal is not None
-        assert hands.run is not None
-        view = hands.view(Asked(Everything(self.subject), self.dedicated_topic))
+    def apply(self, context: OffsetContext) -> str | None:
+        assert context.journal is not None
+        assert context.run is not None
+        view = context.view(Asked(Everything(self.subject), self.dedicated_topic))
         lines = list(backup_lines(view.places[self.subject]))
         content = "".join(line + "\n" for line in lines).encode()
-        path = hands.journal.write(hands.run.id, backup_file(hands.step), content)
+        path = context.journal.write(context.run.id, backup_file(context.step), content)
         return f"{len(lines)} records in {path}"
 
 
@@ -155,7 +153,7 @@ def backup_file(step: int) -> str:
 
 
 @dataclass(frozen=True)
-class CreateTopic:
+class CreateTopic(Step):
     """Create a dedicated offsets topic with the settings that workers give it: those of the global one."""
 
     subject: str
@@ -163,22 +161,22 @@ class CreateTopic:
     bootstrap: str | None = None
     now: str = ""
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return f"create the topic {self.topic}, compacted, with as many partitions as the global one"
 
-    def holds(self, hands: OffsetHands) -> str | None:
-        return f"{self.topic} exists" if those_that_exist(hands.kafka(self.bootstrap), self.topic) else None
+    def is_done(self, context: OffsetContext) -> str | None:
+        return f"{self.topic} exists" if those_that_exist(context.kafka(self.bootstrap), self.topic) else None
 
-    def do(self, hands: OffsetHands) -> str | None:
-        assert hands.sources is not None
-        model = hands.sources.kafka.topics([hands.sources.offsets_topic])[hands.sources.offsets_topic]
+    def apply(self, context: OffsetContext) -> str | None:
+        assert context.sources is not None
+        model = context.sources.kafka.topics([context.sources.offsets_topic])[context.sources.offsets_topic]
         replicas = max(model.replicas.values(), default=1)
-        hands.kafka(self.bootstrap).create_topic(self.topic, model.partitions, replicas, TOPIC_CONFIG)
+        context.kafka(self.bootstrap).create_topic(self.topic, model.partitions, replicas, TOPIC_CONFIG)
         return None
 
 
 @dataclass(frozen=True)
-class Change:
+class Change(Step):
     """Write what a wish comes to, in one transaction per Kafka cluster, and read it back.
 
     ``agreed`` is the digest of what the person saw; None where the connector still ran then and its offsets moved on.
@@ -193,27 +191,27 @@ class Change:
     via: str = "kafka"
     now: str = ""
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return self.summary
 
-    def holds(self, hands: OffsetHands) -> str | None:
-        return None if self._look(hands)[1].writes else "already so"
+    def is_done(self, context: OffsetContext) -> str | None:
+        return None if self._look(context)[1].writes else "already so"
 
-    def do(self, hands: OffsetHands) -> str | None:
-        hands.refuse_while_running(self.subject)
-        places, decision = self._look(hands)
-        self._agree(hands, decision)
+    def apply(self, context: OffsetContext) -> str | None:
+        context.refuse_while_running(self.subject)
+        places, decision = self._look(context)
+        self._agree(context, decision)
         count = len(decision.writes)
         if self.via == "rest":
-            self._by_rest(hands, places, decision)
+            self._by_rest(context, places, decision)
         else:
-            self._refuse_if_moved(hands)
-            self._by_kafka(hands, decision)
-            self._check_unmoved(hands)
+            self._refuse_if_moved(context)
+            self._by_kafka(context, decision)
+            self._check_unmoved(context)
         return f"{count} records written and read back"
 
-    def _refuse_if_moved(self, hands: OffsetHands) -> None:
-        if id_ := moved(hands, self.subject):
+    def _refuse_if_moved(self, context: OffsetContext) -> None:
+        if id_ := moved(context, self.subject):
             raise Refused(
                 f"A task of {self.subject} began after it was fenced; its offsets were not written",
                 why=f"the transactional id {id_} was initialised again",
@@ -221,8 +219,8 @@ class Change:
                 code="in-use",
             )
 
-    def _check_unmoved(self, hands: OffsetHands) -> None:
-        if id_ := moved(hands, self.subject):
+    def _check_unmoved(self, context: OffsetContext) -> None:
+        if id_ := moved(context, self.subject):
             raise ConnectctlError(
                 f"A task of {self.subject} began while its offsets were written, and may go on from the old ones",
                 why=f"the transactional id {id_} was initialised again",
@@ -230,61 +228,61 @@ class Change:
                 code="in-use",
             )
 
-    def _look(self, hands: OffsetHands) -> tuple[list[Place], Decision]:
+    def _look(self, context: OffsetContext) -> tuple[list[Place], Decision]:
         wish = wishes.from_data(self.wish)
-        view = hands.view(asked_by(wish, hands.journal, self.dedicated_topic))
+        view = context.view(asked_by(wish, context.journal, self.dedicated_topic))
         places = view.places[self.subject]
         return places, decide(wish, places, view.saved.get(self.subject))
 
-    def _agree(self, hands: OffsetHands, decision: Decision) -> None:
+    def _agree(self, context: OffsetContext, decision: Decision) -> None:
         """Raises ``Refused`` where this is not what the person agreed to, or nothing to agree to."""
         if decision.refusals:
             raise Refused(
                 f"The offsets of {self.subject} are not changed", why="; ".join(decision.refusals), code="unreadable"
             )
-        if self.agreed is not None and not hands.resumed and digest(decision.writes) != self.agreed:
+        if self.agreed is not None and not context.resumed and digest(decision.writes) != self.agreed:
             raise Refused(
                 f"The offsets of {self.subject} changed since the plan was made; nothing was written",
                 next_step="Make a new plan.",
                 code="stale",
             )
 
-    def _by_kafka(self, hands: OffsetHands, decision: Decision) -> None:
+    def _by_kafka(self, context: OffsetContext, decision: Decision) -> None:
         for attempt in range(1, ATTEMPTS + 1):
-            failed = _write(hands, decision.writes)
-            decision = self._look(hands)[1]
+            failed = _write(context, decision.writes)
+            decision = self._look(context)[1]
             if not decision.writes:
                 return
             if failed is not None and attempt == ATTEMPTS:
                 raise failed
         raise self._otherwise()
 
-    def _by_rest(self, hands: OffsetHands, places: Sequence[Place], decision: Decision) -> None:
-        assert hands.sources is not None
-        if why := byrest.obstacles(decision, places, hands.sources.workers()):
+    def _by_rest(self, context: OffsetContext, places: Sequence[Place], decision: Decision) -> None:
+        assert context.sources is not None
+        if why := byrest.obstacles(decision, places, context.sources.workers()):
             raise Refused("The workers cannot make this change", why="; ".join(why), next_step="Leave out --via rest.")
         asked = byrest.request(wishes.from_data(self.wish), decision)
         failed: ConnectctlError | None = None
         try:
-            hands.calls.send(asked.method, path_of("connectors", self.subject, "offsets"), asked.body)
+            context.calls.send(asked.method, path_of("connectors", self.subject, "offsets"), asked.body)
         except ConnectctlError as e:
             failed = e
         # Workers write to the second topic after they have answered.
-        deadline = hands.now() + (0 if failed else REST_PATIENCE)
-        while self._look(hands)[1].writes:
-            if hands.now() >= deadline:
+        deadline = context.now() + (0 if failed else REST_PATIENCE)
+        while self._look(context)[1].writes:
+            if context.now() >= deadline:
                 raise failed or self._otherwise()
-            hands.sleep(REST_POLL)
+            context.sleep(REST_POLL)
 
     def _otherwise(self) -> ConnectctlError:
         return ConnectctlError(f"The offsets of {self.subject} are not what was written: something else writes them")
 
 
-def _write(hands: OffsetHands, writes: Sequence[Write]) -> ConnectctlError | None:
+def _write(context: OffsetContext, writes: Sequence[Write]) -> ConnectctlError | None:
     """Write to each cluster. An error leaves in doubt what was committed; the caller reads to find out."""
-    id_ = f"connectctl-offsets-{hands.group_id}"
+    id_ = f"connectctl-offsets-{context.group_id}"
     for bootstrap in dict.fromkeys(write.bootstrap for write in writes):
-        kafka = hands.kafka(bootstrap)
+        kafka = context.kafka(bootstrap)
         try:
             kafka.transact(id_, [(w.topic, w.partition, w.key, w.value) for w in writes if w.bootstrap == bootstrap])
         except ConnectctlError as e:
@@ -305,7 +303,7 @@ def asked_by(wish: Wish, journal: Journal | None, dedicated_topic: str | None = 
 
 
 @dataclass(frozen=True)
-class Configure:
+class Configure(Step):
     """Set a property of a connector's configuration, or remove it with ``value`` None. ``was`` is what an undo sets."""
 
     subject: str
@@ -314,39 +312,36 @@ class Configure:
     was: str | None = None
     now: str = ""
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return f"{'remove ' + self.name if self.value is None else f'set {self.name}={self.value}'} of {self.subject}"
 
-    def holds(self, hands: OffsetHands) -> str | None:
-        return "already so" if self._config(hands).get(self.name) == self.value else None
+    def is_done(self, context: OffsetContext) -> str | None:
+        return "already so" if self._config(context).get(self.name) == self.value else None
 
-    def do(self, hands: OffsetHands) -> str | None:
-        config = {name: value for name, value in self._config(hands).items() if name != self.name}
+    def apply(self, context: OffsetContext) -> str | None:
+        config = {name: value for name, value in self._config(context).items() if name != self.name}
         if self.value is not None:
             config[self.name] = self.value
-        hands.calls.send("PUT", path_of("connectors", self.subject, "config"), config)
+        context.calls.send("PUT", path_of("connectors", self.subject, "config"), config)
         return None
 
-    def _config(self, hands: OffsetHands) -> dict[str, str]:
-        return dict(hands.calls.get(path_of("connectors", self.subject, "config")))
+    def _config(self, context: OffsetContext) -> dict[str, str]:
+        return dict(context.calls.get(path_of("connectors", self.subject, "config")))
 
 
 @dataclass(frozen=True)
-class Check:
+class Check(Step):
     """See that no source partition would start elsewhere than KIP-618 says, now that workers read the dedicated topic."""
 
     subject: str
     now: str = ""
-    only_looks: ClassVar[bool] = True
+    read_only: ClassVar[bool] = True
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return f"check that workers read what {self.subject} should go on from"
 
-    def holds(self, hands: OffsetHands) -> str | None:
-        return None
-
-    def do(self, hands: OffsetHands) -> str | None:
-        (found,) = assemble(hands.view(Asked(Lost(self.subject))).snapshot, Look((self.subject,))).connectors
+    def apply(self, context: OffsetContext) -> str | None:
+        (found,) = assemble(context.view(Asked(Lost(self.subject))).snapshot, Look((self.subject,))).connectors
         lost = [entry.key.text for entry in found.offsets if entry.lost and entry.origin == "global"]
         if lost:
             raise ConnectctlError(f"Workers would not go on from where they should: {', '.join(lost[:5])}")

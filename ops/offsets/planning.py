@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.connectorsteps import Await, SetTargetState
-from connectctl.ops.errors import BadInput, Refused
+from connectctl.ops.core.plan import Plan
+from connectctl.ops.errors import Refused
 from connectctl.ops.model import oddities
 from connectctl.ops.model.connector import State
 from connectctl.ops.offsets import byrest, wishes
@@ -17,16 +18,12 @@ from connectctl.ops.offsets.digest import digest
 from connectctl.ops.offsets.producers import FenceTasks, Producers
 from connectctl.ops.offsets.snapshot import Workers
 from connectctl.ops.offsets.wishes import Merge, Restore, Side, Wish
-from connectctl.ops.plan import Plan
 
 if TYPE_CHECKING:
-    from connectctl.ops.journal import Run
+    from connectctl.ops.core.journal import Run
     from connectctl.ops.model.presence import Holder
     from connectctl.ops.offsets.saved import Saved
 
-KINDS: dict[str, type[Any]] = {
-    kind.__name__: kind for kind in (SetTargetState, Await, FenceTasks, Backup, CreateTopic, Change, Configure, Check)
-}
 TOPIC_PROPERTY = "offsets.storage.topic"
 
 
@@ -94,6 +91,7 @@ def plan_changes(
     pairs: Sequence[tuple[Subject, Wish]],
     *,
     stop: bool,
+    group_id: str = "",
     backups: Mapping[Wish, Saved] | None = None,
     via: str = "kafka",
 ) -> Changes:
@@ -110,7 +108,7 @@ def plan_changes(
     for subject, wish, decision in decisions:
         steps += _steps(subject, wish, decision, via)
     return Changes(
-        Plan(operation, cluster_id, tuple(steps)),
+        Plan(operation, cluster_id, tuple(steps), group_id=group_id),
         tuple(write for _, _, decision in decisions for write in decision.writes),
         tuple(conflict for _, _, decision in decisions for conflict in decision.conflicts),
     )
@@ -245,25 +243,3 @@ def first_to_do(run: Run, steps: Sequence[Any]) -> int:
     its = [number for number, step in enumerate(steps) if step.subject == steps[undone[0]].subject]
     writing = any(isinstance(steps[number], Change) for number in its if number in undone)
     return its[0] if writing else undone[0]
-
-
-def steps_to_data(steps: Sequence[Any]) -> list[dict[str, Any]]:
-    """Steps as plain JSON values; ``steps_from_data`` is the inverse."""
-    return [{"step": type(step).__name__} | asdict(step) for step in steps]
-
-
-def steps_from_data(data: Sequence[dict[str, Any]]) -> tuple[Any, ...]:
-    """The steps of a plan that was written down. Raises ``BadInput`` for steps that this version does not know."""
-    found = []
-    for entry in data:
-        name = entry.get("step")
-        kind = KINDS.get(str(name))
-        if kind is None or {f.name for f in fields(kind)} != entry.keys() - {"step"}:
-            raise BadInput(f"The plan holds a step that this version does not know: {name}")
-        values: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in entry.items() if n != "step"}
-        if kind is Await:
-            values["wanted"] = State(values["wanted"])
-        if kind is Change:
-            values["wish"] = wishes.to_data(wishes.from_data(values["wish"]))
-        found.append(kind(**values))
-    return tuple(found)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
+from connectctl.ops.core.step import Step
 from connectctl.ops.errors import ConnectctlError, NotAuthorized, Refused
 from connectctl.ops.fence.campaign import Campaign
 from connectctl.ops.fence.observe import look, reach_of
@@ -24,7 +25,7 @@ from connectctl.ops.model.visibility import describe_id
 if TYPE_CHECKING:
     from connectctl.ops.edges.contract import TransactionCalls
     from connectctl.ops.model.presence import Holder
-    from connectctl.ops.offsets.changesteps import OffsetHands
+    from connectctl.ops.offsets.changesteps import OffsetContext
     from connectctl.ops.offsets.observe import Sources
 
 _PRODUCER = "producer.override."
@@ -71,26 +72,22 @@ def _hidden(id: str, code: Code) -> str | None:
 
 
 @dataclass(frozen=True)
-class FenceTasks:
+class FenceTasks(Step):
     """Fence the transactional ids of a connector's tasks, so that nothing that still runs commits over what is written."""
 
     subject: str
     ids: tuple[str, ...]
     now: str = ""
-    only_looks: ClassVar[bool] = False
 
-    def says(self) -> str:
+    def describe(self) -> str:
         count = len(self.ids)
         what = f"the transactional id {self.ids[0]}" if count == 1 else f"{count} transactional ids of tasks"
         return f"fence {what} of {self.subject}, so that no task that still runs can commit offsets"
 
-    def holds(self, hands: OffsetHands) -> str | None:
-        return None
-
-    def do(self, hands: OffsetHands) -> str | None:
-        assert hands.sources is not None
-        hands.refuse_while_running(self.subject)
-        found, calls = producers_of(hands.sources, hands.group_id, self.subject)
+    def apply(self, context: OffsetContext) -> str | None:
+        assert context.sources is not None
+        context.refuse_while_running(self.subject)
+        found, calls = producers_of(context.sources, context.group_id, self.subject)
         if found.unseen:
             raise ConnectctlError(
                 f"The tasks of {self.subject} were not fenced, and its offsets were not written",
@@ -100,7 +97,7 @@ class FenceTasks:
             )
         if calls is None or not found.ids:
             return "no coordinator knows them any more"
-        campaign = Campaign(calls, [Row(id_, Action.FENCE) for id_ in found.ids], hands.timeout)
+        campaign = Campaign(calls, [Row(id_, Action.FENCE) for id_ in found.ids], context.timeout)
         campaign.run()
         failed = [result for result in campaign.results.values() if result.fate is Fate.FAILED]
         if failed:
@@ -111,7 +108,7 @@ class FenceTasks:
                 next_step=f"See connectctl fence {self.subject}.",
                 code="not-fenced",
             )
-        hands.fenced[self.subject] = who(calls, found.ids)
+        context.fenced[self.subject] = who(calls, found.ids)
         return f"{len(found.ids)} fenced"
 
 
@@ -120,12 +117,12 @@ def who(calls: TransactionCalls, ids: Sequence[str]) -> Who:
     return {id_: seen.who for id_, seen in look(calls, ids).items() if isinstance(seen, Transaction)}
 
 
-def moved(hands: OffsetHands, connector: str) -> str | None:
+def moved(context: OffsetContext, connector: str) -> str | None:
     """The transactional id that somebody has initialised since it was fenced here, None where nobody has."""
-    fenced = hands.fenced.get(connector)
-    if not fenced or hands.sources is None:
+    fenced = context.fenced.get(connector)
+    if not fenced or context.sources is None:
         return None
-    _, calls = producers_of(hands.sources, hands.group_id, connector)
+    _, calls = producers_of(context.sources, context.group_id, connector)
     now = who(calls, list(fenced)) if calls is not None else {}
     return next((id_ for id_, before in fenced.items() if now.get(id_) != before), None)
 

@@ -10,7 +10,7 @@ from connectctl.ops.offsets.changesteps import Backup, Change, Configure, backup
 from connectctl.ops.offsets.wishes import Restore, from_data
 
 if TYPE_CHECKING:
-    from connectctl.ops.journal import Journal, Run
+    from connectctl.ops.core.journal import Journal, Run
 
 
 @dataclass(frozen=True)

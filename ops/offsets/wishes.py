@@ -6,10 +6,11 @@ interrupted run is taken up. So carrying it out twice is carrying it out once.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from connectctl.ops.core.step import to_data as to_json
 from connectctl.ops.errors import BadInput
 
 
@@ -88,7 +89,7 @@ _KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in (Merge, Copy, Pu
 
 def to_data(wish: Wish) -> dict[str, Any]:
     """``wish`` as plain JSON values."""
-    return {"wish": type(wish).__name__} | asdict(wish)
+    return {"wish": type(wish).__name__, **to_json(wish)}
 
 
 def from_data(data: dict[str, Any]) -> Wish:

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.journal import State
+from connectctl.ops.core.journal import RunState
 from connectctl.ops.model.jsontext import read_json
 from connectctl.ops.rolling.mode import Belief, Value
 
 if TYPE_CHECKING:
-    from connectctl.ops.journal import Journal, Run
+    from connectctl.ops.core.journal import Journal, Run
 
 OPERATION = "upgrade"
 FILE = "notes.json"
@@ -84,19 +84,18 @@ def save(journal: Journal, run: str, notes: Notes) -> None:
 
 def runs_here(journal: Journal, cluster_id: str, group_id: str) -> list[Run]:
     """The runs of rolling changes on this Connect cluster, the newest first."""
-    here = (r for r in journal.runs() if (r.cluster_id, r.group_id) == (cluster_id, group_id))
-    return [run for run in here if run.operation == OPERATION]
+    return journal.runs_of(OPERATION, cluster_id, group_id)
 
 
 def unfinished(journal: Journal, cluster_id: str, group_id: str) -> list[Run]:
     """The runs that were begun, changed something or may have, and did not end well; the newest first."""
-    return [r for r in journal.interrupted(cluster_id, group_id) if r.operation == OPERATION]
+    return [r for r in journal.unfinished_runs(cluster_id, group_id) if r.operation == OPERATION]
 
 
 def last_workers(journal: Journal, cluster_id: str, group_id: str) -> tuple[str, tuple[str, ...]] | None:
     """The newest run that changed something, or that is open, and the workers that it knew; None where there is none."""
     for run in runs_here(journal, cluster_id, group_id):
-        if run.state is not State.REFUSED and run.changed:
+        if run.state is not RunState.REFUSED and run.changed:
             return run.id, tuple(journal.plan(run.id)["ground"]["workers"])
     return None
 
@@ -105,7 +104,7 @@ def beliefs(journal: Journal, cluster_id: str, group_id: str, members: Mapping[s
     """What the newest run that touched it says of each worker. ``members`` are the member ids by address, as of now."""
     found: dict[str, Belief] = {}
     for run in runs_here(journal, cluster_id, group_id):
-        if run.state is State.REFUSED:
+        if run.state is RunState.REFUSED:
             continue
         for worker, entry in load(journal, run.id).workers.items():
             found.setdefault(worker, _belief(run.id, entry, members.get(worker)))

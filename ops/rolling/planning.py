@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.core.plan import Plan
+from connectctl.ops.core.step import step_to_data
 from connectctl.ops.errors import Refused
 from connectctl.ops.model.finding import Severity
-from connectctl.ops.plan import Plan
 from connectctl.ops.rolling import unknowns
 from connectctl.ops.rolling.mode import Value
 from connectctl.ops.rolling.order import Group, in_turn
@@ -24,8 +25,8 @@ from connectctl.ops.rolling.steps import (
     Gate,
     Rejoin,
     ReplaceBinaries,
-    Restart,
     RestartFailed,
+    RestartWorker,
 )
 
 if TYPE_CHECKING:
@@ -114,7 +115,8 @@ def _step(number: int, step: Any, snapshot: RollingSnapshot) -> dict[str, Any]:
     holds = isinstance(step, ChangeProperty) and all(told.get(worker) == step.value for worker in step.workers)
     data = {"id": number, "kind": step.kind, "worker": step.worker}
     by_hand = bool(getattr(step, "by_hand", False))
-    return data | {"says": step.says(), "reason": step.reason, "holds": holds, "byHand": by_hand}
+    written = {"reason": step.reason, "holds": holds, "byHand": by_hand, "step": step_to_data(step)}
+    return data | {"says": step.describe()} | written
 
 
 def by_hand(steps: Sequence[Any]) -> tuple[str, ...]:
@@ -270,7 +272,7 @@ def _turn(
         back = value is PREPARING and all(wish.target(w) is DISABLED for w in members)
         hand = any(w.by_hand for w in members)
         yield made(ChangeProperty, WHY_BACK if back else WHY[value], now=now, by_hand=hand)
-        yield made(Restart, _why_restarted(members, value), by_hand=hand)
+        yield made(RestartWorker, _why_restarted(members, value), by_hand=hand)
         yield made(Rejoin, "it has to be back, in its new mode, before the next one is restarted", by_hand=hand)
     forgives = wish.binaries and wish.to is None
     yield made(Gate, "only one worker at a time may be unavailable", forgives_fencing=forgives)

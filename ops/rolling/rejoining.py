@@ -12,82 +12,82 @@ from connectctl.ops.rolling.mode import Value, too_old
 
 if TYPE_CHECKING:
     from connectctl.ops.model.worker import Worker
-    from connectctl.ops.rolling.hands import RollingHands
+    from connectctl.ops.rolling.context import UpgradeContext
 
 
-def wait_for_start(hands: RollingHands, workers: Sequence[str], *, by_hand: bool) -> bool:
+def wait_for_start(context: UpgradeContext, workers: Sequence[str], *, by_hand: bool) -> bool:
     """Whether each of ``workers`` has been restarted by this run, once those that are still starting had their time.
 
     An earlier attempt may have been killed a moment after it ordered the restart, or while the order was carried out. A
     worker that is away is starting then, and one whose order was carried out is stopping or starting: restarted again, it
     would only need longer. The time is that of a gate, counted from the order.
     """
-    from connectctl.ops.rolling.hands import POLL
+    from connectctl.ops.rolling.context import POLL
 
     shown = False
     while True:
-        members, notes = hands.members(), hands.notes.workers
+        members, notes = context.members(), context.notes.workers
         left = [w for w in workers if (entry := notes.get(w)) is None or not entry.restarted(members.get(w))]
         if not left:
             return True
-        if not all(_starting(hands, notes.get(worker), members.get(worker), by_hand) for worker in left):
+        if not all(_starting(context, notes.get(worker), members.get(worker), by_hand) for worker in left):
             return False
         if not shown:
-            hands.progress(f"waiting: {' and '.join(left)} was restarted before this run was interrupted")
+            context.progress(f"waiting: {' and '.join(left)} was restarted before this run was interrupted")
             shown = True
-        hands.sleep(POLL)
+        context.sleep(POLL)
 
 
-def _starting(hands: RollingHands, entry: Entry | None, member: str | None, by_hand: bool) -> bool:
+def _starting(context: UpgradeContext, entry: Entry | None, member: str | None, by_hand: bool) -> bool:
     """Whether a worker that is not back may be on its way: its restart was ordered less than the gate's time ago."""
     if entry is None or entry.at is None or entry.state not in (RESTARTING, RESTARTED):
         return False
     under_way = member is None or (entry.state == RESTARTED and not by_hand)
-    return under_way and 0 <= hands.wall() - entry.at < hands.patience.timeout
+    return under_way and 0 <= context.wall() - entry.at < context.patience.timeout
 
 
-def wait_for(hands: RollingHands, worker: str, value: str, *, by_hand: bool) -> str:
+def wait_for(context: UpgradeContext, worker: str, value: str, *, by_hand: bool) -> str:
     """Wait until ``worker`` is back with ``value``. Raises ``TimedOut``, or ``ConnectctlError`` for a wrong mode."""
-    from connectctl.ops.rolling.hands import POLL
+    from connectctl.ops.rolling.context import POLL
 
-    before = hands.notes.workers[worker].before
-    patience = hands.patience.by_hand if by_hand else hands.patience.timeout
-    began, shown, members = hands.now(), "", None
+    before = context.notes.workers[worker].before
+    patience = context.patience.by_hand if by_hand else context.patience.timeout
+    began, shown, members = context.now(), "", None
     while True:
         try:
-            members = hands.members()
-            missing, answer = _missing(hands, worker, members.get(worker), before)
+            members = context.members()
+            missing, answer = _missing(context, worker, members.get(worker), before)
         except ConnectctlError as e:
             missing, answer = f"cannot describe the worker group: {e}", None
         if missing is None and answer is not None and members is not None:
             wrong = contradiction(answer, value)
             if wrong is None:
-                leads = hands.notes.workers[worker].leads
-                hands.write(worker, Entry(value, JOINED, before, members[worker], leads))
-                hands.remember_leader()
-                return f"back after {hands.now() - began:.1f} s"
+                leads = context.notes.workers[worker].leads
+                context.write(worker, Entry(value, JOINED, before, members[worker], leads))
+                context.remember_leader()
+                return f"back after {context.now() - began:.1f} s"
             if not by_hand:
                 # Taken up again, it is changed and restarted again: something else may have undone the change.
-                hands.write(worker, Entry(value, CHANGED, members[worker]))
+                context.write(worker, Entry(value, CHANGED, members[worker]))
                 raise _wrong(worker, wrong)
             missing = wrong
-        if hands.now() - began >= patience:
+        if context.now() - began >= patience:
             raise _late(worker, patience, missing, members)
         if missing and missing != shown:
             shown = missing
-            hands.progress(f"waiting: {missing}")
-        hands.sleep(POLL)
+            context.progress(f"waiting: {missing}")
+        context.sleep(POLL)
 
 
 def _missing(
-    hands: RollingHands, worker: str, member: str | None, before: str | None
+    context: UpgradeContext, worker: str, member: str | None, before: str | None
 ) -> tuple[str | None, Worker | None]:
     """What keeps the worker from being back, and what it answers."""
     if member is None:
         return f"{worker} is not in the group", None
     if member == before:
         return f"{worker} has not been restarted: it is the same member of the group", None
-    answer = hands.answer(worker)
+    answer = context.answer(worker)
     if answer is None or answer.problem:
         return f"{worker} does not answer: {answer.problem if answer else 'it left the group'}", None
     if answer.support is Support.UNKNOWN and not too_old(answer.version):

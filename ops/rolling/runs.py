@@ -6,17 +6,19 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.allsteps import steps_from_data
+from connectctl.ops.core.journal import RunState
+from connectctl.ops.core.step import step_to_data
 from connectctl.ops.errors import Refused
-from connectctl.ops.journal import State
 from connectctl.ops.rolling import ledger
-from connectctl.ops.rolling.hands import Patience
+from connectctl.ops.rolling.context import Patience
 from connectctl.ops.rolling.mode import Value
 from connectctl.ops.rolling.planning import Wish
 from connectctl.ops.rolling.snapshot import Ground
-from connectctl.ops.rolling.steps import Borrowed, Gate, Turn, as_taken, steps_from_data, steps_to_data
+from connectctl.ops.rolling.steps import Borrowed, Gate, Turn, as_taken
 
 if TYPE_CHECKING:
-    from connectctl.ops.journal import Journal, Run
+    from connectctl.ops.core.journal import Journal, Run
     from connectctl.ops.rolling.planning import RollingPlan
     from connectctl.ops.rolling.snapshot import RollingSnapshot
 
@@ -48,7 +50,7 @@ class Restored:
         undone = next((n for n in range(len(self.steps)) if not self.run.done(n)), len(self.steps))
         step = self.steps[undone] if undone < len(self.steps) else None
         if isinstance(step, Borrowed):
-            return first_to_do(self.run, [s.step if isinstance(s, Borrowed) else s for s in self.steps])
+            return first_to_do(self.run, [s.inner if isinstance(s, Borrowed) else s for s in self.steps])
         if isinstance(step, Turn) and not isinstance(step, Gate):
             turn = (step.phase, step.slot)
             return next(n for n, s in enumerate(self.steps) if isinstance(s, Turn) and (s.phase, s.slot) == turn)
@@ -67,7 +69,7 @@ def begin(journal: Journal, plan: RollingPlan, patience: Patience) -> Run:
     snapshot = plan.snapshot
     data = {
         "operation": plan.operation,
-        "steps": steps_to_data(plan.steps),
+        "steps": [step_to_data(step) for step in plan.steps],
         "ground": snapshot.ground().to_data(),
         "wish": asdict(plan.wish),
         "patience": asdict(patience),
@@ -165,4 +167,4 @@ def _lowest(values: set[Value]) -> Value:
 def finish(journal: Journal, wish: Wish) -> None:
     """What is true once a run has come to its end: the run that it takes back is undone."""
     if wish.aborts:
-        journal.end(wish.aborts, State.UNDONE)
+        journal.end(wish.aborts, RunState.UNDONE)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from connectctl.ops.core.step import Step
 from connectctl.ops.errors import BadInput, ConnectctlError, TimedOut
 from connectctl.ops.model.connector import Connector, State, judge, path_of
 from connectctl.ops.model.waiting import GRACE
@@ -19,7 +20,7 @@ from connectctl.ops.preflight.taskoutlook import Outlook, horizon, now, then
 
 if TYPE_CHECKING:
     from connectctl.ops.preflight.taskfacts import Release, TaskSet, TasksSeen
-    from connectctl.ops.rolling.hands import RollingHands
+    from connectctl.ops.rolling.context import UpgradeContext
 
 MAX, ENFORCE = "tasks.max", "tasks.max.enforce"
 _BREAKS_NOW = (Outlook.FAILED, Outlook.NEXT_START, Outlook.MAY_FAIL)
@@ -146,7 +147,7 @@ def steps(found: tuple[Way, ...], chosen: Mapping[str, Choice], *, patch: bool) 
 
 
 @dataclass(frozen=True)
-class Reconfigure:
+class Reconfigure(Step):
     """Set properties of a connector, None removing one, in one request. ``was`` is what a way back sets.
 
     ``patch``: the workers change single properties (KIP-477, 3.8); else the whole configuration is read and written.
@@ -161,25 +162,25 @@ class Reconfigure:
     kind: ClassVar[str] = "reconfigure"
     worker: ClassVar[None] = None
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return f"{_words(self.values)} on {self.subject}"
 
-    def holds(self, hands: RollingHands) -> str | None:
-        config = hands.calls.get(path_of("connectors", self.subject, "config"))
+    def is_done(self, context: UpgradeContext) -> str | None:
+        config = context.calls.get(path_of("connectors", self.subject, "config"))
         return "already so" if all(config.get(name) == value for name, value in self.values.items()) else None
 
-    def do(self, hands: RollingHands) -> str | None:
+    def apply(self, context: UpgradeContext) -> str | None:
         path = path_of("connectors", self.subject, "config")
         if self.patch:
-            hands.calls.send("PATCH", path, self.values)
+            context.calls.send("PATCH", path, self.values)
             return None
-        config = hands.calls.get(path) | self.values
-        hands.calls.send("PUT", path, {name: value for name, value in config.items() if value is not None})
+        config = context.calls.get(path) | self.values
+        context.calls.send("PUT", path, {name: value for name, value in config.items() if value is not None})
         return None
 
 
 @dataclass(frozen=True)
-class SettleTasks:
+class SettleTasks(Step):
     """Wait until a reconfigured connector has settled: it and its tasks run, or rest as before. ``limit`` is its new one.
 
     Tasks that had failed because their set was too large are restarted once: workers do not try again by themselves.
@@ -191,32 +192,29 @@ class SettleTasks:
     now: str = ""
     kind: ClassVar[str] = "settle-tasks"
     worker: ClassVar[None] = None
-    only_looks: ClassVar[bool] = True
+    read_only: ClassVar[bool] = True
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return f"wait for {self.subject} to stabilise"
 
-    def holds(self, hands: RollingHands) -> str | None:
-        return None
-
-    def do(self, hands: RollingHands) -> str | None:
-        began, healthy, again = hands.now(), 0, False
+    def apply(self, context: UpgradeContext) -> str | None:
+        began, healthy, again = context.now(), 0, False
         while True:
-            found = hands.read(self.subject)
-            waited = hands.now() - began
+            found = context.read(self.subject)
+            waited = context.now() - began
             settled, word = _settled(found)
             healthy = healthy + 1 if settled else 0
             # Statuses tell no time: for a while they may be those of before.
-            if healthy >= hands.patience.looks and waited >= GRACE:
+            if healthy >= context.patience.looks and waited >= GRACE:
                 return f"{word}, {len(found.tasks)} tasks"
             if not settled and waited >= GRACE and _refused(found) and not again:
                 self._stop_if_refused_again(found)
-                again, began, healthy = True, hands.now(), 0
-                hands.progress(f"restarting what of {self.subject} failed for too many tasks")
-                hands.calls.send(
+                again, began, healthy = True, context.now(), 0
+                context.progress(f"restarting what of {self.subject} failed for too many tasks")
+                context.calls.send(
                     "POST", path_of("connectors", self.subject, "restart") + "?includeTasks=true&onlyFailed=true"
                 )
-            elif not settled and waited >= (RECOVERY if again and _refused(found) else hands.patience.timeout):
+            elif not settled and waited >= (RECOVERY if again and _refused(found) else context.patience.timeout):
                 self._stop_if_refused_again(found)
                 raise TimedOut(
                     f"{self.subject} is not stable after {waited:.0f} s",
@@ -224,7 +222,7 @@ class SettleTasks:
                     next_step=f"connectctl connectors show {self.subject}",
                     code="not-settled",
                 )
-            hands.sleep(POLL)
+            context.sleep(POLL)
 
     def _stop_if_refused_again(self, found: Connector) -> None:
         refusal = refusal_in(found.status)
@@ -252,6 +250,3 @@ def _settled(found: Connector) -> tuple[bool, str]:
 
 def _refused(found: Connector) -> bool:
     return any(refusal_in(status) is not None for status in (found.status, *found.tasks.values()))
-
-
-KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in (Reconfigure, SettleTasks)}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from connectctl.ops.connectors import Facts, read_facts
-from connectctl.ops.connectorsteps import Await, Hands, SetTargetState
+from connectctl.ops.connectorsteps import Await, SetTargetState, StepContext
 from connectctl.ops.errors import ConnectctlError, Refused, TimedOut
 from connectctl.ops.interrupts import left_alone
 from connectctl.ops.model.connector import State, at_rest
@@ -374,20 +374,20 @@ class Launch:
             return
         assert self.scene.workers is not None
         timeout = max(self.timeout, LEAST_PATIENCE, self.outage.seconds)
-        hands = Hands(self.scene.workers, timeout, facts=self._facts)
+        context = StepContext(self.scene.workers, timeout, facts=self._facts)
         name, verb = self.ready.name, self.ready.hands_back
         if verb is not None:
             self.note(f"{name} is stopped on its workers. If this run is killed: connectctl connectors {verb} {name}")
         try:
             if verb is not None:
-                self._patiently(f"stop {name} on its workers", lambda: SetTargetState(name, "stop", "").do(hands))
-                Await(name, State.STOPPED).do(hands)
-            yield self._stopped(hands)
+                self._patiently(f"stop {name} on its workers", lambda: SetTargetState(name, "stop", "").apply(context))
+                Await(name, State.STOPPED).apply(context)
+            yield self._stopped(context)
         finally:
             if not self._gone:
-                self._hand_back(hands, verb)
+                self._hand_back(context, verb)
 
-    def _hand_back(self, hands: Hands, verb: str | None) -> None:
+    def _hand_back(self, context: StepContext, verb: str | None) -> None:
         """Fence what may be left of our own tasks, of which Spark may have lost sight, and let the workers' begin."""
         name = self.ready.name
         # The end that is wished for includes this; a second signal is one for an end on the spot.
@@ -396,18 +396,18 @@ class Launch:
             patiently("fence its tasks", lambda: self._fence(self._begun))
         finally:
             if verb is not None:
-                patiently(f"{verb} {name} on its workers", lambda: SetTargetState(name, verb, "").do(hands))
-                hands.waits.pop(name, None)
-                Await(name, _HAND_BACK[verb]).do(hands)
+                patiently(f"{verb} {name} on its workers", lambda: SetTargetState(name, verb, "").apply(context))
+                context.waits.pop(name, None)
+                Await(name, _HAND_BACK[verb]).apply(context)
 
     def _facts(self) -> Facts:
         return read_facts(self.scene.kafka, self.ready.group, self.ready.topics["config"])
 
-    def _stopped(self, hands: Hands) -> Standing:
+    def _stopped(self, context: StepContext) -> Standing:
         """The connector as the config topic has it once it is stopped, and no worker has a task. Raises ``TimedOut``."""
-        deadline = time.monotonic() + hands.timeout
+        deadline = time.monotonic() + context.timeout
         while True:
-            seen, rests = self._patiently(f"read the state of {self.ready.name}", lambda: self._seen(hands))
+            seen, rests = self._patiently(f"read the state of {self.ready.name}", lambda: self._seen(context))
             if seen.target == STOPPED and not seen.committed_tasks and rests:
                 return seen
             if seen.target != STOPPED and self.ready.hands_back is None:
@@ -416,9 +416,9 @@ class Launch:
                 raise TimedOut(f"{self.ready.name} still has {seen.committed_tasks} tasks on its workers")
             time.sleep(PAUSE)
 
-    def _seen(self, hands: Hands) -> tuple[Standing, bool]:
+    def _seen(self, context: StepContext) -> tuple[Standing, bool]:
         """What the config topic has of the connector, and whether it rests."""
-        return self._leader.look(self.ready.name), at_rest(hands.read(self.ready.name))
+        return self._leader.look(self.ready.name), at_rest(context.read(self.ready.name))
 
 
 def _say_end(told: Statuses, run: Run, failure: str | None) -> None:

@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from connectctl.ops.core.plan import Plan
+from connectctl.ops.core.step import Step
 from connectctl.ops.discovery import those_that_exist
 from connectctl.ops.errors import BadInput, Refused, TimedOut, Unreachable
 from connectctl.ops.model.brokers import BrokerVersion
-from connectctl.ops.plan import Plan
 from connectctl.ops.runtime.api import ConnectorContext, SourceConnector
 from connectctl.ops.runtime.configs import STOPPED, Standing, standing
 from connectctl.ops.runtime.internaltopics import PARTITIONS, check_layout, internal_topics
@@ -52,14 +53,14 @@ class Scene:
 
 
 @dataclass(frozen=True)
-class Does:
+class Does(Step):
     """A step of the plan, for people to read and agree to."""
 
     subject: str
     text: str
     now: str = ""
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return self.text
 
 

@@ -9,20 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from connectctl.ops.core.step import Step
 from connectctl.ops.errors import ConnectctlError
+from connectctl.ops.fence.campaign import Campaign
+from connectctl.ops.fence.snapshot import Action, Fate, Row
 from connectctl.ops.model.guarantee import Kind, kind_of_id, process_of
-from connectctl.ops.model.transactions import Transaction, task_timeout
-from connectctl.ops.model.verdicts import Code
-from connectctl.ops.streams import hands as its
+from connectctl.ops.streams import context as its
 from connectctl.ops.streams.observe import transactional_ids
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from connectctl.ops.edges.contract import Answer
     from connectctl.ops.model.readergroup import ClientGroup
-    from connectctl.ops.rolling.hands import RollingHands
-    from connectctl.ops.streams.hands import ApplicationHands
+    from connectctl.ops.rolling.context import UpgradeContext
+    from connectctl.ops.streams.context import ApplicationContext
     from connectctl.ops.streams.snapshot import TransactionalId
 
 
@@ -55,7 +55,7 @@ def leftovers(application: str, group: ClientGroup, ids: Sequence[TransactionalI
 
 
 @dataclass(frozen=True)
-class FenceLeftovers:
+class FenceLeftovers(Step):
     """See that producers of ``to`` are in use, then fence every transactional id of the other kind."""
 
     subject: str
@@ -65,15 +65,12 @@ class FenceLeftovers:
     kind: ClassVar[str] = "fence-leftovers"
     worker: ClassVar[None] = None
 
-    def says(self) -> str:
+    def describe(self) -> str:
         old = Kind.PER_PARTITION if self.to == Kind.GROUP_AWARE else Kind.GROUP_AWARE
         return f"verify that {self.subject} uses {self.to} producers, then fence the remaining {old} ones"
 
-    def holds(self, hands: RollingHands) -> str | None:
-        return None
-
-    def do(self, hands: RollingHands) -> str | None:
-        own, kind = its.of(hands), Kind(self.to)
+    def apply(self, context: UpgradeContext) -> str | None:
+        own, kind = its.of(context), Kind(self.to)
         ids, missing = transactional_ids(own.eyes)
 
         def look() -> str | None:
@@ -81,7 +78,7 @@ class FenceLeftovers:
             ids, missing = transactional_ids(own.eyes)
             return missing[0] if missing else unproven(self.subject, own.group(), ids, kind)
 
-        if why := own.await_(look, hands.patience.timeout):
+        if why := own.await_(look, context.patience.timeout):
             raise ConnectctlError(
                 f"Not verified that the producers of {self.subject} are {self.to}; nothing was fenced",
                 why=why,
@@ -96,22 +93,12 @@ class FenceLeftovers:
         return f"{said}, {len(opened)} of them with an open transaction" if opened else said
 
 
-def _fence(own: ApplicationHands, ids: Sequence[str]) -> None:
-    """Fence each id once. Raises ``ConnectctlError`` naming those that could not be."""
-    if not ids:
-        return
-    calls = own.eyes.transactions
-    known = calls.describe(ids)
-    timeouts = {id_: task_timeout(found if isinstance(found, Transaction) else None) for id_, found in known.items()}
-    answers: dict[str, Answer] = {}
-    left = dict(timeouts)
-    began = own.whole.now()
-    while left:
-        calls.fence(left, own.whole.timeout, answers.__setitem__)
-        # An open transaction is aborted first, and the coordinator says so until that is done.
-        left = {id_: timeouts[id_] for id_ in left if answers[id_].code is not Code.NONE}
-        if left and own.whole.now() - began >= own.whole.timeout:
-            told = ", ".join(f"{id_}: {answers[id_].code.name}" for id_ in sorted(left)[:5])
-            raise ConnectctlError("Not every transactional id could be fenced", why=told, code="not-fenced")
-        if left:
-            own.whole.sleep(its.POLL)
+def _fence(own: ApplicationContext, ids: Sequence[str]) -> None:
+    """Fence each id. Raises ``ConnectctlError`` naming those that could not be."""
+    rows = [Row(id_, Action.FENCE) for id_ in ids]
+    campaign = Campaign(own.eyes.transactions, rows, own.whole.timeout, now=own.whole.now, sleep=own.whole.sleep)
+    campaign.run()
+    failed = [result for result in campaign.results.values() if result.fate is Fate.FAILED]
+    if failed:
+        told = ", ".join(f"{result.id}: {result.problem.code if result.problem else 'failed'}" for result in failed[:5])
+        raise ConnectctlError("Not every transactional id could be fenced", why=told, code="not-fenced")

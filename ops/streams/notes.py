@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.model.jsontext import read_json
 
 if TYPE_CHECKING:
-    from connectctl.ops.journal import Journal
+    from connectctl.ops.core.journal import Journal
 
 FILE = "application.json"
 CHANGED, RESTARTED, BACK = "changed", "restarted", "back"

@@ -6,22 +6,22 @@ An instance's turn: its property is changed, it is restarted, another process of
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
+from connectctl.ops.core.step import Step
 from connectctl.ops.errors import ConnectctlError, Refused, TimedOut
 from connectctl.ops.model.guarantee import PROPERTY
 from connectctl.ops.model.readergroup import first_release_of, release_of
-from connectctl.ops.streams import hands as its
-from connectctl.ops.streams.fencing import FenceLeftovers
+from connectctl.ops.streams import context as its
 from connectctl.ops.streams.notes import BACK, CHANGED, RESTARTED, Entry
 
 if TYPE_CHECKING:
     from connectctl.ops.model.readergroup import ClientGroup, GroupMember
-    from connectctl.ops.rolling.hands import RollingHands
+    from connectctl.ops.rolling.context import UpgradeContext
 
 
 @dataclass(frozen=True)
-class InstanceStep:
+class InstanceStep(Step):
     """One step of an instance's turn in a roll, the first being 1."""
 
     subject: str
@@ -43,15 +43,15 @@ class SetGuarantee(InstanceStep):
     value: str = ""
     kind: ClassVar[str] = "set-guarantee"
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return f"set {PROPERTY}={self.value} on {self.subject}"
 
-    def holds(self, hands: RollingHands) -> str | None:
-        entry = its.of(hands).notes.of(self.roll, self.subject)
+    def is_done(self, context: UpgradeContext) -> str | None:
+        entry = its.of(context).notes.of(self.roll, self.subject)
         return "already set by this run" if entry is not None and entry.state in (RESTARTED, BACK) else None
 
-    def do(self, hands: RollingHands) -> str | None:
-        own = its.of(hands)
+    def apply(self, context: UpgradeContext) -> str | None:
+        own = its.of(context)
         notes = own.notes
         if self.subject not in notes.was:
             told = own.eyes.driver.told(self.subject, PROPERTY)
@@ -68,21 +68,21 @@ class RestartInstance(InstanceStep):
     members: int = 1
     kind: ClassVar[str] = "restart-instance"
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return f"restart {self.subject}"
 
-    def holds(self, hands: RollingHands) -> str | None:
-        own = its.of(hands)
+    def is_done(self, context: UpgradeContext) -> str | None:
+        own = its.of(context)
         entry = own.notes.of(self.roll, self.subject)
         if entry is None or entry.state == CHANGED or not newcomers(own.group(), self.subject, entry):
             return None
         return "it has been restarted by this run"
 
-    def do(self, hands: RollingHands) -> str | None:
-        own = its.of(hands)
+    def apply(self, context: UpgradeContext) -> str | None:
+        own = its.of(context)
         entry = own.notes.of(self.roll, self.subject)
         if entry is None or entry.state == CHANGED:
-            missing = own.await_(lambda: self._away(own.group()), hands.patience.timeout)
+            missing = own.await_(lambda: self._away(own.group()), context.patience.timeout)
             if missing:
                 raise ConnectctlError(
                     f"{self.subject} not restarted: another instance is down",
@@ -91,7 +91,7 @@ class RestartInstance(InstanceStep):
                     code="two-at-once",
                 )
             entry = Entry(RESTARTED, tuple(member.id for member in own.group().members))
-        elif not own.await_(lambda: self._not_back(own.group(), entry), hands.patience.timeout):
+        elif not own.await_(lambda: self._not_back(own.group(), entry), context.patience.timeout):
             # A run that was killed just after its restart left an instance that starts, and must not be restarted.
             return "it was still starting"
         own.write(self.roll, self.subject, replace(entry, state=RESTARTED))
@@ -118,20 +118,17 @@ class AwaitInstance(InstanceStep):
     most: int = 0
     by_hand: bool = False
     kind: ClassVar[str] = "await-instance"
-    only_looks: ClassVar[bool] = True
+    read_only: ClassVar[bool] = True
 
-    def says(self) -> str:
+    def describe(self) -> str:
         release = f", with Streams {first_release_of(self.protocol)} or newer" if self.protocol else ""
         release = f", with Streams {release_of(self.most)} or older" if self.most else release
         return f"wait until {self.subject} is back in the group{release}{' (by hand)' if self.by_hand else ''}"
 
-    def holds(self, hands: RollingHands) -> str | None:
-        return None
-
-    def do(self, hands: RollingHands) -> str | None:
-        own = its.of(hands)
+    def apply(self, context: UpgradeContext) -> str | None:
+        own = its.of(context)
         entry = own.notes.of(self.roll, self.subject)
-        began = hands.now()
+        began = context.now()
 
         def missing() -> str | None:
             group = own.group()
@@ -140,7 +137,7 @@ class AwaitInstance(InstanceStep):
             # Subscriptions are hidden while the group rebalances.
             return None if group.state == "Stable" else f"the group is {group.state}"
 
-        patience = hands.patience.by_hand if self.by_hand else hands.patience.timeout
+        patience = context.patience.by_hand if self.by_hand else context.patience.timeout
         if why := own.await_(missing, patience):
             raise TimedOut(
                 f"{self.subject} is not back after {patience:g} s",
@@ -150,7 +147,7 @@ class AwaitInstance(InstanceStep):
             )
         self._check(newcomers(own.group(), self.subject, entry or Entry(RESTARTED)))
         own.write(self.roll, self.subject, Entry(BACK, entry.before if entry else ()))
-        return f"back after {hands.now() - began:.1f} s"
+        return f"back after {context.now() - began:.1f} s"
 
     def _check(self, members: tuple[GroupMember, ...]) -> None:
         told = {member.streams.protocol for member in members if member.streams}
@@ -174,7 +171,7 @@ def newcomers(group: ClientGroup, instance: str, entry: Entry) -> tuple[GroupMem
 
 
 @dataclass(frozen=True)
-class ApplicationGate:
+class ApplicationGate(Step):
     """Wait until the application is healthy: a stable group of ``members``, and no more records waiting than before.
 
     ``first``: nothing has been changed yet, so that what fails here is refused.
@@ -188,18 +185,15 @@ class ApplicationGate:
     now: str = ""
     kind: ClassVar[str] = "application-gate"
     worker: ClassVar[None] = None
-    only_looks: ClassVar[bool] = True
+    read_only: ClassVar[bool] = True
 
-    def says(self) -> str:
+    def describe(self) -> str:
         before = " before anything is changed" if self.first else ""
         return f"check the health of {self.subject}{before}: a stable group of {self.members}, its lag not growing"
 
-    def holds(self, hands: RollingHands) -> str | None:
-        return None
-
-    def do(self, hands: RollingHands) -> str | None:
+    def apply(self, context: UpgradeContext) -> str | None:
         try:
-            return its.of(hands).gate(self.members, self.lag)
+            return its.of(context).gate(self.members, self.lag)
         except TimedOut as e:
             if not self.first:
                 raise
@@ -209,8 +203,3 @@ class ApplicationGate:
                 next_step=e.next_step,
                 code="unhealthy",
             ) from e
-
-
-KINDS: dict[str, type[Any]] = {
-    kind.__name__: kind for kind in (SetGuarantee, RestartInstance, AwaitInstance, ApplicationGate, FenceLeftovers)
-}

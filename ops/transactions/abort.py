@@ -7,23 +7,25 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from connectctl.ops.core.context import RunContext
+from connectctl.ops.core.plan import Plan
+from connectctl.ops.core.step import Step
 from connectctl.ops.errors import ConnectctlError, Refused
 from connectctl.ops.fence.campaign import Campaign
 from connectctl.ops.fence.proof import prove
-from connectctl.ops.fence.snapshot import Fate
+from connectctl.ops.fence.snapshot import Fate, Row
 from connectctl.ops.model.ownership import LEADER, may_be_a_tasks
 from connectctl.ops.model.verdicts import Code
 from connectctl.ops.model.visibility import refused
-from connectctl.ops.plan import Plan
 from connectctl.ops.transactions.listing import hidden_topics
 
 if TYPE_CHECKING:
     from connectctl.ops.edges.contract import TransactionCalls, TransactionLogReads
-    from connectctl.ops.fence.snapshot import FencePlan, Row
+    from connectctl.ops.fence.snapshot import FencePlan
 
 
 @dataclass
-class AbortHands:
+class TransactionContext(RunContext):
     """What the steps work with; ``timeout`` in seconds. ``log`` shows which id has a producer that nobody lists."""
 
     calls: TransactionCalls
@@ -34,24 +36,26 @@ class AbortHands:
 
 
 @dataclass(frozen=True)
-class AbortOpen:
+class AbortOpen(Step):
     """Abort the open transaction of a transactional id by fencing its producer."""
 
     subject: str
     row: Row
     now: str
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return f"abort the transaction of {self.subject} by fencing its producer"
 
-    def holds(self, hands: AbortHands) -> str | None:
-        found = hands.calls.describe([self.subject])[self.subject]
+    def is_done(self, context: TransactionContext) -> str | None:
+        found = context.calls.describe([self.subject])[self.subject]
         return None if isinstance(found, Code) or found.is_open else f"nothing is open, it is {found.state}"
 
-    def do(self, hands: AbortHands) -> str | None:
-        campaign = Campaign(hands.calls, [self.row], hands.timeout, now=hands.now, sleep=hands.sleep)
+    def apply(self, context: TransactionContext) -> str | None:
+        if context.resumed:
+            self._refuse_if_changed(context)
+        campaign = Campaign(context.calls, [self.row], context.timeout, now=context.now, sleep=context.sleep)
         campaign.run()
-        (result,) = prove(hands.calls, list(campaign.results.values()), campaign.held).results
+        (result,) = prove(context.calls, list(campaign.results.values()), campaign.held).results
         if result.fate is not Fate.FENCED:
             problem = result.problem
             why = problem.message if problem else None
@@ -60,8 +64,21 @@ class AbortOpen:
         how = "aborted" if result.aborted else "it had ended by itself; its producer is fenced"
         return f"{how} (epoch {result.epoch_before} → {result.epoch_after})"
 
+    def _refuse_if_changed(self, context: TransactionContext) -> None:
+        """Raises ``Refused`` where the id has another producer than the one whose transaction was to be aborted."""
+        found = context.calls.describe([self.subject])[self.subject]
+        planned = self.row.transaction
+        if isinstance(found, Code) or planned is None or found.who == planned.who:
+            return
+        raise Refused(
+            f"The transaction of {self.subject} was not aborted: the id has another producer since the run began",
+            why=f"producer {found.producer_id}, epoch {found.epoch}; it was {planned.producer_id}, {planned.epoch}",
+            next_step=f"Look again: connectctl transactions show {self.subject}.",
+            code="changed",
+        )
 
-def plan_abort_open(plan: FencePlan, *, force: bool) -> Plan:
+
+def plan_abort_open(plan: FencePlan, *, force: bool, group_id: str = "") -> Plan:
     """The plan that aborts the transaction of one id. Raises ``Refused`` where a running task has it."""
     (row,) = plan.rows
     found = row.transaction
@@ -84,4 +101,5 @@ def plan_abort_open(plan: FencePlan, *, force: bool) -> Plan:
         raise refused(plan.gaps, what, force="a task that runs with it fails")
     hidden = [f"partitions that are not shown ({gap.why})" for gap in hidden_topics(found)]
     now = f"{found.state} on {', '.join(map(str, found.partitions or hidden)) or 'no partition'}"
-    return Plan("transactions abort", plan.cluster_id, (AbortOpen(row.id, row, now),))
+    steps = (AbortOpen(row.id, row, now),)
+    return Plan("transactions abort", plan.cluster_id, steps, group_id=group_id, independent=True)

@@ -5,24 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from connectctl.ops.core.plan import Plan
+from connectctl.ops.core.step import Step
 from connectctl.ops.errors import ConnectctlError, Refused
 from connectctl.ops.model.verdicts import MARKER, Move, verdict
 from connectctl.ops.model.visibility import refused
-from connectctl.ops.plan import Plan
 from connectctl.ops.transactions.decided import Outcome
 from connectctl.ops.transactions.hanging import Hanging, opened, pick, search
 
 if TYPE_CHECKING:
     from connectctl.ops.model.transactions import PartitionProducer
     from connectctl.ops.model.visibility import Gap
-    from connectctl.ops.transactions.abort import AbortHands
+    from connectctl.ops.transactions.abort import TransactionContext
 
 PAUSE = 0.2
 """Seconds before a marker that a leader could not take is sent again."""
 
 
 @dataclass(frozen=True)
-class MarkHanging:
+class MarkHanging(Step):
     """Write the marker that the coordinator will never write. ``hanging`` is what was seen when the plan was made."""
 
     subject: str
@@ -31,37 +32,37 @@ class MarkHanging:
     outcome: ClassVar[Outcome]
     done: ClassVar[str]
 
-    def says(self) -> str:
+    def describe(self) -> str:
         producer = self.hanging.producer
         what = f"{self.outcome} the transaction of producer {producer.producer_id}"
         return f"{what} that hangs on {self.subject} since offset {producer.start_offset}"
 
-    def holds(self, hands: AbortHands) -> str | None:
-        return None if self._open(hands) else "it is no longer open"
+    def is_done(self, context: TransactionContext) -> str | None:
+        return None if self._open(context) else "it is no longer open"
 
-    def do(self, hands: AbortHands) -> str | None:
-        self._look_again(hands)
-        deadline = hands.now() + hands.timeout
+    def apply(self, context: TransactionContext) -> str | None:
+        self._look_again(context)
+        deadline = context.now() + context.timeout
         while True:
-            code = hands.calls.mark(self.hanging.place, self.hanging.producer, commit=self.outcome is Outcome.COMMIT)
+            code = context.calls.mark(self.hanging.place, self.hanging.producer, commit=self.outcome is Outcome.COMMIT)
             said = verdict(MARKER, code)
             if said.move is Move.DONE:
                 break
             # A marker that was written after all makes the next one needless, and is seen by looking.
-            if said.move in (Move.GIVE_UP, Move.ABSENT) or hands.now() >= deadline or not self._open(hands):
+            if said.move in (Move.GIVE_UP, Move.ABSENT) or context.now() >= deadline or not self._open(context):
                 raise self._failure(code.name, said.meaning, said.advice)
-            hands.sleep(PAUSE)
-        if self._open(hands):
+            context.sleep(PAUSE)
+        if self._open(context):
             raise self._failure("not-proven", "the marker was taken, and the transaction is still open", None)
         return f"{self.done}; nothing is open there any more"
 
-    def _look_again(self, hands: AbortHands) -> None:
+    def _look_again(self, context: TransactionContext) -> None:
         """That it still hangs, and is the same: with version 1 a new transaction may have the epoch of the old one.
 
         Its records would be ended along with those that hang.
         """
         place, producer = self.hanging.place, self.hanging.producer
-        seen = search(hands.calls, [place.topic], {}, hands.log)
+        seen = search(context.calls, [place.topic], {}, context.log)
         found = seen.found if self.hanging.proven else (*seen.found, *seen.unproven)
         (now,) = pick(found, place, producer.start_offset, producer.producer_id) or (None,)
         # A commit is decided for the records that were there; an abort is as right for one that is still written to.
@@ -70,9 +71,9 @@ class MarkHanging:
             why = "it changed since the plan was made" if now else "its coordinator knows it by now, or does not answer"
             raise self._failure("changed", why, "Look again: connectctl transactions hanging.")
 
-    def _open(self, hands: AbortHands) -> PartitionProducer | None:
+    def _open(self, context: TransactionContext) -> PartitionProducer | None:
         place, producer = self.hanging.place, self.hanging.producer
-        now = opened(hands.calls.producers([place])).get((place, producer.producer_id))
+        now = opened(context.calls.producers([place])).get((place, producer.producer_id))
         return now if now is not None and now.start_offset == producer.start_offset else None
 
     def _failure(self, code: str, why: str, advice: str | None) -> ConnectctlError:
@@ -100,7 +101,9 @@ OVERRIDDEN = "a transaction that its producer is about to commit loses its recor
 """What ``--force`` overrides where nothing proves that a transaction hangs."""
 
 
-def plan_abort_hanging(cluster_id: str, found: Hanging, *, force: bool = False, gaps: tuple[Gap, ...] = ()) -> Plan:
+def plan_abort_hanging(
+    cluster_id: str, found: Hanging, *, force: bool = False, gaps: tuple[Gap, ...] = (), group_id: str = ""
+) -> Plan:
     """The plan that aborts one hanging transaction.
 
     Raises ``Refused`` where its coordinator had decided to commit it, and where it is not proven to hang, for which the
@@ -116,10 +119,11 @@ def plan_abort_hanging(cluster_id: str, found: Hanging, *, force: bool = False, 
             next_step=f"Commit it: {found.command}, or give --force.",
             code="commit-decided",
         )
-    return Plan("transactions abort", cluster_id, (AbortHanging(str(found.place), found, found.why),))
+    steps = (AbortHanging(str(found.place), found, found.why),)
+    return Plan("transactions abort", cluster_id, steps, group_id=group_id, independent=True)
 
 
-def plan_commit_hanging(cluster_id: str, found: Hanging, *, gaps: tuple[Gap, ...] = ()) -> Plan:
+def plan_commit_hanging(cluster_id: str, found: Hanging, *, gaps: tuple[Gap, ...] = (), group_id: str = "") -> Plan:
     """The plan that commits one hanging transaction. Raises ``Refused`` where that is not what was decided, for certain.
 
     ``gaps`` are why it is not proven to hang, where it is not.
@@ -128,7 +132,8 @@ def plan_commit_hanging(cluster_id: str, found: Hanging, *, gaps: tuple[Gap, ...
         raise refused(gaps, f"The transaction on {found.place} was not committed, because it is not proven to hang")
     decision = found.decision
     if decision.outcome is Outcome.COMMIT:
-        return Plan("transactions commit", cluster_id, (CommitHanging(str(found.place), found, found.why),))
+        steps = (CommitHanging(str(found.place), found, found.why),)
+        return Plan("transactions commit", cluster_id, steps, group_id=group_id, independent=True)
     aborted = decision.outcome is Outcome.ABORT
     raise Refused(
         f"The transaction that hangs on {found.place} was not committed, because "

@@ -92,6 +92,19 @@ def test_a_saved_plan_is_applied_to_the_same_cluster_only(world: RollingWorld, t
     assert set(world.modes().values()) == {"preparing"}
 
 
+def test_a_saved_plan_with_other_steps_than_would_be_done_is_stale_though_they_read_the_same(
+    world: RollingWorld, tmp_path: Path
+) -> None:
+    path = tmp_path / "plan.json"
+    assert world.run("upgrade", "plan", "--to", "preparing", "--out", str(path)).exit_code == 0
+    plan = json.loads(path.read_text())
+    next(step for step in plan["steps"] if step["kind"] == "gate" and step["worker"])["step"]["forgives_fencing"] = True
+    path.write_text(json.dumps(plan))
+    result = world.run(*APPLY, str(path))
+    assert (result.exit_code, world.history) == (4, [])
+    assert "other steps would be done now" in result.stderr
+
+
 @pytest.mark.parametrize("text", ["", "{}", '{"kind": "Plan"}', "[]"])
 def test_what_is_no_plan_is_bad_input(world: RollingWorld, tmp_path: Path, text: str) -> None:
     path = tmp_path / "plan.json"

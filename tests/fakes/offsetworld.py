@@ -97,17 +97,17 @@ class World:
             reads=Breaking(self.kafka, self.faults),  # type: ignore[arg-type]
             calls=Breaking(self.workers, self.faults),  # type: ignore[arg-type]
         )
-        original = offsetrun.hands_of
+        original = offsetrun.context_of
 
-        def hands_of(*given: Any) -> Any:
-            hands = original(*given)
-            hands.now, hands.sleep = lambda: self.clock, self._sleep
-            return hands
+        def context_of(*given: Any) -> Any:
+            context = original(*given)
+            context.now, context.sleep = lambda: self.clock, self._sleep
+            return context
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("CONNECTCTL_JOURNAL", str(self.journal))
             patch.setattr(waiting, "STEADY", 0.0)
-            patch.setattr(offsetrun, "hands_of", hands_of)
+            patch.setattr(offsetrun, "context_of", context_of)
             return invoke(list(args), obj=session, input=stdin)
 
     def _sleep(self, seconds: float) -> None:

@@ -11,9 +11,9 @@ from urllib.parse import unquote
 
 import pytest
 from connectctl.cli import upgradeplan, upgraderun
+from connectctl.ops.core.journal import Journal
 from connectctl.ops.edges.contract import Manner, Told
 from connectctl.ops.errors import ConnectctlError, Unreachable
-from connectctl.ops.journal import Journal
 from connectctl.ops.model.membership import Assignment, ConnectGroup, Member
 from connectctl.ops.model.transactions import Transaction
 from connectctl.ops.model.verdicts import Code
@@ -282,17 +282,17 @@ class RollingWorld:
     def run(self, *args: str) -> Result:
         """Run connectctl in this world."""
         session = self.session()
-        original = upgraderun.hands_of
+        original = upgraderun.context_of
 
-        def hands_of(*given: Any) -> Any:
-            hands = original(*given)
-            hands.now = hands.wall = lambda: self.clock
-            hands.sleep = self.sleep
-            return hands
+        def context_of(*given: Any) -> Any:
+            context = original(*given)
+            context.now = context.wall = lambda: self.clock
+            context.sleep = self.sleep
+            return context
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("CONNECTCTL_JOURNAL", str(self.journal))
-            patch.setattr(upgraderun, "hands_of", hands_of)
+            patch.setattr(upgraderun, "context_of", context_of)
             patch.setattr(upgradeplan, "findings_of", lambda scene, leads_to: ())
             return invoke(list(args), obj=session)
 

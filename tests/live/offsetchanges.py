@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import jsonschema
 from confluent_kafka import Consumer, TopicPartition
 from connectctl.ops import places
+from connectctl.ops.core.journal import Journal, Run
 from connectctl.ops.edges.kafka import Kafka
-from connectctl.ops.journal import Journal, Run
 from live.real import FILE_SOURCE, Ran, connectctl, eventually, workers
 
 if TYPE_CHECKING:

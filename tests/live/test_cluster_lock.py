@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from connectctl.ops.edges.grouplock import GroupLock
+from connectctl.ops.edges.settled import described
 from connectctl.ops.errors import Refused
 from live.real import FILE_SOURCE, connectctl, eventually, workers
 
@@ -23,6 +24,7 @@ pytestmark = pytest.mark.live
 HOLDER = """
 import sys
 from connectctl.ops.edges.grouplock import GroupLock
+from connectctl.ops.edges.settled import described
 servers, group, run = sys.argv[1:]
 with GroupLock({"bootstrap.servers": servers}, group, timeout=60).held(run) as confirm:
     print("held", flush=True)
@@ -143,6 +145,13 @@ def test_a_change_from_another_journal_is_refused_while_the_lock_is_held(cluster
                 ran = connectctl(*reset)
             assert ran.code == 4, ran.err
             assert "its lock is held by run 20260101-103100-ab12 of " in ran.err
+            for change in (
+                ("connectors", "resume", name),
+                ("connectors", "pause", name),
+                ("fence", "--transactional-id", name, "--create"),
+            ):
+                ran = connectctl(*context, *change, "--yes")
+                assert (ran.code, "its lock is held by run 20260101-103100-ab12 of " in ran.err) == (4, True), ran
             assert "since 20" in ran.err
             status = connectctl(*context, "upgrade", "status", "-o", "json").json
             assert status["lock"]["holder"]["run"] == "20260101-103100-ab12"
@@ -151,3 +160,24 @@ def test_a_change_from_another_journal_is_refused_while_the_lock_is_held(cluster
         assert connectctl(*reset).code == 0
     finally:
         rest.delete(name)
+
+
+def test_brokers_that_wait_for_more_members_keep_nobody_waiting_and_let_nobody_else_in(state_home: Path) -> None:
+    from connectctl.ops.edges.kafka import Kafka
+    from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
+
+    waits = {"group.initial.rebalance.delay.ms": "20000"}
+    broker = up(SandboxSpec(name="delays", workers=0, extra_broker_properties=waits))
+    try:
+        kafka = Kafka({"bootstrap.servers": broker.bootstrap_servers}, timeout=60)
+        for run in ("run-1", "run-2"):  # the first one leaves while it is still waited for
+            with lock(broker, "delays").held(run) as confirm:
+                group = described(kafka, "connectctl-lock-delays")
+                assert (group and group.state) == "PreparingRebalance"
+                confirm()
+                with pytest.raises(Refused, match=f"run {run} of .*since"), lock(broker, "delays").held("other"):
+                    pass
+                confirm()
+            assert lock(broker, "delays").holder() is None
+    finally:
+        down("delays")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 from confluent_kafka import Producer
-from connectctl.ops.journal import State
+from connectctl.ops.core.journal import RunState
 from live.offsetchanges import SCHEMAS, GrowingFile, ctl, file_source, journal, live, read_all
 from live.real import connectctl, connector, eventually
 
@@ -99,7 +99,7 @@ def test_a_run_that_was_paused_in_the_middle_is_taken_back_whole(cluster: Sandbo
         assert live(cluster, cluster.topics["offsets"], name) == before
         assert live(cluster, f"{name}-offsets", name) == {}
         eventually(lambda: rest.state(name) == ["RUNNING", "RUNNING"])
-        assert journal().get(run).state is State.UNDONE
+        assert journal().get(run).state is RunState.UNDONE
 
 
 def test_a_stale_topic_is_found_and_refreshed(cluster: Sandbox, name: str, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import jsonschema
 import pytest
 from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
-from connectctl.ops.journal import Run, State
+from connectctl.ops.core.journal import Run, RunState
 from connectctl.ops.model.partitioning import java_partition
 from connectctl.ops.offsets import changesteps
 from live.offsetchanges import (
@@ -120,7 +120,7 @@ def test_the_kips_example_is_merged_and_workers_read_what_was_promised(
     )
     changed(cluster, "undo", run)
     assert {topic: live(cluster, topic, name) for topic in before} == before
-    assert journal().get(run).state is State.UNDONE
+    assert journal().get(run).state is RunState.UNDONE
 
 
 def test_a_file_goes_on_in_its_own_topic_and_back_without_a_line_twice_or_missing(
@@ -292,9 +292,9 @@ def test_a_run_that_was_killed_is_resumed_to_the_same_end(cluster: Sandbox, tmp_
         for number, point in enumerate(steps):
             there = ("merge", name, "--into", "dedicated", "--topic", f"killed-offsets-{number}", "--stop")
             run = killed_when(cluster, partial(marked, *point), "offsets", *there)
-            assert run.state is State.OPEN
+            assert run.state is RunState.OPEN
             ctl(cluster, "runs", "resume", run.id, "--yes")
-            assert journal().get(run.id).state is State.DONE
+            assert journal().get(run.id).state is RunState.DONE
             assert rest.call("GET", f"/connectors/{name}/config").json()["offsets.storage.topic"] == there[5]
             ctl(cluster, "runs", "resume", run.id, "--yes", code=4)
             changed(cluster, "merge", name, "--into", "global", "--unset-topic", "--stop")
@@ -339,14 +339,14 @@ def test_a_broker_that_is_lost_between_backup_and_write_leaves_a_run_to_resume(m
     try:
         with connector(small, "lost", VERIFIABLE, "STOPPED"):
             write(small.bootstrap_servers, small.topics["offsets"], (key("lost", {"id": 0}), {"seqno": 1}))
-            real = changesteps.Backup.do
+            real = changesteps.Backup.apply
 
-            def do(self: Any, hands: Any) -> str | None:
-                said = real(self, hands)
+            def apply(self: Any, context: Any) -> str | None:
+                said = real(self, context)
                 small.kill_broker()
                 return said
 
-            monkeypatch.setattr(changesteps.Backup, "do", do)
+            monkeypatch.setattr(changesteps.Backup, "apply", apply)
             refused = ctl(small, "--timeout", "5", "offsets", "reset", "lost", "--yes", code=7)
             run = journal().runs()[0]
             assert f"connectctl runs resume {run.id}" in refused.err

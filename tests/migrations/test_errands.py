@@ -10,15 +10,15 @@ import pytest
 from connectctl.cli import upgradelook
 from connectctl.migrations.registry import Ask, named
 from connectctl.ops.connectorsteps import SetTargetState
+from connectctl.ops.core.journal import Run, RunState, StepEvent
+from connectctl.ops.core.plan import Plan
 from connectctl.ops.edges.contract import Record
 from connectctl.ops.errors import BadInput, Refused
-from connectctl.ops.journal import Mark, Run, State
 from connectctl.ops.offsets.decide import Place, Write
 from connectctl.ops.offsets.planning import Changes, Subject
 from connectctl.ops.offsets.wishes import Merge, Side
-from connectctl.ops.plan import Plan
 from connectctl.ops.preflight.taskfacts import TasksSeen
-from connectctl.ops.rolling.hands import Patience
+from connectctl.ops.rolling.context import Patience
 from connectctl.ops.rolling.mode import How, Mode, Value
 from connectctl.ops.rolling.planning import Wish
 from connectctl.ops.rolling.runs import Restored
@@ -158,12 +158,12 @@ def test_connectors_that_were_reconfigured_get_back_what_they_had_the_last_one_f
         Reconfigure("b", {"tasks.max.enforce": "false"}, {"tasks.max.enforce": None}, True),
         Reconfigure("c", {"tasks.max": "9"}, {"tasks.max": "1"}, True),
     )
-    marks = (Mark(0, "done", None, ""), Mark(1, "done", None, ""), Mark(2, "begun", None, ""))
-    run = Run("r", "upgrade", "cluster", "connect", ("enforce-tasks-max",), State.FAILED, "", None, marks)
+    marks = (StepEvent(0, "done", None, ""), StepEvent(1, "done", None, ""), StepEvent(2, "begun", None, ""))
+    run = Run("r", "upgrade", "cluster", "connect", ("enforce-tasks-max",), RunState.FAILED, "", None, marks)
     restored = Restored(run, made, Ground(), Wish(None, "enforce-tasks-max"), Patience())
     assert upgradelook.has_own_way_back(restored)
     back = upgradelook.way_back(SimpleNamespace(snapshot=cluster()), restored)  # type: ignore[arg-type]
-    assert [step.says() for step in back.steps] == ["remove tasks.max.enforce on b", "set tasks.max=1 on a"]
+    assert [step.describe() for step in back.steps] == ["remove tasks.max.enforce on b", "set tasks.max=1 on a"]
     assert back.wish.aborts == "r"
 
 

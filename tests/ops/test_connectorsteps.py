@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from connectctl.ops.connectors import Facts, Judged, from_workers, judged, pick
-from connectctl.ops.connectorsteps import Await, Hands, Restart, SetTargetState, plan_restart, plan_state
+from connectctl.ops.connectorsteps import Await, Restart, SetTargetState, StepContext, plan_restart, plan_state
+from connectctl.ops.core.plan import Noop, Outcome
 from connectctl.ops.errors import BadInput, ConnectctlError, Refused, TimedOut, Unreachable
 from connectctl.ops.model.configtopic import ConfiguredConnector
 from connectctl.ops.model.connector import Owners, State, at_rest
-from connectctl.ops.plan import Needless, Outcome, perform
+from fakes.executing import performed
 from fakes.workers import FakeConnector, FakeWorkers
 
 
@@ -37,17 +39,17 @@ def cluster() -> FakeWorkers:
     )
 
 
-def hands(workers: FakeWorkers, timeout: float = 30.0) -> Hands:
+def context(workers: FakeWorkers, timeout: float = 30.0) -> StepContext:
     clock = Clock()
-    return Hands(workers, timeout, clock.now, clock.sleep)
+    return StepContext(workers, timeout, clock.now, clock.sleep)
 
 
 def seen(workers: FakeWorkers) -> tuple[Judged, ...]:
     return judged(from_workers(workers), None)
 
 
-def outcomes(workers: FakeWorkers, plan_steps: object, timeout: float = 30.0) -> dict[str, str]:
-    results = perform(plan_steps, hands(workers, timeout))  # type: ignore[arg-type]
+def outcomes(workers: FakeWorkers, plan_steps: Any, timeout: float = 30.0) -> dict[str, str]:
+    results = performed(plan_steps, context(workers, timeout))
     return {r.subject: f"{r.outcome} {r.error.what if r.error else r.detail or ''}".strip() for r in results}
 
 
@@ -55,13 +57,13 @@ def test_what_is_already_so_is_in_the_plan_as_needless() -> None:
     workers = cluster()
     plan = plan_state("x", pick(seen(workers), ["off", "well"]), "stop", wait=False)
     assert plan.steps == (SetTargetState("well", "stop", "RUNNING"),)
-    assert plan.needless == (Needless("off", "already STOPPED"),)
+    assert plan.noops == (Noop("off", "already STOPPED"),)
 
 
 @pytest.mark.parametrize(("verb", "needless"), [("stop", {"off"}), ("pause", {"held"}), ("resume", {"well"})])
 def test_each_verb_leaves_alone_what_it_would_not_change(verb: str, needless: set[str]) -> None:
     plan = plan_state("x", seen(cluster()), verb, wait=False)
-    assert {n.subject for n in plan.needless} == needless
+    assert {n.subject for n in plan.noops} == needless
 
 
 def test_the_same_look_gives_the_same_plan() -> None:
@@ -71,7 +73,7 @@ def test_the_same_look_gives_the_same_plan() -> None:
 
 def test_all_changes_come_before_all_waits() -> None:
     plan = plan_state("x", pick(seen(cluster()), ["well", "ill"]), "stop", wait=True)
-    assert [step.says() for step in plan.steps] == [
+    assert [step.describe() for step in plan.steps] == [
         "stop well",
         "stop ill",
         "wait until well is STOPPED",
@@ -92,7 +94,7 @@ def test_a_restart_of_what_is_stopped_or_paused_is_refused_with_all_reasons() ->
 def test_a_restart_of_all_passes_over_what_is_at_rest_and_with_only_failed_over_what_is_well() -> None:
     plan = plan_restart("x", seen(cluster()), only_failed=True, named=False, wait=False)
     assert [step.subject for step in plan.steps] == ["dead", "ill"]
-    assert {n.subject: n.why for n in plan.needless} == {
+    assert {n.subject: n.why for n in plan.noops} == {
         "off": "it is STOPPED",
         "held": "it is PAUSED",
         "well": "nothing of it has failed",
@@ -118,8 +120,8 @@ def test_a_restart_is_not_fooled_by_the_failure_from_before() -> None:
 def test_a_restart_that_fails_again_is_told_at_once_and_the_others_are_done() -> None:
     workers = cluster()
     plan = plan_restart("x", pick(seen(workers), ["dead", "ill"]), only_failed=False, named=True, wait=True)
-    work = hands(workers)
-    results = {r.says: r for r in perform(plan.steps, work)}
+    work = context(workers)
+    results = {r.says: r for r in performed(plan.steps, work)}
     failed = results["wait until dead is RUNNING"]
     assert failed.outcome is Outcome.FAILED
     assert failed.error is not None
@@ -131,15 +133,15 @@ def test_a_restart_that_fails_again_is_told_at_once_and_the_others_are_done() ->
 def test_many_waits_take_no_longer_than_one() -> None:
     workers = FakeWorkers({f"c{n}": FakeConnector() for n in range(20)})
     plan = plan_restart("x", seen(workers), only_failed=False, named=True, wait=True)
-    work = hands(workers)
-    assert {r.outcome for r in perform(plan.steps, work)} == {Outcome.DONE}
+    work = context(workers)
+    assert {r.outcome for r in performed(plan.steps, work)} == {Outcome.DONE}
     assert work.now() < 10
 
 
 def test_a_wait_that_does_not_end_in_time_tells_the_last_state() -> None:
     workers = cluster()
     workers.connectors["well"].change = lambda verb, count: None  # type: ignore[method-assign]
-    (result,) = perform([Await("well", State.STOPPED)], hands(workers, 3))
+    (result,) = performed([Await("well", State.STOPPED)], context(workers, 3))
     assert isinstance(result.error, TimedOut)
     assert "well is not STOPPED after 3 s: it is RUNNING" in str(result.error)
 
@@ -147,9 +149,9 @@ def test_a_wait_that_does_not_end_in_time_tells_the_last_state() -> None:
 def test_a_wait_outlives_a_worker_that_is_away() -> None:
     workers = cluster()
     workers.errors["/connectors/off"] = Unreachable("No worker answers")
-    work = hands(workers, 2)
+    work = context(workers, 2)
     work.before["off"] = next(j.connector for j in seen(cluster()) if j.name == "off"), 0.0
-    (result,) = perform([Await("off", State.STOPPED)], work)
+    (result,) = performed([Await("off", State.STOPPED)], work)
     assert isinstance(result.error, TimedOut)
     assert "No worker answers" in str(result.error)
 
@@ -158,20 +160,20 @@ def test_a_wait_outlives_a_worker_that_is_away() -> None:
 def test_workers_that_cannot_stop_say_since_when_one_can(code: str) -> None:
     workers = cluster()
     workers.errors["/connectors/well/stop"] = ConnectctlError("404", why="HTTP 404 Not Found", code=code)
-    (result,) = perform([SetTargetState("well", "stop", "RUNNING")], hands(workers))
+    (result,) = performed([SetTargetState("well", "stop", "RUNNING")], context(workers))
     assert "3.5" in str(result.error)
 
 
 def test_workers_that_restart_only_the_connector_are_found_out() -> None:
     workers = cluster()
     workers.send = lambda *a, **k: None  # type: ignore[method-assign]
-    (result,) = perform([Restart("well", False, "RUNNING")], hands(workers))
+    (result,) = performed([Restart("well", False, "RUNNING")], context(workers))
     assert "older than 3.0" in str(result.error)
 
 
 def test_what_holds_by_the_time_of_doing_is_not_done() -> None:
     workers = cluster()
-    (result,) = perform([SetTargetState("off", "stop", "RUNNING")], hands(workers))
+    (result,) = performed([SetTargetState("off", "stop", "RUNNING")], context(workers))
     assert (result.outcome, result.detail, workers.sent) == (Outcome.ALREADY, "already STOPPED", [])
 
 
@@ -197,8 +199,8 @@ def test_a_status_that_a_killed_run_left_over_a_stopped_connector_fools_nobody()
     known = facts("STOPPED", 0)
     (one,) = decided(poisoned(), known)
     assert (one.verdict.state, at_rest(one.connector)) == (State.STOPPED, True)
-    assert plan_state("x", (one,), "stop", wait=True).needless == (Needless("c", "already STOPPED"),)
-    assert [step.says() for step in plan_state("x", (one,), "resume", wait=True).steps] == [
+    assert plan_state("x", (one,), "stop", wait=True).noops == (Noop("c", "already STOPPED"),)
+    assert [step.describe() for step in plan_state("x", (one,), "resume", wait=True).steps] == [
         "resume c",
         "wait until c is RUNNING",
     ]
@@ -207,9 +209,9 @@ def test_a_status_that_a_killed_run_left_over_a_stopped_connector_fools_nobody()
 
 
 def test_a_resume_does_not_take_what_a_killed_run_left_for_its_success() -> None:
-    work = hands(poisoned(), 20)
+    work = context(poisoned(), 20)
     work.facts = lambda: facts("STARTED", 1)  # asked for, and no worker has a task yet
-    (result,) = perform([Await("c", State.RUNNING)], work)
+    (result,) = performed([Await("c", State.RUNNING)], work)
     assert isinstance(result.error, TimedOut)
 
 
@@ -225,22 +227,22 @@ def test_a_connector_is_not_stopped_while_a_worker_has_one_of_its_tasks_or_it_is
 
 
 def test_a_stop_is_waited_for_until_the_tasks_have_left_the_assignment() -> None:
-    work, looks = hands(cluster()), iter([facts("STOPPED", 0, 0, name="well")] * 5)
+    work, looks = context(cluster()), iter([facts("STOPPED", 0, 0, name="well")] * 5)
     work.facts = lambda: next(looks, facts("STOPPED", 0, name="well"))
-    assert Await("well", State.STOPPED).do(work) == "STOPPED"
+    assert Await("well", State.STOPPED).apply(work) == "STOPPED"
     assert next(looks, None) is None
 
 
 def test_a_resume_of_what_has_failed_is_no_success_and_says_what_is() -> None:
     workers = FakeWorkers({"c": FakeConnector(tasks=["FAILED"])})
     known = facts("STARTED", 1, 0)
-    (needless,) = plan_state("x", decided(workers, known), "resume", wait=False).needless
+    (needless,) = plan_state("x", decided(workers, known), "resume", wait=False).noops
     assert (
         "FAILED 1 of 1 task failed. Restart what failed: connectctl connectors restart c --only-failed" in needless.why
     )
     plan = plan_state("x", decided(workers, known), "resume", wait=True)
-    work = hands(workers)
+    work = context(workers)
     work.facts = lambda: known
-    (result,) = perform(plan.steps, work)
+    (result,) = performed(plan.steps, work)
     assert "c is FAILED 1 of 1 task failed" in str(result.error)
     assert "connectors restart c --only-failed" in str(result.error)

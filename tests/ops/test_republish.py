@@ -6,7 +6,7 @@ import json
 
 import pytest
 from connectctl.ops.connectorsteps import Await, SetTargetState
-from connectctl.ops.diagnosis.republish import AwaitPublished, RepublishHands, findings, orders, plan_republish
+from connectctl.ops.diagnosis.republish import AwaitPublished, RepublishContext, findings, orders, plan_republish
 from connectctl.ops.edges.contract import Record
 from connectctl.ops.errors import Refused, TimedOut
 from connectctl.ops.model.connector import Connector, Status
@@ -42,9 +42,9 @@ def test_one_that_failed_itself_would_lose_the_tasks_that_it_has() -> None:
 
 def test_tasks_that_do_not_come_are_a_time_out_with_their_offsets() -> None:
     now = iter(range(100))
-    hands = RepublishHands(None, 5.0, now=lambda: float(next(now)), sleep=lambda _: None, order=lambda _: ORDER)  # type: ignore[arg-type]
+    context = RepublishContext(None, 5.0, now=lambda: float(next(now)), sleep=lambda _: None, order=lambda _: ORDER)  # type: ignore[arg-type]
     with pytest.raises(TimedOut, match="offset 9"):
-        AwaitPublished("x").do(hands)
+        AwaitPublished("x").apply(context)
 
 
 def kafka() -> FakeKafka:

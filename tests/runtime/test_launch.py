@@ -41,12 +41,12 @@ class Stage:
             def __init__(self, name: str, what: Any, now: str = ""):
                 self.what = str(what)
 
-            def do(self, hands: Any) -> None:
+            def apply(self, context: Any) -> None:
                 if self.what in ("stop", "pause", "resume"):  # the others look again by themselves
                     stage.request(self.what)
                 trace.append(self.what)
 
-        class Hands:
+        class Context:
             def __init__(self, calls: Any, timeout: float, facts: Any = None):
                 self.timeout, self.waits = timeout, dict[str, Any]()
 
@@ -110,7 +110,7 @@ class Stage:
             return Reached("id", (5,))
 
         for name, made in {
-            "Hands": Hands,
+            "StepContext": Context,
             "at_rest": lambda rests: rests,
             "SetTargetState": Step,
             "Await": Step,

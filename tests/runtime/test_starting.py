@@ -75,7 +75,7 @@ def with_workers(*more: KeyValue, config: Mapping[str, str] | None = None) -> Wo
 
 
 def says(ready: Ready) -> list[str]:
-    return [step.says() for step in plan(ready, "id", "local[2]").steps]
+    return [step.describe() for step in plan(ready, "id", "local[2]").steps]
 
 
 def test_a_group_of_its_own_gets_topics_named_after_it() -> None:

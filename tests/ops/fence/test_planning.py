@@ -188,5 +188,5 @@ def test_the_plan_says_in_one_sentence_what_it_will_do() -> None:
         "fail 1 running task"
     )
     steps = plan_of(plan, restart=("orders",), group_id="g").steps
-    assert [type(step).__name__ for step in steps] == ["FenceIds", "AwaitFailed", "RestartFailed"]
+    assert [type(step).__name__ for step in steps] == ["FenceIds", "AwaitFailed", "RestartFenced"]
     assert plan.essence == look(wish, FakeCoordinators({"g-orders-0": empty("g-orders-0")})).essence

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from connectctl.ops.journal import Journal
-from connectctl.ops.journal import State as RunState
+from connectctl.ops.core.journal import Journal, RunState
 from fakes.kafkawrites import Faults
 from fakes.offsetworld import World, resume_line
 

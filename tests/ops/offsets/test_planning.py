@@ -7,13 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from connectctl.ops.allsteps import KINDS, steps_from_data
+from connectctl.ops.core.journal import Run, RunState, StepEvent
+from connectctl.ops.core.plan import Plan
 from connectctl.ops.errors import BadInput, Refused
-from connectctl.ops.journal import Mark, Run
-from connectctl.ops.journal import State as RunState
 from connectctl.ops.model.connector import State
 from connectctl.ops.offsets.byrest import obstacles
+from connectctl.ops.offsets.changesteps import Change
 from connectctl.ops.offsets.decide import Decision, Place, put
-from connectctl.ops.offsets.planning import Subject, first_to_do, plan_changes, steps_from_data, steps_to_data
+from connectctl.ops.offsets.planning import Subject, first_to_do, plan_changes
 from connectctl.ops.offsets.snapshot import Workers
 from connectctl.ops.offsets.wishes import Copy, Merge, Put, Reset, Restore, Side, Wish
 from fakes.offsettopics import NOW, UNREADABLE, histories, places, record
@@ -34,7 +36,7 @@ def subject(
 
 
 def plan(of: Subject, wish: Wish, *, stop: bool = False, **more: Any) -> list[str]:
-    return [step.says() for step in plan_changes("offsets x", "id", [(of, wish)], stop=stop, **more).plan.steps]
+    return [step.describe() for step in plan_changes("offsets x", "id", [(of, wish)], stop=stop, **more).plan.steps]
 
 
 def reasons(of: Subject, wish: Wish, **more: Any) -> str:
@@ -182,8 +184,8 @@ UP: Any = {"workers": Workers("4.3.1", enabled=True)}
 def test_what_workers_can_say_they_may_do() -> None:
     for wish in (PUT, Reset("c"), Reset("c", ('{"t": "a"}',)), Copy("c", "d", (('["d",{"t":"x"}]', '{"lsn":1}'),))):
         steps = plan_changes("x", "id", [(subject([record(A, OLD)], **UP), wish)], stop=False, via="rest").plan.steps
-        assert steps[-1].via == "rest"
-        assert "through the workers" in steps[-1].says()
+        assert (isinstance(steps[-1], Change) and steps[-1].via) == "rest"
+        assert "through the workers" in steps[-1].describe()
 
 
 @pytest.mark.parametrize(
@@ -248,8 +250,8 @@ wishes = st.sampled_from(
 
 @given(histories(), histories(), wishes, st.sampled_from([State.RUNNING, State.STOPPED, State.PAUSED]))
 def test_plans_round_trip_through_json(left: Any, right: Any, wish: Wish, state: State) -> None:
-    steps = plan_changes("x", "id", [(subject(left, right, state), wish)], stop=True).plan.steps
-    assert steps_from_data(json.loads(json.dumps(steps_to_data(steps)))) == steps
+    made = plan_changes("x", "id", [(subject(left, right, state), wish)], stop=True).plan
+    assert Plan.from_json(json.loads(json.dumps(made.as_json())), KINDS) == made
 
 
 @given(histories(), wishes)
@@ -276,7 +278,7 @@ def test_steps_of_another_version_are_bad_input(data: dict[str, Any]) -> None:
 
 
 def run(steps: Any, *done: int) -> Run:
-    marks = tuple(Mark(number, what, None, "") for number in done for what in ("begun", "done"))
+    marks = tuple(StepEvent(number, what, None, "") for number in done for what in ("begun", "done"))
     return Run("id", "x", "c", "g", ("c",), RunState.OPEN, "", None, marks)
 
 

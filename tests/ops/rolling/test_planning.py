@@ -4,6 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from connectctl.ops.allsteps import steps_from_data
+from connectctl.ops.core.step import step_to_data
 from connectctl.ops.errors import Refused
 from connectctl.ops.model.finding import Finding, Severity
 from connectctl.ops.model.worker import Support
@@ -12,7 +14,7 @@ from connectctl.ops.rolling.order import whose_turn
 from connectctl.ops.rolling.planning import Wish, plan
 from connectctl.ops.rolling.runs import wish_from_data
 from connectctl.ops.rolling.snapshot import RollingSnapshot, RollingWorker
-from connectctl.ops.rolling.steps import ChangeProperty, CheckModes, ReplaceBinaries, steps_from_data, steps_to_data
+from connectctl.ops.rolling.steps import ChangeProperty, CheckModes, ReplaceBinaries
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -198,7 +200,7 @@ def test_steps_survive_being_written_down(snapshot: RollingSnapshot, to: Value) 
     from dataclasses import asdict
 
     found = plan(snapshot, Wish(to, binaries=True))
-    assert steps_from_data(json.loads(json.dumps(steps_to_data(found.steps)))) == found.steps
+    assert steps_from_data(json.loads(json.dumps([step_to_data(step) for step in found.steps]))) == found.steps
     assert wish_from_data(json.loads(json.dumps(asdict(found.wish)))) == found.wish
 
 

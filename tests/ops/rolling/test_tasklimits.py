@@ -9,7 +9,7 @@ from connectctl.ops.errors import BadInput, ConnectctlError, TimedOut
 from connectctl.ops.model.connector import Connector, Status
 from connectctl.ops.model.worker import Worker
 from connectctl.ops.preflight.taskfacts import Release, TaskSet, TasksSeen
-from connectctl.ops.rolling.hands import RollingHands
+from connectctl.ops.rolling.context import UpgradeContext
 from connectctl.ops.rolling.tasklimits import Choice, Reconfigure, SettleTasks, choices, crowded, steps, ways
 from hypothesis import given
 from hypothesis import strategies as st
@@ -73,7 +73,7 @@ def test_choices_are_made_by_name_and_for_the_others() -> None:
     assert set(choices(found, {}).values()) == {Choice.RAISE}
     made = choices(found, {"bridge": "b", "others": "leave", "raise": "c"})
     assert made == {"a": Choice.LEAVE, "b": Choice.BRIDGE, "c": Choice.RAISE}
-    says = [step.says() for step in steps(found, made, patch=True)]
+    says = [step.describe() for step in steps(found, made, patch=True)]
     assert says == [
         "set tasks.max.enforce=false on b",
         "wait for b to stabilise",
@@ -147,9 +147,9 @@ class Workers:
             self.plays[:] = [("RUNNING", [None, None], None)]
 
 
-def hands(workers: Workers) -> RollingHands:
+def context(workers: Workers) -> UpgradeContext:
     clock = [0.0]
-    made = RollingHands(workers, 10)  # type: ignore[arg-type]
+    made = UpgradeContext(workers, 10)  # type: ignore[arg-type]
     made.now, made.sleep = lambda: clock[0], lambda seconds: clock.__setitem__(0, clock[0] + seconds)
     return made
 
@@ -157,31 +157,31 @@ def hands(workers: Workers) -> RollingHands:
 def test_properties_are_set_in_one_request() -> None:
     step = Reconfigure("a", {"tasks.max": "2", "x": None}, {"tasks.max": "1", "x": "y"}, patch=True)
     workers = Workers([])
-    assert step.holds(hands(workers)) is None
-    step.do(hands(workers))
-    Reconfigure("a", step.values, step.was).do(hands(workers))
+    assert step.is_done(context(workers)) is None
+    step.apply(context(workers))
+    Reconfigure("a", step.values, step.was).apply(context(workers))
     assert workers.sent == [
         ("PATCH", "/connectors/a/config", {"tasks.max": "2", "x": None}),
         ("PUT", "/connectors/a/config", {"tasks.max": "2"}),
     ]
     workers.config = {"tasks.max": "2"}
-    assert step.holds(hands(workers)) == "already so"
+    assert step.is_done(context(workers)) == "already so"
 
 
 def test_tasks_that_had_failed_for_their_number_are_restarted_once() -> None:
     workers = Workers([("RUNNING", [TRACE.format(2, 1)] * 2, None)], recovers=True)
-    assert SettleTasks("a", 2).do(hands(workers)) == "RUNNING, 2 tasks"
+    assert SettleTasks("a", 2).apply(context(workers)) == "RUNNING, 2 tasks"
     assert [path for _, path, _ in workers.sent] == ["/connectors/a/restart?includeTasks=true&onlyFailed=true"]
 
 
 def test_a_connector_that_generates_still_more_stops_the_run() -> None:
     workers = Workers([("FAILED", [None], TRACE.format(4, 2))])
     with pytest.raises(ConnectctlError, match=r"generates 4 tasks with a tasks\.max of 2"):
-        SettleTasks("a", 2).do(hands(workers))
+        SettleTasks("a", 2).apply(context(workers))
 
 
 def test_a_connector_that_fails_otherwise_is_waited_for_and_told() -> None:
     workers = Workers([("FAILED", [], "java.io.IOException: disk full")])
     with pytest.raises(TimedOut, match="a is not stable"):
-        SettleTasks("a", 2).do(hands(workers))
+        SettleTasks("a", 2).apply(context(workers))
     assert workers.sent == []

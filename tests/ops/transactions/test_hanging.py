@@ -5,18 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from connectctl.ops.core.plan import Outcome
 from connectctl.ops.errors import Refused
 from connectctl.ops.fence.snapshot import Action, FencePlan, Row
 from connectctl.ops.model.ownership import Directory, Owner
 from connectctl.ops.model.transactions import PartitionProducer, Place, Transaction
 from connectctl.ops.model.verdicts import Code
-from connectctl.ops.plan import Outcome, perform
-from connectctl.ops.transactions.abort import AbortHands, plan_abort_open
+from connectctl.ops.transactions.abort import TransactionContext, plan_abort_open
 from connectctl.ops.transactions.hanging import hanging, opened, pick, search
 from connectctl.ops.transactions.lag import measure
 from connectctl.ops.transactions.listing import Filter, find
 from connectctl.ops.transactions.marking import plan_abort_hanging
 from fakes.coordinators import FakeCoordinators
+from fakes.executing import performed
 
 AT = Place("connect-offsets", 7)
 OPEN = PartitionProducer(9, 4, 0, 1_000, 40)
@@ -79,10 +80,13 @@ def test_a_hanging_transaction_is_aborted_by_a_marker() -> None:
     broker = calls()
     (found,) = search(broker, None, ROLES).found
     plan = plan_abort_hanging("c", found)
-    assert plan.steps[0].says() == "abort the transaction of producer 9 that hangs on connect-offsets-7 since offset 40"
-    hands = AbortHands(broker, 10)
-    assert [r.outcome for r in perform(plan.steps, hands)] == [Outcome.DONE]
-    assert [r.outcome for r in perform(plan.steps, hands)] == [Outcome.ALREADY]
+    assert (
+        plan.steps[0].describe()
+        == "abort the transaction of producer 9 that hangs on connect-offsets-7 since offset 40"
+    )
+    context = TransactionContext(broker, 10)
+    assert [r.outcome for r in performed(plan.steps, context)] == [Outcome.DONE]
+    assert [r.outcome for r in performed(plan.steps, context)] == [Outcome.ALREADY]
     assert pick([found], AT, 41, None) == []
     assert pick([found], AT, None, 9) == [found]
 
@@ -97,7 +101,7 @@ def test_an_open_transaction_is_aborted_by_its_id_unless_its_task_runs() -> None
     broker = calls(KNOWN)
     broker.partitions[AT] = (replace(OPEN, start_offset=None),)
     plan = plan_abort_open(FencePlan("c", 0, (row,)), force=True)
-    (result,) = perform(plan.steps, AbortHands(broker, 10))
+    (result,) = performed(plan.steps, TransactionContext(broker, 10))
     assert (result.outcome, result.detail) == (Outcome.DONE, "aborted (epoch 4 → 6)")
 
 

@@ -9,19 +9,20 @@ from typing import Any
 
 import jsonschema
 import pytest
+from connectctl.ops.core.plan import Outcome as Came
+from connectctl.ops.core.plan import Plan, Result
 from connectctl.ops.edges.contract import Behind
 from connectctl.ops.errors import NotAuthorized, Refused
 from connectctl.ops.model.transactionlog import LogEntry
 from connectctl.ops.model.transactions import PartitionProducer, Place, Transaction
 from connectctl.ops.model.verdicts import Code
 from connectctl.ops.model.visibility import Gap, Reason, describe_id
-from connectctl.ops.plan import Outcome as Came
-from connectctl.ops.plan import Plan, Result, perform
-from connectctl.ops.transactions.abort import AbortHands
+from connectctl.ops.transactions.abort import TransactionContext
 from connectctl.ops.transactions.decided import Decision, Outcome
 from connectctl.ops.transactions.hanging import Hanging, search
 from connectctl.ops.transactions.marking import plan_abort_hanging, plan_commit_hanging
 from fakes.coordinators import FakeCoordinators
+from fakes.executing import performed
 from fakes.transactionlog import FakeTransactionLog, log_of
 from fakes.transactionlog import FakeTransactionLog as Log
 
@@ -42,15 +43,16 @@ class Stage:
 
     def perform(self, plan: Plan, timeout: float = 1.0) -> Result:
         clock = iter(range(1000))
-        hands = AbortHands(self.calls, timeout, now=lambda: float(next(clock)), sleep=lambda seconds: None)
-        (result,) = perform(plan.steps, hands)
+        context = TransactionContext(self.calls, timeout, now=lambda: float(next(clock)), sleep=lambda seconds: None)
+        (result,) = performed(plan.steps, context)
         return result
 
 
 def test_a_commit_that_was_decided_is_committed_by_a_marker_once() -> None:
     stage, plan = Stage(), plan_commit_hanging("c", COMMIT)
     assert (
-        plan.steps[0].says() == "commit the transaction of producer 9 that hangs on connect-offsets-7 since offset 40"
+        plan.steps[0].describe()
+        == "commit the transaction of producer 9 that hangs on connect-offsets-7 since offset 40"
     )
     result = stage.perform(plan)
     assert (result.outcome, result.detail) == (Came.DONE, "committed; nothing is open there any more")

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from connectctl.ops.core.journal import Journal, RunState
 from connectctl.ops.errors import BadInput, ConnectctlError, Refused
-from connectctl.ops.journal import Journal, State
 
 PLAN = {"operation": "offsets set", "steps": [{"step": "x", "text": "é\u2028\ud800"}]}
 
@@ -28,7 +28,7 @@ def begin(journal: Journal, **more: Any) -> str:
 def test_a_run_is_what_was_begun(journal: Journal) -> None:
     run = journal.get(begin(journal))
     assert (run.operation, run.cluster_id, run.group_id) == ("offsets set", "cluster", "group")
-    assert (run.subjects, run.state, run.marks, run.changed) == (("c", "d"), State.OPEN, (), False)
+    assert (run.subjects, run.state, run.marks, run.changed) == (("c", "d"), RunState.OPEN, (), False)
     assert journal.plan(run.id) == PLAN
 
 
@@ -45,7 +45,7 @@ MARKS = [(0, "begun"), (0, "done"), (1, "begun"), (1, "done")]
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from connectctl.ops.journal import Journal
+from connectctl.ops.core.journal import Journal
 journal, count = Journal(Path(sys.argv[1])), int(sys.argv[2])
 with journal.locked("cluster", "group"):
     run = journal.begin("offsets set", "cluster", "group", ("c",), {"steps": []})
@@ -64,18 +64,18 @@ def test_a_kill_between_any_two_marks_leaves_a_run_that_can_be_taken_up(tmp_path
     assert ended.returncode == -signal.SIGKILL
     journal = Journal(tmp_path)
     (run,) = journal.runs()
-    assert run.state is State.OPEN
+    assert run.state is RunState.OPEN
     assert [(m.step, m.what) for m in run.marks] == MARKS[:count]
-    assert journal.interrupted("cluster", "group") == ([run] if count else [])
+    assert journal.unfinished_runs("cluster", "group") == ([run] if count else [])
     with journal.locked("cluster", "group"):
-        journal.end(run.id, State.DONE)
-    assert journal.interrupted("cluster", "group") == []
+        journal.end(run.id, RunState.DONE)
+    assert journal.unfinished_runs("cluster", "group") == []
 
 
 def test_everything_is_for_its_owner_only(journal: Journal) -> None:
     run = begin(journal)
     journal.write(run, "backup-0.jsonl", b"secret")
-    kept = journal.keep(b"secret")
+    kept = journal.store_artifact(b"secret")
     with journal.locked("cluster", "group"):
         pass
     files = [path for path in journal.directory.rglob("*") if path.is_file()]
@@ -87,7 +87,7 @@ def test_everything_is_for_its_owner_only(journal: Journal) -> None:
 def test_a_journal_that_was_moved_goes_on(journal: Journal, tmp_path: Path) -> None:
     run = begin(journal)
     journal.write(run, "backup-0.jsonl", b"line\n")
-    kept = journal.keep(b"kept")
+    kept = journal.store_artifact(b"kept")
     journal.directory.rename(tmp_path / "moved")
     moved = Journal(tmp_path / "moved")
     assert moved.plan(run) == PLAN
@@ -126,11 +126,11 @@ def test_interrupted_runs_are_those_of_this_connect_cluster_that_changed_somethi
     touched, untouched, done, failed, refused = (begin(journal) for _ in range(5))
     for run in (touched, done, failed, refused):
         journal.mark(run, 0, "begun")
-    journal.end(done, State.DONE)
-    journal.end(failed, State.FAILED)
-    journal.end(refused, State.REFUSED)
-    assert {run.id for run in journal.interrupted("cluster", "group")} == {touched, failed}
-    assert journal.interrupted("cluster", "other") == []
+    journal.end(done, RunState.DONE)
+    journal.end(failed, RunState.FAILED)
+    journal.end(refused, RunState.REFUSED)
+    assert {run.id for run in journal.unfinished_runs("cluster", "group")} == {touched, failed}
+    assert journal.unfinished_runs("cluster", "other") == []
     assert untouched in {run.id for run in journal.runs()}
 
 

@@ -13,7 +13,7 @@ from connectctl.ops.streams.gates import Demand, Look, Watch, take
 
 if TYPE_CHECKING:
     from connectctl.ops.model.readergroup import ClientGroup
-    from connectctl.ops.rolling.hands import RollingHands
+    from connectctl.ops.rolling.context import UpgradeContext
     from connectctl.ops.streams.notes import Entry, Notes
     from connectctl.ops.streams.observe import ApplicationEyes
 
@@ -22,11 +22,11 @@ POLL = 0.4
 
 
 @dataclass
-class ApplicationHands:
-    """The application of a run. ``whole`` are the hands of the run: journal, clock, patience, the person's ear."""
+class ApplicationContext:
+    """The application of a run. ``whole`` is the context of the run: journal, clock, patience, the person's ear."""
 
     eyes: ApplicationEyes
-    whole: RollingHands
+    whole: UpgradeContext
 
     @property
     def notes(self) -> Notes:
@@ -96,8 +96,8 @@ class ApplicationHands:
             self.whole.sleep(POLL)
 
 
-def of(hands: RollingHands) -> ApplicationHands:
-    """The hands for the run's application. Raises ``ConnectctlError`` where nothing says which it is."""
-    if hands.application is None:
+def of(context: UpgradeContext) -> ApplicationContext:
+    """The context for the run's application. Raises ``ConnectctlError`` where nothing says which it is."""
+    if context.application is None:
         raise ConnectctlError("The run changes a stream application, but its instances are not configured")
-    return ApplicationHands(hands.application, hands)
+    return ApplicationContext(context.application, context)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.model.visibility import Gap
-from connectctl.ops.offsets.changesteps import OffsetHands
+from connectctl.ops.offsets.changesteps import OffsetContext
 from connectctl.ops.rolling import ledger, observe
 from connectctl.ops.rolling.gates import Demand, Look
 from connectctl.ops.rolling.mode import How, Value
@@ -19,8 +19,8 @@ from connectctl.ops.rolling.snapshot import Ground
 from connectctl.ops.rolling.steps import Turn
 
 if TYPE_CHECKING:
+    from connectctl.ops.core.journal import Journal, Run
     from connectctl.ops.edges.contract import WorkerDriver
-    from connectctl.ops.journal import Journal, Run
     from connectctl.ops.model.worker import Worker
     from connectctl.ops.rolling.ledger import Entry, Notes
     from connectctl.ops.rolling.mode import Mode
@@ -44,7 +44,7 @@ class Patience:
 
 
 @dataclass
-class RollingHands(OffsetHands):
+class UpgradeContext(OffsetContext):
     """What the steps of a roll work with; steps borrowed from changes of offsets find theirs in it, too.
 
     ``eyes`` and ``driver`` are always given. ``tell`` gets lines for the person who watches or has something to do;

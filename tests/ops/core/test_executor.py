@@ -8,38 +8,38 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from connectctl.ops.core.context import RunContext
+from connectctl.ops.core.executor import execute
+from connectctl.ops.core.journal import Journal, Run, RunState
+from connectctl.ops.core.plan import Outcome
+from connectctl.ops.core.step import Step
 from connectctl.ops.errors import ConnectctlError, PartDone, Refused, TimedOut, Unreachable
-from connectctl.ops.execute import execute
-from connectctl.ops.journal import Journal, Run, State
 from connectctl.ops.model.clusterlock import LockHolder
-from connectctl.ops.plan import Outcome
 from fakes.locks import FakeLock
 
 
 @dataclass
-class Edges:
+class Edges(RunContext):
     """What steps do goes here; ``errors`` are raised by the step of that name."""
 
     done: list[str] = field(default_factory=list)
     errors: dict[str, ConnectctlError] = field(default_factory=dict)
-    run: Run | None = None
-    step: int = -1
 
 
 @dataclass(frozen=True)
-class Do:
+class Do(Step):
     """A step that changes something."""
 
     subject: str
     now: str = ""
 
-    def says(self) -> str:
+    def describe(self) -> str:
         return f"do {self.subject}"
 
-    def holds(self, edges: Edges) -> str | None:
+    def is_done(self, edges: Edges) -> str | None:
         return "already so" if self.subject in edges.done else None
 
-    def do(self, edges: Edges) -> str | None:
+    def apply(self, edges: Edges) -> str | None:
         if error := edges.errors.get(self.subject):
             raise error
         edges.done.append(self.subject)
@@ -50,7 +50,7 @@ class Do:
 class Look(Do):
     """A step that changes nothing."""
 
-    only_looks: ClassVar[bool] = True
+    read_only: ClassVar[bool] = True
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_every_step_is_marked_before_and_after(journal: Journal) -> None:
     results = execute_([Do("a"), Do("b")], edges, journal, run)
     assert [r.outcome for r in results] == [Outcome.DONE, Outcome.ALREADY]
     assert marks(journal, run) == [(0, "begun"), (0, "done"), (1, "begun"), (1, "already")]
-    assert journal.get(run.id).state is State.DONE
+    assert journal.get(run.id).state is RunState.DONE
     assert journal.get(run.id).marks[1].detail == "step 0"
 
 
@@ -86,17 +86,17 @@ STEPS: list[Any] = [Look("look"), Do("a"), Do("b")]
 @pytest.mark.parametrize(
     ("fails", "error", "raised", "state"),
     [
-        ("look", ConnectctlError("no"), ConnectctlError, State.FAILED),
-        ("look", Refused("no"), Refused, State.REFUSED),
-        ("look", Unreachable("no"), Unreachable, State.FAILED),
-        ("a", Refused("no"), Refused, State.REFUSED),
-        ("a", ConnectctlError("no"), PartDone, State.FAILED),
-        ("b", Refused("no"), PartDone, State.FAILED),
-        ("b", TimedOut("no"), PartDone, State.FAILED),
+        ("look", ConnectctlError("no"), ConnectctlError, RunState.FAILED),
+        ("look", Refused("no"), Refused, RunState.REFUSED),
+        ("look", Unreachable("no"), Unreachable, RunState.FAILED),
+        ("a", Refused("no"), Refused, RunState.REFUSED),
+        ("a", ConnectctlError("no"), PartDone, RunState.FAILED),
+        ("b", Refused("no"), PartDone, RunState.FAILED),
+        ("b", TimedOut("no"), PartDone, RunState.FAILED),
     ],
 )
 def test_a_failure_is_part_done_unless_nothing_was_done(
-    journal: Journal, fails: str, error: ConnectctlError, raised: type[ConnectctlError], state: State
+    journal: Journal, fails: str, error: ConnectctlError, raised: type[ConnectctlError], state: RunState
 ) -> None:
     run, edges = begun(journal), Edges(errors={fails: error})
     with pytest.raises(ConnectctlError) as caught:
@@ -129,7 +129,7 @@ def test_what_an_earlier_attempt_changed_counts(journal: Journal) -> None:
     edges.errors = {}
     execute_(STEPS, edges, journal, journal.get(run.id), start=2)
     assert edges.done == ["look", "a", "b"]
-    assert journal.get(run.id).state is State.DONE
+    assert journal.get(run.id).state is RunState.DONE
 
 
 @pytest.mark.parametrize("killed_after", range(7))
@@ -159,7 +159,7 @@ def test_who_comes_second_is_refused_and_leaves_no_open_run(journal: Journal) ->
     with journal.locked("cluster", "group"), pytest.raises(Refused, match="Another connectctl"):
         execute_(STEPS, edges, journal, run)
     assert edges.done == []
-    assert journal.get(run.id).state is State.REFUSED
+    assert journal.get(run.id).state is RunState.REFUSED
 
 
 def test_a_run_that_another_process_carries_out_is_not_ended_by_who_would_resume_it(journal: Journal) -> None:
@@ -167,7 +167,7 @@ def test_a_run_that_another_process_carries_out_is_not_ended_by_who_would_resume
     journal.mark(run.id, 0, "begun")
     with journal.locked("cluster", "group"), pytest.raises(Refused):
         execute_(STEPS, Edges(), journal, journal.get(run.id))
-    assert journal.get(run.id).state is State.OPEN
+    assert journal.get(run.id).state is RunState.OPEN
 
 
 @pytest.mark.parametrize("at", range(4))
@@ -192,7 +192,7 @@ def test_who_has_the_lock_keeps_others_out_and_the_run_is_over(journal: Journal)
     other = LockHolder("another", "anna@ops-1", "2026-01-01T10:31:00Z")
     with pytest.raises(Refused, match="another of anna@ops-1 since 2026"):
         execute_(STEPS, edges, journal, run, lock=FakeLock(other))
-    assert (edges.done, journal.get(run.id).state) == ([], State.REFUSED)
+    assert (edges.done, journal.get(run.id).state) == ([], RunState.REFUSED)
 
 
 def test_a_lock_that_is_lost_stops_the_run_before_the_next_step(journal: Journal) -> None:
@@ -205,4 +205,4 @@ def test_a_lock_that_is_lost_stops_the_run_before_the_next_step(journal: Journal
 def test_a_run_of_this_journal_whose_process_is_gone_is_known_as_ours(journal: Journal) -> None:
     run = begun(journal)
     execute_([Do("a")], Edges(), journal, run, lock=FakeLock(LockHolder(run.id, "anna@ops-1", "")))
-    assert journal.get(run.id).state is State.DONE
+    assert journal.get(run.id).state is RunState.DONE

@@ -11,7 +11,7 @@ import json
 import os
 import secrets
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,6 +19,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from connectctl.ops.core.plan import Plan
 from connectctl.ops.errors import BadInput, ConnectctlError, Refused
 from connectctl.ops.model.jsontext import read_json
 
@@ -30,10 +31,11 @@ CREATE TABLE IF NOT EXISTS run (
 CREATE TABLE IF NOT EXISTS mark (
     run TEXT NOT NULL REFERENCES run(id), step INTEGER NOT NULL, what TEXT NOT NULL, detail TEXT, at TEXT NOT NULL
 );
+CREATE INDEX IF NOT EXISTS mark_of_run ON mark(run);
 """
 
 
-class State(StrEnum):
+class RunState(StrEnum):
     """How a run stands. OPEN: begun and not ended, whether it still goes on or was killed. REFUSED: it changed nothing."""
 
     OPEN = "open"
@@ -44,7 +46,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True)
-class Mark:
+class StepEvent:
     """That step ``step`` (from 0) was begun, done, already or failed, with what there is to say about it."""
 
     step: int
@@ -62,10 +64,10 @@ class Run:
     cluster_id: str
     group_id: str
     subjects: tuple[str, ...]
-    state: State
+    state: RunState
     started_at: str
     ended_at: str | None
-    marks: tuple[Mark, ...] = ()
+    marks: tuple[StepEvent, ...] = ()
 
     @property
     def changed(self) -> bool:
@@ -114,24 +116,34 @@ class Journal:
         """A new run of ``plan``, which is written to the run's directory first."""
         run_id = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
         self.write(run_id, "plan.json", json.dumps(plan).encode())
-        values = (run_id, operation, cluster_id, group_id, json.dumps(subjects), State.OPEN.value, _now(), None)
+        values = (run_id, operation, cluster_id, group_id, json.dumps(subjects), RunState.OPEN.value, _now(), None)
         with self._open() as db:
             db.execute("INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
         return self.get(run_id)
+
+    def begin_plan(self, plan: Plan, subjects: Sequence[str] = ()) -> Run:
+        """A new run of ``plan``, for lists about ``subjects``, else about all that it changes."""
+        about = tuple(subjects) or plan.subjects
+        return self.begin(plan.operation, plan.cluster_id, plan.group_id, about, plan.as_json())
+
+    def plan_of(self, run: Run, kinds: Mapping[str, type[Any]]) -> Plan:
+        """The plan of a run. Raises ``BadInput`` where it has steps that are not of ``kinds``."""
+        known = {"clusterId": run.cluster_id, "groupId": run.group_id, "independent": False, "needless": []}
+        return Plan.from_json(known | self.plan(run.id), kinds)
 
     def mark(self, run: str, step: int, what: str, detail: str | None = None) -> None:
         """Write down that a step was begun, is done, or failed; it is on the disk when this returns."""
         with self._open() as db:
             db.execute("INSERT INTO mark VALUES (?, ?, ?, ?, ?)", (run, step, what, detail, _now()))
 
-    def end(self, run: str, state: State) -> None:
+    def end(self, run: str, state: RunState) -> None:
         """Write down how a run ended."""
         with self._open() as db:
             db.execute("UPDATE run SET state = ?, ended_at = ? WHERE id = ?", (state.value, _now(), run))
 
     def get(self, run: str) -> Run:
         """The run called ``run``. Raises ``BadInput`` where there is none."""
-        found = [known for known in self.runs() if known.id == run]
+        found = self._runs("WHERE id = ?", run)
         if not found:
             raise BadInput(f"There is no run {run}", next_step="See connectctl runs list.")
         return found[0]
@@ -143,20 +155,29 @@ class Journal:
 
     def runs(self) -> list[Run]:
         """All runs, the newest first."""
+        return self._runs("")
+
+    def _runs(self, where: str, *values: str) -> list[Run]:
         with self._open() as db:
-            rows = db.execute("SELECT * FROM run ORDER BY started_at DESC, id DESC").fetchall()
-            marks: dict[str, list[Mark]] = {}
-            for name, *mark in db.execute("SELECT * FROM mark ORDER BY rowid"):
-                marks.setdefault(name, []).append(Mark(*mark))
+            rows = db.execute(f"SELECT * FROM run {where} ORDER BY started_at DESC, id DESC", values).fetchall()
+            marks: dict[str, list[StepEvent]] = {}
+            those = f"WHERE run IN (SELECT id FROM run {where})"
+            for name, *mark in db.execute(f"SELECT * FROM mark {those} ORDER BY rowid", values):
+                marks.setdefault(name, []).append(StepEvent(*mark))
         return [
-            Run(i, op, cluster, group, tuple(read_json(subjects)), State(state), start, end, tuple(marks.get(i, ())))
+            Run(i, op, cluster, group, tuple(read_json(subjects)), RunState(state), start, end, tuple(marks.get(i, ())))
             for i, op, cluster, group, subjects, state, start, end in rows
         ]
 
-    def interrupted(self, cluster_id: str, group_id: str) -> list[Run]:
+    def runs_of(self, operation: str, cluster_id: str, group_id: str) -> list[Run]:
+        """The runs of an operation on this Connect cluster, the newest first."""
+        where = "WHERE operation = ? AND cluster_id = ? AND group_id = ?"
+        return self._runs(where, operation, cluster_id, group_id)
+
+    def unfinished_runs(self, cluster_id: str, group_id: str) -> list[Run]:
         """Runs on this Connect cluster that were begun, changed something, and did not end well."""
-        here = (r for r in self.runs() if (r.cluster_id, r.group_id) == (cluster_id, group_id))
-        return [run for run in here if run.state in (State.OPEN, State.FAILED) and run.changed]
+        here = self._runs("WHERE cluster_id = ? AND group_id = ? AND state IN ('open', 'failed')", cluster_id, group_id)
+        return [run for run in here if run.changed]
 
     def plan(self, run: str) -> Any:
         """The plan of a run, as ``begin`` got it."""
@@ -176,13 +197,13 @@ class Journal:
             raise self._unwritable(e) from e
         return path
 
-    def keep(self, content: bytes) -> str:
+    def store_artifact(self, content: bytes) -> str:
         """Keep ``content`` for later steps of a run, whatever becomes of where it came from; gives its relative path."""
         return str(self.write("kept", hashlib.sha256(content).hexdigest(), content).relative_to(self.directory))
 
     @contextmanager
-    def locked(self, cluster_id: str, group_id: str) -> Iterator[None]:
-        """Nobody else with this journal changes this Connect cluster meanwhile. Raises ``Refused``.
+    def locked(self, cluster_id: str, group_id: str, run: str = "") -> Iterator[None]:
+        """Nobody else with this journal changes this Connect cluster during ``run``. Raises ``Refused``.
 
         The kernel drops the lock with the process, so a kill leaves none behind. Whoever has another journal, here or on
         another machine, is kept out by the lock of the cluster itself (``ClusterLock``).
@@ -200,12 +221,12 @@ class Journal:
             except BlockingIOError as e:
                 holder = file.read().strip() or "unknown"
                 raise Refused(
-                    f"Another connectctl (process {holder}) is changing {group_id} right now; nothing was done",
+                    f"Another connectctl (process {holder}) is changing {group_id or cluster_id}; nothing was done",
                     next_step="Wait for it, or look at it: connectctl runs list.",
                     code="locked",
                 ) from e
             file.truncate(0)
-            file.write(str(os.getpid()))
+            file.write(f"{os.getpid()}, run {run}" if run else str(os.getpid()))
             file.flush()
             yield
 

@@ -1,0 +1,145 @@
+"""Carries out a plan with a journal: lock the cluster, then step by step, each recorded before and after.
+
+It never asks the person anything. What is already so is not done again, and that is asked at the moment of doing; so a run
+that was killed anywhere can be carried out once more from its beginning, and comes to the same end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from connectctl.ops.core.journal import Journal, Run, RunState
+from connectctl.ops.core.plan import Outcome, Result
+from connectctl.ops.errors import ConnectctlError, PartDone, Refused, TimedOut, Unreachable
+from connectctl.ops.interrupts import resumable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from connectctl.ops.core.context import RunContext
+    from connectctl.ops.core.step import Step
+    from connectctl.ops.edges.contract import ClusterLock
+
+LEFT_OUT = "an earlier step failed"
+
+
+def execute(
+    steps: Sequence[Step],
+    context: RunContext,
+    journal: Journal,
+    run: Run,
+    *,
+    lock: ClusterLock,
+    on_step: Callable[[Step], None] = lambda step: None,
+    on_result: Callable[[Result], None] = lambda result: None,
+    start: int = 0,
+    until: int | None = None,
+    resume_hint: str = "connectctl runs resume",
+    independent: bool = False,
+) -> list[Result]:
+    """Do the steps in order. The first failure ends the run; raises ``PartDone`` where something was done before it.
+
+    With ``independent`` steps a failure leaves out the later steps of its resource only, and is a result like others;
+    steps that were done by an earlier attempt are not done again. ``start`` is the first step to do, where the earlier
+    ones are known to be done; before ``until`` the run pauses, and stays open. ``resume_hint`` is the command that resumes
+    a run. ``context`` gets ``run`` and ``step`` set to what is being done. A run that is refused before it changed anything
+    is over. ``lock`` is the cluster's: it is confirmed before each step, and where it was lost the run stops.
+    """
+    now = _Execution(context, journal, run, on_step, on_result, independent)
+    try:
+        with (
+            journal.locked(run.cluster_id, run.group_id, run.id),
+            resumable(f"{resume_hint} {run.id}"),
+            lock.held(run.id, journal.knows) as confirm,
+        ):
+            for number, step in list(enumerate(steps))[start:until]:
+                if not (independent and run.done(number)):
+                    now.take(number, step, confirm)
+            if until is None or until >= len(steps):
+                journal.end(run.id, now.state)
+    except ConnectctlError as e:
+        if e.code == "locked" and run.marks:
+            raise  # it may be this very run that another process carries out
+        changed = now.changed or _changed(run, steps)
+        over = isinstance(e, Refused) and not changed
+        with suppress(ConnectctlError):  # the journal itself may be what failed
+            journal.mark(run.id, now.number, "refused" if over else "failed", str(e))
+            journal.end(run.id, RunState.REFUSED if over else RunState.FAILED)
+        in_doubt = now.applying and isinstance(e, TimedOut | Unreachable)
+        if over or not (changed or now.results or in_doubt):
+            raise
+        raise _part_done(e, run, now, resume_hint) from e
+    return now.results
+
+
+@dataclass
+class _Execution:
+    """How far an execution is. ``applying``: the step ``number`` is changing something."""
+
+    context: RunContext
+    journal: Journal
+    run: Run
+    on_step: Callable[[Step], None]
+    on_result: Callable[[Result], None]
+    independent: bool
+    number: int = 0
+    applying: bool = False
+    changed: bool = False
+    results: list[Result] = field(default_factory=list)
+    failed: set[str] = field(default_factory=set)
+
+    def take(self, number: int, planned: Step, confirm: Callable[[], None]) -> None:
+        """Do one step, unless an earlier one of its resource failed."""
+        self.context.run, self.context.step, self.number, self.applying = self.run, number, number, False
+        if planned.subject in self.failed:
+            self._record(Result(planned.subject, planned.describe(), Outcome.LEFT_OUT, LEFT_OUT))
+            return
+        confirm()
+        step = planned.decided(self.context)
+        self.on_step(step)
+        self.journal.mark(self.run.id, number, "begun")
+        try:
+            result = self._result(step)
+        except ConnectctlError as e:
+            if not self.independent:
+                raise
+            self.failed.add(planned.subject)
+            outcome = Outcome.TIMED_OUT if isinstance(e, TimedOut) else Outcome.FAILED
+            result = Result(step.subject, step.describe(), outcome, str(e), e)
+        self.changed |= result.outcome is Outcome.DONE and not step.read_only
+        self._record(result)
+
+    def _result(self, step: Step) -> Result:
+        already = step.is_done(self.context)
+        self.applying = already is None and not step.read_only
+        if already is not None:
+            return Result(step.subject, step.describe(), Outcome.ALREADY, already)
+        return Result(step.subject, step.describe(), Outcome.DONE, step.apply(self.context))
+
+    def _record(self, result: Result) -> None:
+        self.results.append(result)
+        self.journal.mark(self.run.id, self.number, result.outcome.value, result.detail)
+        self.on_result(result)
+
+    @property
+    def state(self) -> RunState:
+        """How the run ends after its last step."""
+        errors = [result.error for result in self.results if result.error is not None]
+        if not errors:
+            return RunState.DONE
+        refused = not self.changed and all(isinstance(error, Refused) for error in errors)
+        return RunState.REFUSED if refused else RunState.FAILED
+
+
+def _changed(run: Run, steps: Sequence[Step]) -> bool:
+    """Whether an earlier attempt changed something, or may have."""
+    return any(mark.what in ("done", "begun") and not steps[mark.step].read_only for mark in run.marks)
+
+
+def _part_done(error: ConnectctlError, run: Run, now: _Execution, resume_hint: str) -> PartDone:
+    waited = "; it may have been done all the same" if now.applying and isinstance(error, TimedOut) else ""
+    hint = f"{error.next_step or ''} Then resume: {resume_hint} {run.id}".strip()
+    return PartDone(f"Step {now.number + 1} of the run failed{waited}: {error.what}", why=error.why, next_step=hint)

@@ -1,0 +1,132 @@
+"""A step: one action on one resource, as data. Everything that changes a cluster is a sequence of steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import cache
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, ClassVar, Union, get_args, get_origin, get_type_hints
+
+from connectctl.ops.errors import BadInput
+
+_PLAIN = frozenset({str, int, float, bool, NoneType})
+
+
+class Step:
+    """The base of every step; subclasses are frozen dataclasses.
+
+    Their fields are JSON values, enums, tuples, mappings by strings, and dataclasses of those. ``context`` is what the
+    steps of an operation work with; it is never part of the plan.
+    """
+
+    read_only: ClassVar[bool] = False
+    """Whether it changes nothing: then an interruption or a failure of it leaves nothing half done."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def subject(self) -> str:
+            """The resource: where one failure does not end the run, it ends all later steps of its resource."""
+
+        @property
+        def now(self) -> str:
+            """The state of the resource when the plan was made, empty where it does not matter to the step."""
+
+    def describe(self) -> str:
+        """The step in one line, as an order: ``stop orders``."""
+        raise NotImplementedError
+
+    def is_done(self, context: Any) -> str | None:
+        """What is already so and makes the step needless (``already STOPPED``), else None. Asked before ``apply``."""
+        return None
+
+    def apply(self, context: Any) -> str | None:
+        """Do it, and say in a few words what came of it. Raises ``ConnectctlError``."""
+        raise NotImplementedError
+
+    def decided(self, context: Any) -> Step:
+        """The step to do, where some of it is decided only when its turn comes."""
+        return self
+
+
+def step_to_data(step: Step) -> dict[str, Any]:
+    """``step`` as JSON values: its class, its fields, and what it says. ``step_from_data`` is the inverse."""
+    data = {"step": type(step).__name__, "subject": step.subject, "says": step.describe(), "now": step.now or None}
+    kind: Any = type(step)
+    names = (name for name in _names(kind) if name not in data)
+    return data | {name: to_data(getattr(step, name)) for name in names}
+
+
+def step_from_data(data: Mapping[str, Any], kinds: Mapping[str, type[Any]]) -> Any:
+    """The step that was written as ``data``, of one of ``kinds`` by name. Raises ``BadInput`` for any other."""
+    kind = kinds.get(str(data.get("step")))
+    names = {f.name for f in fields(kind)} if kind is not None else set()
+    given = {name: value for name, value in data.items() if name in names}
+    unknown = data.keys() - names - {"step", "subject", "says", "now"}
+    if kind is None or unknown or names - given.keys():
+        raise BadInput(
+            f"The plan has a step that this version does not know: {data.get('step')}",
+            next_step="Use the version of connectctl that made it.",
+        )
+    if "now" in given:
+        given["now"] = given["now"] or ""
+    try:
+        return _dataclass(kind, given, kinds)
+    except (TypeError, ValueError, KeyError) as e:
+        raise BadInput(f"The plan has a step {kind.__name__} that cannot be read", why=str(e)) from e
+
+
+def to_data(value: Any) -> Any:
+    """``value`` as plain JSON values."""
+    kind: Any = type(value)
+    if kind in _PLAIN:
+        return value
+    if isinstance(value, Step):
+        return step_to_data(value)
+    if names := _names(kind):
+        return {name: to_data(getattr(value, name)) for name in names}
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return {key: to_data(each) for key, each in value.items()}
+    return [to_data(each) for each in value] if isinstance(value, tuple | list) else value
+
+
+def from_data(kind: Any, data: Any, kinds: Mapping[str, type[Any]]) -> Any:
+    """The value of type ``kind`` that ``to_data`` made ``data`` of; steps in it are of ``kinds``."""
+    origin, args = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        (other,) = [arg for arg in args if arg is not NoneType]
+        return None if data is None else from_data(other, data, kinds)
+    if origin is tuple:
+        each = [args[0]] * len(data) if args[-1] is Ellipsis else args
+        return tuple(from_data(arg, value, kinds) for arg, value in zip(each, data, strict=True))
+    if origin in (dict, Mapping):
+        return {key: from_data(args[1], value, kinds) for key, value in data.items()}
+    if kind is Any or not isinstance(kind, type):
+        return data
+    if issubclass(kind, Step):
+        return step_from_data(data, kinds)
+    if is_dataclass(kind):
+        return _dataclass(kind, data, kinds)
+    if issubclass(kind, Enum):
+        return kind(data)
+    return kind(*data) if issubclass(kind, tuple) else data
+
+
+def _dataclass(kind: Any, data: Mapping[str, Any], kinds: Mapping[str, type[Any]]) -> Any:
+    hints = _hints(kind)
+    return kind(**{name: from_data(hints[name], value, kinds) for name, value in data.items()})
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    """The names of a dataclass's fields; none for another type."""
+    return tuple(f.name for f in fields(kind)) if is_dataclass(kind) else ()
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)

@@ -1,0 +1,299 @@
+"""Every command that changes something: its run is in the journal, it holds the lock, and a kill leaves a run to resume."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from connectctl.cli.main import app
+from connectctl.ops.allsteps import KINDS
+from connectctl.ops.core.journal import Journal, RunState
+from connectctl.ops.core.plan import Plan
+from connectctl.ops.model import waiting
+from connectctl.ops.model.clusterlock import LockHolder
+from connectctl.ops.model.transactions import Place, Transaction
+from fakes.coordinators import FakeCoordinators
+from fakes.kafkareads import FakeKafka, FakeLeader, connect_group, records
+from fakes.session import FakeSession
+from fakes.workers import FakeConnector, FakeWorkers
+from typer.testing import CliRunner, Result
+
+IDS = ("app-0", "app-1", "app-2")
+COMMANDS: dict[str, list[str]] = {
+    "connectors stop": ["orders", "users", "--wait"],
+    "connectors pause": ["orders", "users", "--wait"],
+    "connectors resume": ["off", "--wait"],
+    "connectors restart": ["users", "--only-failed", "--wait"],
+    "connectors cure": ["users"],
+    "fence": [word for id_ in IDS for word in ("--transactional-id", id_)],
+    "transactions abort": ["app-0"],
+}
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+@dataclass
+class World:
+    """A cluster, and a journal; every call of the workers, the coordinators and the journal is counted."""
+
+    directory: Path
+    kafka: FakeKafka = field(init=False)
+    workers: FakeWorkers = field(init=False)
+    coordinators: FakeCoordinators = field(init=False)
+    session: FakeSession = field(init=False)
+    left: int = -1
+
+    def __post_init__(self) -> None:
+        owners = [("orders", -1), ("orders", 0), ("users", -1), ("users", 0), ("users", 1), ("off", -1)]
+        plain = {"properties": {"connector.class": "x.y.Source"}}
+        topics = {
+            "cfg": records(
+                *((f"connector-{name}", plain) for name in ("orders", "users", "off")),
+                ("task-orders-0", {"properties": {}}),
+                ("commit-orders", {"tasks": 1}),
+                *((f"task-users-{n}", {"properties": {}}) for n in range(2)),
+                ("commit-users", {"tasks": 2}),
+                ("target-state-off", {"state.v2": "STOPPED"}),
+                ("commit-off", {"tasks": 0}),
+            ),
+            "off": [],
+            "sta": [],
+        }
+        self.kafka = FakeKafka(topics, groups={"connect": connect_group("connect", one=owners)})
+        connectors = {"orders": FakeConnector(), "users": FakeConnector(tasks=["RUNNING", "FAILED"])}
+        self.workers = FakeWorkers(connectors | {"off": FakeConnector(own="STOPPED", tasks=[])})
+        self.workers.commanded = FakeLeader(self.kafka).command
+        open_ = Transaction(IDS[0], "Ongoing", 7, 3, 60_000, 1, (Place("t", 0),))
+        others = {id_: Transaction(id_, "Empty", 8 + n, 0) for n, id_ in enumerate(IDS[1:])}
+        self.coordinators = FakeCoordinators({open_.id: open_} | others, partitions={Place("t", 0): ()})
+        self._count(self.workers, "send")
+        self._count(self.coordinators, "fence")
+        self.new_session()
+
+    def new_session(self) -> None:
+        """What another process opens."""
+        topics = {"topics.config": "cfg", "topics.offsets": "off", "topics.status": "sta"}
+        self.session = FakeSession(told=topics, reads=self.kafka, calls=self.workers)
+        self.session.__dict__["transactions"] = self.coordinators
+
+    def _count(self, owner: Any, name: str) -> None:
+        setattr(owner, name, self.counted(getattr(owner, name)))
+
+    def counted(self, real: Callable[..., Any]) -> Callable[..., Any]:
+        """``real``, before and after which the process may be killed."""
+
+        def call(*args: Any, **more: Any) -> Any:
+            self._maybe_die()
+            answer = real(*args, **more)
+            self._maybe_die()
+            return answer
+
+        return call
+
+    def _maybe_die(self) -> None:
+        self.left -= 1
+        if self.left == 0:
+            raise Killed
+
+    def run(self, *args: str) -> Result:
+        return CliRunner().invoke(app, list(args), obj=self.session)
+
+    def change(self, operation: str, *more: str) -> Result:
+        return self.run(*operation.split(), *COMMANDS[operation], *more)
+
+    def runs(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads(self.run("runs", "list", "-o", "json").stdout)["runs"]
+        return found
+
+    @property
+    def changed(self) -> list[str]:
+        """What was sent to anybody."""
+        return self.workers.sent + self.coordinators.asked
+
+    def state(self) -> Any:
+        """How everything is."""
+        known = self.coordinators.known.values()
+        fakes = self.workers.connectors.items()
+        connectors = {name: (fake.own, "FAILED" in fake.tasks, sorted(fake.config)) for name, fake in fakes}
+        return connectors, {t.id: t.is_open for t in known}
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    monkeypatch.setattr(waiting, "STEADY", 0.0)
+    monkeypatch.setattr("connectctl.ops.connectorsteps.QUICK_POLL", 0.001)
+    monkeypatch.setattr("connectctl.ops.connectorsteps.POLL", 0.001)
+    monkeypatch.setattr("connectctl.ops.fence.campaign.FIRST_PAUSE", 0.001)
+    monkeypatch.setenv("CONNECTCTL_JOURNAL", str(tmp_path / "journal"))
+    return World(tmp_path)
+
+
+@contextmanager
+def killed_when_begun(world: World) -> Iterator[None]:
+    """The process is killed when its first step is marked as begun, and nothing has been asked for."""
+    world.left = 2
+    with pytest.MonkeyPatch.context() as patch, suppress(Killed):
+        patch.setattr(Journal, "mark", world.counted(Journal.mark))
+        yield
+    world.left = -1
+    assert [run["state"] for run in world.runs()] == ["open"]
+
+
+@pytest.mark.parametrize("operation", COMMANDS)
+def test_a_change_is_in_the_list_of_runs_and_held_the_lock(world: World, operation: str) -> None:
+    done = world.change(operation, "--yes")
+    assert done.exit_code == 0, done.output
+    (run,) = world.runs()
+    assert (run["operation"], run["state"], run["groupId"]) == (operation, "done", "connect")
+    assert world.session.lock.taken == [run["id"]]
+    shown = world.run("runs", "show", run["id"])
+    assert shown.exit_code == 0, shown.output
+    again = world.run("runs", "resume", run["id"], "--yes")
+    assert (again.exit_code, "nothing to resume" in again.stderr) == (4, True)
+
+
+@pytest.mark.parametrize("operation", COMMANDS)
+def test_a_second_change_beside_it_is_refused_with_who_holds_the_lock(world: World, operation: str) -> None:
+    world.session.lock.other = LockHolder("20260101-103100-ab12", "anna@ops-1", "2026-01-01T10:31:00Z")
+    refused = world.change(operation, "--yes")
+    assert refused.exit_code == 4
+    assert "anna@ops-1" in refused.stderr
+    assert world.changed == []
+    assert [run["state"] for run in world.runs()] == ["refused"]
+
+
+@pytest.mark.parametrize("operation", COMMANDS)
+def test_a_second_change_with_the_same_journal_is_refused_with_its_process(world: World, operation: str) -> None:
+    with Journal(world.directory / "journal").locked("fake-cluster", "connect", "20260101-103100-ab12"):
+        refused = world.change(operation, "--yes")
+    assert refused.exit_code == 4
+    assert "run 20260101-103100-ab12" in refused.stderr
+    assert world.changed == []
+
+
+@pytest.mark.parametrize("operation", COMMANDS)
+def test_a_dry_run_leaves_no_run_and_takes_no_lock(world: World, operation: str) -> None:
+    assert world.change(operation, "--dry-run").exit_code == 0
+    assert (world.runs(), world.session.lock.taken, world.changed) == ([], [], [])
+
+
+@pytest.mark.parametrize("operation", COMMANDS)
+def test_the_plan_in_the_journal_is_what_the_dry_run_printed(world: World, operation: str) -> None:
+    planned = json.loads(world.change(operation, "--dry-run", "-o", "json").stdout)
+    assert world.change(operation, "--yes").exit_code == 0
+    journal = Journal(world.directory / "journal")
+    (run,) = journal.runs()
+    plan = journal.plan_of(run, KINDS)
+    assert Plan.from_json(plan.as_json(), KINDS) == plan
+    if planned["kind"] == "Plan":
+        assert planned["digest"] == plan.digest
+
+
+@pytest.mark.parametrize("operation", COMMANDS)
+def test_without_a_journal_nothing_is_changed(world: World, operation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = world.directory / "file"
+    file.write_text("")
+    monkeypatch.setenv("CONNECTCTL_JOURNAL", str(file / "journal"))
+    refused = world.change(operation, "--yes")
+    assert (refused.exit_code, world.changed) == (1, [])
+    assert "without it nothing is changed" in refused.stderr
+
+
+@pytest.mark.parametrize("operation", COMMANDS)
+def test_a_change_that_is_killed_anywhere_leaves_a_run_that_is_resumed(
+    tmp_path_factory: pytest.TempPathFactory, world: World, operation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert world.change(operation, "--yes").exit_code == 0
+    wanted, points = world.state(), 0
+    while True:
+        points += 1
+        directory = tmp_path_factory.mktemp("killed")
+        monkeypatch.setenv("CONNECTCTL_JOURNAL", str(directory / "journal"))
+        victim = World(directory, left=points)
+        with pytest.MonkeyPatch.context() as counted:
+            for name in ("mark", "end"):
+                counted.setattr(Journal, name, victim.counted(getattr(Journal, name)))
+            try:
+                victim.change(operation, "--yes")
+            except Killed:
+                pass
+            else:
+                break
+        victim.left = -1
+        victim.new_session()
+        if not victim.runs():
+            assert victim.changed == []
+            continue
+        (run,) = victim.runs()
+        if run["state"] == "open":
+            resumed = victim.run("runs", "resume", run["id"], "--yes")
+            assert resumed.exit_code == 0, (points, resumed.output)
+        assert victim.runs()[0]["state"] == "done"
+        assert victim.state() == wanted, points
+    assert points > 6
+
+
+def test_an_id_that_was_fenced_before_the_kill_is_not_fenced_again(world: World) -> None:
+    real = world.coordinators.fence
+
+    def fence(timeouts: Any, patience: float, told: Any) -> None:
+        def heard(id_: str, answer: Any) -> None:
+            told(id_, answer)
+            if id_ == IDS[1]:
+                raise Killed
+
+        real(timeouts, patience, heard)
+
+    world.coordinators.fence = fence  # type: ignore[method-assign]
+    with pytest.raises(Killed):
+        world.change("fence", "--yes")
+    world.coordinators.fence = real  # type: ignore[method-assign]
+    (run,) = world.runs()
+    before = list(world.coordinators.asked)
+    assert world.run("runs", "resume", run["id"], "--yes").exit_code == 0
+    assert IDS[1] in before
+    assert IDS[1] not in world.coordinators.asked[len(before) :]
+
+
+def test_a_fence_is_not_resumed_where_a_task_took_its_id_back_meanwhile(world: World) -> None:
+    id_ = "connect-orders-0"
+    world.coordinators.known[id_] = Transaction(id_, "Empty", 20, 0)
+    group = world.kafka.groups["connect"]
+    world.kafka.groups["connect"] = connect_group("connect", one=[("orders", -1)])
+    with killed_when_begun(world):
+        world.run("fence", "--transactional-id", id_, "--yes")
+    world.kafka.groups["connect"] = group
+    (run,) = world.runs()
+    asked = list(world.coordinators.asked)
+    refused = world.run("runs", "resume", run["id"], "--yes")
+    assert refused.exit_code == 4, refused.output
+    assert "running tasks would fail: " in refused.stderr
+    assert world.coordinators.asked == asked
+
+
+def test_an_abort_is_not_resumed_for_another_producer(world: World) -> None:
+    with killed_when_begun(world):
+        world.change("transactions abort", "--yes")
+    world.coordinators.known[IDS[0]] = Transaction(IDS[0], "Ongoing", 7, 9, 60_000, 1, (Place("t", 0),))
+    (run,) = world.runs()
+    refused = world.run("runs", "resume", run["id"], "--yes")
+    assert (refused.exit_code, "another producer" in refused.stderr) == (4, True), refused.output
+    assert Journal(world.directory / "journal").get(run["id"]).state in (RunState.REFUSED, RunState.FAILED)
+
+
+def test_a_run_of_another_cluster_is_not_resumed_here(world: World) -> None:
+    with killed_when_begun(world):
+        world.change("connectors stop", "--yes")
+    (run,) = world.runs()
+    world.session.told["group_id"] = "other"
+    world.kafka.groups["other"] = connect_group("other", one=[("orders", -1)])
+    world.session.__dict__.pop("settings", None)
+    refused = world.run("runs", "resume", run["id"], "--yes")
+    assert (refused.exit_code, "is of the group connect" in refused.stderr) == (4, True), refused.output
