@@ -22,25 +22,23 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 @app.command()
 def audit(
     ctx: typer.Context,
-    topics: Annotated[list[str], typer.Argument(metavar="TOPIC", help="What to audit.")],
+    topics: Annotated[list[str], typer.Argument(metavar="TOPIC", help="Topics to audit.")],
     sequence: Annotated[
         str | None,
         typer.Option(
             metavar="WHERE",
-            help="What counts the source's records: '$.seq', 'key:$.seq', header:NAME, or text:REGEX with a group.",
+            help="Sequence number of the source's records: '$.seq', 'key:$.seq', header:NAME, or text:REGEX with a group.",
         ),
     ] = None,
     by: Annotated[
         str | None,
-        typer.Option(
-            metavar="WHERE", help="Within what they are counted: the same forms, key, or partition.  [default: key]"
-        ),
+        typer.Option(metavar="WHERE", help="Scope of the sequence: the same forms, key, or partition.  [default: key]"),
     ] = None,
     connector: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Whose records they are: infer both, and compare its source offsets.",
+            help="Connector that wrote the records: infers both, and checks its committed offsets.",
             autocompletion=complete.connectors,
         ),
     ] = None,
@@ -51,7 +49,7 @@ def audit(
         int | None, typer.Option(metavar="N", help="The number that each source partition begins with.")
     ] = None,
     together: Annotated[
-        bool, typer.Option("--together", help="The topics are one stream, and not each its own.")
+        bool, typer.Option("--together", help="The topics are one stream, instead of one stream each.")
     ] = False,
     headers_only: Annotated[
         bool, typer.Option("--headers-only", help="Look at transactions only, read no records.")
@@ -59,10 +57,10 @@ def audit(
     since: Annotated[str | None, typer.Option(metavar="TIME", help="Begin there: a time, or offset:N.")] = None,
     until: Annotated[str | None, typer.Option(metavar="TIME", help="End there: a time, or offset:N.")] = None,
     evidence: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write everything that is wrong there, as Parquet.")
+        Path | None, typer.Option(metavar="DIR", help="Write all violations there, as Parquet.")
     ] = None,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page with plots.")] = None,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, help="Show so many of each kind of offence.")] = 20,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, help="Violations of each kind to show.")] = 20,
     patience: Annotated[
         float, typer.Option(metavar="SECONDS", min=0, help="How long to wait for open transactions to end.")
     ] = 10.0,
@@ -128,7 +126,7 @@ def _check(wish: Wish, evidence: Path | None, html: Path | None) -> None:
     if wish.offset_field and not wish.connector:
         raise BadInput("--offset-field is of a connector's source offset", next_step="Give --connector NAME, too.")
     if evidence is not None and evidence.exists() and not evidence.is_dir():
-        raise BadInput(f"--evidence {evidence} is no directory", next_step="Name a directory.")
+        raise BadInput(f"--evidence {evidence} is not a directory", next_step="Name a directory.")
     if evidence is not None and evidence.is_dir() and any(evidence.iterdir()):
         raise BadInput(f"--evidence {evidence} is not empty", next_step="Name an empty directory, or a new one.")
     if html is not None and not html.absolute().parent.is_dir():

@@ -27,15 +27,15 @@ DOUBT = {"not enabled": "not enabled (preparing or disabled)"}
 
 @app.callback()
 def cluster() -> None:
-    """See workers, internal topics and connectors of a Connect cluster."""
+    """Show workers, internal topics and connectors of a Connect cluster."""
 
 
 @app.command()
 def show(
     ctx: typer.Context,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Look again and again, until ^C.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Refresh until ^C.")] = False,
     interval: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Time between looks of --watch, at least 0.5.")
+        float, typer.Option(metavar="SECONDS", help="Refresh interval of --watch, at least 0.5.")
     ] = 2.0,
     exit_code: Annotated[
         bool, typer.Option("--exit-code", help="Exit with 1 unless everything is healthy and was seen.")

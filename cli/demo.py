@@ -35,7 +35,7 @@ DEDICATED = "demo-orders-offsets"
 
 @app.command()
 def demo() -> None:
-    """See connectctl work on a real Kafka broker and two real Connect workers, started for it and removed after it.
+    """Demonstrate connectctl on a real Kafka broker and two real Connect workers, started for it and removed after it.
 
     \b
     Examples:

@@ -36,21 +36,21 @@ READER_GONE = 128 + signal.SIGPIPE
 WATCH = Watch()
 
 COMMANDS = {
-    "cluster": "See workers, internal topics and connectors of a Connect cluster.",
+    "cluster": "Show workers, internal topics and connectors of a Connect cluster.",
     "connectors": "List, show, stop, pause, resume and restart connectors.",
-    "offsets": "Show source offsets: global, dedicated, effective, and what a worker really reads.",
+    "offsets": "Show and change source offsets: global, dedicated, effective, and what workers return.",
     "fence": "Fence zombie producers: by connector, transactional id, prefix or file.",
-    "tasks": "See whether connectors keep to tasks.max, now and after an upgrade.",
+    "tasks": "Check connectors against tasks.max, now and after an upgrade.",
     "preflight": "Check a cluster before anything is changed: brokers, workers, topics, connectors, ACLs.",
-    "validate": "Tell what workers will make of a connector's configuration.",
-    "transactions": "See transactions, find those that hang, end them.",
+    "validate": "Validate a connector configuration.",
+    "transactions": "List transactions, find hanging ones, end them.",
     "run": "Run a connector's tasks on Spark, exactly once, from a job file.",
     "audit": "Prove on the topics that exactly-once held: transactions, duplicates, gaps.",
     "upgrade": "Roll exactly-once source support out over the workers, and back.",
-    "runs": "See what was changed, and take up what was interrupted.",
+    "runs": "List changes, and resume interrupted ones.",
     "context": "Show where every setting comes from.",
     "sandbox": "A real Kafka broker and real Connect workers on this machine.",
-    "demo": "See connectctl work on a sandbox, from start to finish.",
+    "demo": "Demonstrate connectctl on a sandbox, from start to finish.",
     "completion": "Print the completion script for bash, zsh or fish.",
 }
 _MODULES = {"context": "contexts"}
@@ -117,7 +117,7 @@ class Root(TyperGroup):
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             near = get_close_matches(args[0], COMMANDS, n=1)
             hint = f"Did you mean {near[0]}?" if near else "See connectctl --help."
-            raise errors.BadInput(f"There is no command {args[0]}", next_step=hint)
+            raise errors.BadInput(f"Unknown command: {args[0]}", next_step=hint)
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
@@ -192,7 +192,7 @@ def _interrupted(args: Sequence[str]) -> None:
 
 def _interruption(args: Sequence[str]) -> str:
     """The line that tells of ^C, with the command that goes on where something was begun."""
-    hint = f"Take it up again: {WORK.resume[-1]}" if WORK.resume else None
+    hint = f"Resume: {WORK.resume[-1]}" if WORK.resume else None
     return _line(args, "Interrupted", None, hint, "interrupted", EXIT_CODES[KeyboardInterrupt])
 
 
@@ -332,7 +332,7 @@ def root(
       connectctl sandbox up                       a cluster to play with
       connectctl cluster show -c sandbox-default  its workers, topics, connectors
       connectctl offsets show my-source           where a source stands
-      connectctl context show                     which cluster, and says who
+      connectctl context show                     which cluster, and from where
 
     The options below may stand anywhere on the command line.
     """

@@ -46,7 +46,7 @@ def preflight(
     connectors: Annotated[
         list[str] | None, typer.Argument(metavar="[CONNECTOR]...", autocompletion=complete.connectors)
     ] = None,
-    for_: Annotated[For, typer.Option("--for", help="What the cluster is to become.")] = For.NOW,
+    for_: Annotated[For, typer.Option("--for", help="Target state of the cluster.")] = For.NOW,
     principal: Annotated[
         list[str] | None,
         typer.Option(
@@ -61,9 +61,7 @@ def preflight(
     prefixed: Annotated[
         bool, typer.Option("--prefixed", help="With --emit: one prefixed pattern for all tasks of a connector.")
     ] = False,
-    explain: Annotated[
-        str | None, typer.Option("--explain", metavar="ID", help="Print the long story of a finding.")
-    ] = None,
+    explain: Annotated[str | None, typer.Option("--explain", metavar="ID", help="Explain a finding in full.")] = None,
     self_: Annotated[
         bool, typer.Option("--self", help="Check what connectctl itself may do here, with the principal in use.")
     ] = False,
@@ -71,7 +69,7 @@ def preflight(
         list[str] | None,
         typer.Option("--command", metavar="COMMAND", help="With --self: this command only. Repeatable."),
     ] = None,
-    list_: Annotated[bool, typer.Option("--list", help="Print every finding there is.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List all findings.")] = False,
     for_version: ForVersionOption = None,
     fail_on: FailOnOption = FailOn.ERROR,
     ignore: IgnoreOption = None,
@@ -200,7 +198,7 @@ def _print(scene: Scene, found: tuple[Finding, ...], wide: bool) -> None:
     report.table_of(found, wide=wide)
     if not found:
         what = f"{len(scene.view.workers)} workers, {len(scene.names)} connectors"
-        render.note(f"Looked at: {what}, their topics and brokers.", style="dim")
+        render.note(f"Checked: {what}, their topics and brokers.", style="dim")
 
 
 def _emit(judge: Judge, form: Emit, *, prefixed: bool) -> None:
@@ -209,11 +207,9 @@ def _emit(judge: Judge, form: Emit, *, prefixed: bool) -> None:
     facts, unseen = judge.acl_facts()
     if facts is None:
         whys = "; ".join(f"{each.what}: {each.why}" for each in unseen)
-        raise ConnectctlError(
-            "The ACLs cannot be looked at", why=whys, next_step=unseen[0].next_step if unseen else None
-        )
+        raise ConnectctlError("Could not read the ACLs", why=whys, next_step=unseen[0].next_step if unseen else None)
     for each in unseen:
-        render.note(f"warning: {each.what} could not be looked at: {each.why}", style="yellow")
+        render.note(f"warning: could not check {each.what}: {each.why}", style="yellow")
     render.say(aclemit.emit(facts, judge.wish, form.value, prefixed=prefixed, unseen=unseen).rstrip("\n"))
 
 

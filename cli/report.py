@@ -137,7 +137,7 @@ def counted(findings: Sequence[Finding]) -> str:
     """``2 errors, 1 warning``, and where to read more."""
     counts = [(severity.value, sum(f.severity is severity for f in findings)) for severity in Severity]
     told = ", ".join(f"{n} {word}{'s' if n > 1 and word != 'info' else ''}" for word, n in counts if n)
-    return f"{told}. The long story of one: connectctl preflight --explain {findings[0].id}"
+    return f"{told}. Details: connectctl preflight --explain {findings[0].id}"
 
 
 # ----------------------------------------------------------------------------------------------------------- for CI

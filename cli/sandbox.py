@@ -147,7 +147,7 @@ def logs(
     ] = None,
     name: NameOption = "default",
     lines: Annotated[int, typer.Option("-n", "--lines", help="How many of the last lines.", min=0)] = 100,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the sandbox is gone, or ^C.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow until the sandbox is gone, or ^C.")] = False,
 ) -> None:
     """Print the logs of a sandbox's processes.
 

@@ -83,7 +83,7 @@ def _check(command: str) -> None:
     if command not in COMMANDS:
         near = get_close_matches(command, COMMANDS, n=1)
         hint = f"Did you mean {near[0]}?" if near else "Give it as in offsets show."
-        raise BadInput(f"There is no command {command}", next_step=hint)
+        raise BadInput(f"Unknown command: {command}", next_step=hint)
 
 
 def _principal(session: Session, principals: Sequence[str]) -> str:
@@ -97,7 +97,7 @@ def _principal(session: Session, principals: Sequence[str]) -> str:
     user = session.settings.get("client.sasl.username")
     if not isinstance(user, str):
         raise ConnectctlError(
-            "It is not known who the principal in use is",
+            "Unknown principal in use",
             next_step="Name it: --principal User:NAME.",
             code="no-principal",
         )

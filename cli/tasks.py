@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from connectctl.ops.preflight.taskfacts import Release, TaskSet, TasksSeen
 
 app = typer.Typer(
-    rich_markup_mode=None, no_args_is_help=True, add_completion=False, help="See whether connectors keep to tasks.max."
+    rich_markup_mode=None, no_args_is_help=True, add_completion=False, help="Check connectors against tasks.max."
 )
 
 
 @app.callback()
 def tasks() -> None:
-    """See whether connectors keep to tasks.max, now and after an upgrade."""
+    """Check connectors against tasks.max, now and after an upgrade."""
 
 
 @app.command()
@@ -35,7 +35,7 @@ def check(
     ignore: IgnoreOption = None,
     output: ReportOption = ReportOutput.TABLE,
 ) -> None:
-    """Tell which connectors have more tasks than tasks.max, and fail now or after an upgrade (KIP-1004).
+    """List connectors with more tasks than tasks.max, which fail now or after an upgrade (KIP-1004).
 
     \b
     Examples:
@@ -94,7 +94,7 @@ def _print(seen: TasksSeen, release: Release | None, findings: tuple[Finding, ..
     render.table(columns + more, rows, empty="There are no connectors.", spare=() if wide else ("ENFORCED", "RUNNING"))
     render.note(f"NOW is what the workers do: {_versions(seen)}.", style="dim")
     if release is None:
-        render.note("LATER is a release that has tasks.max.enforce no more.", style="dim")
+        render.note("LATER is a release without tasks.max.enforce.", style="dim")
     render.findings(findings)
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from connectctl.ops.model.finding import Finding
 
 app = typer.Typer(
-    rich_markup_mode=None, add_completion=False, no_args_is_help=True, help="See transactions, and end them."
+    rich_markup_mode=None, add_completion=False, no_args_is_help=True, help="List transactions, and end them."
 )
 
 TopicsOption = Annotated[list[str] | None, typer.Option("--topic", metavar="TOPIC", help="A topic; may be repeated.")]
@@ -187,7 +187,7 @@ def _known_states(given: list[str] | None) -> tuple[str, ...]:
     by_name = {state.lower(): state for state in STATES}
     unknown = [state for state in given or () if state.lower().replace("-", "") not in by_name]
     if unknown:
-        raise BadInput(f"There is no state {unknown[0]}", next_step=f"Known states: {', '.join(STATES)}.")
+        raise BadInput(f"Unknown state: {unknown[0]}", next_step=f"Known states: {', '.join(STATES)}.")
     return tuple(by_name[state.lower().replace("-", "")] for state in given or ())
 
 

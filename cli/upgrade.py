@@ -41,17 +41,19 @@ MigrationOption = Annotated[
 SetOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", help="What the migration is to know: upgrade list -o wide; may be repeated.", metavar="NAME=VALUE"
+        "--set", help="Migration parameter (see upgrade list -o wide); may be repeated.", metavar="NAME=VALUE"
     ),
 ]
 PauseOption = Annotated[int | None, typer.Option(help="Stop cleanly after this step of the plan.", metavar="STEP")]
 FailuresOption = Annotated[
     int | None,
-    typer.Option(help="Tasks and connectors that may be FAILED and were not before.  [default: 0]", min=0, metavar="N"),
+    typer.Option(help="Tasks and connectors that may newly be FAILED.  [default: 0]", min=0, metavar="N"),
 ]
 LooksOption = Annotated[
     int | None,
-    typer.Option("--gate-looks", help="Healthy looks in a row that open a gate.  [default: 3]", min=1, metavar="N"),
+    typer.Option(
+        "--gate-looks", help="Consecutive healthy observations that open a gate.  [default: 3]", min=1, metavar="N"
+    ),
 ]
 TimeoutOption = Annotated[
     float | None,
@@ -85,12 +87,12 @@ def upgrade() -> None:
 
 @app.command("list")
 def list_(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
-    """List the migrations: what they are for, how this cluster stands to each, and which have been applied to it.
+    """List the migrations: their purpose, the status of this cluster for each, and which have been applied to it.
 
     \b
     Examples:
       connectctl upgrade list
-      connectctl upgrade list -o wide     with the reason, what --set tells each, and the runs that applied it
+      connectctl upgrade list -o wide     with the reason, the parameters of --set, and the runs that applied it
 
     Applied is what the journal on this machine knows of.
     """
@@ -127,7 +129,7 @@ def plan(
     exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit with 3 where there is something to do.")] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Plan a roll: from the modes that the workers are in to the one that is wished, step by step.
+    """Plan a roll: from the current modes of the workers to the target mode, step by step.
 
     \b
     Examples:
@@ -179,7 +181,7 @@ def apply(
     by_hand_timeout: ByHandOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Perform a roll: one worker after the other, each behind a gate.
+    """Execute a roll: one worker after the other, each behind a gate.
 
     \b
     Examples:
@@ -187,8 +189,8 @@ def apply(
       connectctl upgrade apply plan.json --yes     what was approved, if the cluster is still the same
       connectctl upgrade apply --pause-after 5     the first worker, and no further
 
-    A gate opens after several healthy looks in a row: every worker answers, the group is stable, no rebalance delay is
-    pending, nothing is UNASSIGNED, and nothing is worse than before the roll. Where it does not open in time the roll
+    A gate opens after several consecutive healthy observations: every worker answers, the group is stable, no rebalance
+    delay is pending, nothing is UNASSIGNED, and nothing is worse than before the roll. Where it does not open in time the roll
     stops with exit code 7 and changes nothing more, as if it had been killed. Then: connectctl upgrade status, resume
     or abort. Workers that are restarted by hand are marked in the plan; without a terminal nobody is waited for, unless
     --by-hand-timeout says for how long.
@@ -249,7 +251,7 @@ def status(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
         render.say("")
         _lines(upgradeview.run_lines(last) if last else ["No upgrade of this cluster is in the journal."])
         for unseen in scene.snapshot.unseen:
-            render.say(f"Not seen: {unseen}")
+            render.say(f"Could not read {unseen}")
         for trouble in scene.snapshot.baseline:
             render.say(upgradeview.trouble_line(trouble))
         if held := upgradeview.lock_line(lock):

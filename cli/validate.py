@@ -45,7 +45,7 @@ def validate(
     ignore: IgnoreOption = None,
     output: ReportOption = ReportOutput.TABLE,
 ) -> None:
-    """Tell what becomes of a connector's configuration: refused, taken, or taken and then failing.
+    """Validate a connector configuration: refused, accepted, or accepted and failing later.
 
     \b
     Examples:

@@ -99,7 +99,7 @@ def test_the_table_begins_with_the_verdict(capsys: pytest.CaptureFixture[str]) -
         (["--offset-field", "x"], "Give --connector"),
         (["--headers-only", "--first", "0"], "--headers-only reads no records"),
         (["--evidence", "full"], "is not empty"),
-        (["--evidence", "full/x"], "is no directory"),
+        (["--evidence", "full/x"], "is not a directory"),
         (["--html", "no/where.html"], "there is no such directory"),
         (["--until", "offset:-1"], "neither a time nor an offset"),
         (["--since", "2026-02-02", "--until", "2026-02-01"], "--since is not before --until"),

@@ -133,7 +133,7 @@ def test_what_was_begun_is_named_with_the_command_that_takes_it_up(tmp_path: Pat
     with script(tmp_path, "interrupts.resumable('connectctl runs resume R')", wait=wait) as process:
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=SOON)
-    assert (process.returncode, err) == (130, "error: Interrupted. Take it up again: connectctl runs resume R\n")
+    assert (process.returncode, err) == (130, "error: Interrupted. Resume: connectctl runs resume R\n")
 
 
 def test_a_last_act_that_hangs_does_not_keep_the_process(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_a_bug_leaves_a_report_and_no_traceback(failing: Any) -> None:
 
 def test_an_unknown_command_is_told_with_the_nearest_one() -> None:
     result = CliRunner().invoke(main.app, ["ofsets"])
-    assert (result.exit_code, result.stderr) == (2, "error: There is no command ofsets. Did you mean offsets?\n")
+    assert (result.exit_code, result.stderr) == (2, "error: Unknown command: ofsets. Did you mean offsets?\n")
 
 
 @pytest.mark.parametrize(

@@ -74,9 +74,9 @@ def test_what_is_missing_is_emitted_for_the_principal_in_use() -> None:
 @pytest.mark.parametrize(
     ("args", "code", "message"),
     [
-        (["--command", "ofsets show"], 2, "There is no command ofsets show. Did you mean offsets show?"),
+        (["--command", "ofsets show"], 2, "Unknown command: ofsets show. Did you mean offsets show?"),
         (["--emit", "yaml"], 2, "--self has no YAML"),
-        (["--emit", "kafka-acls"], 1, "It is not known who the principal in use is"),
+        (["--emit", "kafka-acls"], 1, "Unknown principal in use"),
         (["--emit", "kafka-acls", "--principal", "worker=User:a"], 2, "one --principal, without a role"),
         (["no-such-connector"], 2, "There is no connector no-such-connector"),
     ],

@@ -98,7 +98,7 @@ def test_on_newer_workers_later_is_a_release_without_the_property(session: FakeS
     result = run(session, "many", "-o", "wide")
     assert "LATER" in result.stdout.splitlines()[0]
     assert "fails at next start" in result.stdout
-    assert "LATER is a release that has tasks.max.enforce no more." in result.stderr
+    assert "LATER is a release without tasks.max.enforce." in result.stderr
     assert result.exit_code == 1
     assert printed(run(session, "-o", "json"))["forVersion"] is None
 
