@@ -190,10 +190,10 @@ def apply(
       connectctl upgrade apply --pause-after 5     the first worker, and no further
 
     A gate opens after several consecutive healthy observations: every worker answers, the group is stable, no rebalance
-    delay is pending, nothing is UNASSIGNED, and nothing is worse than before the roll. Where it does not open in time the roll
-    stops with exit code 7 and changes nothing more, as if it had been killed. Then: connectctl upgrade status, resume
-    or abort. Workers that are restarted by hand are marked in the plan; without a terminal nobody is waited for, unless
-    --by-hand-timeout says for how long.
+    delay is pending, nothing is UNASSIGNED, and nothing is worse than before the roll. Where it does not open in time
+    the roll stops with exit code 7 and changes nothing more, as if it had been killed. Then: connectctl upgrade status,
+    resume or abort. Workers that are restarted by hand are marked in the plan; without a terminal nobody is waited for,
+    unless --by-hand-timeout says for how long.
     """
     from connectctl.cli import upgradeplan, upgraderun
     from connectctl.ops.rolling.context import Patience
