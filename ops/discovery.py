@@ -62,14 +62,22 @@ def find_internal_topics(
 
 
 def look_for_topics(
-    kafka: KafkaReads, group: ConnectGroup, named: Mapping[str, str | None], needed: Sequence[str]
+    kafka: KafkaReads,
+    group: ConnectGroup,
+    named: Mapping[str, str | None],
+    needed: Sequence[str],
+    *,
+    superseded: bool = False,
 ) -> dict[str, Choice]:
-    """As ``find_internal_topics``, with a choice of nothing where a topic is not found."""
+    """As ``find_internal_topics``, with a choice of nothing where a topic is not found.
+
+    ``superseded``: config topics are read with what newer records replaced, for a caller who wants that of them later.
+    """
     known = {role: name for role in needed if (name := named.get(role))}
     check_named(kafka, known)
     choices = {role: Choice(name) for role, name in known.items()}
     missing = [role for role in needed if role not in known]
-    return choices | (_search(kafka, group, named, missing) if missing else {})
+    return choices | (_search(kafka, group, named, missing, superseded) if missing else {})
 
 
 def those_that_exist(kafka: KafkaReads, *topics: str) -> frozenset[str]:
@@ -116,7 +124,7 @@ def not_found(role: str, choice: Choice, group: ConnectGroup) -> BadInput | NotA
 
 
 def _search(
-    kafka: KafkaReads, group: ConnectGroup, named: Mapping[str, str | None], missing: Sequence[str]
+    kafka: KafkaReads, group: ConnectGroup, named: Mapping[str, str | None], missing: Sequence[str], superseded: bool
 ) -> dict[str, Choice]:
     taken = {name for name in named.values() if name}
     compacted = kafka.compacted()
@@ -128,8 +136,9 @@ def _search(
         if called:
             left = [role for role in missing if role not in called]
             given = {**named, **{role: choice.topic for role, choice in called.items()}}
-            return called | (_search(kafka, group, given, left) if left else {})
-    configs = _read_configs(kafka, [c.topic for c in clues if c.role is Role.CONFIG], named.get("config"))
+            return called | (_search(kafka, group, given, left, superseded) if left else {})
+    found = {c.topic for c in clues if c.role is Role.CONFIG} | {name for name in [named.get("config")] if name}
+    configs = _read_configs(kafka, sorted(found), superseded)
     config = _config_of(configs, clues, group, named.get("config"))
     evidence = _evidence(group, configs, config.topic)
     sure = config.proven and config.topic is not None
@@ -177,8 +186,8 @@ def _sample(kafka: KafkaReads, facts: Mapping[str, TopicFacts]) -> Answer[list[C
     return answer_of(found, gaps)
 
 
-def _read_configs(kafka: KafkaReads, found: Sequence[str], named: str | None) -> list[ConfigClues]:
-    images = kafka.image([*found, *([named] if named else [])], patience=PATIENCE)
+def _read_configs(kafka: KafkaReads, found: Sequence[str], superseded: bool) -> list[ConfigClues]:
+    images = kafka.image(found, patience=PATIENCE, superseded=superseded)
     return [
         topics.config_clues(name, configtopic.state_of(image), image.end_offsets[0]) for name, image in images.items()
     ]

@@ -36,7 +36,7 @@ def assemble(snapshot: OffsetsSnapshot, wish: Wish) -> SourceOffsets:
     names = sorted({*globals_, *own, *(n for n, c in configured.items() if c.looks_like != "sink")})
     if wish.connectors:
         check_known(wish.connectors, names, configured)
-        names = [name for name in dict.fromkeys(wish.connectors) if name in names]
+        names = list(dict.fromkeys(wish.connectors))
     unread = {finding.subject for finding in found if finding.id == "OFFSETS011"}
     partitions = len(snapshot.global_topic.image.end_offsets) if snapshot.global_topic else 0
     connectors = []
@@ -81,8 +81,9 @@ def check_known(wanted: Sequence[str], names: Sequence[str], configured: Mapping
     """Raises ``BadInput`` for what is ``wanted`` and not in ``names``, the known source connectors."""
     from difflib import get_close_matches
 
+    known = set(names)
     for name in wanted:
-        if name in names:
+        if name in known:
             continue
         if name in configured:
             raise BadInput(f"{name} is a sink connector, it has no source offsets")
