@@ -8,8 +8,16 @@ from __future__ import annotations
 import struct
 from typing import Any, NamedTuple
 
-_TRANSACTIONAL = 0x10
-_LOG_APPEND_TIME = 0x08
+HEADER = struct.Struct(">qiibIhiqqqhii")
+"""Base offset, length, leader epoch, magic, checksum, attributes, last offset delta, first and last timestamp, producer id,
+epoch, first sequence, count of records.
+"""
+LENGTH = struct.Struct(">qi")
+"""What lies before the bytes that a batch's length counts, which every format has."""
+AFTER_LENGTH = HEADER.size - LENGTH.size
+CONTROL = 0x20
+TRANSACTIONAL = 0x10
+LOG_APPEND_TIME = 0x08
 _TYPE = struct.Struct(">hh")
 _COORDINATOR = struct.Struct(">hi")
 ABORT, COMMIT = 0, 1
@@ -42,7 +50,7 @@ class Batch(NamedTuple):
     def of(cls, fields: tuple[Any, ...]) -> Batch:
         """The batch with this header."""
         base, _, _, _, _, attributes, delta, first, last, producer, epoch, sequence, count = fields
-        append_time = attributes & _LOG_APPEND_TIME
+        append_time = attributes & LOG_APPEND_TIME
         return cls(
             base,
             base + delta,
@@ -52,7 +60,7 @@ class Batch(NamedTuple):
             sequence,
             last if append_time else first,
             last,
-            bool(attributes & _TRANSACTIONAL),
+            bool(attributes & TRANSACTIONAL),
             bool(append_time),
         )
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.audit.batches import Batch, Marker, marker_of
+from connectctl.ops.audit.batches import AFTER_LENGTH, CONTROL, HEADER, LENGTH, Batch, Marker, marker_of
 from connectctl.ops.edges.rawconnection import Broken, RawConnection
 from connectctl.ops.edges.wire import Wire, known_code
 from connectctl.ops.errors import ConnectctlError, Unreachable
@@ -26,14 +26,12 @@ FETCH_BYTES = 32 << 20
 """How much to ask for at once. The answer is never held, so that this costs nothing but fewer round trips."""
 PAUSE = 0.2
 """Seconds before a partition whose leader moves is asked about again."""
-_HEADER = struct.Struct(">qiibIhiqqqhii")
-_OLD = struct.Struct(">qi")
+_HEADER, _AFTER_LENGTH = HEADER, AFTER_LENGTH
 _TOP = struct.Struct(">ihii")
 _NAME = struct.Struct(">h")
 _COUNT = struct.Struct(">i")
 _PART = struct.Struct(">ihqqqi")
-_AFTER_LENGTH = _HEADER.size - _OLD.size
-_CONTROL = 0x20
+_ABORTED = struct.Struct(">qq")
 _MOVING = {Code.NOT_LEADER_OR_FOLLOWER, Code.UNKNOWN_TOPIC_OR_PARTITION, 5, 9, 56, 74, 76, 78}
 _OUT_OF_RANGE = 1
 _FORBIDDEN = 29
@@ -101,7 +99,7 @@ class Headers:
 
     def _fetch(self, place: Place, offset: int) -> Iterator[Batch | Marker]:
         connection = self._connection(place)
-        connection.ask(_request(place, offset))
+        connection.ask(request(place, offset))
         try:
             yield from _walk(connection, place)
         except GeneratorExit:
@@ -136,22 +134,23 @@ def _request_class() -> Any:
     return FetchRequest
 
 
-def _request(place: Place, offset: int) -> Any:
-    request = _request_class()
-    topic = request.FetchTopic
+def request(place: Place, offset: int, most: int = FETCH_BYTES, *, committed: bool = False) -> Any:
+    """Fetch of ``most`` bytes of ``place``; ``committed``: as far as read_committed readers get, and what was aborted."""
+    kind = _request_class()
+    topic = kind.FetchTopic
     part = topic.FetchPartition(
         partition=place.partition,
         current_leader_epoch=-1,
         fetch_offset=offset,
         log_start_offset=-1,
-        partition_max_bytes=FETCH_BYTES,
+        partition_max_bytes=most,
     )
-    return request[VERSION](
+    return kind[VERSION](
         replica_id=-1,
         max_wait_ms=500,
         min_bytes=1,
-        max_bytes=FETCH_BYTES,
-        isolation_level=0,
+        max_bytes=most,
+        isolation_level=int(committed),
         session_id=0,
         session_epoch=-1,
         topics=[topic(topic=place.topic, partitions=[part])],
@@ -160,17 +159,26 @@ def _request(place: Place, offset: int) -> Any:
     )
 
 
-def _walk(connection: RawConnection, place: Place) -> Iterator[Batch | Marker]:
-    """The headers in one answer. The last batch of it may be cut off: its header will do."""
+def opening(connection: RawConnection, place: Place) -> tuple[int, list[tuple[int, int]]]:
+    """How many bytes of batches follow in an answer about ``place``, and the producers and first offsets of the aborted
+    transactions in them.
+    """
     _, code, _, topics = connection.take(_TOP)
     if code or topics != 1:
         raise _Moved(known_code(code).name)
     connection.skip(connection.take(_NAME)[0])
     connection.take(_COUNT)
-    _, code, _, _, first, aborted = connection.take(_PART)
-    connection.skip(16 * max(0, aborted) + 4)
+    _, code, _, _, first, count = connection.take(_PART)
+    aborted = [connection.take(_ABORTED) for _ in range(max(0, count))]
+    connection.skip(4)
     _check(code, place, first)
     (left,) = connection.take(_COUNT)
+    return left, aborted
+
+
+def _walk(connection: RawConnection, place: Place) -> Iterator[Batch | Marker]:
+    """The headers in one answer. The last batch of it may be cut off: its header will do."""
+    left, _ = opening(connection, place)
     take, skip, header = connection.take, connection.skip, _HEADER.size
     while left >= header:
         fields = take(_HEADER)
@@ -179,10 +187,10 @@ def _walk(connection: RawConnection, place: Place) -> Iterator[Batch | Marker]:
         if fields[3] < 2:
             # An old message is shorter than this header may be; there is nothing in it for an audit.
             yield Batch.old(fields[0])
-            rest = fields[1] + _OLD.size - header
+            rest = fields[1] + LENGTH.size - header
             if rest < 0:
                 raise ConnectctlError(f"{place} has records of Kafka before 0.11", code="unsupported")
-        elif fields[5] & _CONTROL:
+        elif fields[5] & CONTROL:
             if left < length:
                 return
             yield marker_of(fields, connection.bytes(length))

@@ -158,6 +158,18 @@ class RawConnection:
         self.left -= count
         return bytes(self._view[at : self._at])
 
+    def into(self, place: memoryview) -> None:
+        """The next bytes of the answer, as many as there is room in ``place``."""
+        count = len(place)
+        if count > self.left:
+            raise Broken("the answer is shorter than it says")
+        self.left -= count
+        here = min(count, self._filled - self._at)
+        place[:here] = self._view[self._at : self._at + here]
+        self._at += here
+        while here < count:
+            here += self._receive(place[here:])
+
     def skip(self, count: int) -> None:
         """Leave out ``count`` bytes of the answer."""
         if count > self.left:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 Advance = Callable[[float, float], None]
 TASK_RECORDS = 1_000_000
 """Records for each Spark task."""
+SHUFFLED_RECORDS = 10_000_000
+"""Records for each Spark task behind a shuffle, which has what they come down to: transactions and runs."""
 GLANCE = 0.5
 """Seconds between two looks at how far Spark is."""
 
@@ -110,14 +112,15 @@ def on_spark(spark: SparkSession, work: Work, advance: Advance) -> Gathered:
     """The audit on Spark, as one job: every task gathers for itself, and the driver adds up what is small."""
     from pyspark import StorageLevel
 
-    tasks = max(int(spark.sparkContext.defaultParallelism), work.size // TASK_RECORDS + 1)
+    least = int(spark.sparkContext.defaultParallelism)
+    tasks, shuffled = (max(least, work.size // each + 1) for each in (TASK_RECORDS, SHUFFLED_RECORDS))
     scanned = audit.scan_frame(spark, work.cluster, work.spans, tasks).persist(StorageLevel.DISK_ONLY)
-    found = audit.told_frame(scanned).unionByName(audit.join_frame(scanned, tasks))
+    found = audit.told_frame(scanned).unionByName(audit.join_frame(scanned, shuffled))
     gathered = Gathered(work.shown)
     if work.wanted is not None:
         gathered.reads = {}
         runs = audit.run_frame(spark, work.cluster, work.spans, work.wanted, tasks)
-        found = found.unionByName(audit.sweep_frame(runs, tasks, work.first, work.committed))
+        found = found.unionByName(audit.sweep_frame(runs, shuffled, work.first, work.committed))
     if work.evidence is not None:
         found = found.persist(StorageLevel.DISK_ONLY)
     try:

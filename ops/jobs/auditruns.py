@@ -5,7 +5,6 @@ With pyarrow its JSON parser reads the numbers of a whole batch at once; what th
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 from connectctl.ops.audit import paths
 from connectctl.ops.audit.paths import Place, Spec
 from connectctl.ops.audit.sequences import Run
+from connectctl.ops.model.recordcolumns import Columns, Record
 
 HELD = 100_000
 """Runs that are held open for each Kafka partition: source partitions that alternate there."""
@@ -41,13 +41,21 @@ class Runs:
         self._open: dict[tuple[str, int], dict[Any, list[Any]]] = {}
         self._counts: dict[tuple[str, int], list[int]] = {}
 
-    def take(self, place: tuple[str, int], some: Sequence[Any]) -> Iterator[Run]:
-        """The runs that end with these messages of librdkafka's, all of one topic and partition."""
+    def take(self, place: tuple[str, int], some: Sequence[Any] | Columns) -> Iterator[Run]:
+        """The runs that end with these messages of librdkafka's, or columns, all of one topic and partition."""
         counts = self._counts.setdefault(place, [0, 0, 0])
         counts[0] += len(some)
+        sequence, by = self._wanted.sequence, self._wanted.by
+        if isinstance(some, Columns):
+            found = None if self._wanted.measure or sequence is None else self._extract.columns(some, sequence, by)
+            if found is not None:
+                counts[1] += len(some) - len(found.rows)
+                yield from self._stretches(place, some, found)
+                return
+            some = some.records() if self._wanted.measure or sequence is not None else ()
         if self._wanted.measure:
             counts[2] += sum(map(_length, (message.value() for message in some)))
-        if self._wanted.sequence is not None:
+        if sequence is not None:
             yield from self._runs(place, some, counts)
 
     def rest(self) -> Iterator[Run]:
@@ -76,12 +84,29 @@ class Runs:
             elif number is None:
                 counts[1] += 1
             else:
-                if run is not None:
-                    yield self._run(place, label, run)
-                elif len(open_) >= HELD:
-                    oldest = next(iter(open_))
-                    yield self._run(place, oldest, open_.pop(oldest))
+                yield from self._room(place, label, run)
                 open_[label] = [number, number, offset, offset, some[n].timestamp()[1]]
+
+    def _stretches(self, place: tuple[str, int], some: Columns, found: Numbered) -> Iterator[Run]:
+        """As ``_runs``, one stretch of numbers that follow each other after the other."""
+        open_ = self._open.setdefault(place, {})
+        for label, first, last, begin, end in found.stretches():
+            run = open_.get(label)
+            offset = int(some.offsets[end])
+            if run is not None and run[1] + 1 == first:
+                run[1], run[3] = last, offset
+            else:
+                yield from self._room(place, label, run)
+                open_[label] = [first, last, int(some.offsets[begin]), offset, some.timestamp(begin)]
+
+    def _room(self, place: tuple[str, int], label: Any, run: list[Any] | None) -> Iterator[Run]:
+        """Close ``run``, the one that is open for ``label``, or the oldest where too many are open."""
+        open_ = self._open[place]
+        if run is not None:
+            yield self._run(place, label, run)
+        elif len(open_) >= HELD:
+            oldest = next(iter(open_))
+            yield self._run(place, oldest, open_.pop(oldest))
 
     def _run(self, place: tuple[str, int], label: Any, run: list[Any]) -> Run:
         topic, partition = place
@@ -93,6 +118,40 @@ class Runs:
 def source_of(by: Spec, partition: int, label: Any) -> str:
     """The source partition's name of a record in ``partition`` whose label is ``label``."""
     return str(partition) if by.place is Place.PARTITION else paths.text_of(label) or ""
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """The ``rows`` of columns that have a number, and these: ``codes`` tell which of ``names`` the source partition has,
+    None where all have the first. Rows and numbers are NumPy's int64.
+    """
+
+    rows: Any
+    numbers: Any
+    codes: Any
+    names: Sequence[Any]
+
+    def stretches(self) -> Iterator[tuple[Any, int, int, int, int]]:
+        """Numbers of one source partition that follow each other: its name, the first and last number, and their rows."""
+        import numpy as np
+
+        rows, numbers, codes = self.rows, self.numbers, self.codes
+        if not len(rows):
+            return
+        one = codes is None or not np.any(codes != codes[0])
+        if not one:
+            order = np.argsort(codes, kind="stable")
+            rows, numbers, codes = rows[order], numbers[order], codes[order]
+        # The largest number of 64 bits plus one is the smallest.
+        cut = (numbers[1:] != numbers[:-1] + 1) | (numbers[1:] < numbers[:-1])
+        if not one:
+            cut |= codes[1:] != codes[:-1]
+        ends = np.append(np.flatnonzero(cut), len(rows) - 1)
+        begins = np.append(0, ends[:-1] + 1)
+        which = np.zeros(len(ends), np.int64) if codes is None else codes[begins]
+        columns = (which, numbers[begins], numbers[ends], rows[begins], rows[ends])
+        for code, *told in zip(*(column.tolist() for column in columns), strict=True):
+            yield (self.names[code], *told)
 
 
 class Extraction:
@@ -135,15 +194,55 @@ class Extraction:
 
     def _bulk(self, some: Sequence[Any], sequence: Spec, by: Spec) -> dict[str, list[Any]]:
         """What pyarrow's parser finds at once; nothing where it is not there, or where a value is not as the others."""
-        wanted = {name: spec for name, spec in (("sequence", sequence), ("by", by)) if _plain(spec)}
-        if "sequence" not in wanted:
+        wanted = _read_at_once(sequence, by)
+        if not wanted:
             return {}
+        table = self._table(b"\n".join([message.value() or b"{}" for message in some]), len(some), wanted)
+        if table is None:
+            return {}
+        found = {name: _plainly(_reach(table, spec.path)) for name, spec in wanted.items()}
+        if "by" in found and (None in found["by"] or self._types["by"] == "int64"):
+            # Spelled as value by value they would be; one that is null may be of another type.
+            found["by"] = self._spelled(some, found["by"], by)
+        return found
+
+    def columns(self, some: Columns, sequence: Spec, by: Spec) -> Numbered | None:
+        """The same of columns; None where it can only be had record by record."""
+        wanted = _read_at_once(sequence, by)
+        if not wanted or not ("by" in wanted or by.place in (Place.RAW_KEY, Place.PARTITION, Place.ALL)):
+            return None
+        text, rows = some.lines()
+        table = self._table(text, len(rows), wanted) if len(rows) else None
+        if table is None:
+            return None
+        numbers, there = _with_nulls(_reach(table, sequence.path))
+        for row in (~there).nonzero()[0].tolist():
+            number = _number(Record(some, int(rows[row])), sequence)
+            if number is not None:
+                numbers[row], there[row] = number, True
+        if "by" in wanted:
+            labels = _reach(table, by.path).combine_chunks()
+        elif by.place is Place.RAW_KEY:
+            labels = some.keys if len(rows) == len(some) else some.keys.take(rows)
+        else:
+            return Numbered(rows[there], numbers[there], None, [None])
+        if "by" in wanted and labels.null_count:
+            return None
+        coded = labels.dictionary_encode("encode")
+        names = coded.dictionary.to_pylist()
+        if self._types["by"] == "int64" and "by" in wanted:
+            names = [str(name) for name in names]
+        return Numbered(rows[there], numbers[there], coded.indices.to_numpy()[there], names)
+
+    def _table(self, text: Any, count: int, wanted: dict[str, Spec]) -> Any:
+        """What ``wanted`` is in the JSON documents of ``text``, as columns; None where these are not ``count``, where one is
+        not as the others, and without pyarrow.
+        """
         try:
             import pyarrow as pa
             from pyarrow import json
         except ImportError:
-            return {}
-        values = [message.value() or b"{}" for message in some]
+            return None
         for kind in dict.fromkeys((self._types["by"], "int64", "string")):
             tree: dict[str, Any] = {}
             for name, spec in wanted.items():
@@ -151,21 +250,16 @@ class Extraction:
             options = json.ParseOptions(
                 explicit_schema=pa.schema(_fields(pa, tree)), unexpected_field_behavior="ignore"
             )
+            reading = json.ReadOptions(use_threads=False, block_size=1 << 26)
             try:
-                table = json.read_json(
-                    io.BytesIO(b"\n".join(values)), json.ReadOptions(use_threads=False, block_size=1 << 26), options
-                )
+                table = json.read_json(pa.BufferReader(text), reading, options)
             except pa.ArrowInvalid:
                 continue
-            if table.num_rows != len(values):
-                return {}
+            if table.num_rows != count:
+                return None
             self._types["by"] = kind
-            found = {name: _plainly(_reach(table, spec.path)) for name, spec in wanted.items()}
-            if "by" in found and (None in found["by"] or kind == "int64"):
-                # Spelled as value by value they would be; one that is null may be of another type.
-                found["by"] = self._spelled(some, found["by"], by)
-            return found
-        return {}
+            return table
+        return None
 
     @staticmethod
     def _spelled(some: Sequence[Any], labels: list[Any], by: Spec) -> list[Any]:
@@ -174,6 +268,19 @@ class Extraction:
             names[label] if label is not None else paths.text_of(paths.found_in(message.value(), by.path))
             for message, label in zip(some, labels, strict=True)
         ]
+
+
+def _read_at_once(sequence: Spec, by: Spec) -> dict[str, Spec]:
+    """What of the two pyarrow's parser finds; nothing where it does not find the sequence."""
+    wanted = {name: spec for name, spec in (("sequence", sequence), ("by", by)) if _plain(spec)}
+    return wanted if "sequence" in wanted else {}
+
+
+def _with_nulls(column: Any) -> tuple[Any, Any]:
+    """A column of numbers, and which of them are there, for others to be put in."""
+    plain = column.combine_chunks()
+    there = plain.is_valid().to_numpy(zero_copy_only=False)
+    return plain.fill_null(0).to_numpy(zero_copy_only=False).copy(), there.copy()
 
 
 def _follow_each_other(numbers: Sequence[int | None], labels: Sequence[Any]) -> bool:

@@ -21,12 +21,49 @@ import time
 from pathlib import Path
 
 import psutil
-from audit import FILL, HEADERS, measure  # type: ignore[import-not-found]  # beside this file
+from audit import HEADERS, measure  # type: ignore[import-not-found]  # beside this file
 from confluent_kafka import IsolationLevel, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
-from scale import BARE, connectctl, sandbox  # type: ignore[import-not-found]  # beside this file
+from scale import connectctl, sandbox  # type: ignore[import-not-found]  # beside this file
 from topiccopy import SOURCE, config  # type: ignore[import-not-found]  # beside this file
 
+BARE = """
+import sys
+from confluent_kafka import Consumer, TopicPartition
+# librdkafka's own settings leave a full queue alone for a second, in which it runs dry.
+waiting = {} if "as-it-comes" in sys.argv else {"fetch.queue.backoff.ms": 10, "queued.max.messages.kbytes": 131072}
+consumer = Consumer({"bootstrap.servers": sys.argv[1], "group.id": "bare", "isolation.level": "read_committed",
+                     "enable.auto.commit": False} | waiting)
+consumer.assign([TopicPartition(sys.argv[2], p, 0) for p in range(int(sys.argv[4]))])
+left = int(sys.argv[3])
+while left > 0:
+    left -= len(consumer.consume(10_000, 0.1))
+"""
+FILL = """
+import sys
+import numpy as np, pyarrow as pa, pyarrow.compute as pc
+from connectctl.ops.edges.batchproducer import BatchProducer
+from connectctl.ops.model.recordbatch import Columnar, batches
+from connectctl.ops.model.transactions import Place
+bootstrap, topic, (records, size, partitions) = sys.argv[1], sys.argv[2], map(int, sys.argv[3:])
+producer = BatchProducer({"bootstrap.servers": bootstrap}, topic, transaction_timeout_ms=60_000, timeout=60)
+producer.initialise(60)
+producer.partitions(topic, 60)
+each, pad = records // partitions, "x" * max(0, size - 40)
+for first in range(0, each, 10_000):
+    numbers = pa.array(np.arange(first, min(first + 10_000, each))).cast(pa.string())
+    producer.add([Place(topic, task) for task in range(partitions)])
+    for task in range(partitions):
+        head, tail = '{"task":%d,"seq":' % task, ',"pad":"%s"}' % pad
+        values = pc.binary_join_element_wise(pa.scalar(head), numbers, pa.scalar(tail), pa.scalar(""))
+        keys = pa.array([b"task-%d" % task]).take(pa.array(np.zeros(len(numbers), np.int32)))
+        for batch in batches(Columnar(values.cast(pa.binary()), keys), 16_384):
+            producer.send(Place(topic, task), len(batch), batch.encode)
+    producer.flush()
+    producer.end(commit=True)
+producer.close()
+"""
+"""Transactions of 10,000 records in each partition, batches of the size that Java's producers have."""
 EACH = 20
 """Records of each partition of a copy."""
 PATIENCE = 280.0
@@ -130,14 +167,17 @@ def audit_rows(wish: argparse.Namespace) -> None:
         file = Path(directory) / "config.yaml"
         contexts = {"b": {"bootstrap_servers": bootstrap, "spark": {"master": "local[2]"}}}
         file.write_text(json.dumps({"current": "b", "contexts": contexts}))
-        bare = BARE.replace("range(25)", f"range({wish.partitions})")
+        bare = [sys.executable, "-c", BARE, bootstrap, topic, str(wish.records), str(wish.partitions)]
         ours = connectctl("--config", str(file), "audit", topic, "--engine", "spark")
         rows = {
-            "a bare consumer": [sys.executable, "-c", bare, bootstrap, topic, str(wish.records)],
+            "a bare consumer": bare,
+            "the same as it comes": [*bare, "as-it-comes"],
             "audit --sequence, spark": [*ours, "--sequence", "$.seq", "--first", "0"],
-            "audit of headers, spark": ours,
+            "audit of headers, spark": [*ours, "--headers-only"],
         }
         for name, row in rows.items():
+            if not any(part in name for part in wish.only.split(",")):
+                continue
             found = [measure(row) for _ in range(wish.runs)]
             seconds = statistics.median(s for s, _ in found)
             rate, most = wish.records / seconds, max(megabytes for _, megabytes in found)
@@ -162,6 +202,7 @@ def main() -> None:
     one.add_argument("--size", type=int, default=100)
     one.add_argument("--partitions", type=int, default=12)
     one.add_argument("--runs", type=int, default=1)
+    one.add_argument("--only", default="bare,same,sequence,headers", help="parts of the names of rows, a list")
     wish = parser.parse_args()
     wish.run(wish)
 

@@ -1,0 +1,69 @@
+"""What is read column by column from a real broker is what librdkafka reads of the same log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from connectctl.ops.edges import columnreader
+from connectctl.ops.edges.kafka import Kafka
+from connectctl.ops.edges.stream import stream
+from connectctl.ops.jobs.audit import Cluster, columns
+from connectctl.ops.model.recordcolumns import Columns
+from connectctl.ops.sandbox.cluster import Sandbox
+
+pytestmark = pytest.mark.live
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+
+
+def fill(bootstrap: str, name: str) -> None:
+    """A transaction of each codec that is committed, one that is aborted, and records of nobody, in turn."""
+    client = {"bootstrap.servers": bootstrap, "batch.size": 2_000, "linger.ms": 50}
+    writers = [Producer(client | {"transactional.id": f"{name}-{c}", "compression.type": c}) for c in CODECS]
+    plain = Producer(client)
+    for writer in writers:
+        writer.init_transactions(30)
+    for turn in range(4):
+        for number, writer in enumerate(writers):
+            writer.begin_transaction()
+            for n in range(40):
+                key, value = (None, b"%d" % n)[n % 2], (b"value %d " % n) * (n % 7) if n % 9 else None
+                writer.produce(name, value, key, partition=n % 2, headers=[("h", b"x"), ("n", None)][: n % 3])
+            plain.produce(name, b"beside", partition=turn % 2)
+            plain.flush()
+            if (turn + number) % 3:
+                writer.commit_transaction(30)
+            else:
+                writer.flush()
+                writer.abort_transaction(30)
+
+
+def told(some: Any) -> list[Any]:
+    every = some.records() if isinstance(some, Columns) else some
+    return [(m.offset(), m.key(), m.value(), m.headers() or [], m.timestamp()) for m in every]
+
+
+@pytest.mark.parametrize("most", [3_000, 8 << 20])
+def test_every_codec_and_outcome_is_read_as_librdkafka_reads_it(
+    cluster: Sandbox, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(columnreader, "FETCH_BYTES", most)
+    name, client = f"columns-{most}", {"bootstrap.servers": cluster.bootstrap_servers}
+    admin = AdminClient(client)
+    admin.create_topics([NewTopic(name, 2, 1)])[name].result()
+    fill(cluster.bootstrap_servers, name)
+    ends = Kafka(client, timeout=30).extents([name])[name]
+    whole = {(name, p): (0, extent.stable) for p, extent in ends.items()}
+    part = {(name, 0): (37, ends[0].stable - 30), (name, 1): (5, 6)}
+    for ranges in (whole, part):
+        found: dict[Any, list[Any]] = {}
+        for place, some in columns(Cluster(client, 30), ranges):
+            assert isinstance(some, Columns)
+            found.setdefault(place, []).extend(told(some))
+        expected: dict[Any, list[Any]] = {}
+        for place, some_ in stream(Kafka(client, timeout=30), ranges):
+            expected.setdefault(place, []).extend(told(some_))
+        assert found == expected
+    assert sum(map(len, found.values())) > 100
