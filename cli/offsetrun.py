@@ -84,7 +84,7 @@ def look_at(session: Session, targets: Sequence[Target]) -> tuple[Looked, list[S
     from connectctl.cli.collection import without_collection
     from connectctl.cli.offsets import sources_of
     from connectctl.ops.connectors import judged, see
-    from connectctl.ops.offsets.assemble import check_names
+    from connectctl.ops.offsets.inorder import check_names
     from connectctl.ops.offsets.planning import Subject
     from connectctl.ops.offsets.producers import producers_of
     from connectctl.ops.offsets.snapshot import Workers

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -33,6 +34,28 @@ class Record(NamedTuple):
     partition: int
     offset: int
     timestamp: int | None = None
+
+
+Row = tuple[bytes, bytes, bool, int, int, Any, Any]
+"""A record by what it is sorted by (the key's group, the key, whether there is none, partition, offset), with timestamp
+and value."""
+
+
+def record_in(row: Row) -> Record:
+    """The record of a row."""
+    _, key, without, partition, offset, timestamp, value = row
+    return Record(None if without else key, value, partition, offset, timestamp)
+
+
+class Ordered(Collection[Record]):
+    """Records in the order of groups and keys, which come from where there is more room than in memory."""
+
+    @abstractmethod
+    def blocks(self, group: bytes | None = None) -> Iterator[list[Row]]:
+        """The same in lists of some thousands, none of them empty, with all that there is of a key in one of them.
+
+        With ``group`` only those that hold some of it, and with it what is beside it.
+        """
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ from __future__ import annotations
 import pickle
 import tempfile
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import IO, Any
+from typing import IO
 
-from connectctl.ops.edges.contract import Record
+from connectctl.ops.edges.contract import Ordered, Record, Row, record_in
 from connectctl.ops.errors import ConnectctlError
 
 MOST = 200_000
@@ -21,12 +21,10 @@ MOST = 200_000
 _CHUNK = 2_000
 """Records that are written and read at once, of one run."""
 
-Row = tuple[bytes, bytes, bool, int, int, Any, Any]
-"""What a run is sorted by (the key's group, the key, whether there is none, partition, offset), timestamp and value."""
 _GROUP, _KEY, _PLACE = itemgetter(0), itemgetter(0, 1), itemgetter(0, 1, 2, 3)
 
 
-class Spilled(Collection[Record]):
+class Spilled(Ordered):
     """The newest record of each key in each partition, in the order of ``group_of`` the keys and then of the keys.
 
     Can be gone through again and again; each time the files are read.
@@ -35,6 +33,7 @@ class Spilled(Collection[Record]):
     def __init__(self, group_of: Callable[[bytes | None], bytes]) -> None:
         self._group_of = group_of
         self._runs: list[IO[bytes]] = []
+        self._ends: list[list[tuple[bytes, int]]] = []
         self._count: int | None = None
 
     def __del__(self) -> None:
@@ -53,7 +52,9 @@ class Spilled(Collection[Record]):
         try:
             # Kept open: it is read later, and gone when it is closed.
             run = tempfile.TemporaryFile(prefix="connectctl-")  # noqa: SIM115
+            ends = []
             for some in _chunks(rows):
+                ends.append((some[-1][0], run.tell()))
                 pickle.dump(some, run, pickle.HIGHEST_PROTOCOL)
             run.flush()
         except OSError as e:
@@ -64,19 +65,20 @@ class Spilled(Collection[Record]):
                 code="no-room",
             ) from e
         self._runs.append(run)
+        self._ends.append(ends)
         self._count = None
 
-    def blocks(self) -> Iterator[list[Row]]:
-        """The same in lists of some thousands, none of them empty, with all that there is of a key in one of them."""
-        runs = [_Run(file) for file in self._runs]
-        while runs := [run for run in runs if run.rows]:
+    def blocks(self, group: bytes | None = None) -> Iterator[list[Row]]:
+        """See ``Ordered``."""
+        runs = [_Run(file, _start(ends, group)) for file, ends in zip(self._runs, self._ends, strict=True)]
+        while runs := [run for run in runs if run.rows and (group is None or run.rows[0][0] <= group)]:
             # What is not beyond the first end of a chunk is there whole: what is not read yet comes later.
             end = min(run.end for run in runs)
             yield _newest(_sorted([row for run in runs for row in run.until(end)]))
 
     def __iter__(self) -> Iterator[Record]:
         for rows in self.blocks():
-            yield from map(record_of, rows)
+            yield from map(record_in, rows)
 
     def __len__(self) -> int:
         if self._count is None:
@@ -90,8 +92,8 @@ class Spilled(Collection[Record]):
 class _Run:
     """A run, a chunk of it in memory: ``rows``, none at its end, and the key that is the last of them."""
 
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file, self._at, self._next = file, 0, 0
+    def __init__(self, file: IO[bytes], start: int) -> None:
+        self._file, self._at, self._next = file, start, 0
         self._load()
 
     def until(self, end: tuple[bytes, bytes]) -> list[Row]:
@@ -112,6 +114,13 @@ class _Run:
         except EOFError:
             self.rows = []
         self._next, self._at = 0, self._file.tell()
+
+
+def _start(ends: Sequence[tuple[bytes, int]], group: bytes | None) -> int:
+    """Where the first chunk begins that may hold some of ``group``; ``ends`` are the last group of each, and where it is."""
+    if group is None:
+        return 0
+    return next((at for last, at in ends if last >= group), ends[-1][1] if ends else 0)
 
 
 def _sorted(rows: list[Row]) -> list[Row]:
@@ -149,9 +158,3 @@ def _newest(rows: list[Row]) -> list[Row]:
             row for row, after in zip(some, [*some[1:], None], strict=True) if not after or _PLACE(row) != _PLACE(after)
         ]
     return found
-
-
-def record_of(row: Row) -> Record:
-    """The record of a row."""
-    _, key, without, partition, offset, timestamp, value = row
-    return Record(None if without else key, value, partition, offset, timestamp)

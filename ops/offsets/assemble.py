@@ -61,11 +61,6 @@ def assemble(snapshot: OffsetsSnapshot, wish: Wish) -> SourceOffsets:
     return SourceOffsets(tuple(connectors), tuple(topics), tuple(found))
 
 
-def check_names(name: str, snapshot: OffsetsSnapshot) -> None:
-    """Raises ``BadInput`` for a connector that nobody knows, with the nearest name, and for a sink."""
-    assemble(OffsetsSnapshot(snapshot.global_topic, {}, snapshot.configs), Wish((name,)))
-
-
 def topics_of(snapshot: OffsetsSnapshot) -> list[ReadTopic]:
     """The global topic and the dedicated ones, each once: connectors may share a dedicated one."""
     distinct = {(t.bootstrap, t.image.topic): t for t in snapshot.dedicated.values()}.values()

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from connectctl.ops.errors import ConnectctlError
 from connectctl.ops.model import oddities
-from connectctl.ops.offsets.assemble import check_names, topics_of
+from connectctl.ops.offsets.assemble import topics_of
 from connectctl.ops.offsets.decide import by_connector
-from connectctl.ops.offsets.inorder import InOrder, is_big
+from connectctl.ops.offsets.inorder import InOrder, check_names, is_big
 from connectctl.ops.offsets.observe import observe
 from connectctl.ops.offsets.places import places_of
 from connectctl.ops.offsets.plain import Owners
 from connectctl.ops.offsets.saved import backup_lines, lines_of
 from connectctl.ops.offsets.snapshot import Wish as Look
+from connectctl.ops.offsets.snapshot import emptied
 
 if TYPE_CHECKING:
     from connectctl.ops.edges.contract import Record
@@ -65,11 +65,7 @@ def _places(sources: Sources, snapshot: OffsetsSnapshot, names: tuple[str, ...])
 
 def _from_disk(sources: Sources, snapshot: OffsetsSnapshot, names: tuple[str, ...]) -> tuple[set[str], Iterator[str]]:
     InOrder(snapshot, Look(names))  # which knows the names
-    laid_out = replace(
-        snapshot,
-        global_topic=snapshot.global_topic and _emptied(snapshot.global_topic),
-        dedicated={name: _emptied(topic) for name, topic in snapshot.dedicated.items()},
-    )
+    laid_out = emptied(snapshot)
     places = _places(sources, laid_out, names)
     _check_whole(laid_out, places, every=not names)
     connectors = set(places)
@@ -94,10 +90,6 @@ def _owned(topic: ReadTopic, wanted: set[str] | None, seen: set[str]) -> Iterato
         if owner is not None and (wanted is None or owner in wanted):
             seen.add(owner)
             yield record
-
-
-def _emptied(topic: ReadTopic) -> ReadTopic:
-    return replace(topic, image=replace(topic.image, latest=(), in_order=False, made={}))
 
 
 def _where(topic: ReadTopic) -> tuple[str | None, str]:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from connectctl.ops.edges.contract import Ordered, Record, record_in
+from connectctl.ops.model.sourcekey import owner_of
+from connectctl.ops.offsets.assemble import topics_of
 from connectctl.ops.offsets.decide import by_connector
+from connectctl.ops.offsets.inorder import is_big
 from connectctl.ops.offsets.observe import Sources, observe
 from connectctl.ops.offsets.places import places_of
 from connectctl.ops.offsets.saved import Saved, read_backup
-from connectctl.ops.offsets.snapshot import OffsetsSnapshot
+from connectctl.ops.offsets.sieve import sifted
+from connectctl.ops.offsets.snapshot import OffsetsSnapshot, ReadTopic, emptied
 from connectctl.ops.offsets.snapshot import Wish as Look
 
 if TYPE_CHECKING:
@@ -49,12 +54,34 @@ class Engine(Protocol):
 
 
 class Local:
-    """Reads everything in this process, and leaves nothing out."""
+    """Reads everything in this process. Of topics too big for memory only what matters is kept, but for a restore."""
 
     def view(self, sources: Sources, asked: Sequence[Asked]) -> View:
         """See ``Engine``."""
         snapshot = observe(sources, Look(tuple(each.purpose.connector for each in asked)))
-        return View(snapshot, layout(sources, snapshot, asked), saved(asked))
+        backups = saved(asked)
+        if backups or not is_big(snapshot):
+            return View(snapshot, layout(sources, snapshot, asked), backups)
+        places = layout(sources, emptied(snapshot), asked)
+        return View(snapshot, {each.purpose.connector: _kept(snapshot, each.purpose, places) for each in asked})
+
+
+def _kept(snapshot: OffsetsSnapshot, purpose: Purpose, places: Mapping[str, list[Place]]) -> list[Place]:
+    """The places of a connector with what matters of the topics that were read."""
+    theirs = places[purpose.connector]
+    topics = {(topic.bootstrap, topic.image.topic): topic for topic in topics_of(snapshot)}
+    return sifted(purpose, theirs, [_records(topics.get((at.bootstrap, at.topic)), at, purpose) for at in theirs])
+
+
+def _records(topic: ReadTopic | None, at: Place, purpose: Purpose) -> Iterable[Record]:
+    """What there is of a connector, and maybe of others, in the order of the keys."""
+    owner = purpose.connector.encode(errors="surrogatepass")
+    if topic is None:
+        return (record for _, records in sorted(at.records.items()) for record in records)
+    there = topic.image.latest
+    if isinstance(there, Ordered):
+        return (record_in(row) for rows in there.blocks(owner) for row in rows if row[0] == owner)
+    return sorted((r for r in there if owner_of(r.key) == owner), key=lambda r: (r.key or b"", r.partition))
 
 
 def layout(sources: Sources, snapshot: OffsetsSnapshot, asked: Sequence[Asked]) -> dict[str, list[Place]]:

@@ -7,23 +7,22 @@ forgotten at once. In memory stay findings, and keys that could be a second spel
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import merge
 from itertools import chain, groupby
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.edges.contract import Record
-from connectctl.ops.edges.spilling import Spilled, record_of
+from connectctl.ops.edges.contract import Ordered, Record, record_in
 from connectctl.ops.model import oddities
 from connectctl.ops.model.sourcekey import SourceKey, owner_of, parse_key
 from connectctl.ops.offsets.assemble import Entry, Sides, check_known, partitions_in, topics_of
 from connectctl.ops.offsets.plain import Plain, Rows
+from connectctl.ops.offsets.snapshot import OffsetsSnapshot, ReadTopic, Wish
 
 if TYPE_CHECKING:
     from connectctl.ops.model.finding import Finding
     from connectctl.ops.model.offsets import SourceOffset
-    from connectctl.ops.offsets.snapshot import OffsetsSnapshot, ReadTopic, Wish
 
 Group = tuple[str, bytes, Entry]
 """A connector, a raw key of its, and the key's records."""
@@ -34,6 +33,11 @@ Orders = dict[frozenset[str], tuple[str, ...]]
 def is_big(snapshot: OffsetsSnapshot) -> bool:
     """Whether a topic was too big for memory."""
     return any(topic.image.in_order for topic in topics_of(snapshot))
+
+
+def check_names(name: str, snapshot: OffsetsSnapshot) -> None:
+    """Raises ``BadInput`` for a connector that nobody knows, with the nearest name, and for a sink."""
+    InOrder(replace(snapshot, dedicated={}), Wish((name,)))
 
 
 @dataclass
@@ -101,7 +105,7 @@ class InOrder:
 
     def keys(self) -> int:
         """How many keys there are, Connect's and others: counted, and not looked at."""
-        if len(self.topics) == 1 and isinstance(there := self.topics[0].image.latest, Spilled):
+        if len(self.topics) == 1 and isinstance(there := self.topics[0].image.latest, Ordered):
             return sum(len({(row[1], row[2]) for row in rows}) for rows in there.blocks())
         rows = merge(*(((owner_of(r.key), r.key or b"") for r in _latest(topic)) for topic in self.topics))
         return sum(1 for _ in groupby(rows))
@@ -198,7 +202,7 @@ def _groups(topic: ReadTopic | None, found: list[Finding], plain: Plain | None =
     if topic is None:
         return
     there = topic.image.latest
-    if plain is None or not isinstance(there, Spilled):
+    if plain is None or not isinstance(there, Ordered):
         yield from _understood(topic, _latest(topic), found)
         return
     for rows in there.blocks():
@@ -208,7 +212,7 @@ def _groups(topic: ReadTopic | None, found: list[Finding], plain: Plain | None =
         for owner, same in groupby(owners):
             end = start + sum(1 for _ in same)
             if owner is None:
-                yield from _understood(topic, map(record_of, rows[start:end]), found)
+                yield from _understood(topic, map(record_in, rows[start:end]), found)
             else:
                 yield Rows(owner.decode(), rows[start:end])
             start = end

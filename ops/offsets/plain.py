@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from connectctl.ops.edges.spilling import Row
+from connectctl.ops.edges.contract import Row
 from connectctl.ops.model.partitioning import partitions_of
 from connectctl.ops.model.sourcekey import SourceKey, parse_key
 
@@ -22,6 +22,7 @@ _TEXT = rb'"(?!:)[ !#-\[\]-~]*(?<!,)"'
 _VALUE = rb"(?:" + _TEXT + rb"|0|-?[1-9][0-9]{0,14}|[1-8][0-9]{15}|true|false|null)"
 """What has one spelling and means the same to every reader: whole numbers below 2^53, no fractions."""
 _NAME, _NAMES = re.compile(_TEXT), re.compile(rb'"([^"]*)":')
+_NEVER = re.compile(rb"(?!)")
 _OWNER = re.compile(rb"[ !#-\[\]-~]*")
 
 
@@ -42,6 +43,16 @@ class Shapes:
 
     def __init__(self) -> None:
         self._by_names: dict[tuple[bytes, ...], re.Pattern[bytes] | None] = {}
+        self._last = _NEVER
+
+    def have(self, raw: bytes) -> bool:
+        """Whether ``raw`` is such an object."""
+        if self._last.fullmatch(raw):
+            return True
+        found = self.shape_of(raw, 0, len(raw))
+        if found is not None:
+            self._last = found[1]
+        return found is not None
 
     def shape_of(self, raw: bytes, start: int, end: int) -> tuple[tuple[str, ...], re.Pattern[bytes]] | None:
         """The names of the object in ``raw[start:end]``, and what objects of these names match; None: it is not plain."""
@@ -56,9 +67,6 @@ class Shapes:
         if pattern is None or not pattern.fullmatch(raw, start, end):
             return None
         return tuple(name.decode() for name in names), pattern
-
-
-_NEVER = re.compile(rb"(?!)")
 
 
 class Owners:
@@ -95,7 +103,7 @@ class Plain:
         self._keys, self._values = Shapes(), Shapes()
         self.orders: dict[str, dict[frozenset[str], tuple[str, ...]]] = {}
         self._owner, self._head, self._name = b"", b"", ""
-        self._key, self._value = _NEVER, _NEVER
+        self._key = _NEVER
 
     def tell(self, rows: Sequence[Row]) -> list[bool]:
         """Of each row whether it is plain: all that there is of its key, and where Java's partitioner puts it."""
@@ -113,7 +121,7 @@ class Plain:
                 and raw.startswith(self._head)
                 and raw.endswith(b"]")
                 and (self._key.fullmatch(raw, len(self._head), len(raw) - 1) is not None or self._other_key(raw))
-                and (self._value.fullmatch(value) is not None or self._other_value(value))
+                and self._values.have(value)
                 and seen.get(raw, 1) == 1
             )
         return found
@@ -133,9 +141,3 @@ class Plain:
             return False  # it may be a second spelling of another key
         self._key = pattern
         return True
-
-    def _other_value(self, raw: bytes) -> bool:
-        found = self._values.shape_of(raw, 0, len(raw))
-        if found is not None:
-            self._value = found[1]
-        return found is not None

@@ -6,16 +6,22 @@ decided can be left out before the rest is looked at. What is kept is decided ag
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from heapq import merge
+from itertools import groupby, islice, repeat
 from typing import TYPE_CHECKING
 
 from connectctl.ops.model.offsets import effective, read_side, worker_reads
+from connectctl.ops.model.partitioning import partitions_of
 from connectctl.ops.model.sourcekey import SourceKey, parse_key
+from connectctl.ops.offsets.assemble import TOGETHER
 from connectctl.ops.offsets.decide import Place, decide, is_of
+from connectctl.ops.offsets.plain import Owners, Shapes
 from connectctl.ops.offsets.wishes import Merge, Restore, Side
 
 if TYPE_CHECKING:
+    from connectctl.ops.edges.contract import Record
     from connectctl.ops.offsets.saved import Saved
 
 
@@ -56,6 +62,43 @@ def matters(purpose: Purpose, key: bytes | None, places: Sequence[Place], saved:
     if isinstance(purpose, Differing):
         return len({at.value(key) for at in sides.values()}) > 1 or len(sides) < 2
     return _lost(key, sides)
+
+
+def sifted(purpose: Purpose, places: Sequence[Place], records: Sequence[Iterable[Record]]) -> list[Place]:
+    """``places`` with what matters of their ``records``, which come in the order of the keys, and with the first of all."""
+    found: list[dict[bytes, tuple[Record, ...]]] = [{} for _ in places]
+    owners, values = Owners(), Shapes()
+    streams = [zip(repeat(n), some) for n, some in enumerate(records)]
+    in_order = merge(*streams, key=lambda row: row[1].key or b"")
+    groups = ((key, list(same)) for key, same in groupby(in_order, key=lambda row: row[1].key or b""))
+
+    def same(rows: list[tuple[int, Record]], homes: list[int]) -> bool:
+        """Whether both topics say the same where it should lie, so that nothing is decided."""
+        if not isinstance(purpose, Differing | Merge) or not len(rows) == len(places) == 2:
+            return False
+        (one, left), (other, right) = rows
+        alike = left.value is not None and left.value == right.value and values.have(left.value)
+        return alike and one != other and [left.partition, right.partition] == homes
+
+    def needed(key: bytes, rows: list[tuple[int, Record]], theirs: list[tuple[Record, ...]]) -> bool:
+        if not any(found) or isinstance(purpose, Everything):
+            return True
+        if isinstance(purpose, Merge) and len(rows) == 1 and places[rows[0][0]].side != purpose.into:
+            return True
+        only = [replace(at, records={key: its} if its else {}) for at, its in zip(places, theirs, strict=True)]
+        return matters(purpose, key, only, {})
+
+    while some := list(islice(groups, TOGETHER)):
+        by_place = [partitions_of([key for key, _ in some], at.partitions) for at in places]
+        for (key, rows), *homes in zip(some, *by_place, strict=True):
+            if owners.of(rows[0][1].key) != purpose.connector or (any(found) and same(rows, homes)):
+                continue
+            theirs = [tuple(record for n, record in rows if n == at) for at in range(len(places))]
+            if needed(key, rows, theirs):
+                for kept, its in zip(found, theirs, strict=True):
+                    if its:
+                        kept[key] = its
+    return [replace(at, records=kept) for at, kept in zip(places, found, strict=True)]
 
 
 def _lost(key: bytes, sides: Mapping[Side, Place]) -> bool:

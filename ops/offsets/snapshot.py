@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from connectctl.ops.model.finding import Finding
@@ -67,3 +67,13 @@ class Workers:
 
     version: str | None = None
     enabled: bool | None = None
+
+
+def emptied(snapshot: OffsetsSnapshot) -> OffsetsSnapshot:
+    """The same topics without their records."""
+
+    def empty(topic: ReadTopic) -> ReadTopic:
+        return replace(topic, image=replace(topic.image, latest=(), in_order=False, made={}))
+
+    dedicated = {name: empty(topic) for name, topic in snapshot.dedicated.items()}
+    return replace(snapshot, global_topic=snapshot.global_topic and empty(snapshot.global_topic), dedicated=dedicated)
