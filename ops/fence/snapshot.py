@@ -72,7 +72,7 @@ class Action(StrEnum):
     CANNOT = "cannot"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Row:
     """An id in the plan: whose it is, its transaction, the tasks that run with it, what will be done or why nothing will."""
 
