@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from connectctl.ops import contextfile
-from connectctl.ops.model.brokers import ReaderGroup
+from connectctl.ops.edges import namedgroups
 from connectctl.ops.settings import Settings, merge
-from fakes.brokers import FakeBrokers
+from fakes.kafkareads import FakeKafka
 from fakes.kafkawrites import FakeKafkaWrites
 from fakes.offsetworld import World
 from fakes.runner import invoke
@@ -148,9 +149,19 @@ def test_the_offsets_of_a_run_are_shown_without_workers(world: World, tmp_path: 
     assert shown["connectors"][0]["offsets"][0]["effective"] == {"lsn": 77}
 
 
+class OfANewerProtocol(FakeKafka):
+    """A Kafka whose coordinator knows no classic group of any name, and lists one of ``kind``."""
+
+    kind = ""
+
+    def group(self, group_id: str) -> Any:
+        coordinator: Any = SimpleNamespace(describe=lambda: None, kind=lambda: self.kind)
+        return namedgroups._asked(coordinator, group_id)
+
+
 @pytest.mark.parametrize("kind", ["consumer", "share", "streams"])
 def test_a_group_of_todays_protocols_is_not_taken_for_workers_that_are_down(kind: str) -> None:
-    session = FakeSession(told={"group_id": "readers"})
-    session.__dict__["brokers"] = FakeBrokers(groups={"readers": ReaderGroup("readers", kind, "Stable", 1)})
-    done = invoke(["cluster", "show"], obj=session)
+    kafka = OfANewerProtocol()
+    kafka.kind = kind
+    done = invoke(["cluster", "show"], obj=FakeSession(told={"group_id": "readers"}, reads=kafka))
     assert (done.exit_code, f"it is a {kind} group" in done.stderr) == (2, True), done.stderr
