@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from connectctl.ops.errors import ConnectctlError
-from connectctl.ops.model.transactions import Place
+from connectctl.ops.model.transactions import PartitionProducer, Place
 from connectctl.ops.model.verdicts import Code
+from connectctl.ops.runtime.together import together
 from connectctl.ops.transactions.hanging import opened
 
 if TYPE_CHECKING:
@@ -51,16 +52,14 @@ def leftover(kafka: Kafka, id_: str, topics: Sequence[str]) -> str | None:
     None, too, where this principal may not see producers. Who did not answer has not said that none is open: that is
     given as a reason to ask again. Raises ``Unreachable`` and what asking for offsets raises.
     """
-    # Mostly nothing is open at all, which two requests of an open connection tell.
-    extents = kafka.extents(topics)
-    suspects = [Place(t, p) for t, by in extents.items() for p, e in by.items() if e.stable < e.end]
-    if not suspects:
+    # Of every partition, and while others of them write: a hundred tasks would ask all the same.
+    known = together(("open", id(kafka), *topics), lambda: _open_in(kafka, topics))
+    if not known:
         return None
     with _calls(kafka) as calls:
         ours = calls.describe([id_])[id_]
         if isinstance(ours, Code):
             return None if ours in _UNSEEN else _untold(id_, "its coordinator", ours)
-        known = calls.producers(suspects)
         found = [(place, p) for (place, number), p in opened(known).items() if number == ours.producer_id]
     if not found:
         silent = [(p, code) for p, code in known.items() if isinstance(code, Code) and code not in _UNSEEN]
@@ -70,6 +69,17 @@ def leftover(kafka: Kafka, id_: str, topics: Sequence[str]) -> str | None:
         f"an older transaction of {id_} was left open by its broker on {where}, and nobody will end it (KAFKA-20734): "
         "see connectctl transactions hanging"
     )
+
+
+def _open_in(kafka: Kafka, topics: Sequence[str]) -> dict[Place, tuple[PartitionProducer, ...] | Code]:
+    """The producers of the partitions in which a transaction is open."""
+    # Mostly nothing is open at all, which two requests of an open connection tell.
+    extents = kafka.extents(topics)
+    suspects = [Place(t, p) for t, by in extents.items() for p, e in by.items() if e.stable < e.end]
+    if not suspects:
+        return {}
+    with _calls(kafka) as calls:
+        return dict(calls.producers(suspects))
 
 
 def expired(kafka: Kafka, id_: str) -> bool | None:

@@ -8,12 +8,13 @@ for the next one, and all of them share that.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
 
 from connectctl.ops.edges.kafka import Kafka
 from connectctl.ops.runtime.committed import Committed, Store
+from connectctl.ops.runtime.together import Together
 from connectctl.ops.runtime.watch import Watch
 
 if TYPE_CHECKING:
@@ -21,47 +22,8 @@ if TYPE_CHECKING:
     from connectctl.ops.runtime.commit_history import Position
     from connectctl.ops.runtime.leasedtask import Work
 
-T = TypeVar("T")
 OWN, BEHIND = "offsets", "behind"
 """The offsets topics of ``Work``, by its fields."""
-
-
-class Together(Generic[T]):
-    """A reading for many threads: each gets what a reading found, or raised, that began after the thread asked for it."""
-
-    def __init__(self, read: Callable[[], T]):
-        self._read = read
-        self._changed = threading.Condition()
-        self._begun = self._over = 0
-        self._found: list[T] = []
-        self._raised: BaseException | None = None
-
-    def __call__(self) -> T:
-        with self._changed:
-            mine = self._begun + 1
-            while self._over < mine:
-                if self._begun > self._over:
-                    self._changed.wait()
-                else:
-                    self._begin()
-            if self._raised is not None:
-                raise self._raised
-            return self._found[0]
-
-    def _begin(self) -> None:
-        """Read, without the lock: others may ask meanwhile, and are late for this one."""
-        self._begun += 1
-        self._changed.release()
-        found: list[T] = []
-        raised: BaseException | None = None
-        try:
-            found.append(self._read())
-        except BaseException as e:  # noqa: BLE001  # whoever waits for it has to hear it, too
-            raised = e
-        finally:
-            self._changed.acquire()
-            self._found, self._raised, self._over = found, raised, self._begun
-            self._changed.notify_all()
 
 
 @dataclass(frozen=True)
@@ -118,6 +80,7 @@ class Neighbours:
         # A connection takes a moment to be made: where both are one cluster, one does.
         self.target = self.home if work.target == work.home else Kafka(work.target, timeout=work.timeout)
         self._largest: dict[str, int] = {}
+        self._asking = threading.Lock()
         known = work.reached
         behind = Committed(self.home, work.behind, work.connector, known.get(BEHIND)) if work.behind else None
         store = Store(Committed(self.target, work.offsets, work.connector, known.get(OWN)), behind)
@@ -126,8 +89,9 @@ class Neighbours:
 
     def largest(self, topics: Collection[str]) -> dict[str, int]:
         """``Kafka.largest_batches`` of the target, asked once for all tasks where it could be told."""
-        if missing := [topic for topic in topics if topic not in self._largest]:
-            self._largest |= self.target.largest_batches(missing)
+        with self._asking:
+            if missing := [topic for topic in topics if topic not in self._largest]:
+                self._largest |= self.target.largest_batches(missing)
         return {topic: self._largest[topic] for topic in topics if topic in self._largest}
 
     def view(self) -> View:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,7 +13,7 @@ import pytest
 from connectctl.ops.edges.contract import Extent
 from connectctl.ops.model.transactions import PartitionProducer, Place, Transaction
 from connectctl.ops.model.verdicts import Code
-from connectctl.ops.runtime import leftovers
+from connectctl.ops.runtime import leftovers, together
 from connectctl.ops.runtime.leftovers import leftover
 
 PLACE = Place("t", 0)
@@ -67,3 +70,34 @@ def test_a_leader_that_does_not_answer_leaves_a_doubt(monkeypatch: pytest.Monkey
 def test_who_may_not_see_producers_goes_on_without(monkeypatch: pytest.MonkeyPatch, code: Code) -> None:
     assert asked(monkeypatch, code) is None
     assert asked(monkeypatch, OURS, code) is None
+
+
+def test_tasks_that_ask_at_once_have_the_brokers_asked_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked_, begun = [], threading.Event()
+
+    class Many(Calls):
+        def extents(self, topics: Any) -> dict[str, dict[int, Extent]]:
+            asked_.append(topics)
+            begun.wait(30)
+            return super().extents(topics)
+
+        def describe(self, ids: Any) -> dict[str, Transaction | Code]:
+            return {id_: Transaction(id_, "Empty", int(id_), 1) for id_ in ids}
+
+    calls: Any = Many(OURS, (PartitionProducer(7, 0, 0, 1, 3),))
+
+    @contextmanager
+    def shared(kafka: Any) -> Iterator[Any]:
+        yield kafka
+
+    monkeypatch.setattr(leftovers, "_calls", shared)
+    with ThreadPoolExecutor(50) as pool:
+        told = [pool.submit(leftover, calls, str(n), ["t"]) for n in range(50)]
+        waiting = time.monotonic() + 30
+        while sum(each.users for each in together._shared.values()) < 50 and time.monotonic() < waiting:
+            time.sleep(0.01)
+        begun.set()
+        open_ = [n for n, each in enumerate(told) if each.result() is not None]
+    assert open_ == [7]
+    assert len(asked_) <= 5, "the one that was under way, and one for all who came meanwhile"
+    assert not together._shared

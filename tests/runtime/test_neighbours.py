@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from connectctl.ops.errors import TimedOut
-from connectctl.ops.runtime.neighbours import Seen, Together, View
+from connectctl.ops.runtime.neighbours import Seen, View
+from connectctl.ops.runtime.together import Together
 
 PATIENCE = 60.0
 

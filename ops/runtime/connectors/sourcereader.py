@@ -12,6 +12,7 @@ from connectctl.ops.errors import ConnectctlError, Unreachable
 from connectctl.ops.model.nothing import offset_of
 from connectctl.ops.runtime.connectors.mirroroffsets import Place
 from connectctl.ops.runtime.connectors.sourceclients import UNREADABLE, gone, reaching
+from connectctl.ops.runtime.together import together
 
 if TYPE_CHECKING:
     from connectctl.ops.edges.contract import Extent
@@ -111,7 +112,10 @@ class Reader:
         }
 
     def _extents(self, kafka: Kafka, begin: Mapping[Place, int | None]) -> list[tuple[Place, int | None, Extent]]:
-        found = kafka.extents(sorted({topic for topic, _ in begin}))
+        topics = sorted({topic for topic, _ in begin})
+        # Of whole topics, of which other tasks of the process have other partitions.
+        key = ("extents", repr(sorted(self._source.admin.items(), key=str)), *topics)
+        found = together(key, lambda: kafka.extents(topics))
         for topic, partition in begin:
             if topic not in found:
                 raise gone(self._source.alias, f"topic {topic}")
