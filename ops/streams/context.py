@@ -82,7 +82,7 @@ class ApplicationContext:
             watch = seen.watch
             if seen.passed:
                 waits = watch.last.lag if watch.last else None
-                return f"healthy at {demand.looks} looks in a row, {waits or 0} records wait"
+                return f"healthy at {demand.looks} observations in a row, lag {waits or 0}"
             if seen.stopped:
                 raise TimedOut(
                     f"{self.eyes.application} failed the health gate; upgrade stopped. It keeps running as it is now",

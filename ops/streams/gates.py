@@ -83,7 +83,7 @@ def take(watch: Watch, look: Look, demand: Demand) -> Seen:
         before, now = watch.since.lag or 0, look.lag or 0
         if now <= max(before, demand.lag):
             return Seen(watch, passed=True)
-        found = (f"{now} records wait for it, {now - before} more than {demand.looks} looks before",)
+        found = (f"lag {now}, {now - before} more than {demand.looks} observations before",)
         watch = replace(watch, healthy=0, since=None)
     waited = look.at - watch.began
     if waited >= demand.timeout:

@@ -191,7 +191,7 @@ def _remarks(snapshot: ApplicationSnapshot) -> Iterator[str]:
     releases = ", ".join(release_of(p) for p in sorted(snapshot.protocols)) or "unknown"
     yield (
         f"{snapshot.application}: {len(group.members)} members of {len(snapshot.processes)} processes, the group is "
-        f"{group.state}, Kafka Streams {releases}, {snapshot.lag or 0} records wait."
+        f"{group.state}, Kafka Streams {releases}, lag {snapshot.lag or 0}."
     )
     for kind in Kind:
         known = snapshot.ids_of(kind)

@@ -36,7 +36,7 @@ def after(*looks: Look, demand: Demand = DEMAND) -> Seen:
         (
             [look(n, lag=10 + n, progress=n) for n in range(3)],
             False,
-            ("12 records wait for it, 2 more than 3 looks before",),
+            ("lag 12, 2 more than 3 observations before",),
         ),
         ([look(n, lag=10 + n) for n in range(4)], False, ("no offset was committed, lag 13",)),
         ([look(0, problem="no answer")], False, ("no answer",)),
