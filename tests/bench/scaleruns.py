@@ -100,6 +100,18 @@ def fill(bootstrap: str, partitions: int) -> None:
     producer.flush()
 
 
+def compile_imports(bootstrap: str, config: Path) -> None:
+    """Have Python compile what commands and Python workers import, as it is compiled where they are installed."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic("nothing", 1, 1)])["nothing"].result()
+    contexts = {"b": {"bootstrap_servers": bootstrap, "spark": {"master": "local[2]"}}}
+    config.write_text(json.dumps({"current": "b", "contexts": contexts}))
+    row = connectctl("--config", str(config), "audit", "nothing", "--engine", "spark")
+    subprocess.run(row, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+    tasks = "import connectctl.cli.run, connectctl.ops.runtime.launch, connectctl.ops.runtime.connectors.topiccopy"
+    subprocess.run([sys.executable, "-c", tasks], check=True)
+
+
 def copy_rows(wish: argparse.Namespace) -> None:
     """How long a copy takes to start."""
     for shape in wish.shapes.split(","):
@@ -111,6 +123,7 @@ def copy_rows(wish: argparse.Namespace) -> None:
             for future in admin.create_topics([NewTopic(t, partitions, 1) for t in (SOURCE, topic)]).values():
                 future.result()
             fill(bootstrap, partitions)
+            compile_imports(bootstrap, Path(directory) / "config.yaml")
             job = Path(directory) / "job.yaml"
             properties = config(bootstrap, alias) | {"tasks.max": str(tasks)}
             job.write_text(
@@ -165,8 +178,7 @@ def audit_rows(wish: argparse.Namespace) -> None:
         subprocess.run([*program, str(wish.records), str(wish.size), str(wish.partitions)], check=True)
         print(f"{wish.records:,} records are written after {time.perf_counter() - began:.0f} s", flush=True)
         file = Path(directory) / "config.yaml"
-        contexts = {"b": {"bootstrap_servers": bootstrap, "spark": {"master": "local[2]"}}}
-        file.write_text(json.dumps({"current": "b", "contexts": contexts}))
+        compile_imports(bootstrap, file)
         bare = [sys.executable, "-c", BARE, bootstrap, topic, str(wish.records), str(wish.partitions)]
         ours = connectctl("--config", str(file), "audit", topic, "--engine", "spark")
         rows = {
