@@ -34,6 +34,8 @@ NEW_TOPIC, NEW_TOPIC_PAUSE = 10.0, 0.2
 """Seconds: for how long a broker may not know a topic that another one knows, and between two looks."""
 PAUSE = 0.1
 """Seconds before metadata that is not whole is asked for again."""
+LOGIN_PATIENCE = 3.0
+"""Seconds for a broker to take a login, where another one has refused it."""
 _UNREACHABLE = {"_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_SSL", "_NODE_UPDATE", "BROKER_NOT_AVAILABLE"}
 _TIMED_OUT = {"_TIMED_OUT", "_TIMED_OUT_QUEUE", "_MSG_TIMED_OUT", "REQUEST_TIMED_OUT"}
 MOVING = {
@@ -203,15 +205,25 @@ class Kafka:
             raise error from e
 
     def _listed(self, deadline: float) -> Any:
-        """All topics. A connection that is cut ends the request before its time, and it is asked again on another one."""
+        """All topics. A connection that is cut ends the request before its time, and it is asked again on another one.
+
+        So is one that nobody answers, after longer and longer; but not where a broker has refused the login meanwhile and
+        none has taken it: nobody waits a whole time-out to hear of a wrong password.
+        """
         from confluent_kafka import KafkaException
 
+        patience, login = LOGIN_PATIENCE, time.monotonic() + LOGIN_PATIENCE
         while True:
+            left = max(PAUSE, deadline - time.monotonic())
             try:
-                return self.admin.list_topics(timeout=max(PAUSE, deadline - time.monotonic()))
+                return self.admin.list_topics(timeout=min(patience, left))
             except KafkaException as e:
-                if e.args[0].name() != "_TRANSPORT" or time.monotonic() + PAUSE > deadline:
+                self._listen(0)
+                cut, late = e.args[0].name() == "_TRANSPORT", e.args[0].name() in _TIMED_OUT and patience < left
+                refused = time.monotonic() > login and _refuses(self._last_words)
+                if not (cut or late) or refused or time.monotonic() + PAUSE > deadline:
                     raise
+                patience *= 2 if late else 1
                 time.sleep(PAUSE)
 
     def cluster_id(self) -> str:

@@ -29,7 +29,7 @@ WINDOW = 300
 BATCH = 2_000
 """Ids or partitions in one batched request: an answer of a few hundred kilobytes."""
 LOGIN_PATIENCE = 5.0
-"""Seconds for a second login, by librdkafka, after kafka-python had none: who refuses one answers at once."""
+"""Seconds for a first login, and for a second one, by librdkafka, where it failed: who refuses one answers at once."""
 _LARGEST_ANSWER = 256 * 1024 * 1024
 _PAUSE = 0.005
 """Seconds to wait while the connection takes no more: its buffer is full, or the broker throttles us."""
@@ -126,13 +126,26 @@ class Wire:
                 reconnect_backoff_max_ms=1000,
             )
             loop.start()
-            loop.run(manager.bootstrap_async, int(self.timeout * 1000))
+            self._bootstrap(loop, manager)
         except Exception as e:
             loop.close()
             raise self._login_told(self.failure(e, "connect")) from e
         # At the end of the process the system closes the sockets, and waiting for a broker that hangs helps nobody.
         weakref.finalize(self, _close, manager, self.last_words).atexit = False
         return manager
+
+    def _bootstrap(self, loop: Any, manager: Any) -> None:
+        """Know the brokers. kafka-python asks on after a login that was refused; where librdkafka's is, too, that is all."""
+        first = min(LOGIN_PATIENCE, self.timeout)
+        try:
+            loop.run(manager.bootstrap_async, int(first * 1000))
+        except Exception as e:
+            error = self.failure(e, "connect")
+            if first == self.timeout or not isinstance(error, (Unreachable, NotAuthorized)):
+                raise
+            if isinstance(told := self._login_told(Unreachable(error.what, why=error.why)), NotAuthorized):
+                raise told from e
+            loop.run(manager.bootstrap_async, int((self.timeout - first) * 1000))
 
     def run(self, doing: str, work: Callable[[], Awaitable[Any]]) -> Any:
         """Run the coroutine that ``work`` makes on the loop, to its end."""
