@@ -2,7 +2,7 @@
 
 A classic group takes a member only if it shares an assignment protocol with all others
 (``ClassicGroup.supportsProtocols``); else JoinGroup is answered INCONSISTENT_GROUP_PROTOCOL, and the group is not disturbed.
-Each run joins with one protocol that is named after it, so that the first one in stays alone. The coordinator decides, one
+Each run joins with one protocol of its own, so that the first one in stays alone. The coordinator decides, one
 request after the other; it writes the member to its log at SyncGroup, so that another coordinator knows it, too; and it
 drops a member that sends no heartbeats for ``SESSION``, which is how a killed run loses the lock.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import secrets
 import socket
 import threading
 import time
@@ -143,7 +144,8 @@ class _Session:
 
     def join(self, run: str) -> LockHolder | None:
         """Become the only member; gives who is that already, else None."""
-        self._protocol = run
+        # Not the run's name alone: whoever resumes a run that another process carries out would share it, and be let in.
+        self._protocol = f"{run}-{secrets.token_hex(4)}"
         end = time.monotonic() + self._timeout
         while True:
             code = self._enter() if self._me.member else int(self._coordinator.until(self._join_once))

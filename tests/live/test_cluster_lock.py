@@ -122,6 +122,9 @@ def test_a_death_frees_the_lock_and_who_was_not_heard_has_lost_it(cluster: Sandb
 
 def test_a_killed_run_of_the_same_journal_keeps_nobody_waiting(cluster: Sandbox) -> None:
     with process(cluster, "again", "run-1") as killed:
+        with pytest.raises(Refused, match=r"run run-1 of .*since"), lock(cluster, "again").held("run-1"):
+            pass
+        assert killed.confirms() == "confirmed"
         killed.signal(signal.SIGKILL)
         killed.close()
         with lock(cluster, "again").held("run-1", lambda run: run == "run-1") as confirm:

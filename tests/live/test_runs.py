@@ -41,7 +41,10 @@ def killed(journal: Journal, *args: str) -> None:
     assert len(journal.runs()) == known + 1, said
 
 
-def test_every_change_outlives_a_kill_and_is_in_the_list_of_runs(cluster: Sandbox, journal: Journal) -> None:
+@pytest.mark.parametrize("count", [1, pytest.param(5, marks=pytest.mark.slow)])
+def test_every_change_outlives_a_kill_and_is_in_the_list_of_runs(
+    cluster: Sandbox, journal: Journal, count: int
+) -> None:
     context = ("--context", f"sandbox-{cluster.spec.name}", "--timeout", "120")
     source, id_ = (f"r{uuid.uuid4().hex[:8]}" for _ in range(2))
     write_uncommitted(cluster.bootstrap_servers, create_topic(cluster.bootstrap_servers, source, 1), id_, ("k", "v"))
@@ -54,7 +57,7 @@ def test_every_change_outlives_a_kill_and_is_in_the_list_of_runs(cluster: Sandbo
             (("transactions", "abort", id_), lambda: True),
             (("connectors", "resume", source, "--wait"), lambda: rest.state(source) == ["RUNNING"] * 2),
             (("connectors", "restart", source, "--wait"), lambda: rest.state(source) == ["RUNNING"] * 2),
-        ]
+        ][:count]
         for args, came_true in changes:
             killed(journal, *context, *args, "--yes")
             run = journal.runs()[0]
