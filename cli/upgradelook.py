@@ -278,7 +278,7 @@ def _resumed(restored: Restored, subjects: Sequence[Subject], changes: Changes) 
 
     found: list[Any] = []
     for subject in subjects:
-        was = next((s.step.now for s in restored.steps if _stops(s, subject.name)), None)
+        was = next((s.now for s in restored.steps if _stops(s, subject.name)), None)
         if was is None or subject.state is not State.STOPPED:
             continue
         verb, state = ("pause", State.PAUSED) if was == State.PAUSED else ("resume", State.RUNNING)
