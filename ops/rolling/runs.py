@@ -19,6 +19,7 @@ from connectctl.ops.rolling.steps import Borrowed, Gate, Turn, as_taken
 
 if TYPE_CHECKING:
     from connectctl.ops.core.journal import Journal, Run
+    from connectctl.ops.core.step import Step
     from connectctl.ops.rolling.planning import RollingPlan
     from connectctl.ops.rolling.snapshot import RollingSnapshot
 
@@ -28,7 +29,7 @@ class Restored:
     """A run as it was written down."""
 
     run: Run
-    steps: tuple[Any, ...]
+    steps: tuple[Step, ...]
     ground: Ground
     wish: Wish
     patience: Patience

@@ -14,6 +14,7 @@ from connectctl.ops.core.journal import Run, RunState, StepEvent
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.edges.contract import Record
 from connectctl.ops.errors import BadInput, Refused
+from connectctl.ops.model.connector import State
 from connectctl.ops.offsets.decide import Place, Write
 from connectctl.ops.offsets.planning import Changes, Subject
 from connectctl.ops.offsets.wishes import Merge, Side
@@ -23,6 +24,7 @@ from connectctl.ops.rolling.mode import How, Mode, Value
 from connectctl.ops.rolling.planning import Wish
 from connectctl.ops.rolling.runs import Restored
 from connectctl.ops.rolling.snapshot import Ground, RollingSnapshot, RollingWorker
+from connectctl.ops.rolling.steps import Borrowed
 from connectctl.ops.rolling.tasklimits import Reconfigure, SettleTasks
 from fakes.applicationworld import NAME, ApplicationWorld
 
@@ -165,6 +167,19 @@ def test_connectors_that_were_reconfigured_get_back_what_they_had_the_last_one_f
     back = upgradelook.way_back(SimpleNamespace(snapshot=cluster()), restored)  # type: ignore[arg-type]
     assert [step.describe() for step in back.steps] == ["remove tasks.max.enforce on b", "set tasks.max=1 on a"]
     assert back.wish.aborts == "r"
+
+
+@pytest.mark.parametrize(("was", "verb"), [("RUNNING", "resume"), ("PAUSED", "pause")])
+def test_a_connector_that_was_stopped_and_not_started_again_is_brought_back_to_what_it_was(was: str, verb: str) -> None:
+    made = (Borrowed(SetTargetState("a", "stop", was), "before its offsets are moved"),)
+    run = Run("r", "upgrade", "cluster", "connect", ("own-offsets-topic",), RunState.FAILED, "", None, ())
+    restored = Restored(run, made, Ground(), Wish(None, "own-offsets-topic"), Patience())
+    stopped = Subject("a", (), State.STOPPED, True, {})
+    running = Subject("a", (), State.RUNNING, True, {})
+    changes = Changes(Plan("offsets undo", "cluster", ()), (), ())
+    back = upgradelook._resumed(restored, [stopped], changes)
+    assert back[0].describe() == f"{verb} a"
+    assert upgradelook._resumed(restored, [running], changes) == []
 
 
 def test_what_is_stale_is_told_by_where_the_offsets_stand() -> None:
