@@ -114,12 +114,24 @@ class Journal:
 
     def begin(self, operation: str, cluster_id: str, group_id: str, subjects: tuple[str, ...], plan: Any) -> Run:
         """A new run of ``plan``, which is written to the run's directory first."""
-        run_id = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+        run_id = self._new_id()
         self.write(run_id, "plan.json", json.dumps(plan).encode())
         values = (run_id, operation, cluster_id, group_id, json.dumps(subjects), RunState.OPEN.value, _now(), None)
         with self._open() as db:
             db.execute("INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
         return self.get(run_id)
+
+    def _new_id(self) -> str:
+        """The id of a run that is not there yet, with its directory: two of one second may draw the same number."""
+        while True:
+            run_id = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+            try:
+                (self.directory / "runs" / run_id).mkdir(parents=True, mode=0o700)
+            except FileExistsError:
+                continue
+            except OSError as e:
+                raise self._unwritable(e) from e
+            return run_id
 
     def begin_plan(self, plan: Plan, subjects: Sequence[str] = ()) -> Run:
         """A new run of ``plan``, for lists about ``subjects``, else about all that it changes."""

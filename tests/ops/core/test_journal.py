@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,21 @@ def test_marks_are_told_in_their_order(journal: Journal) -> None:
     found = journal.get(run)
     assert [(m.step, m.what, m.detail) for m in found.marks][-1] == (1, "failed", "é")
     assert (found.done(0), found.done(1), found.changed) == (True, False, True)
+
+
+def test_runs_of_one_second_that_draw_the_same_number_are_two(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stopped(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> Any:
+            return datetime(2026, 1, 2, 3, 4, 5, tzinfo=tz)
+
+    drawn = iter(["caa2", "caa2", "caa2", "0001"])
+    monkeypatch.setattr("connectctl.ops.core.journal.datetime", Stopped)
+    monkeypatch.setattr("connectctl.ops.core.journal.secrets.token_hex", lambda size: next(drawn))
+    assert [begin(journal), begin(journal)] == ["20260102-030405-caa2", "20260102-030405-0001"]
+    assert journal.plan("20260102-030405-caa2") == PLAN
 
 
 MARKS = [(0, "begun"), (0, "done"), (1, "begun"), (1, "done")]
