@@ -83,9 +83,9 @@ def carry_out(
 def report(plan: Plan, results: Sequence[Result], output: Output) -> None:
     """The results for scripts, and the exit code that they amount to."""
     if output not in (Output.TABLE, Output.WIDE):
-        data = {"operation": plan.operation, "clusterId": plan.cluster_id}
-        data["results"] = [result.as_json() for result in results]  # type: ignore[assignment]
-        render.emit("Result", data, output, lambda wide: None)
+        data = [result.as_json() for result in results]
+        about = {"operation": plan.operation, "clusterId": plan.cluster_id, "results": data}
+        render.emit("Result", about, output, lambda wide: None)
     if code := exit_code(results):
         raise typer.Exit(code)
 

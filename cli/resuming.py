@@ -63,9 +63,9 @@ def _fence(session: Session, journal: Journal, run: Run, plan: Plan) -> tuple[An
     )
     context.run = run
     if left := [] if run.done(0) else step.left(context):
-        ids = tuple(row.id for row in left)
+        ids = {row.id for row in left}
         creates = any(row.action is Action.CREATE for row in left)
-        wish = Wish(ids=ids, leader=True, create=creates, force=step.force)
+        wish = Wish(ids=tuple(row.id for row in left), leader=True, create=creates, force=step.force)
         now = plan_fence(observe(sources, wish), wish)
         # A task that was started since the run began has taken its id back, and would fail.
         check(replace(now, rows=tuple(row for row in now.rows if row.id in ids)), wish)

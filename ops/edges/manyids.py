@@ -103,15 +103,17 @@ def _converse(
 ) -> None:
     """Ask on every connection until nothing is left, or none is."""
 
+    def drop(lane: _Lane) -> None:
+        ready.unregister(lane.connection)
+        lanes.discard(lane)
+        lane.close()
+
     def hear(lane: _Lane) -> None:
         if not lane.hear(told):
-            ready.unregister(lane.connection)
-            lanes.discard(lane)
-            lane.close()
+            drop(lane)
 
     calm = time.monotonic() + _CALM
-    while lanes or any(each.may_open for each in brokers):
-        opening = any(each.may_open for each in brokers)
+    while (opening := any(each.may_open for each in brokers)) or lanes:
         for lane in [lane for each in brokers for lane in each.opened()]:
             lanes.add(lane)
             ready.register(lane.connection, selectors.EVENT_READ, lane)
@@ -121,8 +123,8 @@ def _converse(
         if (now := time.monotonic()) >= calm:
             calm = now + _CALM
             for lane in [lane for lane in lanes if now - lane.heard_at > patience]:
-                lane.is_silent = True
-                hear(lane)
+                lane.give_up(told)
+                drop(lane)
 
 
 class _Lane:
@@ -131,23 +133,24 @@ class _Lane:
     def __init__(self, broker: _Broker, connection: RawConnection) -> None:
         self.connection = connection
         self.heard_at = time.monotonic()
-        self.is_silent = False
         self._broker = broker
         self._waiting: deque[str] = deque()
 
     def hear(self, told: Told) -> bool:
         """Tell of the answers that are there and ask for more; whether the connection is good for more."""
         try:
-            if self._waiting and not self.is_silent:
+            if self._waiting:
                 self._answers(told)
-            if not self.is_silent:
-                self._ask()
-                return bool(self._waiting)
+            self._ask()
         except OSError:
-            pass
+            self.give_up(told)
+            return False
+        return bool(self._waiting)
+
+    def give_up(self, told: Told) -> None:
+        """Tell that nothing is known of what was asked for and not answered."""
         for id in self._waiting:
             told(id, Code.NO_ANSWER, None)
-        return False
 
     def _answers(self, told: Told) -> None:
         self.heard_at = time.monotonic()

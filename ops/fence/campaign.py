@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Lock
@@ -56,8 +56,8 @@ class Campaign:
         """Fence; returns when every id has a result."""
         deadline = self.now() + self.timeout
         for row in self.rows:
-            if row.action in _WITHOUT_REQUEST:
-                self.results[row.id] = _result(row, _WITHOUT_REQUEST[row.action], problem=row.problem)
+            if (result := without_request(row)) is not None:
+                self.results[row.id] = result
             else:
                 self._chases[row.id] = Chase(row.transaction)
         ready = self._look_first()
@@ -164,6 +164,26 @@ class Campaign:
             self.results.setdefault(id, result)
         del self._chases[id]
         self.told(result)
+
+
+def fence_ids(
+    calls: TransactionCalls,
+    ids: Iterable[str],
+    timeout: float,
+    *,
+    now: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> list[IdResult]:
+    """Fence each of ``ids`` that a coordinator knows; gives the results of those that could not be fenced."""
+    campaign = Campaign(calls, [Row(id_, Action.FENCE) for id_ in ids], timeout, now=now, sleep=sleep)
+    campaign.run()
+    return [result for result in campaign.results.values() if result.fate is Fate.FAILED]
+
+
+def without_request(row: Row) -> IdResult | None:
+    """The result of an id for which nothing is asked; None for one that is to be fenced."""
+    fate = _WITHOUT_REQUEST.get(row.action)
+    return None if fate is None else _result(row, fate, problem=row.problem)
 
 
 def _result(row: Row, fate: Fate, **more: Any) -> IdResult:

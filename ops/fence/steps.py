@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +15,7 @@ from connectctl.ops.connectorsteps import POLL, RestartAndAwait, StepContext
 from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.core.step import Step, from_data, to_data
 from connectctl.ops.errors import ConnectctlError
-from connectctl.ops.fence.campaign import Campaign
+from connectctl.ops.fence.campaign import Campaign, without_request
 from connectctl.ops.fence.proof import prove
 from connectctl.ops.fence.snapshot import Action, Fate, FencePlan, IdResult, Row
 from connectctl.ops.interrupts import put_in_order
@@ -75,7 +75,9 @@ class FenceIds(Step):
 
     def left(self, context: FenceContext) -> list[Row]:
         """The ids that no earlier attempt has fenced."""
-        done = fenced_before(context.record)
+        return self._beyond(fenced_before(context.record))
+
+    def _beyond(self, done: Mapping[str, IdResult]) -> list[Row]:
         return [row for row in self.rows if row.id not in done]
 
     def describe(self) -> str:
@@ -91,7 +93,7 @@ class FenceIds(Step):
 
             campaign = Campaign(
                 context.transactions,
-                self.left(context),
+                self._beyond(done),
                 context.fencing,
                 on_id,
                 context.now,
@@ -224,10 +226,8 @@ def _subject(rows: Sequence[Row]) -> str:
 def results_of(plan: FencePlan, context: FenceContext) -> list[IdResult]:
     """What became of each id of the plan, in its order; those that were not to be fenced have their results from it."""
     known = {result.id: result for result in context.results}
-    rest = Campaign(context.transactions, [row for row in plan.rows if row.action not in REQUESTED], 0)
-    rest.run()
-    known |= rest.results
-    return [known[row.id] for row in plan.rows if row.id in known]
+    found = (without_request(row) or known.get(row.id) for row in plan.rows)
+    return [result for result in found if result is not None]
 
 
 def sentence(plan: FencePlan) -> str:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.core.step import Step
 from connectctl.ops.errors import ConnectctlError, NotAuthorized, Refused
-from connectctl.ops.fence.campaign import Campaign
+from connectctl.ops.fence.campaign import fence_ids
 from connectctl.ops.fence.observe import look, reach_of
-from connectctl.ops.fence.snapshot import Action, Fate, Reach, Row
+from connectctl.ops.fence.snapshot import Reach
 from connectctl.ops.model import configtopic
 from connectctl.ops.model.ownership import task_id
 from connectctl.ops.model.transactions import Transaction
@@ -97,10 +97,7 @@ class FenceTasks(Step):
             )
         if calls is None or not found.ids:
             return "no coordinator knows them any more"
-        campaign = Campaign(calls, [Row(id_, Action.FENCE) for id_ in found.ids], context.timeout)
-        campaign.run()
-        failed = [result for result in campaign.results.values() if result.fate is Fate.FAILED]
-        if failed:
+        if failed := fence_ids(calls, found.ids, context.timeout):
             raise ConnectctlError(
                 f"{len(failed)} of {len(found.ids)} transactional ids of {self.subject} could not be fenced; "
                 "its offsets were not written",

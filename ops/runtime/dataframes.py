@@ -342,16 +342,15 @@ def configs_of(target: Target) -> tuple[dict[str, str], list[dict[str, str]]]:
 
 def fence_listed(target: Target, calls: TransactionCalls) -> None:
     """End every producer of a task of the connector that the coordinators know."""
-    from connectctl.ops.fence.campaign import Campaign
-    from connectctl.ops.fence.snapshot import Action, Row
+    from connectctl.ops.fence.campaign import fence_ids
     from connectctl.ops.runtime.generation import check_fenced
 
     prefix = task_id(target.group_id, target.connector, 0).removesuffix("0")
     ids = {id_ for id_ in _listed(calls, prefix, target.timeout) if id_.removeprefix(prefix).isdigit()}
     # One that is just committing is not fenced by the first request: the campaign asks until its epoch has moved.
-    campaign = Campaign(calls, [Row(id_, Action.FENCE) for id_ in sorted(ids)], FENCING_PATIENCE)
-    campaign.run()
-    check_fenced(campaign, f"{len(ids)} ids of older tasks of {target.connector}")
+    check_fenced(
+        fence_ids(calls, sorted(ids), FENCING_PATIENCE), f"{len(ids)} ids of older tasks of {target.connector}"
+    )
 
 
 def _listed(calls: TransactionCalls, prefix: str, patience: float) -> set[str]:

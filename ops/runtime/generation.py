@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from connectctl.ops.errors import ConnectctlError, Refused, TimedOut
-from connectctl.ops.fence.campaign import Campaign
-from connectctl.ops.fence.snapshot import Action, Fate, Row
+from connectctl.ops.fence.campaign import fence_ids
 from connectctl.ops.model.ownership import leader_id, task_id
 from connectctl.ops.runtime.batchhandle import BatchHandle
 from connectctl.ops.runtime.configs import Generation, KeyValue, Standing, count_record, standing, task_set
@@ -25,6 +24,7 @@ from connectctl.ops.runtime.step import Outgoing, Step
 if TYPE_CHECKING:
     from connectctl.ops.edges.contract import TransactionCalls
     from connectctl.ops.edges.kafka import Kafka
+    from connectctl.ops.fence.snapshot import IdResult
 
 LEADER_TIMEOUT_MS = 15_000
 READ_PATIENCE = 30.0
@@ -151,17 +151,13 @@ def fence(calls: TransactionCalls, group: str, name: str, count: int, patience: 
 
     An id that no coordinator knows has no producer to fence.
     """
-    rows = [Row(task_id(group, name, n), Action.FENCE) for n in range(count)]
-    if not rows:
-        return
-    campaign = Campaign(calls, rows, patience)
-    campaign.run()
-    check_fenced(campaign, f"the {len(rows)} ids of tasks of {name}")
+    failed = fence_ids(calls, [task_id(group, name, n) for n in range(count)], patience)
+    check_fenced(failed, f"the {count} ids of tasks of {name}")
 
 
-def check_fenced(campaign: Campaign, whose: str) -> None:
+def check_fenced(failed: Sequence[IdResult], whose: str) -> None:
     """Raises ``TimedOut`` where an id is not fenced and may be in another attempt, ``ConnectctlError`` where it will not."""
-    bad = {r.id: r.problem for r in campaign.results.values() if r.fate is Fate.FAILED}
+    bad = {result.id: result.problem for result in failed}
     if not bad:
         return
     hopeless = {id_: problem for id_, problem in bad.items() if problem and problem.code in _FOR_A_PERSON}

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from connectctl.ops.core.step import Step
 from connectctl.ops.errors import ConnectctlError
-from connectctl.ops.fence.campaign import Campaign
-from connectctl.ops.fence.snapshot import Action, Fate, Row
+from connectctl.ops.fence.campaign import fence_ids
 from connectctl.ops.model.guarantee import Kind, kind_of_id, process_of
 from connectctl.ops.streams import context as its
 from connectctl.ops.streams.observe import transactional_ids
@@ -95,10 +94,7 @@ class FenceLeftovers(Step):
 
 def _fence(own: ApplicationContext, ids: Sequence[str]) -> None:
     """Fence each id. Raises ``ConnectctlError`` naming those that could not be."""
-    rows = [Row(id_, Action.FENCE) for id_ in ids]
-    campaign = Campaign(own.eyes.transactions, rows, own.whole.timeout, now=own.whole.now, sleep=own.whole.sleep)
-    campaign.run()
-    failed = [result for result in campaign.results.values() if result.fate is Fate.FAILED]
+    failed = fence_ids(own.eyes.transactions, ids, own.whole.timeout, now=own.whole.now, sleep=own.whole.sleep)
     if failed:
         told = ", ".join(f"{result.id}: {result.problem.code if result.problem else 'failed'}" for result in failed[:5])
         raise ConnectctlError("Not every transactional id could be fenced", why=told, code="not-fenced")
