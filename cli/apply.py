@@ -7,16 +7,16 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from connectctl.cli import render
-from connectctl.cli.render import Output
+from connectctl.cli.output import terminal
+from connectctl.cli.output.terminal import Output
+from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.plan import Outcome, Plan, Result
-from connectctl.ops.errors import BadInput, Refused
 
 if TYPE_CHECKING:
-    from connectctl.cli.context import Session
-    from connectctl.ops.connectors import Judged
+    from connectctl.cli.session import Session
+    from connectctl.ops.core.finding import Finding
     from connectctl.ops.core.journal import Journal, Run
-    from connectctl.ops.model.finding import Finding
+    from connectctl.ops.operations.connectors.observe import Judged
 
 MOST_TOLD = 5
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the plan, and do nothing.")]
@@ -46,10 +46,10 @@ def apply(session: Session, plan: Plan, context: Any, *, dry_run: bool, yes: boo
 
 def open_journal() -> Journal:
     """The person's journal. Raises ``ConnectctlError`` where it cannot be written."""
-    from connectctl.ops import places
+    from connectctl.ops.config import paths
     from connectctl.ops.core.journal import Journal
 
-    return Journal(places.journal_directory())
+    return Journal(paths.journal_directory())
 
 
 def carry_out(
@@ -85,20 +85,20 @@ def report(plan: Plan, results: Sequence[Result], output: Output) -> None:
     if output not in (Output.TABLE, Output.WIDE):
         data = [result.as_json() for result in results]
         about = {"operation": plan.operation, "clusterId": plan.cluster_id, "results": data}
-        render.emit("Result", about, output, lambda wide: None)
+        terminal.emit("Result", about, output, lambda wide: None)
     if code := exit_code(results):
         raise typer.Exit(code)
 
 
 def announce(step: Any) -> None:
     """Say on a terminal what is being done."""
-    if not render.plain(sys.stderr):
-        render.note(f"{step.describe()} …", style="dim")
+    if not terminal.plain(sys.stderr):
+        terminal.note(f"{step.describe()} …", style="dim")
 
 
 def show(plan: Plan, output: Output) -> None:
     """Print the plan: this is the dry run."""
-    render.emit("Plan", plan.as_json(), output, lambda wide: _print_plan(plan))
+    terminal.emit("Plan", plan.as_json(), output, lambda wide: _print_plan(plan))
 
 
 def confirm(session: Session, plan: Plan, for_people: bool = True, *, yes: bool = False) -> None:
@@ -115,7 +115,7 @@ def confirm(session: Session, plan: Plan, for_people: bool = True, *, yes: bool 
     lines = list(summary(plan))
     if for_people or somebody_is_there():
         for line in lines:
-            render.note(line)
+            terminal.note(line)
     if not somebody_is_there():
         hint = f"Give --confirm {protected}" if protected else "Give --yes"
         raise BadInput(
@@ -150,16 +150,16 @@ def summary(plan: Plan) -> Sequence[str]:
 
 def _print_plan(plan: Plan) -> None:
     for line in summary(plan):
-        render.say(line)
+        terminal.say(line)
     if not plan.steps:
-        render.say("  Nothing to do.")
+        terminal.say("  Nothing to do.")
 
 
 def print_result(result: Result) -> None:
     """What came of a step, for people."""
-    render.say(line_of(result))
+    terminal.say(line_of(result))
     if result.error is not None:
-        render.note(f"error: {result.error}", style="red")
+        terminal.note(f"error: {result.error}", style="red")
     sys.stdout.flush()
 
 
@@ -174,11 +174,11 @@ def line_of(result: Result) -> str:
 
 def exit_unless_healthy(connectors: Sequence[Judged], findings: Sequence[Finding]) -> None:
     """Exit with 1, and say why in one line, where what was seen is not healthy, or not everything was seen."""
-    from connectctl.ops.health import complaints
+    from connectctl.ops.operations.cluster.health import complaints
 
     if found := list(complaints(connectors, findings)):
         more = f"; and {len(found) - MOST_TOLD} more" if len(found) > MOST_TOLD else ""
-        render.note(f"not healthy: {'; '.join(found[:MOST_TOLD])}{more}", style="red")
+        terminal.note(f"not healthy: {'; '.join(found[:MOST_TOLD])}{more}", style="red")
         raise typer.Exit(1)
 
 

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from connectctl.ops.interrupts import WORK
+from connectctl.ops.core.interrupts import WORK
 
 GRACE = 0.7
 """Seconds that the main thread has to end by itself: enough to close what answers."""

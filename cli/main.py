@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
-from connectctl.cli.collection import collect_seldom
-from connectctl.cli.context import Session
-from connectctl.cli.helptext import ENVIRONMENT, dress, dressed
+from connectctl.cli.garbage_collection import collect_seldom
+from connectctl.cli.help_text import ENVIRONMENT, dress, dressed
 from connectctl.cli.interrupt import Watch
-from connectctl.ops import errors
-from connectctl.ops.interrupts import WORK
+from connectctl.cli.session import Session
+from connectctl.ops.core import errors
+from connectctl.ops.core.interrupts import WORK
 from typer.core import TyperGroup
 
 EXIT_CODES: dict[type[BaseException], int] = {
@@ -53,7 +53,7 @@ COMMANDS = {
     "demo": "Demonstrate connectctl on a sandbox, from start to finish.",
     "completion": "Print the completion script for bash, zsh or fish.",
 }
-_MODULES = {"context": "contexts"}
+_MODULES = {"offsets": "offsets.show", "upgrade": "upgrade.app"}
 _GLOBAL_VALUES = {
     "--context",
     "-c",
@@ -104,7 +104,7 @@ class Root(TyperGroup):
         if cmd_name not in self.commands:
             from importlib import import_module
 
-            module = import_module(f"connectctl.cli.{_MODULES.get(cmd_name, cmd_name)}")
+            module = import_module(f"connectctl.cli.commands.{_MODULES.get(cmd_name, cmd_name)}")
             command = typer.main.get_command(module.app)
             command.name = cmd_name
             dress(command)
@@ -228,7 +228,7 @@ def _bug(error: Exception, args: Sequence[str]) -> int:
     import tempfile
     import traceback
 
-    from connectctl.ops.model.masking import masked
+    from connectctl.ops.config.masking import masked
 
     with tempfile.NamedTemporaryFile("w", prefix="connectctl-bug-", suffix=".txt", delete=False) as report:
         report.write(masked("".join(traceback.format_exception(error))))
@@ -243,9 +243,9 @@ def _complain(args: Sequence[str], what: str, why: str | None, next_step: str | 
 def _line(args: Sequence[str], what: str, why: str | None, next_step: str | None, code: str, number: int) -> str:
     """What went wrong in one line: for people, or as JSON where the data would be JSON."""
     if _wants_json(args):
-        from connectctl.cli import render
+        from connectctl.cli.output import terminal
 
-        return render.error_json(what, why, next_step, code, number)
+        return terminal.error_json(what, why, next_step, code, number)
     return "error: " + " ".join(str(errors.ConnectctlError(what, why=why, next_step=next_step)).split())
 
 
@@ -253,10 +253,10 @@ def _write(line: str) -> None:
     """A last line on standard error; a standard error that takes nothing changes no exit code."""
     from contextlib import suppress
 
-    from connectctl.cli import render
+    from connectctl.cli.output import terminal
 
     with suppress(OSError):
-        render.note(line, style="" if line.startswith("{") else "red")
+        terminal.note(line, style="" if line.startswith("{") else "red")
 
 
 def _wants_json(args: Sequence[str]) -> bool:

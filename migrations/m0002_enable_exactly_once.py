@@ -13,11 +13,11 @@ from the moment on when every worker is enabled.
 from __future__ import annotations
 
 from connectctl.migrations.registry import Ask, Migration, Stand
-from connectctl.migrations.standings import up_to
-from connectctl.ops.rolling import planning
-from connectctl.ops.rolling.mode import Value
-from connectctl.ops.rolling.planning import RollingPlan, Wish
-from connectctl.ops.rolling.snapshot import RollingSnapshot
+from connectctl.migrations.status import up_to
+from connectctl.ops.operations.upgrade import planning
+from connectctl.ops.operations.upgrade.mode import Value
+from connectctl.ops.operations.upgrade.planning import RollingPlan, Wish
+from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 NAME = "enable-exactly-once"
 

@@ -14,11 +14,11 @@ first restart on: that records are written once.
 from __future__ import annotations
 
 from connectctl.migrations.registry import Ask, Migration, Stand
-from connectctl.migrations.standings import down_from
-from connectctl.ops.rolling import planning
-from connectctl.ops.rolling.mode import Value
-from connectctl.ops.rolling.planning import RollingPlan, Wish
-from connectctl.ops.rolling.snapshot import RollingSnapshot
+from connectctl.migrations.status import down_from
+from connectctl.ops.operations.upgrade import planning
+from connectctl.ops.operations.upgrade.mode import Value
+from connectctl.ops.operations.upgrade.planning import RollingPlan, Wish
+from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 NAME = "soft-downgrade"
 

@@ -13,17 +13,17 @@ Guaranteed: every connector and task goes on running throughout, one worker at a
 
 from __future__ import annotations
 
-from connectctl.migrations import hard
+from connectctl.migrations import hard_downgrade
 from connectctl.migrations.registry import Ask, Migration
-from connectctl.ops.rolling.mode import Value
-from connectctl.ops.rolling.planning import RollingPlan, Wish
+from connectctl.ops.operations.upgrade.mode import Value
+from connectctl.ops.operations.upgrade.planning import RollingPlan, Wish
 
 NAME = "hard-downgrade-two-steps"
 
 
 def plan(ask: Ask) -> RollingPlan:
     """Disabled in one roll, then older binaries in another."""
-    return hard.plan(ask, Wish(Value.DISABLED, NAME, straight=True, binaries=True))
+    return hard_downgrade.plan(ask, Wish(Value.DISABLED, NAME, straight=True, binaries=True))
 
 
-MIGRATION = Migration(4, NAME, __doc__, plan, hard.standing, leads_to="downgrade", merges_offsets=True)
+MIGRATION = Migration(4, NAME, __doc__, plan, hard_downgrade.standing, leads_to="downgrade", merges_offsets=True)

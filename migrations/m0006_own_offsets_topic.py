@@ -13,10 +13,10 @@ there is saved, and ``connectctl upgrade abort`` or ``connectctl offsets undo`` 
 
 from __future__ import annotations
 
-from connectctl.migrations import errand
+from connectctl.migrations import single_run
 from connectctl.migrations.registry import Ask, Migration, Stand, Standing
-from connectctl.ops.rolling.planning import RollingPlan
-from connectctl.ops.rolling.snapshot import RollingSnapshot
+from connectctl.ops.operations.upgrade.planning import RollingPlan
+from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 NAME = "own-offsets-topic"
 TAKES = {
@@ -28,10 +28,10 @@ TAKES = {
 
 def plan(ask: Ask) -> RollingPlan:
     """The merge into the connector's own topic; ``ask.before`` are its steps."""
-    name = errand.needed(ask, "connector", "connector")
-    errand.refuse_without_workers(ask)
-    steps = errand.borrowing(ask, "workers do not fall back to the global topic, so its own must be filled first")
-    return errand.plan(ask, NAME, steps, remarks=ask.seen or (), unknown=_unknown(name) if steps else ())
+    name = single_run.needed(ask, "connector", "connector")
+    single_run.refuse_without_workers(ask)
+    steps = single_run.borrowing(ask, "workers do not fall back to the global topic, so its own must be filled first")
+    return single_run.plan(ask, NAME, steps, remarks=ask.seen or (), unknown=_unknown(name) if steps else ())
 
 
 def _unknown(name: str) -> tuple[str, ...]:

@@ -12,10 +12,10 @@ Guaranteed: every source partition goes on where it stood. What was there is sav
 
 from __future__ import annotations
 
-from connectctl.migrations import errand
+from connectctl.migrations import single_run
 from connectctl.migrations.registry import Ask, Migration, Stand, Standing
-from connectctl.ops.rolling.planning import RollingPlan
-from connectctl.ops.rolling.snapshot import RollingSnapshot
+from connectctl.ops.operations.upgrade.planning import RollingPlan
+from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 NAME = "global-offsets-topic"
 TAKES = {
@@ -26,9 +26,9 @@ TAKES = {
 
 def plan(ask: Ask) -> RollingPlan:
     """The merge into the global topic; ``ask.before`` are its steps, ``ask.seen`` lines on how the topics differ."""
-    errand.refuse_without_workers(ask)
-    steps = errand.borrowing(ask, "the global topic is written outside of transactions, and may be behind")
-    return errand.plan(ask, NAME, steps, remarks=ask.seen or ())
+    single_run.refuse_without_workers(ask)
+    steps = single_run.borrowing(ask, "the global topic is written outside of transactions, and may be behind")
+    return single_run.plan(ask, NAME, steps, remarks=ask.seen or ())
 
 
 def standing(snapshot: RollingSnapshot) -> Stand:

@@ -14,13 +14,13 @@ Guaranteed: nothing is decided without being asked; what was there is saved, and
 
 from __future__ import annotations
 
-from connectctl.migrations import errand
+from connectctl.migrations import single_run
 from connectctl.migrations.registry import Ask, Migration, Stand, Standing
-from connectctl.migrations.standings import down_from
-from connectctl.ops.errors import BadInput
-from connectctl.ops.rolling.mode import Value
-from connectctl.ops.rolling.planning import RollingPlan
-from connectctl.ops.rolling.snapshot import RollingSnapshot
+from connectctl.migrations.status import down_from
+from connectctl.ops.core.errors import BadInput
+from connectctl.ops.operations.upgrade.mode import Value
+from connectctl.ops.operations.upgrade.planning import RollingPlan
+from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 NAME = "stale-offsets-topics"
 MERGE, UNSET = "merge", "unset"
@@ -43,7 +43,7 @@ def plan(ask: Ask) -> RollingPlan:
             code="stale-topics",
         )
     why = "KIP-618, Hard downgrade: a stale topic wins over newer offsets when it is read again"
-    return errand.plan(ask, NAME, errand.borrowing(ask, why), remarks=ask.seen or ())
+    return single_run.plan(ask, NAME, single_run.borrowing(ask, why), remarks=ask.seen or ())
 
 
 def standing(snapshot: RollingSnapshot) -> Stand:

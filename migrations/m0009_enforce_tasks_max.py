@@ -13,12 +13,12 @@ restarted once. A connector that then generates still more, because it multiplie
 
 from __future__ import annotations
 
-from connectctl.migrations import errand
+from connectctl.migrations import single_run
 from connectctl.migrations.registry import Ask, Migration, Stand, Standing
-from connectctl.ops.rolling import tasklimits
-from connectctl.ops.rolling.planning import RollingPlan
-from connectctl.ops.rolling.snapshot import RollingSnapshot
-from connectctl.ops.rolling.tasklimits import Choice
+from connectctl.ops.operations.tasks_max import remedies
+from connectctl.ops.operations.tasks_max.remedies import Choice
+from connectctl.ops.operations.upgrade.planning import RollingPlan
+from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 NAME = "enforce-tasks-max"
 TAKES = {
@@ -33,17 +33,17 @@ TAKES = {
 def plan(ask: Ask) -> RollingPlan:
     """Two steps for each connector that will fail; ``ask.seen`` is ``(TasksSeen, Release | None)``."""
     seen, release = ask.seen
-    found = tasklimits.ways(seen, release)
-    chosen = tasklimits.choices(found, ask.given)
+    found = remedies.ways(seen, release)
+    chosen = remedies.choices(found, ask.given)
     patch = bool(seen.enforcing) and len(seen.enforcing) == len(seen.workers)
-    steps = tuple(tasklimits.steps(found, chosen, patch=patch))
+    steps = tuple(remedies.steps(found, chosen, patch=patch))
     remarks = [way.told(chosen[way.connector]) for way in found]
     unknown = [
         f"How many tasks {way.connector} generates with tasks.max={way.needs} is known only then."
         for way in found
         if chosen[way.connector] is Choice.RAISE
     ]
-    return errand.plan(ask, NAME, steps, remarks=remarks, unknown=unknown)
+    return single_run.plan(ask, NAME, steps, remarks=remarks, unknown=unknown)
 
 
 def standing(snapshot: RollingSnapshot) -> Stand:

@@ -17,18 +17,18 @@ property is not touched before every instance is proven to be group-aware; nothi
 
 from __future__ import annotations
 
-from connectctl.migrations import applications
+from connectctl.migrations import streams
 from connectctl.migrations.registry import Ask, Migration
-from connectctl.ops.model.guarantee import Kind
-from connectctl.ops.rolling.planning import RollingPlan
+from connectctl.ops.kafka.streams_eos import Kind
+from connectctl.ops.operations.upgrade.planning import RollingPlan
 
 NAME = "group-aware-producers"
-TAKES = applications.TAKES | {"value": "exactly_once_v2 or exactly_once_beta; what its release knows by default"}
+TAKES = streams.TAKES | {"value": "exactly_once_v2 or exactly_once_beta; what its release knows by default"}
 
 
 def plan(ask: Ask) -> RollingPlan:
     """The rolls that are still to be done, and the fencing of what is left of the old kind."""
-    return applications.plan(ask, NAME, Kind.GROUP_AWARE, value=ask.given.get("value"))
+    return streams.plan(ask, NAME, Kind.GROUP_AWARE, value=ask.given.get("value"))
 
 
-MIGRATION = Migration(10, NAME, __doc__, plan, applications.standing, takes=TAKES, looks_at="application")
+MIGRATION = Migration(10, NAME, __doc__, plan, streams.standing, takes=TAKES, looks_at="application")

@@ -13,14 +13,14 @@ process in the group has are fenced.
 
 from __future__ import annotations
 
-from connectctl.migrations import applications
+from connectctl.migrations import streams
 from connectctl.migrations.registry import Ask, Migration
-from connectctl.ops.errors import BadInput
-from connectctl.ops.model.guarantee import Kind
-from connectctl.ops.rolling.planning import RollingPlan
+from connectctl.ops.core.errors import BadInput
+from connectctl.ops.kafka.streams_eos import Kind
+from connectctl.ops.operations.upgrade.planning import RollingPlan
 
 NAME = "per-partition-producers"
-TAKES = applications.TAKES | {"binaries": "older: a release before 2.6 is put in place afterwards, in another roll"}
+TAKES = streams.TAKES | {"binaries": "older: a release before 2.6 is put in place afterwards, in another roll"}
 
 
 def plan(ask: Ask) -> RollingPlan:
@@ -28,7 +28,7 @@ def plan(ask: Ask) -> RollingPlan:
     binaries = ask.given.get("binaries")
     if binaries not in (None, "older"):
         raise BadInput(f"binaries={binaries} is not older", next_step="Leave it out to stay on the release.")
-    return applications.plan(ask, NAME, Kind.PER_PARTITION, older=binaries == "older")
+    return streams.plan(ask, NAME, Kind.PER_PARTITION, older=binaries == "older")
 
 
-MIGRATION = Migration(11, NAME, __doc__, plan, applications.standing, takes=TAKES, looks_at="application")
+MIGRATION = Migration(11, NAME, __doc__, plan, streams.standing, takes=TAKES, looks_at="application")

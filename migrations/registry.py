@@ -14,12 +14,12 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.errors import BadInput
+from connectctl.ops.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from connectctl.ops.model.finding import Finding
-    from connectctl.ops.rolling.planning import RollingPlan
-    from connectctl.ops.rolling.snapshot import RollingSnapshot
+    from connectctl.ops.core.finding import Finding
+    from connectctl.ops.operations.upgrade.planning import RollingPlan
+    from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 MODULES = (
     "m0001_prepare_exactly_once",

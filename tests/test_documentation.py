@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from connectctl.cli import main
-from connectctl.ops import contextfile
-from connectctl.ops.runtime import job
+from connectctl.ops.config import context_file
+from connectctl.ops.task_runtime.job import job_file
 from documentation import PAGES, ROOT, Block, blocks, commands, name
 
 README = ROOT / "README.md"
@@ -93,10 +93,10 @@ YAML = [pytest.param(block, id=name(page)) for page in GUIDES for block in block
 @pytest.mark.parametrize("block", YAML)
 def test_yaml_is_a_context_file_or_a_job(block: Block, tmp_path: Path) -> None:
     if block.file:
-        assert job.parse(block.text, tmp_path / block.file).config
+        assert job_file.parse(block.text, tmp_path / block.file).config
     else:
         (tmp_path / "config.yaml").write_text(block.text)
-        assert contextfile.read(tmp_path / "config.yaml").content.current == "prod"
+        assert context_file.read(tmp_path / "config.yaml").content.current == "prod"
 
 
 PYTHON = [pytest.param(block, id=name(page)) for page in GUIDES for block in blocks(page, "python")]
@@ -110,7 +110,7 @@ def test_python_uses_names_and_arguments_that_are_there(block: Block) -> None:
             module = importlib.import_module(node.module or "")
             assert [alias.name for alias in node.names if not hasattr(module, alias.name)] == []
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Target":
-            from connectctl.ops.runtime.dataframes import Target
+            from connectctl.ops.task_runtime.dataframe.api import Target
 
             Target(**{str(k.arg): ast.literal_eval(k.value) for k in node.keywords})
 

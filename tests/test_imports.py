@@ -22,7 +22,7 @@ NETWORK = {
     "urllib",
     "http",
 }
-MEETS_THE_WORLD = ("ops/edges/", "ops/runtime/", "ops/jobs/", "ops/sandbox/", "ops/core/journal")
+MEETS_THE_WORLD = ("ops/clients/", "ops/task_runtime/", "ops/jobs/", "ops/sandbox/", "ops/core/journal")
 LATE = {"confluent_kafka", "kafka", "httpx", "pyspark", "psutil", "rich", "yaml", "asyncio"}
 """What may only be imported where it is used, because start-up counts."""
 
@@ -66,11 +66,11 @@ def test_the_network_is_met_in_one_folder(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", [p for p in FILES if name(p).startswith("ops/")], ids=name)
-def test_operations_see_only_the_types_of_edges(path: Path) -> None:
+def test_operations_see_only_the_types_of_clients(path: Path) -> None:
     if name(path).startswith(MEETS_THE_WORLD):
         return
-    edges = {m for m in imports(path) if m.startswith("connectctl.ops.edges")}
-    assert edges <= {"connectctl.ops.edges.contract"}
+    clients = {m for m in imports(path) if m.startswith("connectctl.ops.clients")}
+    assert clients <= {"connectctl.ops.clients.protocols"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=name)
@@ -78,7 +78,16 @@ def test_heavy_libraries_are_imported_where_they_are_used(path: Path) -> None:
     assert sorted({m for m in imports(path, late=False) if m.split(".")[0] in LATE}) == []
 
 
-def test_the_model_knows_nothing_but_itself() -> None:
-    allowed = ("connectctl.ops.model", "connectctl.ops.errors", "connectctl.ops.edges.contract")
-    for path in (p for p in FILES if name(p).startswith("ops/model/")):
+KNOWN = {
+    "ops/config/": ("config", "core.errors", "core.finding"),
+    "ops/kafka/": ("kafka", "config", "core.errors", "core.finding", "clients.protocols"),
+    "ops/connect/": ("connect", "kafka", "config", "core.errors", "core.finding", "core.rule", "clients.protocols"),
+}
+"""What packages of values and pure rules may know of ``connectctl.ops``."""
+
+
+@pytest.mark.parametrize("package", KNOWN)
+def test_values_and_pure_rules_know_only_each_other(package: str) -> None:
+    allowed = tuple(f"connectctl.ops.{each}" for each in KNOWN[package])
+    for path in (p for p in FILES if name(p).startswith(package)):
         assert [m for m in imports(path) if m.startswith("connectctl.") and not m.startswith(allowed)] == [], path

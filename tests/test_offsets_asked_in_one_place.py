@@ -18,8 +18,11 @@ ASKING = {
     "committed",
 }
 ALLOWED = {
-    ("edges/partitionoffsets.py", "list_offsets"): "the place",
-    ("runtime/connectors/sourcereader.py", "get_watermark_offsets"): "a lag for people, and whether a broker is back",
+    ("clients/librdkafka/partition_offsets.py", "list_offsets"): "the place",
+    (
+        "task_runtime/connectors/topic_copy/source_reader.py",
+        "get_watermark_offsets",
+    ): "a lag for people, and whether a broker is back",
 }
 CLIENTS = {"admin", "consumer", "_consumer", "_admin"}
 """What handles of librdkafka are called here."""
@@ -50,4 +53,4 @@ def test_every_offset_that_is_asked_for_becomes_one_or_none() -> None:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Offset"
     ]
     # The second: ends that were asked for by the driver, on their way through Spark.
-    assert made == ["edges/sharing.py", "model/nothing.py"]
+    assert made == ["clients/librdkafka/partition_share.py", "kafka/sentinels.py"]

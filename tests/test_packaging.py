@@ -11,7 +11,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from connectctl.cli.completion import FILES, SCRIPTS
+from connectctl.cli.commands.completion import FILES, SCRIPTS
 
 ROOT = Path(__file__).parent.parent
 TOPS = ("cli", "ops", "migrations")

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from connectctl.ops.audit import paths
-from connectctl.ops.audit.paths import Spec
+from connectctl.ops.audit import field_extractor
+from connectctl.ops.audit.field_extractor import Spec
 from connectctl.ops.audit.scan import Span
-from connectctl.ops.errors import BadInput
+from connectctl.ops.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from connectctl.ops.edges.contract import Extent
+    from connectctl.ops.clients.protocols import Extent
 
 Places = Mapping[str, Mapping[int, "Extent"]]
 Offsets = Mapping[str, Mapping[int, int]]
@@ -49,7 +49,7 @@ class Wish:
     @property
     def source(self) -> Spec:
         """What names a record's source partition."""
-        return self.by or paths.BY_KEY
+        return self.by or field_extractor.BY_KEY
 
 
 def bound(text: str, option: str) -> Bound:

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from connectctl.ops.audit.batches import ABORT, COMMIT, Batch, Marker
-from connectctl.ops.audit.evidence import Offender
+from connectctl.ops.audit.violations import Offender
+from connectctl.ops.kafka.batch_headers import ABORT, COMMIT, Batch, Marker
 
 OPEN = 2
 """The outcome of a transaction that has none yet."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from connectctl.ops.audit.evidence import Offender
+from connectctl.ops.audit.violations import Offender
 
 
 class Run(NamedTuple):

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from connectctl.ops.audit.batches import ABORT, COMMIT
-from connectctl.ops.audit.evidence import Offender
 from connectctl.ops.audit.scan import OPEN, Segment
 from connectctl.ops.audit.timeline import Sizes, Timeline
+from connectctl.ops.audit.violations import Offender
+from connectctl.ops.kafka.batch_headers import ABORT, COMMIT
 
 NEAR = 2
 """Milliseconds within which a coordinator marks all partitions of a transaction, where time cannot tell any better.

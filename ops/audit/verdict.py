@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from connectctl.ops.audit import rules
-from connectctl.ops.audit.committed import Offsets
-from connectctl.ops.audit.evidence import Offender
-from connectctl.ops.audit.gathered import Gathered
+from connectctl.ops.audit import findings as audit_findings
+from connectctl.ops.audit.offset_positions import Offsets
 from connectctl.ops.audit.plan import Wish
 from connectctl.ops.audit.sequences import SourceTotals
-from connectctl.ops.model.finding import Finding, Severity
+from connectctl.ops.audit.summary import Gathered
+from connectctl.ops.audit.violations import Offender
+from connectctl.ops.core.finding import Finding, Severity
 
 LONG = 60.0
 """Seconds after which an open transaction is a warning."""
@@ -32,28 +32,28 @@ class Verdict(StrEnum):
 
 
 _MEANS = {
-    rules.TORN.id: Verdict.TORN,
-    rules.BEYOND.id: Verdict.TORN,
-    rules.DUPLICATES.id: Verdict.DUPLICATES,
-    rules.STALE_BATCH.id: Verdict.DUPLICATES,
-    rules.GAPS.id: Verdict.GAPS,
-    rules.LOST.id: Verdict.GAPS,
-    rules.MISSING_BATCHES.id: Verdict.GAPS,
+    audit_findings.TORN.id: Verdict.TORN,
+    audit_findings.BEYOND.id: Verdict.TORN,
+    audit_findings.DUPLICATES.id: Verdict.DUPLICATES,
+    audit_findings.STALE_BATCH.id: Verdict.DUPLICATES,
+    audit_findings.GAPS.id: Verdict.GAPS,
+    audit_findings.LOST.id: Verdict.GAPS,
+    audit_findings.MISSING_BATCHES.id: Verdict.GAPS,
 } | dict.fromkeys(
     (
-        rules.UNCLEAR.id,
-        rules.DISAGREE.id,
-        rules.UNREAD.id,
-        rules.NO_SEQUENCE.id,
-        rules.UNNUMBERED.id,
-        rules.NOT_COMPARED.id,
-        rules.NO_SPARK.id,
-        rules.LINES.id,
-        rules.NOTHING.id,
+        audit_findings.UNCLEAR.id,
+        audit_findings.DISAGREE.id,
+        audit_findings.UNREAD.id,
+        audit_findings.NO_SEQUENCE.id,
+        audit_findings.UNNUMBERED.id,
+        audit_findings.NOT_COMPARED.id,
+        audit_findings.NO_SPARK.id,
+        audit_findings.LINES.id,
+        audit_findings.NOTHING.id,
     ),
     Verdict.UNDECIDED,
 )
-_UNPROVEN = (rules.UNCLEAR.id, rules.NOTHING.id)
+_UNPROVEN = (audit_findings.UNCLEAR.id, audit_findings.NOTHING.id)
 """What keeps headers alone from being enough."""
 _WORST = (Verdict.TORN, Verdict.DUPLICATES, Verdict.GAPS, Verdict.UNDECIDED)
 
@@ -110,12 +110,12 @@ def findings_of(audit: Audit) -> tuple[Finding, ...]:
 def _of_transactions(audit: Audit) -> Iterator[Finding]:
     gathered = audit.gathered
     for part in gathered.torn_parts:
-        yield rules.TORN.found(_place(part), f"{_count(part.records)} of {_who(part)} were {part.detail}.")
+        yield audit_findings.TORN.found(_place(part), f"{_count(part.records)} of {_who(part)} were {part.detail}.")
     for part in _worst(gathered, "unclear-transaction"):
-        yield rules.UNCLEAR.found(_place(part), f"{_who(part)} {part.detail}; they overlap in time.")
+        yield audit_findings.UNCLEAR.found(_place(part), f"{_who(part)} {part.detail}; they overlap in time.")
     for kind, rule, what in (
-        ("missing-batches", rules.MISSING_BATCHES, "are missing"),
-        ("stale-batch", rules.STALE_BATCH, "are there again"),
+        ("missing-batches", audit_findings.MISSING_BATCHES, "are missing"),
+        ("stale-batch", audit_findings.STALE_BATCH, "are there again"),
     ):
         for part in _worst(gathered, kind):
             message = f"Sequence {part.first} to {part.last} of {_who(part)} {what}."
@@ -124,18 +124,20 @@ def _of_transactions(audit: Audit) -> Iterator[Finding]:
         age = max(0.0, audit.now - part.timestamp / 1000)
         message = f"{_who(part)} has {_count(part.records)} open for {age:.0f} s."
         severity = Severity.WARNING if age > LONG else None
-        yield rules.OPEN.found(_place(part), message, "See connectctl transactions list --open.", severity=severity)
+        yield audit_findings.OPEN.found(
+            _place(part), message, "See connectctl transactions list --open.", severity=severity
+        )
 
 
 def _of_sources(audit: Audit) -> Iterator[Finding]:
     gathered, topics = audit.gathered, ", ".join(audit.wish.topics)
     sums, found = gathered.sums, gathered.found
     for name, kind, rule, told in (
-        ("duplicates", "duplicate", rules.DUPLICATES, "more than once"),
-        ("gaps", "gap", rules.GAPS, "missing"),
-        ("reordered", "reordered", rules.REORDERED, "out of order"),
-        ("torn", "torn", rules.BEYOND, "beyond the committed offset"),
-        ("lost", "lost", rules.LOST, "missing before the committed offset"),
+        ("duplicates", "duplicate", audit_findings.DUPLICATES, "more than once"),
+        ("gaps", "gap", audit_findings.GAPS, "missing"),
+        ("reordered", "reordered", audit_findings.REORDERED, "out of order"),
+        ("torn", "torn", audit_findings.BEYOND, "beyond the committed offset"),
+        ("lost", "lost", audit_findings.LOST, "missing before the committed offset"),
     ):
         if sums[name]:
             worst = next(iter(_worst(gathered, kind)), None)
@@ -156,7 +158,7 @@ def _of_lines(audit: Audit) -> Iterator[Finding]:
         return
     more = "more" if length > high else "fewer"
     message = f"{lines:,} lines of {length:,} characters are committed, {more} than the position {high:,}."
-    yield rules.LINES.found(str(audit.wish.connector), message)
+    yield audit_findings.LINES.found(str(audit.wish.connector), message)
 
 
 def _undecided(audit: Audit) -> Iterator[Finding]:
@@ -166,27 +168,31 @@ def _undecided(audit: Audit) -> Iterator[Finding]:
         where = "between --since and --until" if wish.since and wish.until else "from --since on" if wish.since else ""
         where = where or ("up to --until" if wish.until else "in the topic")
         message = f"There is no committed record {where}, so nothing is proven."
-        yield rules.NOTHING.found(topics, message, "Check the topic, --since and --until.")
+        yield audit_findings.NOTHING.found(topics, message, "Check the topic, --since and --until.")
     if audit.unread:
-        yield rules.NO_SPARK.found(topics, f"{audit.unread}.", "Or give --headers-only, or --engine local.")
+        yield audit_findings.NO_SPARK.found(topics, f"{audit.unread}.", "Or give --headers-only, or --engine local.")
     if gathered.reads is not None:
         yield from _disagreements(gathered)
         unnumbered = sum(read.unnumbered for read in gathered.reads.values())
         if wish.sequence is not None and unnumbered:
             message = f"{_count(unnumbered)} of {committed(gathered):,} have no number at {wish.sequence.text}."
-            yield rules.UNNUMBERED.found(topics, message, "Check --sequence against a record.")
+            yield audit_findings.UNNUMBERED.found(topics, message, "Check --sequence against a record.")
     behind = committed(gathered) - _readable(gathered)
     if behind > 0 and not wish.headers_only:
         message = f"{_count(behind)} are committed behind the last stable offset."
-        yield rules.UNREAD.found(topics, message, "Audit again when it has ended: connectctl transactions lag.")
+        yield audit_findings.UNREAD.found(
+            topics, message, "Audit again when it has ended: connectctl transactions lag."
+        )
     if wish.sequence is None and not audit.unread and (committed(gathered) or wish.headers_only):
         why = f": {audit.why_no_sequence}" if audit.why_no_sequence else ""
         told = "Only headers were requested" if wish.headers_only else f"No --sequence is given{why}"
         hint = None if wish.headers_only else "Give --sequence '$.field', and --by, or --headers-only."
         severity = Severity.INFO if wish.headers_only else None
-        yield rules.NO_SEQUENCE.found(topics, f"{told}.", hint, severity=severity)
+        yield audit_findings.NO_SEQUENCE.found(topics, f"{told}.", hint, severity=severity)
     if audit.offsets is not None and audit.offsets.why and wish.sequence is not None:
-        yield rules.NOT_COMPARED.found(str(wish.connector), f"{audit.offsets.why[:1].upper()}{audit.offsets.why[1:]}.")
+        yield audit_findings.NOT_COMPARED.found(
+            str(wish.connector), f"{audit.offsets.why[:1].upper()}{audit.offsets.why[1:]}."
+        )
 
 
 def _nothing(audit: Audit) -> bool:
@@ -207,7 +213,7 @@ def _disagreements(gathered: Gathered) -> Iterator[Finding]:
     if read != told and not any(part.legacy for part in gathered.parts):
         subject = ", ".join(sorted({part.topic for part in gathered.parts}))
         message = f"Headers count {told:,} readable committed records, and {read:,} were read."
-        yield rules.DISAGREE.found(subject, message, "Audit again; if it stays, look at the brokers' logs.")
+        yield audit_findings.DISAGREE.found(subject, message, "Audit again; if it stays, look at the brokers' logs.")
 
 
 def _of_topics(audit: Audit) -> Iterator[Finding]:
@@ -217,11 +223,11 @@ def _of_topics(audit: Audit) -> Iterator[Finding]:
         plain[part.topic] = plain.get(part.topic, 0) + part.plain
     for topic, count in plain.items():
         if count:
-            yield rules.PLAIN.found(topic, f"{_count(count)} belong to no transaction.")
+            yield audit_findings.PLAIN.found(topic, f"{_count(count)} belong to no transaction.")
     if audit.wish.since is None:
         for topic in sorted({part.topic for part in gathered.parts if part.start > 0}):
             first = min(part.start for part in gathered.parts if part.topic == topic)
-            yield rules.REMOVED.found(topic, f"It begins at offset {first:,}.")
+            yield audit_findings.REMOVED.found(topic, f"It begins at offset {first:,}.")
 
 
 def _worst(gathered: Gathered, kind: str) -> list[Offender]:

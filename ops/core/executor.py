@@ -11,17 +11,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from connectctl.ops.core.errors import ConnectctlError, PartDone, Refused, TimedOut, Unreachable
+from connectctl.ops.core.interrupts import resumable
 from connectctl.ops.core.journal import Journal, Run, RunState
 from connectctl.ops.core.plan import Outcome, Result
-from connectctl.ops.errors import ConnectctlError, PartDone, Refused, TimedOut, Unreachable
-from connectctl.ops.interrupts import resumable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from connectctl.ops.clients.protocols import ClusterLock
     from connectctl.ops.core.context import RunContext
     from connectctl.ops.core.step import Step
-    from connectctl.ops.edges.contract import ClusterLock
 
 LEFT_OUT = "an earlier step failed"
 

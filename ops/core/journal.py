@@ -19,9 +19,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from connectctl.ops.config.json_text import read_json
+from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
 from connectctl.ops.core.plan import Plan
-from connectctl.ops.errors import BadInput, ConnectctlError, Refused
-from connectctl.ops.model.jsontext import read_json
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS run (

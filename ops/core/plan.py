@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.core.step import Step, step_from_data, step_to_data
-from connectctl.ops.errors import BadInput, ConnectctlError
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, ClassVar, Union, get_args, get_origin, get_type_hints
 
-from connectctl.ops.errors import BadInput
+from connectctl.ops.core.errors import BadInput
 
 _PLAIN = frozenset({str, int, float, bool, NoneType})
 

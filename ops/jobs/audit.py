@@ -12,20 +12,20 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.audit.evidence import Offender
-from connectctl.ops.audit.gathered import Gathered
-from connectctl.ops.audit.places import Reader
+from connectctl.ops.audit.duplicate_ranges import Reader
 from connectctl.ops.audit.scan import PartTotals, Scan, Segment, Span
 from connectctl.ops.audit.sequences import Committed, Read, Run, SourceTotals, Sweep
+from connectctl.ops.audit.summary import Gathered
 from connectctl.ops.audit.transactions import Joining, Totals
-from connectctl.ops.edges.columnreader import ColumnReader, OldFormat
-from connectctl.ops.edges.executors import spare_archives
-from connectctl.ops.edges.headers import Headers
-from connectctl.ops.edges.kafka import Kafka
-from connectctl.ops.edges.stream import stream
-from connectctl.ops.jobs.auditruns import Extraction, Runs, Wanted, source_of
-from connectctl.ops.model.recordcolumns import Columns
-from connectctl.ops.model.transactions import Place
+from connectctl.ops.audit.violations import Offender
+from connectctl.ops.clients.kafka_protocol.column_reader import ColumnReader, OldFormat
+from connectctl.ops.clients.kafka_protocol.headers import Headers
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.clients.librdkafka.stream import stream
+from connectctl.ops.clients.spark.executors import spare_archives
+from connectctl.ops.jobs.audit_sequences import Extraction, Runs, Wanted, source_of
+from connectctl.ops.kafka.record_batch_decoder import Columns
+from connectctl.ops.kafka.transactions import Place
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

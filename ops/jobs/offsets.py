@@ -14,12 +14,12 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from connectctl.ops.edges.contract import Record
-from connectctl.ops.model.sourcekey import parse_key
-from connectctl.ops.offsets.decide import Place
-from connectctl.ops.offsets.saved import backup_lines
-from connectctl.ops.offsets.sieve import Purpose, matters
-from connectctl.ops.offsets.wishes import Side
+from connectctl.ops.clients.protocols import Record
+from connectctl.ops.connect.source_keys import parse_key
+from connectctl.ops.operations.offsets.backup_file import backup_lines
+from connectctl.ops.operations.offsets.changes import Side
+from connectctl.ops.operations.offsets.key_filter import Purpose, matters
+from connectctl.ops.operations.offsets.record_changes import Place
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from connectctl.ops.errors import Refused
-from connectctl.ops.interrupts import put_in_order
+from connectctl.ops.core.errors import Refused
+from connectctl.ops.core.interrupts import put_in_order
 from connectctl.ops.sandbox import access, archives, granting, groups, processes, record
 from connectctl.ops.sandbox.context import write_context
 from connectctl.ops.sandbox.groups import LOCK_PATIENCE, Group

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from connectctl.ops.errors import ConnectctlError
+from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.sandbox.security import grants
 
 _PATIENCE = 60.0

@@ -6,17 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from connectctl.ops.errors import BadInput, ConnectctlError
-from connectctl.ops.model.topics import address
+from connectctl.ops.connect.internal_topics import address
+from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.sandbox import properties, record
 from connectctl.ops.sandbox.access import worker_url
+from connectctl.ops.sandbox.jars.versions import parse_version
 from connectctl.ops.sandbox.launch import Launcher
 from connectctl.ops.sandbox.layout import Layout
 from connectctl.ops.sandbox.lock import locked
 from connectctl.ops.sandbox.progress import OnProgress, silent
 from connectctl.ops.sandbox.record import Node, Record
 from connectctl.ops.sandbox.spec import SandboxSpec, check_support
-from connectctl.ops.sandbox.versions import parse_version
 
 LOCK_PATIENCE = 300.0
 """Seconds to wait for another command on the same sandbox: longer than any ``up`` with warm jars."""

@@ -10,7 +10,7 @@ from typing import Any
 from connectctl.ops.sandbox import groups, properties
 from connectctl.ops.sandbox.access import access
 from connectctl.ops.sandbox.groups import Group, current, launcher
-from connectctl.ops.sandbox.jars import cached
+from connectctl.ops.sandbox.jars.cache import cached
 from connectctl.ops.sandbox.layout import Layout, broker_name
 from connectctl.ops.sandbox.record import Record
 from connectctl.ops.sandbox.spec import SandboxSpec

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from connectctl.ops.errors import ConnectctlError
+from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.sandbox import private
 
 AUTHORITY = "ca"

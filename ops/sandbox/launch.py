@@ -11,15 +11,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from connectctl.ops.errors import ConnectctlError, TimedOut
-from connectctl.ops.sandbox import access, archives, java, logs, private, processes, properties, readiness, record
-from connectctl.ops.sandbox.jars import Jars, jars_of
+from connectctl.ops.core.errors import ConnectctlError, TimedOut
+from connectctl.ops.sandbox import access, archives, logs, private, processes, properties, readiness, record
+from connectctl.ops.sandbox.jars import java
+from connectctl.ops.sandbox.jars.cache import Jars, jars_of
+from connectctl.ops.sandbox.jars.versions import KafkaVersion, parse_version
 from connectctl.ops.sandbox.layout import Layout, broker_name, is_broker
 from connectctl.ops.sandbox.ports import free_ports
 from connectctl.ops.sandbox.progress import OnProgress, silent
 from connectctl.ops.sandbox.record import Node, Record
 from connectctl.ops.sandbox.security import Security
-from connectctl.ops.sandbox.versions import KafkaVersion, parse_version
 
 PATIENCE = 300.0
 """Seconds for a broker or a group to become ready: a hundred times what an idle machine needs."""

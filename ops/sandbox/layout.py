@@ -20,7 +20,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from connectctl.ops import places
+from connectctl.ops.config import paths
 
 BROKER = "broker"
 """The first broker's name; that of another is followed by its number."""
@@ -39,7 +39,7 @@ def is_broker(process: str) -> bool:
 
 def sandboxes() -> Path:
     """The directory of all sandboxes of this user; it need not exist."""
-    return places.sandbox_directory("_").resolve().parent
+    return paths.sandbox_directory("_").resolve().parent
 
 
 @dataclass(frozen=True, slots=True)

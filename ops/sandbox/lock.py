@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from connectctl.ops.errors import TimedOut
+from connectctl.ops.core.errors import TimedOut
 
 _PAUSE = 0.1
 

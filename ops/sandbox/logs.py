@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from connectctl.ops.errors import BadInput
+from connectctl.ops.core.errors import BadInput
 
 if TYPE_CHECKING:
+    from connectctl.ops.sandbox.jars.versions import KafkaVersion
     from connectctl.ops.sandbox.layout import Layout
-    from connectctl.ops.sandbox.versions import KafkaVersion
 
 _LOG4J2 = """rootLogger.level=INFO
 rootLogger.appenderRef.out.ref=OUT

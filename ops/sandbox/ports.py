@@ -8,7 +8,7 @@ import socket
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from connectctl.ops.errors import ConnectctlError
+from connectctl.ops.core.errors import ConnectctlError
 
 LOOPBACK = "127.0.0.1"
 LOWEST = 10240

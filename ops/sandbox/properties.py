@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from connectctl.ops.model import javaproperties
+from connectctl.ops.config import java_properties
 from connectctl.ops.sandbox.ports import LOOPBACK
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from connectctl.ops.sandbox.versions import KafkaVersion
+    from connectctl.ops.sandbox.jars.versions import KafkaVersion
 
 PLAINTEXT, CONTROLLER = "PLAINTEXT", "CONTROLLER"
 REDUNDANT = 2
@@ -139,7 +139,7 @@ def render(properties: Mapping[str, str]) -> str:
 def with_changes(text: str, changes: Mapping[str, str]) -> str:
     """``text`` with these keys set where they stand, or at the end; every other character is kept as it is."""
     for key, value in changes.items():
-        text = javaproperties.with_value(text, key, value)
+        text = java_properties.with_value(text, key, value)
     return text
 
 

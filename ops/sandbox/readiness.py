@@ -7,8 +7,8 @@ import warnings
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.errors import TimedOut
-from connectctl.ops.model.membership import decode_assignment, decode_metadata
+from connectctl.ops.connect.connect_protocol import decode_assignment, decode_metadata
+from connectctl.ops.core.errors import TimedOut
 from connectctl.ops.sandbox.ports import LOOPBACK, answers
 
 if TYPE_CHECKING:

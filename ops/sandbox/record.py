@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.errors import BadInput
+from connectctl.ops.core.errors import BadInput
 from connectctl.ops.sandbox.access import people
 from connectctl.ops.sandbox.layout import BROKER
 from connectctl.ops.sandbox.ports import LOOPBACK

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from connectctl.ops.errors import BadInput
-from connectctl.ops.sandbox.versions import LATEST, KafkaVersion, parse_version
+from connectctl.ops.core.errors import BadInput
+from connectctl.ops.sandbox.jars.versions import LATEST, KafkaVersion, parse_version
 
 SUPPORT = ("disabled", "preparing", "enabled")
 MOST_WORKERS = 9

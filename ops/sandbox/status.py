@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from connectctl.ops.errors import BadInput
+from connectctl.ops.core.errors import BadInput
 from connectctl.ops.sandbox import processes, record
 from connectctl.ops.sandbox.access import worker_url
 from connectctl.ops.sandbox.layout import Layout

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from connectctl.ops.errors import TimedOut
+from connectctl.ops.core.errors import TimedOut
 
 
 def values(bootstrap_servers: str, topic: str, timeout: float = 60.0) -> list[bytes]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from connectctl.ops.errors import ConnectctlError
+from connectctl.ops.core.errors import ConnectctlError
 
 PATIENCE = 60.0
 

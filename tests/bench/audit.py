@@ -49,7 +49,7 @@ for first in range(0, records, 10_000):
 HEADERS = """
 import sys, time
 from connectctl.ops.audit.scan import PartTotals, Segment, Span
-from connectctl.ops.edges.kafka import Kafka
+from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.jobs.audit import Cluster, scanned
 bootstrap, topic = sys.argv[1:]
 client = {"bootstrap.servers": bootstrap}
@@ -74,8 +74,8 @@ def fill(bootstrap: str, topic: str, records: int, size: int) -> None:
 
 def bare_count(spark: Any, bootstrap: str, topic: str) -> int:
     """The topic as a frame of records, counted."""
-    from connectctl.ops.edges.kafka import Kafka
-    from connectctl.ops.edges.stream import stream
+    from connectctl.ops.clients.librdkafka.client import Kafka
+    from connectctl.ops.clients.librdkafka.stream import stream
     from connectctl.ops.jobs.audit import pieces, split
 
     spans = spans_of(bootstrap, topic)
@@ -105,9 +105,9 @@ def bare_count(spark: Any, bootstrap: str, topic: str) -> int:
 
 def audited(spark: Any, bootstrap: str, topic: str) -> int:
     """The layer of records: read, runs, sweep, totals."""
-    from connectctl.ops.audit.paths import sequence_spec
+    from connectctl.ops.audit.field_extractor import sequence_spec
     from connectctl.ops.jobs import audit
-    from connectctl.ops.jobs.auditruns import Wanted
+    from connectctl.ops.jobs.audit_sequences import Wanted
 
     client, tasks = audit.Cluster({"bootstrap.servers": bootstrap}, 60), int(spark.sparkContext.defaultParallelism)
     runs = audit.run_frame(spark, client, spans_of(bootstrap, topic), Wanted(sequence_spec("$.seq")), tasks)
@@ -119,7 +119,7 @@ def audited(spark: Any, bootstrap: str, topic: str) -> int:
 def spans_of(bootstrap: str, topic: str) -> list[Any]:
     """The whole topic."""
     from connectctl.ops.audit.scan import Span
-    from connectctl.ops.edges.kafka import Kafka
+    from connectctl.ops.clients.librdkafka.client import Kafka
 
     extents = Kafka({"bootstrap.servers": bootstrap}, timeout=60).extents([topic])[topic]
     return [Span(topic, p, 0, e.end, e.stable, e.end, True) for p, e in sorted(extents.items())]
@@ -167,7 +167,7 @@ def headers(bootstrap: str, runs: int) -> None:
 
 def records(bootstrap: str, counts: list[int], runs: int, master: str, log: Path) -> None:
     """The audit of records beside a bare count, in one warm session."""
-    from connectctl.ops.edges.spark import open_session
+    from connectctl.ops.clients.spark.session import open_session
 
     session = open_session(master, {}, log)
     try:

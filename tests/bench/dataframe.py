@@ -22,11 +22,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from connectctl.ops import places
-from connectctl.ops.edges.kafka import Kafka
-from connectctl.ops.runtime.dataframes import Target, write_exactly_once
-from connectctl.ops.sandbox import cluster, ivy
-from connectctl.ops.sandbox.java import find_java
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.config import paths
+from connectctl.ops.sandbox import cluster
+from connectctl.ops.sandbox.jars import ivy
+from connectctl.ops.sandbox.jars.java import find_java
+from connectctl.ops.task_runtime.dataframe.api import Target, write_exactly_once
 
 SINK = [
     ivy.Dependency("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.0.0", "sink", transitive=False),
@@ -40,7 +41,7 @@ SIZE, TASKS, SOURCES, PARTITIONS = 100, 2, 64, 4
 
 def sink_jars(into: Path) -> str:
     """The sink's jars, as ``spark.jars`` wants them."""
-    ivy.retrieve(SINK, into, cache=places.cache_directory() / "ivy", java=find_java().path)
+    ivy.retrieve(SINK, into, cache=paths.cache_directory() / "ivy", java=find_java().path)
     return ",".join(str(jar) for jar in sorted((into / "sink").glob("*.jar")))
 
 
@@ -123,7 +124,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--master", default=f"local[{TASKS}]")
     wish = parser.parse_args()
-    from connectctl.ops.edges.spark import open_session
+    from connectctl.ops.clients.spark.session import open_session
 
     with tempfile.TemporaryDirectory() as state:
         os.environ["XDG_STATE_HOME"] = state

@@ -18,11 +18,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from connectctl.ops.edges.contract import Answer
-from connectctl.ops.edges.transactions import Transactions
-from connectctl.ops.model.verdicts import Code
+from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+from connectctl.ops.clients.protocols import Answer
+from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.sandbox import cluster
-from connectctl.ops.sandbox.jars import BROKER, cached
+from connectctl.ops.sandbox.jars.cache import BROKER, cached
 
 LIMITS = {1_000: 1.0, 10_000: 5.0}
 MEMORY = 150.0

@@ -19,8 +19,8 @@ import time
 from typing import Any
 
 import httpx
-from connectctl.ops.edges.kafka import Kafka
-from connectctl.ops.model.partitioning import java_partition
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.sandbox import cluster
 from offsets_show import BARE, fill, measure  # type: ignore[import-not-found]  # beside this file
 

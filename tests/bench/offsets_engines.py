@@ -23,14 +23,14 @@ from connectctl.ops.sandbox import cluster
 LOOK = """
 import sys
 from pathlib import Path
-from connectctl.ops.edges.kafka import Kafka
-from connectctl.ops.edges.spark import open_session
-from connectctl.ops.jobs.engine import Spark
-from connectctl.ops.offsets.decide import decide
-from connectctl.ops.offsets.engine import Asked, Local
-from connectctl.ops.offsets.observe import Sources
-from connectctl.ops.offsets.snapshot import Workers
-from connectctl.ops.offsets.wishes import Merge
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.clients.spark.session import open_session
+from connectctl.ops.jobs.offsets_engine import Spark
+from connectctl.ops.operations.offsets.record_changes import decide
+from connectctl.ops.operations.offsets.engine import Asked, Local
+from connectctl.ops.operations.offsets.observe import Sources
+from connectctl.ops.operations.offsets.snapshot import Workers
+from connectctl.ops.operations.offsets.changes import Merge
 engine, bootstrap, topic, master, log = sys.argv[1:]
 kafka = Kafka({"bootstrap.servers": bootstrap}, timeout=60)
 sources = Sources(kafka, bootstrap, None, topic, lambda b, o: kafka, Workers, 5.0)

@@ -47,7 +47,7 @@ JVM = ("-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPe
 COUNTING = """
 import time
 
-from connectctl.ops.runtime.api import SourceConnector, SourceRecord, SourceTask
+from connectctl.ops.task_runtime.spi.connector import SourceConnector, SourceRecord, SourceTask
 
 
 class Task(SourceTask):

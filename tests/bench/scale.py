@@ -29,9 +29,9 @@ from typing import Any
 
 import httpx
 from company import GROUP, SINK, SOURCE, create, produce  # type: ignore[import-not-found]  # beside this file
-from connectctl.ops.edges.contract import Answer
-from connectctl.ops.edges.transactions import Transactions
-from connectctl.ops.model.verdicts import Code
+from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+from connectctl.ops.clients.protocols import Answer
+from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.sandbox import cluster, launch
 from connectctl.ops.sandbox.cluster import Sandbox, SandboxSpec
 
@@ -107,7 +107,7 @@ def sandbox(**spec: Any) -> Iterator[Sandbox]:
 
 def recorded(url: str) -> dict[str, Any]:
     """What a real worker answers to what has nothing to do with its connectors."""
-    from connectctl.ops.model.worker import probe_config, probe_plugin
+    from connectctl.ops.connect.worker import probe_config, probe_plugin
 
     answers = {path: httpx.get(url + path).json() for path in ("/", "/connector-plugins")}
     probe = str(probe_plugin(answers["/connector-plugins"]))

@@ -42,9 +42,9 @@ while left > 0:
 FILL = """
 import sys
 import numpy as np, pyarrow as pa, pyarrow.compute as pc
-from connectctl.ops.edges.batchproducer import BatchProducer
-from connectctl.ops.model.recordbatch import Columnar, batches
-from connectctl.ops.model.transactions import Place
+from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
+from connectctl.ops.kafka.record_batch_encoder import Columnar, batches
+from connectctl.ops.kafka.transactions import Place
 bootstrap, topic, (records, size, partitions) = sys.argv[1], sys.argv[2], map(int, sys.argv[3:])
 producer = BatchProducer({"bootstrap.servers": bootstrap}, topic, transaction_timeout_ms=60_000, timeout=60)
 producer.initialise(60)
@@ -108,7 +108,8 @@ def compile_imports(bootstrap: str, config: Path) -> None:
     config.write_text(json.dumps({"current": "b", "contexts": contexts}))
     row = connectctl("--config", str(config), "audit", "nothing", "--engine", "spark")
     subprocess.run(row, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
-    tasks = "import connectctl.cli.run, connectctl.ops.runtime.launch, connectctl.ops.runtime.connectors.topiccopy"
+    runtime = "connectctl.ops.task_runtime"
+    tasks = f"import connectctl.cli.commands.run, {runtime}.job.runner, {runtime}.connectors.topic_copy.connector"
     subprocess.run([sys.executable, "-c", tasks], check=True)
 
 

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from connectctl.ops import contextfile
-from connectctl.ops.edges import namedgroups
-from connectctl.ops.settings import Settings, merge
+from connectctl.ops.clients.librdkafka import named_groups
+from connectctl.ops.config import context_file
+from connectctl.ops.config.settings import Settings, merge
 from fakes.kafkareads import FakeKafka
 from fakes.kafkawrites import FakeKafkaWrites
 from fakes.offsetworld import World
@@ -33,7 +33,7 @@ OFFSETS = json.dumps({"offsets": [{"partition": {"table": "a"}, "offset": {"lsn"
 
 def settings(tmp_path: Path, text: str = CONTEXT, env: Mapping[str, str] | None = None, **flags: Any) -> Settings:
     (tmp_path / "config.yaml").write_text(text)
-    return merge(flags, env or {}, contextfile.read(tmp_path / "config.yaml"), "prod")
+    return merge(flags, env or {}, context_file.read(tmp_path / "config.yaml"), "prod")
 
 
 @pytest.fixture
@@ -156,7 +156,7 @@ class OfANewerProtocol(FakeKafka):
 
     def group(self, group_id: str) -> Any:
         coordinator: Any = SimpleNamespace(describe=lambda: None, kind=lambda: self.kind)
-        return namedgroups._asked(coordinator, group_id)
+        return named_groups._asked(coordinator, group_id)
 
 
 @pytest.mark.parametrize("kind", ["consumer", "share", "streams"])

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 import pytest
-from connectctl.cli import auditview
-from connectctl.cli.auditpage import page
 from connectctl.cli.main import app
-from connectctl.ops.audit import paths
-from connectctl.ops.audit.evidence import KINDS, Offender
-from connectctl.ops.audit.gathered import Gathered
+from connectctl.cli.views import audit
+from connectctl.cli.views.audit_html import page
+from connectctl.ops.audit import field_extractor
 from connectctl.ops.audit.plan import Wish
 from connectctl.ops.audit.scan import PartTotals
 from connectctl.ops.audit.sequences import SourceTotals
+from connectctl.ops.audit.summary import Gathered
 from connectctl.ops.audit.verdict import Audit, findings_of
+from connectctl.ops.audit.violations import KINDS, Offender
 from typer.testing import CliRunner
 
 if TYPE_CHECKING:
-    from connectctl.cli.context import Session
+    from connectctl.cli.session import Session
 
 
 def audited(*, bad: bool = True) -> Audit:
@@ -38,7 +38,7 @@ def audited(*, bad: bool = True) -> Audit:
         for n, kind in enumerate(KINDS):
             gathered.add(Offender(kind, "<s>", "<t>", 0, n, 0, 1, 2, 2, 1_700_000_000_000 + n * 99_000, 5, 0, "<d>"))
         gathered.add(SourceTotals("<t>", "<s>", 10, 1, 2, 3, 4, 5, 0, 9))
-    found = Audit("<c>", Wish(("<t>",), paths.sequence_spec("$.seq")), gathered, 1_700_000_000.0)
+    found = Audit("<c>", Wish(("<t>",), field_extractor.sequence_spec("$.seq")), gathered, 1_700_000_000.0)
     return replace(found, findings=findings_of(found))
 
 
@@ -84,7 +84,7 @@ def test_the_page_is_whole_fetches_nothing_and_lets_nothing_through(bad: bool) -
 
 def test_the_table_begins_with_the_verdict(capsys: pytest.CaptureFixture[str]) -> None:
     for wide in (False, True):
-        auditview.show(audited(), wide)
+        audit.show(audited(), wide)
         out = capsys.readouterr().out
         assert out.startswith("<t>: torn (1 duplicate, 7 gaps)\n")
         assert "3 !" in out
@@ -121,15 +121,15 @@ def test_input_is_refused_in_one_line(
 def test_without_spark_a_big_topic_is_judged_by_its_headers_and_says_what_is_missing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from connectctl.cli import auditrun as command
+    from connectctl.cli.commands import audit_execution as command
     from connectctl.ops.audit.scan import Span
-    from connectctl.ops.offsets.choice import Choice
+    from connectctl.ops.operations.offsets.engine_choice import Choice
     from fakes.session import FakeSession
 
-    monkeypatch.setattr("connectctl.ops.edges.spark.installed", lambda: False)
+    monkeypatch.setattr("connectctl.ops.clients.spark.session.installed", lambda: False)
     session: Session = FakeSession()
     big = [Span("t", 0, 0, 5_000_000, 5_000_000, 5_000_000)]
-    wish = Wish(("t",), paths.sequence_spec("$.seq"))
+    wish = Wish(("t",), field_extractor.sequence_spec("$.seq"))
     work, unread = command._work(session, wish, big, None, None, Choice.AUTO, None)
     assert work.wanted is None
     assert "pip install 'connectctl[spark]'" in str(unread)
@@ -138,10 +138,10 @@ def test_without_spark_a_big_topic_is_judged_by_its_headers_and_says_what_is_mis
 
 
 def test_the_records_are_read_without_pyarrow_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    from connectctl.ops.jobs.auditruns import Runs, Wanted
-    from jobs.test_audit import values
+    from connectctl.ops.jobs.audit_sequences import Runs, Wanted
+    from ops.jobs.test_audit import values
 
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    runs = Runs(Wanted(paths.sequence_spec("$.seq")))
+    runs = Runs(Wanted(field_extractor.sequence_spec("$.seq")))
     list(runs.take(("t", 0), values(*({"seq": n} for n in range(9)))))
     assert [(run.first, run.last) for run in runs.rest()] == [(0, 8), (9, 0)]

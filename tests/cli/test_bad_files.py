@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from connectctl.cli.main import app
-from connectctl.ops.errors import BadInput
-from connectctl.ops.fence.idfile import parse_ids
-from connectctl.ops.offsets.dump import read_file
-from connectctl.ops.offsets.entries import partition_text, read_entries
-from connectctl.ops.preflight import aclfile
+from connectctl.ops.checks.acls import acl_file
+from connectctl.ops.core.errors import BadInput
+from connectctl.ops.operations.fencing.id_file import parse_ids
+from connectctl.ops.operations.offsets.input_file import partition_text, read_entries
+from connectctl.ops.operations.offsets.topic_dump import read_file
 from typer.testing import CliRunner
 
 DEEP = 100_000
@@ -59,7 +59,7 @@ def test_a_reader_of_a_file_refuses_it(content: str, tmp_path: Path) -> None:
     readers: dict[str, Callable[[], object]] = {
         "offsets": lambda: read_entries(file, "x"),
         "dump": lambda: read_file(file),
-        "acls": lambda: aclfile.read(file.read_text(), str(file)),
+        "acls": lambda: acl_file.read(file.read_text(), str(file)),
         "partition": lambda: partition_text(FILES[content]),
     }
     for name, read in readers.items():

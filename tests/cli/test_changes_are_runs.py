@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 from connectctl.cli.main import app
-from connectctl.ops.allsteps import KINDS
+from connectctl.ops.all_steps import KINDS
+from connectctl.ops.connect import target_state_wait
+from connectctl.ops.connect.cluster_lock import LockHolder
 from connectctl.ops.core.journal import Journal, RunState
 from connectctl.ops.core.plan import Plan
-from connectctl.ops.model import waiting
-from connectctl.ops.model.clusterlock import LockHolder
-from connectctl.ops.model.transactions import Place, Transaction
+from connectctl.ops.kafka.transactions import Place, Transaction
 from fakes.coordinators import FakeCoordinators
 from fakes.kafkareads import FakeKafka, FakeLeader, connect_group, records
 from fakes.session import FakeSession
@@ -127,10 +127,10 @@ class World:
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    monkeypatch.setattr(waiting, "STEADY", 0.0)
-    monkeypatch.setattr("connectctl.ops.connectorsteps.QUICK_POLL", 0.001)
-    monkeypatch.setattr("connectctl.ops.connectorsteps.POLL", 0.001)
-    monkeypatch.setattr("connectctl.ops.fence.campaign.FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(target_state_wait, "STEADY", 0.0)
+    monkeypatch.setattr("connectctl.ops.operations.connectors.steps.QUICK_POLL", 0.001)
+    monkeypatch.setattr("connectctl.ops.operations.connectors.steps.POLL", 0.001)
+    monkeypatch.setattr("connectctl.ops.operations.fencing.batch_fencer.FIRST_PAUSE", 0.001)
     monkeypatch.setenv("CONNECTCTL_JOURNAL", str(tmp_path / "journal"))
     return World(tmp_path)
 

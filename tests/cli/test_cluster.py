@@ -7,7 +7,7 @@ from typing import Any
 import jsonschema
 import pytest
 from connectctl.cli.main import app
-from connectctl.ops.errors import ConnectctlError, Unreachable
+from connectctl.ops.core.errors import ConnectctlError, Unreachable
 from fakes.kafkareads import FakeKafka, connect_group
 from fakes.session import FakeSession
 from fakes.workers import FakeConnector, FakeWorkers
@@ -79,7 +79,7 @@ class Ticking:
 
 
 def watched(session: FakeSession, monkeypatch: pytest.MonkeyPatch, looks: list[Any], *args: str) -> Result:
-    from connectctl.cli import cluster
+    from connectctl.cli.commands import cluster
 
     real = cluster._look
 
@@ -90,7 +90,7 @@ def watched(session: FakeSession, monkeypatch: pytest.MonkeyPatch, looks: list[A
         return real(session)
 
     monkeypatch.setattr(cluster, "_look", look)
-    monkeypatch.setattr("connectctl.cli.cluster.time.sleep", Ticking(len(looks)))
+    monkeypatch.setattr("connectctl.cli.commands.cluster.time.sleep", Ticking(len(looks)))
     return run(session, "--watch", *args)
 
 

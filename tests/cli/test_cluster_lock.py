@@ -8,7 +8,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from connectctl.ops.model.clusterlock import LockHolder
+from connectctl.ops.connect.cluster_lock import LockHolder
 from fakes.rollingworld import RollingWorld
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schema"

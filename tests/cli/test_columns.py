@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from connectctl.cli.columns import Fitted, cells, fit, whole
+from connectctl.cli.output.tables import Fitted, cells, fit, whole
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -8,8 +8,8 @@ from typing import Any
 import jsonschema
 import pytest
 from connectctl.cli.main import app
-from connectctl.ops.errors import TimedOut, Unreachable
-from connectctl.ops.model import waiting
+from connectctl.ops.connect import target_state_wait
+from connectctl.ops.core.errors import TimedOut, Unreachable
 from fakes.kafkareads import FakeKafka, FakeLeader, connect_group, records
 from fakes.session import FakeSession
 from fakes.workers import FakeConnector, FakeWorkers
@@ -21,8 +21,8 @@ TOPICS = {"topics.config": "cfg", "topics.offsets": "off", "topics.status": "sta
 
 @pytest.fixture
 def session(monkeypatch: pytest.MonkeyPatch) -> FakeSession:
-    monkeypatch.setattr(waiting, "STEADY", 0.0)
-    monkeypatch.setattr("connectctl.ops.connectorsteps.QUICK_POLL", 0.01)
+    monkeypatch.setattr(target_state_wait, "STEADY", 0.0)
+    monkeypatch.setattr("connectctl.ops.operations.connectors.steps.QUICK_POLL", 0.01)
     owners = [("orders", -1), ("orders", 0), ("users", -1), ("users", 0), ("users", 1), ("off", -1)]
     config = {"connector.class": "x.y.Source", "database.password": "hush"}
     kafka = FakeKafka(
@@ -244,6 +244,6 @@ def test_a_group_that_rebalances_is_waited_for_until_it_tells_its_workers(
     silent = replace(settled, state="PreparingRebalance", members=tuple(replace(m, url="") for m in settled.members))
     answers = iter([silent, silent, settled])
     monkeypatch.setattr(session.reads, "group", lambda name: next(answers, settled))
-    monkeypatch.setattr("connectctl.cli.context.REBALANCE_PAUSE", 0.01)
+    monkeypatch.setattr("connectctl.cli.session.REBALANCE_PAUSE", 0.01)
     assert run(session, "connectors", "list").exit_code == 0
     assert session.group() is settled

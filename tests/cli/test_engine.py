@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from connectctl.cli.context import Session
-from connectctl.ops.edges import spark
-from connectctl.ops.offsets import choice
-from connectctl.ops.offsets.engine import Asked, Local, View
-from connectctl.ops.offsets.observe import Sources
+from connectctl.cli.session import Session
+from connectctl.ops.clients.spark import session
+from connectctl.ops.operations.offsets import engine_choice
+from connectctl.ops.operations.offsets.engine import Asked, Local, View
+from connectctl.ops.operations.offsets.observe import Sources
 from fakes.offsetworld import World
 
 DIFF = ("offsets", "diff", "moved")
@@ -37,7 +37,7 @@ class Counting(Local):
 def engine(monkeypatch: pytest.MonkeyPatch) -> Counting:
     engine = Counting()
     monkeypatch.setattr(Session, "spark", engine)
-    monkeypatch.setattr(spark, "require", lambda: None)
+    monkeypatch.setattr(session, "require", lambda: None)
     return engine
 
 
@@ -77,8 +77,8 @@ def test_without_java_one_line_says_what_to_install(world: World, monkeypatch: p
         (1, True, (), True),
         (1, True, ("--engine", "local"), False),
         (1, False, (), False),
-        (choice.THRESHOLD, True, (), False),
-        (choice.THRESHOLD, True, ("--engine", "spark"), True),
+        (engine_choice.THRESHOLD, True, (), False),
+        (engine_choice.THRESHOLD, True, ("--engine", "spark"), True),
     ],
 )
 def test_spark_reads_what_is_big_or_what_it_is_told_to(
@@ -90,8 +90,8 @@ def test_spark_reads_what_is_big_or_what_it_is_told_to(
     args: tuple[str, ...],
     on_spark: bool,
 ) -> None:
-    monkeypatch.setattr(choice, "THRESHOLD", threshold)
-    monkeypatch.setattr(spark, "installed", lambda: installed)
+    monkeypatch.setattr(engine_choice, "THRESHOLD", threshold)
+    monkeypatch.setattr(session, "installed", lambda: installed)
     ran = world.run(*DIFF, *args)
     assert ran.exit_code == 0, ran.stderr
     assert bool(engine.asked) is on_spark

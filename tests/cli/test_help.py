@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 from connectctl.cli import main
-from connectctl.cli.helptext import fitted
+from connectctl.cli.help_text import fitted
 from fakes.runner import _built, invoke
 
 
@@ -48,7 +48,7 @@ def test_help_is_whole_narrow_and_speaks_of_no_python(path: tuple[str, ...]) -> 
 
 
 def test_the_root_names_every_variable_and_global_option() -> None:
-    from connectctl.ops.settings import ENVIRONMENT
+    from connectctl.ops.config.settings import ENVIRONMENT
 
     text = invoke(["--help"]).stdout
     for variable in (*ENVIRONMENT, "CONNECTCTL_CONTEXT", "CONNECTCTL_CONFIG", "CONNECTCTL_JOURNAL", "NO_COLOR"):

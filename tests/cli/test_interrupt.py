@@ -98,7 +98,7 @@ def test_a_polite_end_is_heard_as_soon(silent: Silent) -> None:
 LONG = """
 import contextlib, sys, time
 from connectctl.cli import main
-from connectctl.ops import interrupts
+from connectctl.ops.core import interrupts
 
 def work():
     with {scope}:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from connectctl.cli.render import Output, each, json_lines
+from connectctl.cli.output.terminal import Output, each, json_lines
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 5])

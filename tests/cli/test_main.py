@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import typer
 from connectctl.cli import main
-from connectctl.ops import errors
+from connectctl.ops.core import errors
 from typer.testing import CliRunner
 
 
@@ -24,10 +24,10 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Any:
     def fail() -> None:
         raise holder["error"]
 
-    module = type(sys)("connectctl.cli.fail")
+    module = type(sys)("connectctl.cli.commands.fail")
     module.app = typer.Typer(rich_markup_mode=None)  # type: ignore[attr-defined]
     module.app.command()(fail)
-    monkeypatch.setitem(sys.modules, "connectctl.cli.fail", module)
+    monkeypatch.setitem(sys.modules, "connectctl.cli.commands.fail", module)
     monkeypatch.setitem(main.COMMANDS, "fail", "Fails.")
     return holder
 

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 from connectctl.cli import main
-from connectctl.cli.offsets import _as_json, _print
-from connectctl.cli.render import Output, json_lines
-from connectctl.ops.edges.contract import Record
-from connectctl.ops.edges.spilling import Spilled
-from connectctl.ops.model.offsets import OffsetStore
-from connectctl.ops.model.sourcekey import owner_of
-from connectctl.ops.offsets.assemble import assemble
-from connectctl.ops.offsets.inorder import InOrder
-from connectctl.ops.offsets.plain import Rows
-from connectctl.ops.offsets.snapshot import OffsetsSnapshot, ReadTopic, Wish
+from connectctl.cli.commands.offsets.show import _as_json, _print
+from connectctl.cli.output.terminal import Output, json_lines
+from connectctl.ops.clients.librdkafka.spill import Spilled
+from connectctl.ops.clients.protocols import Record
+from connectctl.ops.connect.source_keys import owner_of
+from connectctl.ops.connect.source_offsets import OffsetStore
+from connectctl.ops.operations.offsets.effective_offsets import assemble
+from connectctl.ops.operations.offsets.large_topics import InOrder
+from connectctl.ops.operations.offsets.plain_records import Rows
+from connectctl.ops.operations.offsets.snapshot import OffsetsSnapshot, ReadTopic, Wish
 from fakes.offsettopics import record, topic
 from hypothesis import given
 from hypothesis import strategies as st

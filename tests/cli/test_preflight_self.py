@@ -8,7 +8,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from connectctl.ops.model.acls import ANY, Binding, Operation, Pattern, Permission, Resource
+from connectctl.ops.kafka.acls import ANY, Binding, Operation, Pattern, Permission, Resource
 from fakes.kafkareads import FakeKafka, connect_group
 from fakes.rights import ME, FakeRights
 from fakes.runner import invoke

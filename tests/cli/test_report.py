@@ -6,9 +6,9 @@ import json
 from xml.etree import ElementTree as Xml
 
 import pytest
-from connectctl.cli.report import FailOn, ReportOutput, emit_report, exit_code, github, junit, kept, sarif
-from connectctl.ops.errors import BadInput
-from connectctl.ops.model.finding import Finding, Severity
+from connectctl.cli.output.findings import FailOn, ReportOutput, emit_report, exit_code, github, junit, kept, sarif
+from connectctl.ops.core.errors import BadInput
+from connectctl.ops.core.finding import Finding, Severity
 
 BAD = Finding(
     "EOS001", Severity.ERROR, "orders", "It is required, and\nnot there: 50%.", "Do it.", "It fails (KIP-618)"
@@ -76,7 +76,7 @@ def test_the_exit_code_follows_fail_on(findings: list[Finding], fail_on: FailOn,
 
 @pytest.mark.parametrize("output", ReportOutput)
 def test_every_output_says_every_finding(output: ReportOutput, capsys: pytest.CaptureFixture[str]) -> None:
-    from connectctl.cli.report import table_of
+    from connectctl.cli.output.findings import table_of
 
     emit_report("Preflight", {}, [BAD, WARN], output, lambda wide: table_of([BAD, WARN], wide=wide))
     out = capsys.readouterr().out

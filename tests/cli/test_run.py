@@ -10,17 +10,18 @@ from typing import Any
 
 import jsonschema
 import pytest
-from connectctl.cli import runstatus, runview
+from connectctl.cli.commands import run_status
 from connectctl.cli.main import app
-from connectctl.cli.runmetrics import MetricsFile
-from connectctl.ops.edges.contract import Record
-from connectctl.ops.errors import BadInput
-from connectctl.ops.runtime.job import Until
-from connectctl.ops.runtime.launch import Result
-from connectctl.ops.runtime.leasedtask import Report
-from connectctl.ops.runtime.overrides import manner
-from connectctl.ops.runtime.rounds import Outcome, Run
-from connectctl.ops.runtime.statuses import OWN, connector_key, task_key, value
+from connectctl.cli.output.prometheus import MetricsFile
+from connectctl.cli.views import run as run_view
+from connectctl.ops.clients.protocols import Record
+from connectctl.ops.core.errors import BadInput
+from connectctl.ops.task_runtime.attempt.task_attempt import Report
+from connectctl.ops.task_runtime.job.job_file import Until
+from connectctl.ops.task_runtime.job.runner import Result
+from connectctl.ops.task_runtime.job.scheduler import Outcome, Run
+from connectctl.ops.task_runtime.job.status_topic import OWN, connector_key, task_key, value
+from connectctl.ops.task_runtime.spi.delivery_settings import manner
 from fakes.kafkareads import FakeKafka, connect_group
 from typer.testing import CliRunner
 
@@ -132,7 +133,7 @@ def test_what_a_run_says_goes_before_the_stopped_that_workers_say_again() -> Non
     scene: Any = SimpleNamespace(kafka=kafka, group=kafka.groups["g"], named={"status": "sta"})
 
     def states() -> dict[str, list[str]]:
-        found = runstatus.statuses(scene, "g", ())["connectors"]
+        found = run_status.statuses(scene, "g", ())["connectors"]
         return {c["name"]: [c["connector"]["state"], *(t["state"] for t in c["tasks"])] for c in found}
 
     assert states() == {"c": ["RUNNING", "RUNNING"], "d": ["RUNNING"]}
@@ -160,9 +161,9 @@ READY: Any = SimpleNamespace(name="c", group="g", topics=TOPICS, own=None, manne
     ],
 )
 def test_what_came_of_a_run_has_its_code_its_schema_and_a_line_for_each_failure(result: Result, code: int) -> None:
-    assert runview.exit_code(result) == code
-    jsonschema.validate({"apiVersion": "connectctl/v1", "kind": "TaskRun", **runview.as_json(READY, result)}, SCHEMA)
-    lines = list(runview.failures(READY, result))
+    assert run_view.exit_code(result) == code
+    jsonschema.validate({"apiVersion": "connectctl/v1", "kind": "TaskRun", **run_view.as_json(READY, result)}, SCHEMA)
+    lines = list(run_view.failures(READY, result))
     assert len(lines) == code
     assert not any("\n" in line for line in lines)
 
@@ -173,15 +174,15 @@ def test_progress_counts_rounds_that_are_over_and_the_one_under_way() -> None:
         0: {"task": 0, "records": 500, "transactions": 5, "lag": 7},
         1: {"task": 1, "records": 0, "transactions": 0},
     }
-    line, records = runview.progress_line("c", result.run, heard, 2.0, 1100)
+    line, records = run_view.progress_line("c", result.run, heard, 2.0, 1100)
     assert (line, records) == ("c: 1,500 records, 200/s, 15 transactions, 2 tasks, lag 7", 1500)
     heard[1]["waiting"] = {"seconds": 7.0, "what": "commit a transaction", "why": ""}
-    line, _ = runview.progress_line("c", result.run, heard, 2.0, 1500)
+    line, _ = run_view.progress_line("c", result.run, heard, 2.0, 1500)
     assert line == "c: 1,500 records, 0/s, 15 transactions, 2 tasks, lag 7, 1 waiting for Kafka"
 
 
 def test_results_and_statuses_for_people(capsys: pytest.CaptureFixture[str]) -> None:
-    runview.show(READY, finished(Report(0, "ended", records=10, transactions=2, smallest=5, largest=5)), True)
+    run_view.show(READY, finished(Report(0, "ended", records=10, transactions=2, smallest=5, largest=5)), True)
     part = {"state": "RUNNING", "workerId": "h:1", "trace": None, "secondsAgo": 1000.0}
     measured = {
         "transaction-size-min": 4,
@@ -191,13 +192,13 @@ def test_results_and_statuses_for_people(capsys: pytest.CaptureFixture[str]) -> 
     }
     tasks = [{"task": 0, **part, "metrics": measured}, {"task": 1, **part, "metrics": None}]
     shown = {"statusTopic": "s", "connectors": [{"name": "c", "connector": part, "tasks": tasks}]}
-    runstatus.show_statuses(shown, False)
+    run_status.show_statuses(shown, False)
     narrow = capsys.readouterr().out
     assert "c: ended with 10 records in 2.0s, 5/s" in narrow
     assert "5/5/5" in narrow
     assert "16m40s ago !" in narrow
     assert "4/4.5/5" not in narrow
-    runstatus.show_statuses(shown, True)
+    run_status.show_statuses(shown, True)
     assert "4/4.5/5" in capsys.readouterr().out
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from connectctl.cli.runstatus import _names
-from connectctl.ops.edges.contract import Record
-from connectctl.ops.runtime.statuses import OWN
+from connectctl.cli.commands.run_status import _names
+from connectctl.ops.clients.protocols import Record
+from connectctl.ops.task_runtime.job.status_topic import OWN
 
 STATUS = json.dumps({"state": "RUNNING", "trace": None, "worker_id": "w:1", "generation": 1}).encode()
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from connectctl.cli import main
 from connectctl.cli.main import app
-from connectctl.ops.errors import ConnectctlError
-from connectctl.ops.model import masking
+from connectctl.ops.config import masking
+from connectctl.ops.core.errors import ConnectctlError
 from fakes.kafkareads import FakeKafka, connect_group, records
 from fakes.secrets import HARMLESS, SHAPES, Planted, trace_with
 from fakes.session import FakeSession
@@ -105,7 +105,7 @@ def test_two_hundred_secrets_are_in_nothing_that_is_printed_or_written(
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr("connectctl.ops.connectorsteps.QUICK_POLL", 0.01)
+    monkeypatch.setattr("connectctl.ops.operations.connectors.steps.QUICK_POLL", 0.01)
     assert len(planted.all) > 200
     assert len(SHAPES) + len(session.told) - len(TOPICS) + 3 >= 30
     for command in COMMANDS:
@@ -149,7 +149,7 @@ def test_the_report_of_a_bug_tells_none(
     def broken(*_: Any) -> None:
         raise RuntimeError("; ".join(f"{name}={value}" for name, value in config.items()))
 
-    monkeypatch.setattr("connectctl.ops.connectors.see", broken)
+    monkeypatch.setattr("connectctl.ops.operations.connectors.observe.see", broken)
     result = run(session, "connectors", "list")
     assert result.exit_code == main.BUG
     (report,) = tmp_path.glob("connectctl-bug-*")

@@ -7,7 +7,7 @@ from typing import Any
 import jsonschema
 import pytest
 from connectctl.cli.main import app
-from connectctl.ops.errors import Unreachable
+from connectctl.ops.core.errors import Unreachable
 from fakes.kafkareads import FakeKafka, connect_group, records
 from fakes.session import FakeSession
 from fakes.workers import FakeConnector, FakeWorkers

@@ -8,7 +8,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from connectctl.ops.rolling.mode import PROPERTY
+from connectctl.ops.operations.upgrade.mode import PROPERTY
 from fakes.rollingworld import FENCED, FakeWorker, RollingWorld
 from typer.testing import Result
 

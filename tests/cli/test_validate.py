@@ -10,7 +10,7 @@ from xml.etree import ElementTree as Xml
 import jsonschema
 import pytest
 from connectctl.cli.main import app
-from connectctl.ops.errors import Unreachable
+from connectctl.ops.core.errors import Unreachable
 from fakes.session import FakeSession
 from fakes.workers import FakeWorkers
 from typer.testing import CliRunner

@@ -12,10 +12,11 @@ from xml.etree import ElementTree
 
 import pytest
 import yaml
-from connectctl.cli import render, report
-from connectctl.cli.columns import whole
-from connectctl.cli.visible import in_json, in_xml, on_one_line, visible
-from connectctl.ops.model.finding import Finding, Severity
+from connectctl.cli.output import findings
+from connectctl.cli.output import terminal as output_terminal
+from connectctl.cli.output.sanitize import in_json, in_xml, on_one_line, visible
+from connectctl.cli.output.tables import whole
+from connectctl.ops.core.finding import Finding, Severity
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -68,22 +69,28 @@ def test_an_xml_document_says_the_same_with_references(text: str) -> None:
 
 
 def _table() -> None:
-    render.table(["NAME", "STATE"], [[NASTY, "x"], ["short", NASTY]])
+    output_terminal.table(["NAME", "STATE"], [[NASTY, "x"], ["short", NASTY]])
 
 
 PRINTED: dict[str, Callable[[], None]] = {
     "a table": _table,
-    "a line": lambda: render.say(NASTY),
-    "a note": lambda: render.note(NASTY),
-    "findings": lambda: render.findings([FINDING]),
-    "findings as an answer": lambda: render.tell([FINDING], wide=True),
-    "blocks": lambda: render.blocks([render.Block(["A"], [[NASTY]]), render.Block(["B"], [], NASTY)]),
-    "json": lambda: render.emit("X", {"a": NASTY, "items": [{"b": [NASTY, NASTY]}]}, render.Output.JSON, print),
-    "yaml": lambda: render.emit("X", {NASTY: NASTY, "items": [{"b": [NASTY]}]}, render.Output.YAML, print),
-    "sarif": lambda: report.emit_report("X", {}, [FINDING], report.ReportOutput.SARIF, print),
-    "junit": lambda: report.emit_report("X", {}, [FINDING], report.ReportOutput.JUNIT, print),
-    "github": lambda: report.emit_report("X", {}, [FINDING], report.ReportOutput.GITHUB, print),
-    "an error as json": lambda: render.note(render.error_json(NASTY, NASTY, NASTY, "x", 1)),
+    "a line": lambda: output_terminal.say(NASTY),
+    "a note": lambda: output_terminal.note(NASTY),
+    "findings": lambda: output_terminal.findings([FINDING]),
+    "findings as an answer": lambda: output_terminal.tell([FINDING], wide=True),
+    "blocks": lambda: output_terminal.blocks(
+        [output_terminal.Block(["A"], [[NASTY]]), output_terminal.Block(["B"], [], NASTY)]
+    ),
+    "json": lambda: output_terminal.emit(
+        "X", {"a": NASTY, "items": [{"b": [NASTY, NASTY]}]}, output_terminal.Output.JSON, print
+    ),
+    "yaml": lambda: output_terminal.emit(
+        "X", {NASTY: NASTY, "items": [{"b": [NASTY]}]}, output_terminal.Output.YAML, print
+    ),
+    "sarif": lambda: findings.emit_report("X", {}, [FINDING], findings.ReportOutput.SARIF, print),
+    "junit": lambda: findings.emit_report("X", {}, [FINDING], findings.ReportOutput.JUNIT, print),
+    "github": lambda: findings.emit_report("X", {}, [FINDING], findings.ReportOutput.GITHUB, print),
+    "an error as json": lambda: output_terminal.note(output_terminal.error_json(NASTY, NASTY, NASTY, "x", 1)),
 }
 
 
@@ -112,16 +119,16 @@ def test_whatever_is_printed_holds_nothing_that_steers(
 
 def test_json_and_yaml_keep_the_value(capsys: pytest.CaptureFixture[str]) -> None:
     well_formed = NASTY.replace("\ud800", "")
-    for output, read in ((render.Output.JSON, json.loads), (render.Output.YAML, yaml.safe_load)):
-        render.emit("X", {"a": well_formed, "plain": HARMLESS, "lines": "a\nb"}, output, print)
+    for output, read in ((output_terminal.Output.JSON, json.loads), (output_terminal.Output.YAML, yaml.safe_load)):
+        output_terminal.emit("X", {"a": well_formed, "plain": HARMLESS, "lines": "a\nb"}, output, print)
         found = read(capsys.readouterr().out)
         assert (found["a"], found["plain"], found["lines"]) == (well_formed, HARMLESS, "a\nb")
 
 
 def test_a_word_of_an_enumeration_is_text_in_yaml(capsys: pytest.CaptureFixture[str]) -> None:
-    render.emit("X", {"a": Severity.WARNING, Severity.INFO: 1}, render.Output.YAML, print)
+    output_terminal.emit("X", {"a": Severity.WARNING, Severity.INFO: 1}, output_terminal.Output.YAML, print)
     assert yaml.safe_load(capsys.readouterr().out) == {
-        "apiVersion": render.API_VERSION,
+        "apiVersion": output_terminal.API_VERSION,
         "kind": "X",
         "a": "warning",
         "info": 1,

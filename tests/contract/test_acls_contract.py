@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from connectctl.ops.model.acls import BY_ACLS_ALONE, Binding, Operation, Resource
+from connectctl.ops.kafka.acls import BY_ACLS_ALONE, Binding, Operation, Resource
 from fakes.acls import FakeAcls, allow
 
 if TYPE_CHECKING:
-    from connectctl.ops.edges.contract import AclReads
+    from connectctl.ops.clients.protocols import AclReads
     from connectctl.ops.sandbox.cluster import Sandbox
 
 BINDINGS: tuple[Binding, ...] = (
@@ -76,7 +76,7 @@ class TestRealOpen(OpenContract):
 
     @pytest.fixture
     def reads(self, cluster: Sandbox) -> Iterator[AclReads]:
-        from connectctl.ops.edges.acls import Acls
+        from connectctl.ops.clients.kafka_protocol.acls import Acls
 
         acls = Acls({"bootstrap.servers": cluster.bootstrap_servers}, timeout=20)
         yield acls

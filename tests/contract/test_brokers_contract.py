@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
-from connectctl.ops.model.brokers import TRANSACTION_VERSION, BrokerVersion
-from connectctl.ops.model.transactions import Place
+from connectctl.ops.kafka.brokers import TRANSACTION_VERSION, BrokerVersion
+from connectctl.ops.kafka.transactions import Place
 from fakes.brokers import FakeBrokers
 
 if TYPE_CHECKING:
-    from connectctl.ops.edges.contract import BrokerReads
+    from connectctl.ops.clients.protocols import BrokerReads
     from connectctl.ops.sandbox.cluster import Sandbox
 
 
@@ -82,7 +82,7 @@ class TestRealBrokers(BrokersContract):
 
     @pytest.fixture(params=["classic", "consumer"])
     def stage(self, cluster: Sandbox, request: pytest.FixtureRequest) -> Iterator[Stage]:
-        from connectctl.ops.edges.brokers import Brokers
+        from connectctl.ops.clients.kafka_protocol.brokers import Brokers
         from live.consumers import Consumers
 
         with Consumers(cluster.bootstrap_servers, request.param) as consumers:

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from connectctl.ops.model.transactions import Place, Transaction
-from connectctl.ops.model.verdicts import Code
+from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.transactions import Place, Transaction
 from fakes.coordinators import FakeCoordinators
 
 if TYPE_CHECKING:
-    from connectctl.ops.edges.contract import Answer, TransactionCalls
+    from connectctl.ops.clients.protocols import Answer, TransactionCalls
     from connectctl.ops.sandbox.cluster import Sandbox
 
 
@@ -118,7 +118,7 @@ class TestRealCoordinators(CoordinatorsContract):
 
     @pytest.fixture
     def stage(self, cluster: Sandbox) -> Iterator[Stage]:
-        from connectctl.ops.edges.transactions import Transactions
+        from connectctl.ops.clients.kafka_protocol.transactions import Transactions
         from live.real import write_uncommitted
 
         calls = Transactions({"bootstrap.servers": cluster.bootstrap_servers}, timeout=15)

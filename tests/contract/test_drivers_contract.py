@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from connectctl.ops.edges.drivers.command import Command, Lines
-from connectctl.ops.edges.drivers.commands import Commands
-from connectctl.ops.edges.drivers.manual import Manual
-from connectctl.ops.edges.drivers.opening import ByWorker
-from connectctl.ops.edges.drivers.propertiesfile import PropertiesFile
-from connectctl.ops.edges.drivers.strimzi import Strimzi
-from connectctl.ops.errors import ConnectctlError
+from connectctl.ops.clients.drivers.command import Command, Lines
+from connectctl.ops.clients.drivers.command_runner import Commands
+from connectctl.ops.clients.drivers.manual import Manual
+from connectctl.ops.clients.drivers.open import ByWorker
+from connectctl.ops.clients.drivers.properties_file import PropertiesFile
+from connectctl.ops.clients.drivers.strimzi import Strimzi
+from connectctl.ops.core.errors import ConnectctlError
 from fakes.kubectl import FakeKubectl
 
 if TYPE_CHECKING:
-    from connectctl.ops.edges.contract import WorkerDriver
+    from connectctl.ops.clients.protocols import WorkerDriver
     from connectctl.ops.sandbox.cluster import Sandbox
 
 # Not one that a worker acts upon, so that a live worker stays what it is.
@@ -180,7 +180,7 @@ class TestSandbox(DriverContract):
 
     @pytest.fixture
     def stage(self, cluster: Sandbox) -> Iterator[Stage]:
-        from connectctl.ops.edges.drivers.sandbox import SandboxWorkers
+        from connectctl.ops.clients.drivers.sandbox import SandboxWorkers
 
         file = cluster.properties_file(2)
         original = file.read_bytes()

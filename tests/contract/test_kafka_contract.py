@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from connectctl.ops.edges.contract import Record
-from connectctl.ops.errors import ConnectctlError
+from connectctl.ops.clients.protocols import Record
+from connectctl.ops.core.errors import ConnectctlError
 from fakes.kafkawrites import FakeKafkaWrites
 
 if TYPE_CHECKING:
-    from connectctl.ops.edges.contract import KafkaWrites
+    from connectctl.ops.clients.protocols import KafkaWrites
 
     Open = Callable[[], KafkaWrites]
 
@@ -94,6 +94,6 @@ class TestTheFake(KafkaContract):
 class TestTheRealOne(KafkaContract):
     @pytest.fixture
     def kafka(self, cluster: Any) -> Open:
-        from connectctl.ops.edges.kafka import Kafka
+        from connectctl.ops.clients.librdkafka.client import Kafka
 
         return lambda: Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=20)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from connectctl.ops.errors import ConnectctlError
-from connectctl.ops.model.acls import BY_ACLS_ALONE, Authorizer, Binding, Operation, Pattern, Permission, Resource
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.acls import BY_ACLS_ALONE, Authorizer, Binding, Operation, Pattern, Permission, Resource
 
 
 @dataclass

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
-from connectctl.ops.edges.kafka import Kafka
+from connectctl.ops.clients.librdkafka.client import Kafka
 
 EARLIEST = -2
 Answer = int | str | Exception

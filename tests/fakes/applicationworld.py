@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from connectctl.ops.edges.contract import Answer, Manner, Told
-from connectctl.ops.model.brokers import BrokerVersion
-from connectctl.ops.model.guarantee import PROPERTY, Kind, kind_of_id, kind_of_value, process_of
-from connectctl.ops.model.readergroup import GROUP_AWARE, ClientGroup, GroupMember, StreamsMember
-from connectctl.ops.model.transactions import Listing, Transaction
-from connectctl.ops.model.verdicts import Code
-from connectctl.ops.model.visibility import Complete
+from connectctl.ops.clients.protocols import Answer, Manner, Told
+from connectctl.ops.kafka.brokers import BrokerVersion
+from connectctl.ops.kafka.consumer_group import GROUP_AWARE, ClientGroup, GroupMember, StreamsMember
+from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.streams_eos import PROPERTY, Kind, kind_of_id, kind_of_value, process_of
+from connectctl.ops.kafka.transactions import Listing, Transaction
+from connectctl.ops.kafka.visibility import Complete
 from fakes.rollingworld import START, Breaking, Faults, RollingSession, RollingWorld
 
 NAME = "totals"

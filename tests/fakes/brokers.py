@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from connectctl.ops.errors import ConnectctlError
-from connectctl.ops.model.brokers import TRANSACTION_VERSION, BrokerVersion, Member, ReaderGroup, ReaderGroups
-from connectctl.ops.model.transactions import Place
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.brokers import TRANSACTION_VERSION, BrokerVersion, Member, ReaderGroup, ReaderGroups
+from connectctl.ops.kafka.transactions import Place
 
 APIS = {2: 11, 22: 5, 24: 5}
 DEFAULTS = {

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from connectctl.ops.edges.contract import Answer
-from connectctl.ops.model.transactions import Bounds, Listing, PartitionProducer, Place, Transaction
-from connectctl.ops.model.verdicts import Code
-from connectctl.ops.model.visibility import Answer as Seen
-from connectctl.ops.model.visibility import Gap, Reason, answer_of
+from connectctl.ops.clients.protocols import Answer
+from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.transactions import Bounds, Listing, PartitionProducer, Place, Transaction
+from connectctl.ops.kafka.visibility import Answer as Seen
+from connectctl.ops.kafka.visibility import Gap, Reason, answer_of
 
 MAX_EPOCH = 32_766
 

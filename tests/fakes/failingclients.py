@@ -11,7 +11,7 @@ from typing import Any
 import confluent_kafka
 import confluent_kafka.admin
 import pytest
-from connectctl.ops.edges import rawconnection, wire
+from connectctl.ops.clients.kafka_protocol import client, raw_connection
 
 KINDS = {
     "Consumer": ("assign", "consume", "poll", "subscribe", "close", "get_watermark_offsets", "incremental_assign"),
@@ -101,8 +101,8 @@ def _wrapped(kind: Any, name: str, failing: Failing) -> Any:
 def kafka_python(*, answered: bool) -> Iterator[Failing]:
     """kafka-python's requests; those that fail are sent first where they are ``answered``, and the answer is lost."""
     failing = Failing()
-    raw = rawconnection.RawConnection
-    ask, transmit, hear = wire.Wire.ask, raw._transmit, raw.hear
+    raw = raw_connection.RawConnection
+    ask, transmit, hear = client.Wire.ask, raw._transmit, raw.hear
 
     async def asked(self: Any, request: Any, *args: Any, **more: Any) -> Any:
         found = await ask(self, request, *args, **more) if answered else None
@@ -120,7 +120,7 @@ def kafka_python(*, answered: bool) -> Iterator[Failing]:
             failing.hit("raw answer", TimeoutError)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(wire.Wire, "ask", asked)
+        patch.setattr(client.Wire, "ask", asked)
         patch.setattr(raw, "_transmit", sent)
         patch.setattr(raw, "hear", heard)
         yield failing

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from connectctl.ops.edges.contract import Extent, Record, TopicFacts, TopicImage
-from connectctl.ops.errors import NotAuthorized
-from connectctl.ops.model.membership import Assignment, ConnectGroup, Member
-from connectctl.ops.model.presence import Holder
-from connectctl.ops.model.visibility import (
+from connectctl.ops.clients.protocols import Extent, Record, TopicFacts, TopicImage
+from connectctl.ops.connect.connect_protocol import Assignment, ConnectGroup, Member
+from connectctl.ops.connect.run_presence import Holder
+from connectctl.ops.core.errors import NotAuthorized
+from connectctl.ops.kafka.visibility import (
     Answer,
     Gap,
     Reason,

@@ -49,5 +49,5 @@ class LocalSpark:
 
 
 def open_session(*args: Any, **more: Any) -> LocalSpark:
-    """In the place of ``edges.spark.open_session``."""
+    """In the place of ``clients.spark.session.open_session``."""
     return LocalSpark()

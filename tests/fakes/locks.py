@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from connectctl.ops.errors import ConnectctlError, NotAuthorized, Refused
-from connectctl.ops.model.clusterlock import LockHolder
+from connectctl.ops.connect.cluster_lock import LockHolder
+from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused
 
 
 @dataclass

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from connectctl.ops.edges.contract import HeldBack, Record, TopicImage
-from connectctl.ops.model.partitioning import java_partition
-from connectctl.ops.model.sourcekey import connect_json
-from connectctl.ops.offsets.decide import Place, Write, place
-from connectctl.ops.offsets.snapshot import ReadTopic
+from connectctl.ops.clients.protocols import HeldBack, Record, TopicImage
+from connectctl.ops.connect.source_keys import connect_json
+from connectctl.ops.kafka.partitioner import java_partition
+from connectctl.ops.operations.offsets.record_changes import Place, Write, place
+from connectctl.ops.operations.offsets.snapshot import ReadTopic
 from hypothesis import strategies as st
 
 PARTITIONS = 5

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from connectctl.cli import offsetrun
-from connectctl.ops.model import waiting
-from connectctl.ops.model.partitioning import java_partition
-from connectctl.ops.model.sourcekey import SourceKey, parse_key, spelled_by_rest, value_by_rest
+from connectctl.cli.commands.offsets import execution
+from connectctl.ops.connect import target_state_wait
+from connectctl.ops.connect.source_keys import SourceKey, parse_key, spelled_by_rest, value_by_rest
+from connectctl.ops.kafka.partitioner import java_partition
 from fakes.kafkareads import FakeLeader, connect_group
 from fakes.kafkawrites import Breaking, FakeKafkaWrites, Faults
 from fakes.runner import invoke
@@ -97,7 +97,7 @@ class World:
             reads=Breaking(self.kafka, self.faults),  # type: ignore[arg-type]
             calls=Breaking(self.workers, self.faults),  # type: ignore[arg-type]
         )
-        original = offsetrun.context_of
+        original = execution.context_of
 
         def context_of(*given: Any) -> Any:
             context = original(*given)
@@ -106,8 +106,8 @@ class World:
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("CONNECTCTL_JOURNAL", str(self.journal))
-            patch.setattr(waiting, "STEADY", 0.0)
-            patch.setattr(offsetrun, "context_of", context_of)
+            patch.setattr(target_state_wait, "STEADY", 0.0)
+            patch.setattr(execution, "context_of", context_of)
             return invoke(list(args), obj=session, input=stdin)
 
     def _sleep(self, seconds: float) -> None:

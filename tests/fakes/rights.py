@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from connectctl.ops.errors import NotAuthorized
-from connectctl.ops.model.acls import Acls, Action, Authorizer, Binding, Operation, Resource
-from connectctl.ops.model.namespaces import hidden_gaps, samples
-from connectctl.ops.model.rights import Allowed
-from connectctl.ops.model.visibility import DESCRIBE_CLUSTER, Gap, Reason
+from connectctl.ops.core.errors import NotAuthorized
+from connectctl.ops.core.rights import Allowed
+from connectctl.ops.kafka.acls import Acls, Action, Authorizer, Binding, Operation, Resource
+from connectctl.ops.kafka.name_visibility import hidden_gaps, samples
+from connectctl.ops.kafka.visibility import DESCRIBE_CLUSTER, Gap, Reason
 
 ME = "User:me"
 

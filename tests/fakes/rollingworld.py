@@ -10,16 +10,16 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
-from connectctl.cli import upgradeplan, upgraderun
+from connectctl.cli.commands.upgrade import apply, plan
+from connectctl.ops.clients.protocols import Manner, Told
+from connectctl.ops.connect.connect_protocol import Assignment, ConnectGroup, Member
+from connectctl.ops.connect.worker import NOT_ENABLED
+from connectctl.ops.core.errors import ConnectctlError, Unreachable
 from connectctl.ops.core.journal import Journal
-from connectctl.ops.edges.contract import Manner, Told
-from connectctl.ops.errors import ConnectctlError, Unreachable
-from connectctl.ops.model.membership import Assignment, ConnectGroup, Member
-from connectctl.ops.model.transactions import Transaction
-from connectctl.ops.model.verdicts import Code
-from connectctl.ops.model.visibility import Complete
-from connectctl.ops.model.worker import NOT_ENABLED
-from connectctl.ops.rolling.mode import PROPERTY
+from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.transactions import Transaction
+from connectctl.ops.kafka.visibility import Complete
+from connectctl.ops.operations.upgrade.mode import PROPERTY
 from fakes.locks import FakeLock
 from fakes.runner import invoke
 from fakes.session import FakeSession
@@ -282,7 +282,7 @@ class RollingWorld:
     def run(self, *args: str) -> Result:
         """Run connectctl in this world."""
         session = self.session()
-        original = upgraderun.context_of
+        original = apply.context_of
 
         def context_of(*given: Any) -> Any:
             context = original(*given)
@@ -292,8 +292,8 @@ class RollingWorld:
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("CONNECTCTL_JOURNAL", str(self.journal))
-            patch.setattr(upgraderun, "context_of", context_of)
-            patch.setattr(upgradeplan, "findings_of", lambda scene, leads_to: ())
+            patch.setattr(apply, "context_of", context_of)
+            patch.setattr(plan, "findings_of", lambda scene, leads_to: ())
             return invoke(list(args), obj=session)
 
     def notes(self) -> Journal:

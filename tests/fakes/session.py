@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from connectctl.cli.context import Session
-from connectctl.ops.settings import Setting, Settings
+from connectctl.cli.session import Session
+from connectctl.ops.config.settings import Setting, Settings
 from fakes.brokers import FakeBrokers
 from fakes.coordinators import FakeCoordinators
 from fakes.kafkareads import FakeKafka

@@ -12,9 +12,9 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 if TYPE_CHECKING:
-    from connectctl.ops.edges.contract import Reached
-    from connectctl.ops.edges.kafka import Kafka
-    from connectctl.ops.model.nothing import Offset
+    from connectctl.ops.clients.librdkafka.client import Kafka
+    from connectctl.ops.clients.protocols import Reached
+    from connectctl.ops.kafka.sentinels import Offset
 
 NONE = -1001
 """RD_KAFKA_OFFSET_INVALID."""
@@ -40,7 +40,7 @@ def _none() -> Future[Any]:
 def believed(
     kafka: Kafka, topics: Sequence[str], seen: Mapping[str, Reached] | None = None
 ) -> dict[str, dict[int, Offset]]:
-    """A reading of ends that takes what comes: a mutant of ``partitionoffsets.end_offsets``."""
+    """A reading of ends that takes what comes: a mutant of ``partition_offsets.end_offsets``."""
     places = [TopicPartition(t, p) for t, n in kafka.partition_counts(topics).items() for p in range(n)]
     found: dict[str, dict[int, Offset]] = {topic: {} for topic in topics}
     for place, future in kafka.admin.list_offsets({place: OffsetSpec.latest() for place in places}).items():

@@ -7,10 +7,10 @@ import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from connectctl.ops.edges.contract import Behind, Record
-from connectctl.ops.errors import ConnectctlError
-from connectctl.ops.model.transactionlog import STATES, LogEntry
-from connectctl.ops.model.transactions import PartitionProducer, Place
+from connectctl.ops.clients.protocols import Behind, Record
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.transaction_log import STATES, LogEntry
+from connectctl.ops.kafka.transactions import PartitionProducer, Place
 
 
 @dataclass

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
-from connectctl.ops.errors import ConnectctlError
+from connectctl.ops.core.errors import ConnectctlError
 
 TRACE = "java.lang.RuntimeException: wrapped\n\tat X\nCaused by: java.io.IOException: disk full\n\tat Y\n"
 

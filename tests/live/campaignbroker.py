@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import psutil
-from connectctl.ops.errors import ConnectctlError
+from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
 from connectctl.ops.sandbox.layout import broker_name
 

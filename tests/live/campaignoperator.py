@@ -11,15 +11,15 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from connectctl.ops.edges.transactionlog import TransactionLog
-from connectctl.ops.errors import ConnectctlError
-from connectctl.ops.model.verdicts import Code
-from connectctl.ops.transactions.decided import Outcome
-from connectctl.ops.transactions.hanging import Hanging, search
+from connectctl.ops.clients.kafka_protocol.transaction_log import TransactionLog
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.operations.transactions.hanging import Hanging, search
+from connectctl.ops.operations.transactions.outcome import Outcome
 
 if TYPE_CHECKING:
-    from connectctl.ops.edges.kafka import Kafka
-    from connectctl.ops.edges.transactions import Transactions
+    from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+    from connectctl.ops.clients.librdkafka.client import Kafka
 
 EVERY = 2.0
 """Seconds between two looks."""

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
-from connectctl.ops.edges.kafka import Kafka
-from connectctl.ops.edges.transactions import Transactions
+from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+from connectctl.ops.clients.librdkafka.client import Kafka
 from live import campaignplugin
 from live.campaign import BROKER_KILLED, whose
 from live.campaigndrivers import Driver, job_file, pack, start

@@ -18,19 +18,19 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from connectctl.ops.edges.kafka import Kafka
-from connectctl.ops.errors import ConnectctlError
-from connectctl.ops.model.ownership import task_id
-from connectctl.ops.runtime import committed
-from connectctl.ops.runtime.api import SourceRecord, SourceTask
-from connectctl.ops.runtime.batchhandle import BatchHandle
-from connectctl.ops.runtime.boundaries import Boundaries, Boundary
-from connectctl.ops.runtime.committed import Committed, Store
-from connectctl.ops.runtime.converters import converters
-from connectctl.ops.runtime.handle import Handle
-from connectctl.ops.runtime.kernel import Kernel
-from connectctl.ops.runtime.polling import Polling
-from connectctl.ops.runtime.step import Counts
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.connect.transactional_ids import task_id
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.task_runtime.spi.boundaries import Boundaries, Boundary
+from connectctl.ops.task_runtime.spi.connector import SourceRecord, SourceTask
+from connectctl.ops.task_runtime.spi.converters import converters
+from connectctl.ops.task_runtime.spi.transaction_batch import Counts
+from connectctl.ops.task_runtime.task import offset_store
+from connectctl.ops.task_runtime.task.columnar_producer import BatchHandle
+from connectctl.ops.task_runtime.task.exactly_once_task import Kernel
+from connectctl.ops.task_runtime.task.offset_store import Committed, Store
+from connectctl.ops.task_runtime.task.polled_source import Polling
+from connectctl.ops.task_runtime.task.transactional_producer import Handle
 from fakes import silentadmin
 
 SOCKET_TIMEOUT_MS = 1500
@@ -140,7 +140,7 @@ def run(attempt: Attempt, stop: Sequence[int]) -> None:
     if attempt.silent:
         silentadmin.install()
     if attempt.believes:
-        vars(committed)["end_offsets"] = silentadmin.believed
+        vars(offset_store)["end_offsets"] = silentadmin.believed
     kafka = Kafka({"bootstrap.servers": attempt.bootstrap}, timeout=30)
 
     kind = chance.choice([Told, ToldBatches])  # the attempts of a task meet each other's

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from connectctl.ops.model.transactions import Place
+from connectctl.ops.kafka.transactions import Place
 from live.real import await_topic
 
 PATIENCE = 90.0

@@ -13,7 +13,7 @@ import os
 import time
 from pathlib import Path
 
-from connectctl.ops.runtime.api import SourceConnector, SourceRecord, SourceTask
+from connectctl.ops.task_runtime.spi.connector import SourceConnector, SourceRecord, SourceTask
 
 
 class Task(SourceTask):

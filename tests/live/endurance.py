@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
-from connectctl.ops.edges.kafka import Kafka
-from connectctl.ops.edges.transactions import Transactions
-from connectctl.ops.errors import ConnectctlError
+from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.core.errors import ConnectctlError
 from fakes.faultproxy import Network
 from live import brokerfaults, endurancestream
 from live.brokerfaults import BrokerFaults

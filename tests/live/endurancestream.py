@@ -18,9 +18,9 @@ ROWS = 200
 
 def stream(wish: dict[str, Any]) -> str:
     """Write until SIGTERM: each row's value is its number within its source; how it ended, in a word."""
-    from connectctl.ops.edges.spark import open_session
-    from connectctl.ops.runtime.dataframes import Target
-    from connectctl.ops.runtime.streamwriter import StreamWriter
+    from connectctl.ops.clients.spark.session import open_session
+    from connectctl.ops.task_runtime.dataframe.api import Target
+    from connectctl.ops.task_runtime.dataframe.stream_writer import StreamWriter
     from pyspark.sql import functions as f
 
     spark = open_session(wish["master"], wish["conf"], Path(wish["log"]))

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx
-from connectctl.ops.edges.kafka import Kafka
-from connectctl.ops.errors import ConnectctlError
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.core.errors import ConnectctlError
 from live.oracle import in_order
 from live.real import FILE_SOURCE, create_topic
 from sparkjvm import java_options

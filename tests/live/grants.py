@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.edges.acls import Acls
-from connectctl.ops.edges.wire import Wire
-from connectctl.ops.model.acls import Binding, Operation, Pattern, Permission, Resource
+from connectctl.ops.clients.kafka_protocol.acls import Acls
+from connectctl.ops.clients.kafka_protocol.client import Wire
+from connectctl.ops.kafka.acls import Binding, Operation, Pattern, Permission, Resource
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 import jsonschema
 from confluent_kafka import Consumer, TopicPartition
-from connectctl.ops import places
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.config import paths
 from connectctl.ops.core.journal import Journal, Run
-from connectctl.ops.edges.kafka import Kafka
 from live.real import FILE_SOURCE, Ran, connectctl, eventually, workers
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def file_source(path: Path, topic: str) -> dict[str, str]:
 
 
 def journal() -> Journal:
-    return Journal(places.journal_directory())
+    return Journal(paths.journal_directory())
 
 
 def killed_when(cluster: Sandbox, reached: Callable[[Run], bool], *args: str) -> Run:

@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.audit.batches import ABORT, COMMIT, Marker
-from connectctl.ops.edges.headers import Headers
-from connectctl.ops.edges.transactions import Transactions
-from connectctl.ops.model.sourcekey import SourceKey, decode_json, parse_key
-from connectctl.ops.model.transactions import Place
-from connectctl.ops.transactions.hanging import opened
+from connectctl.ops.clients.kafka_protocol.headers import Headers
+from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+from connectctl.ops.connect.source_keys import SourceKey, decode_json, parse_key
+from connectctl.ops.kafka.batch_headers import ABORT, COMMIT, Marker
+from connectctl.ops.kafka.transactions import Place
+from connectctl.ops.operations.transactions.hanging import opened
 
 if TYPE_CHECKING:
-    from connectctl.ops.edges.contract import Record
-    from connectctl.ops.edges.kafka import Kafka
+    from connectctl.ops.clients.librdkafka.client import Kafka
+    from connectctl.ops.clients.protocols import Record
 
 PATIENCE = 90.0
 """Seconds for the transactions of those that were killed to time out."""

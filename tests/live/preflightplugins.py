@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from connectctl.ops.runtime.api import (
+from connectctl.ops.task_runtime.spi.connector import (
     ExactlyOnceSupport,
     SourceConnector,
     SourceRecord,
     SourceTask,
     TransactionBoundaries,
 )
-from runtime.test_polling import Task
+from ops.task_runtime.task.test_polled_source import Task
 
 
 class Answers(SourceConnector):

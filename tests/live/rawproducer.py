@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from connectctl.ops.edges.transactions import Transactions
+from connectctl.ops.clients.kafka_protocol.transactions import Transactions
 from kafka.protocol.producer import ProduceRequest
 from kafka.protocol.producer.transaction import AddPartitionsToTxnRequest, EndTxnRequest
 from kafka.record.memory_records import MemoryRecordsBuilder

@@ -13,10 +13,10 @@ from confluent_kafka.admin import (
     ScramMechanism,
     UserScramCredentialUpsertion,
 )
-from connectctl.ops.edges.secrets import reveal
+from connectctl.ops.clients.secrets import reveal
+from connectctl.ops.config.settings import SecretSource
 from connectctl.ops.sandbox.ports import LOOPBACK
 from connectctl.ops.sandbox.security import ADMIN, MTLS, SCRAM, Security
-from connectctl.ops.settings import SecretSource
 from live.real import Workers, await_topic
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from connectctl.cli.main import app
-from connectctl.ops.edges import headers
+from connectctl.ops.clients.kafka_protocol import headers
 
 SMALL = 1
 """Bytes of an answer, in which a whole batch comes all the same."""

@@ -16,8 +16,8 @@ def write(wish: dict[str, Any]) -> dict[str, Any]:
 
     ``value`` is a row's number among all, ``number`` that among those of its shop.
     """
-    from connectctl.ops.edges.spark import open_session
-    from connectctl.ops.runtime.dataframes import Target, write_exactly_once
+    from connectctl.ops.clients.spark.session import open_session
+    from connectctl.ops.task_runtime.dataframe.api import Target, write_exactly_once
     from pyspark.sql import functions as f
 
     spark = open_session(wish["master"], wish["conf"], Path(wish["log"]))

@@ -14,10 +14,10 @@ from pathlib import Path
 import psutil
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from connectctl.ops import places
-from connectctl.ops.sandbox import ivy
-from connectctl.ops.sandbox.ivy import Dependency
-from connectctl.ops.sandbox.java import find_java
+from connectctl.ops.config import paths
+from connectctl.ops.sandbox.jars import ivy
+from connectctl.ops.sandbox.jars.ivy import Dependency
+from connectctl.ops.sandbox.jars.java import find_java
 from live.real import create_topic, eventually
 
 VERSION = "3.9.1"
@@ -31,13 +31,13 @@ RESTART = Path(__file__).with_name("restartpipe.py")
 
 def class_path(version: str = VERSION) -> str:
     """The jars of Kafka Streams, without RocksDB, which a stateless application does without."""
-    root = places.cache_directory() / "tests" / f"streams-{version}"
+    root = paths.cache_directory() / "tests" / f"streams-{version}"
     jars = sorted(root.glob("streams/*.jar"))
     modules = dict.fromkeys(("kafka-streams", "kafka-clients"), ("org.apache.kafka", version))
     modules["slf4j-api"] = ("org.slf4j", "1.7.36")
     if len(jars) < len(modules):
         wanted = [Dependency(org, name, rev, "streams", transitive=False) for name, (org, rev) in modules.items()]
-        ivy.retrieve(wanted, root, cache=places.cache_directory() / "ivy", java=find_java().path)
+        ivy.retrieve(wanted, root, cache=paths.cache_directory() / "ivy", java=find_java().path)
         jars = sorted(root.glob("streams/*.jar"))
     return os.pathsep.join(map(str, jars))
 

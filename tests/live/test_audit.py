@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 from confluent_kafka import Producer
-from connectctl.ops.edges.transactions import Transactions
-from connectctl.ops.model.transactions import Place
+from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+from connectctl.ops.kafka.transactions import Place
 from live.real import FILE_SOURCE, Ran, connectctl, connector, create_topic, eventually, write
 
 if TYPE_CHECKING:

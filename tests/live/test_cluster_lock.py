@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from connectctl.ops.edges.grouplock import GroupLock
-from connectctl.ops.edges.settled import described
-from connectctl.ops.errors import Refused
+from connectctl.ops.clients.kafka_protocol.cluster_lock import GroupLock
+from connectctl.ops.clients.kafka_protocol.coordinator_loaded import described
+from connectctl.ops.core.errors import Refused
 from live.real import FILE_SOURCE, connectctl, eventually, workers
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.live
 HOLDER = """
 import sys
-from connectctl.ops.edges.grouplock import GroupLock
-from connectctl.ops.edges.settled import described
+from connectctl.ops.clients.kafka_protocol.cluster_lock import GroupLock
+from connectctl.ops.clients.kafka_protocol.coordinator_loaded import described
 servers, group, run = sys.argv[1:]
 with GroupLock({"bootstrap.servers": servers}, group, timeout=60).held(run) as confirm:
     print("held", flush=True)
@@ -166,7 +166,7 @@ def test_a_change_from_another_journal_is_refused_while_the_lock_is_held(cluster
 
 
 def test_brokers_that_wait_for_more_members_keep_nobody_waiting_and_let_nobody_else_in(state_home: Path) -> None:
-    from connectctl.ops.edges.kafka import Kafka
+    from connectctl.ops.clients.librdkafka.client import Kafka
     from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
 
     waits = {"group.initial.rebalance.delay.ms": "20000"}

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from connectctl.ops.edges import columnreader
-from connectctl.ops.edges.kafka import Kafka
-from connectctl.ops.edges.stream import stream
+from connectctl.ops.clients.kafka_protocol import column_reader
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.clients.librdkafka.stream import stream
 from connectctl.ops.jobs.audit import Cluster, columns
-from connectctl.ops.model.recordcolumns import Columns
+from connectctl.ops.kafka.record_batch_decoder import Columns
 from connectctl.ops.sandbox.cluster import Sandbox
 
 pytestmark = pytest.mark.live
@@ -49,7 +49,7 @@ def told(some: Any) -> list[Any]:
 def test_every_codec_and_outcome_is_read_as_librdkafka_reads_it(
     cluster: Sandbox, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(columnreader, "FETCH_BYTES", most)
+    monkeypatch.setattr(column_reader, "FETCH_BYTES", most)
     name, client = f"columns-{most}", {"bootstrap.servers": cluster.bootstrap_servers}
     admin = AdminClient(client)
     admin.create_topics([NewTopic(name, 2, 1)])[name].result()

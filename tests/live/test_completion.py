@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from connectctl.cli.completion import FILES
+from connectctl.cli.commands.completion import FILES
 from live.real import FILE_SOURCE, connector
 
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import httpx
 import pytest
-from connectctl.cli.context import Session
-from connectctl.ops.edges.drivers.sandbox import SandboxWorkers
-from connectctl.ops.errors import ConnectctlError
+from connectctl.cli.session import Session
+from connectctl.ops.clients.drivers.sandbox import SandboxWorkers
+from connectctl.ops.core.errors import ConnectctlError
 from live.real import eventually
 
 if TYPE_CHECKING:
-    from connectctl.ops.edges.contract import WorkerDriver
+    from connectctl.ops.clients.protocols import WorkerDriver
     from connectctl.ops.sandbox.cluster import Sandbox
 
 pytestmark = pytest.mark.live
@@ -63,7 +63,7 @@ def test_a_properties_file_and_a_shell_command_do_the_same(cluster: Sandbox, wor
     # As an operator would restart a service, with a program that knows the sandbox.
     script = tmp_path / "restart.py"
     script.write_text(
-        "import sys\nfrom connectctl.ops.edges.drivers.sandbox import SandboxWorkers\n"
+        "import sys\nfrom connectctl.ops.clients.drivers.sandbox import SandboxWorkers\n"
         "SandboxWorkers('tests').restart(sys.argv[1])\nprint('restarted', sys.argv[1])\n"
     )
     driver = described(tmp_path, file, f"{shlex.quote(sys.executable)} {script} {{worker}}")

@@ -28,13 +28,13 @@ from confluent_kafka.admin import (
     ScramMechanism,
     UserScramCredentialUpsertion,
 )
-from connectctl.ops.edges import manyids
-from connectctl.ops.fence.campaign import Campaign
-from connectctl.ops.fence.observe import Sources, observe
-from connectctl.ops.fence.planning import plan_fence
-from connectctl.ops.fence.snapshot import Fate, FencePlan, Wish
-from connectctl.ops.model.membership import ConnectGroup
-from connectctl.ops.model.transactions import Transaction
+from connectctl.ops.clients.kafka_protocol import init_producer_ids
+from connectctl.ops.connect.connect_protocol import ConnectGroup
+from connectctl.ops.kafka.transactions import Transaction
+from connectctl.ops.operations.fencing.batch_fencer import Campaign
+from connectctl.ops.operations.fencing.observe import Sources, observe
+from connectctl.ops.operations.fencing.planning import plan_fence
+from connectctl.ops.operations.fencing.snapshot import Fate, FencePlan, Wish
 from live.rawproducer import RawProducers
 from live.real import Ran, connectctl, create_topic
 
@@ -205,7 +205,7 @@ def test_create_makes_an_id_that_nobody_knew(broker: Sandbox) -> None:
 def test_scram_and_tls_reach_the_coordinators_and_a_wrong_password_does_not(
     broker: Sandbox, raw: RawProducers, identity: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ids = [f"open-secure-{n}-x" for n in range(manyids.MANY)]
+    ids = [f"open-secure-{n}-x" for n in range(init_producer_ids.MANY)]
     raw.init(ids)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
@@ -218,7 +218,7 @@ def test_scram_and_tls_reach_the_coordinators_and_a_wrong_password_does_not(
         secure = ("--bootstrap-servers", broker.listeners["SASL"])
         assert checked(connectctl(*secure, *fence), 0)["summary"]["fenced"] == len(ids)
         with_client(patch, sasl_password="wrong")
-        refused = connectctl(*secure, "--timeout", "5", *fence)
+        refused = connectctl(*secure, "--timeout", "60", *fence)
         assert refused.code == 5
         assert json.loads(refused.err)["error"]["code"] == "not-authorized"
     with monkeypatch.context() as patch:
@@ -273,7 +273,7 @@ def test_an_interruption_tells_which_ids_are_done(broker: Sandbox, raw: RawProdu
     command = [sys.executable, "-m", "connectctl.cli", "--bootstrap-servers", broker.bootstrap_servers]
     command += ["fence", "-f", file_of(tmp_path, ids), "--yes", "-o", "json"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    first = manyids.IN_FLIGHT + 2_000
+    first = init_producer_ids.IN_FLIGHT + 2_000
     while raw.calls.describe([ids[first]])[ids[first]].who == raw.who[ids[first]]:  # type: ignore[union-attr]
         assert process.poll() is None
     os.kill(process.pid, signal.SIGINT)
@@ -282,7 +282,9 @@ def test_an_interruption_tells_which_ids_are_done(broker: Sandbox, raw: RawProdu
     results = checked(Ran(0, out, err), 0)["results"]
     assert [r["transactionalId"] for r in results] == ids
     outcomes = Counter(r["outcome"] for r in results)
-    assert outcomes["fenced"] > first - manyids.IN_FLIGHT, "those in flight may have been done, and not heard of"
+    assert outcomes["fenced"] > first - init_producer_ids.IN_FLIGHT, (
+        "those in flight may have been done, and not heard of"
+    )
     assert outcomes["fenced"] < len(ids)
     assert {r["error"]["code"] for r in results if r["outcome"] != "fenced"} == {"interrupted"}
     now = raw.calls.describe(ids)

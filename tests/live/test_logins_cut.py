@@ -11,12 +11,12 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from connectctl.ops.edges.kafka import Kafka
-from connectctl.ops.edges.transactions import Transactions
-from connectctl.ops.errors import ConnectctlError, NotAuthorized
-from connectctl.ops.runtime.patience import passes
+from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
 from connectctl.ops.sandbox.security import PLAIN, SCRAM
+from connectctl.ops.task_runtime.task.retries import passes
 from live.campaignbroker import QUICK, Broker
 from live.securedcluster import as_admin
 

@@ -18,8 +18,8 @@ import pytest
 from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from connectctl.ops.core.journal import Run, RunState
-from connectctl.ops.model.partitioning import java_partition
-from connectctl.ops.offsets import changesteps
+from connectctl.ops.kafka.partitioner import java_partition
+from connectctl.ops.operations.offsets import steps as offsets_steps
 from live.offsetchanges import (
     SCHEMAS,
     VERIFIABLE,
@@ -339,14 +339,14 @@ def test_a_broker_that_is_lost_between_backup_and_write_leaves_a_run_to_resume(m
     try:
         with connector(small, "lost", VERIFIABLE, "STOPPED"):
             write(small.bootstrap_servers, small.topics["offsets"], (key("lost", {"id": 0}), {"seqno": 1}))
-            real = changesteps.Backup.apply
+            real = offsets_steps.Backup.apply
 
             def apply(self: Any, context: Any) -> str | None:
                 said = real(self, context)
                 small.kill_broker()
                 return said
 
-            monkeypatch.setattr(changesteps.Backup, "apply", apply)
+            monkeypatch.setattr(offsets_steps.Backup, "apply", apply)
             refused = ctl(small, "--timeout", "5", "offsets", "reset", "lost", "--yes", code=7)
             run = journal().runs()[0]
             assert f"connectctl runs resume {run.id}" in refused.err

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
-from connectctl.ops.model.partitioning import java_partition
+from connectctl.ops.kafka.partitioner import java_partition
 from live.real import (
     FILE_SOURCE,
     Ran,

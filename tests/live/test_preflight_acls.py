@@ -11,26 +11,26 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from connectctl.cli.context import Session
-from connectctl.ops.connectors import from_workers
-from connectctl.ops.edges.transactions import Transactions
-from connectctl.ops.edges.wire import Wire
-from connectctl.ops.model.acls import Acls, Action, Binding, Operation, Resource
-from connectctl.ops.model.transactions import Transaction
-from connectctl.ops.model.verdicts import Code
-from connectctl.ops.preflight.aclemit import emit
-from connectctl.ops.preflight.aclfacts import AclFacts, Asking, Sight, observe
-from connectctl.ops.preflight.aclfile import read
-from connectctl.ops.preflight.acls import check
-from connectctl.ops.preflight.facts import Unseen, Wish
-from connectctl.ops.preflight.principals import parse_principals
+from connectctl.cli.session import Session
+from connectctl.ops.checks.acls.acl_file import read
+from connectctl.ops.checks.acls.emit import emit
+from connectctl.ops.checks.acls.observe import AclFacts, Asking, Sight, observe
+from connectctl.ops.checks.acls.principals import parse_principals
+from connectctl.ops.checks.acls.rules import check
+from connectctl.ops.checks.types import Unseen, Wish
+from connectctl.ops.clients.kafka_protocol.client import Wire
+from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+from connectctl.ops.kafka.acls import Acls, Action, Binding, Operation, Resource
+from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.transactions import Transaction
+from connectctl.ops.operations.connectors.observe import from_workers
 from contract.test_acls_contract import BINDINGS, GuardedContract
 from fakes.acls import allow
 from live.grants import OPERATIONS, Grants
 from live.real import Workers, connector, create_topic, eventually, workers, write
 
 if TYPE_CHECKING:
-    from connectctl.ops.edges.contract import AclReads, Answer
+    from connectctl.ops.clients.protocols import AclReads, Answer
     from connectctl.ops.sandbox.cluster import Sandbox
 
 pytestmark = pytest.mark.live

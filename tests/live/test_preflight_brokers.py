@@ -11,27 +11,31 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer
-from connectctl.ops.connectors import from_workers
-from connectctl.ops.edges.brokers import Brokers
-from connectctl.ops.edges.connect import Connect
-from connectctl.ops.edges.kafka import Kafka
-from connectctl.ops.edges.transactions import Transactions
-from connectctl.ops.edges.wire import Wire
-from connectctl.ops.model.acls import CLUSTER_NAME, Operation, Resource
-from connectctl.ops.model.connector import Connector
-from connectctl.ops.model.finding import Finding
-from connectctl.ops.model.ownership import Directory
-from connectctl.ops.model.transactions import Place
-from connectctl.ops.model.verdicts import Code
-from connectctl.ops.preflight import brokerfacts, brokers, internaltopics, readerfacts, readers
-from connectctl.ops.preflight.facts import Checked, Unseen, Wish
+from connectctl.ops.checks.brokers import observe as broker_observe
+from connectctl.ops.checks.brokers import rules as broker_rules
+from connectctl.ops.checks.consumers import observe as consumer_observe
+from connectctl.ops.checks.consumers import rules as consumer_rules
+from connectctl.ops.checks.internal_topics import rules as internal_topics_rules
+from connectctl.ops.checks.types import Checked, Unseen, Wish
+from connectctl.ops.clients.kafka_protocol.brokers import Brokers
+from connectctl.ops.clients.kafka_protocol.client import Wire
+from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.clients.rest.connect import Connect
+from connectctl.ops.connect.connector import Connector
+from connectctl.ops.connect.transactional_ids import Directory
+from connectctl.ops.core.finding import Finding
+from connectctl.ops.kafka.acls import CLUSTER_NAME, Operation, Resource
+from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.transactions import Place
+from connectctl.ops.operations.connectors.observe import from_workers
 from fakes.acls import allow
 from live.consumers import Consumers
 from live.grants import Grants
 from live.real import FILE_SOURCE, connector, eventually, write
 
 if TYPE_CHECKING:
-    from connectctl.ops.edges.contract import Answer
+    from connectctl.ops.clients.protocols import Answer
     from connectctl.ops.sandbox.cluster import Sandbox
 
 pytestmark = pytest.mark.live
@@ -60,20 +64,20 @@ class Edges:
         return [Checked(each) for each in from_workers(self.calls) if each.name in names]
 
     def of_brokers(self, *connectors: Checked, wish: Wish = Wish.ENABLED) -> tuple[dict[str, Finding], list[Unseen]]:
-        sources = brokerfacts.BrokerSources(self.brokers, self.kafka, connectors, self.bootstrap, True, ("4.3.1",))
-        facts = brokerfacts.observe(sources, wish)
-        return {finding.id: finding for finding in brokers.check(facts, wish)}, list(facts.unseen)
+        sources = broker_observe.BrokerSources(self.brokers, self.kafka, connectors, self.bootstrap, True, ("4.3.1",))
+        facts = broker_observe.observe(sources, wish)
+        return {finding.id: finding for finding in broker_rules.check(facts, wish)}, list(facts.unseen)
 
     def of_topics(self, *connectors: Checked, now: float = 0.0) -> dict[tuple[str, str], Finding]:
-        sources = internaltopics.TopicSources(
+        sources = internal_topics_rules.TopicSources(
             self.kafka, self.transactions, self.internal or {}, connectors, self.bootstrap, Directory({}), self.brokers
         )
-        seen = internaltopics.observe(sources, now or time.time())
+        seen = internal_topics_rules.observe(sources, now or time.time())
         assert seen.unseen == ()
-        return {(finding.id, finding.subject): finding for finding in internaltopics.check(seen)}
+        return {(finding.id, finding.subject): finding for finding in internal_topics_rules.check(seen)}
 
     def of_readers(self, *connectors: Checked, wish: Wish = Wish.ENABLED) -> dict[tuple[str, str], Finding]:
-        sources = readerfacts.ReaderSources(
+        sources = consumer_observe.ReaderSources(
             self.brokers,
             self.transactions,
             self.kafka,
@@ -83,9 +87,9 @@ class Edges:
             self.bootstrap,
             True,
         )
-        facts = readerfacts.observe(sources, wish)
+        facts = consumer_observe.observe(sources, wish)
         assert facts.unseen == ()
-        return {(finding.id, finding.subject): finding for finding in readers.check(facts, wish)}
+        return {(finding.id, finding.subject): finding for finding in consumer_rules.check(facts, wish)}
 
     def close(self) -> None:
         self.brokers.close()
@@ -471,7 +475,7 @@ def who_reads(edges: Edges, topic: str) -> set[str]:
     """What is unseen of the readers of a topic."""
     sources = [source_of(topic)]
     names = [each.name for each in sources]
-    given = readerfacts.ReaderSources(
+    given = consumer_observe.ReaderSources(
         edges.brokers, edges.transactions, edges.kafka, None, sources, names, edges.bootstrap, True
     )
-    return {each.what for each in readerfacts.observe(given, Wish.ENABLED).unseen}
+    return {each.what for each in consumer_observe.observe(given, Wish.ENABLED).unseen}

@@ -9,24 +9,27 @@ from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Producer
-from connectctl.ops import connectors as reading
-from connectctl.ops.diagnosis.fencing import times
-from connectctl.ops.edges.connect import Connect
-from connectctl.ops.edges.kafka import Kafka
-from connectctl.ops.edges.transactions import Transactions
-from connectctl.ops.model import configtopic
-from connectctl.ops.model.fencinground import CURE
-from connectctl.ops.model.ownership import Directory, task_id
-from connectctl.ops.model.partitioning import coordinator_partition
-from connectctl.ops.preflight import fencing, fencingfacts, transactionfacts, transactions
-from connectctl.ops.preflight.activetopics import active_topics
-from connectctl.ops.preflight.facts import Checked, Wish
-from connectctl.ops.preflight.fencingfacts import TRANSACTION_STATE
+from connectctl.ops.checks.connector_config.active_topics import active_topics
+from connectctl.ops.checks.fencing import observe as fencing_observe
+from connectctl.ops.checks.fencing import rules as fencing_rules
+from connectctl.ops.checks.fencing.observe import TRANSACTION_STATE
+from connectctl.ops.checks.transactions import observe as transaction_observe
+from connectctl.ops.checks.transactions import rules as transaction_rules
+from connectctl.ops.checks.types import Checked, Wish
+from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.clients.rest.connect import Connect
+from connectctl.ops.connect import config_topic
+from connectctl.ops.connect.transactional_ids import Directory, task_id
+from connectctl.ops.connect.zombie_fencing import CURE
+from connectctl.ops.kafka.partitioner import coordinator_partition
+from connectctl.ops.operations.connectors import observe as reading
+from connectctl.ops.operations.connectors.fencing_diagnosis import times
 from live.offsetchanges import read_all
 from live.real import FILE_SOURCE, connector, eventually
 
 if TYPE_CHECKING:
-    from connectctl.ops.model.finding import Finding
+    from connectctl.ops.core.finding import Finding
     from connectctl.ops.sandbox.cluster import Sandbox
 
 pytestmark = pytest.mark.live
@@ -46,12 +49,12 @@ def found(cluster: Sandbox, *names: str, wish: Wish = Wish.NOW, enabled: bool = 
     topics, where = cluster.topics, (cluster.group_id, cluster.bootstrap_servers)
     images = here.image([topics["config"], topics["status"]], patience=10)
     written = {key: at for image in images.values() for key, at in times(image.latest).items()}
-    state = configtopic.parse(images[topics["config"]].latest, topics["config"])
+    state = config_topic.parse(images[topics["config"]].latest, topics["config"])
     directory = Directory({cluster.group_id: frozenset(state.connectors)})
     calls = Transactions({"bootstrap.servers": cluster.bootstrap_servers}, timeout=20)
     try:
-        seen = fencingfacts.observe(
-            fencingfacts.FencingSources(
+        seen = fencing_observe.observe(
+            fencing_observe.FencingSources(
                 calls,
                 here,
                 *where,
@@ -67,8 +70,8 @@ def found(cluster: Sandbox, *names: str, wish: Wish = Wish.NOW, enabled: bool = 
             ),
             time.time(),
         )
-        paced = transactionfacts.observe(
-            transactionfacts.TransactionSources(
+        paced = transaction_observe.observe(
+            transaction_observe.TransactionSources(
                 calls, *where, topics["offsets"], checked, state, directory, enabled, written
             ),
             time.time(),
@@ -76,7 +79,7 @@ def found(cluster: Sandbox, *names: str, wish: Wish = Wish.NOW, enabled: bool = 
     finally:
         calls.close()
     assert seen.unseen == paced.unseen == ()
-    return {f.id: f for f in (*fencing.check(seen, wish), *transactions.check(paced, wish))}
+    return {f.id: f for f in (*fencing_rules.check(seen, wish), *transaction_rules.check(paced, wish))}
 
 
 def test_ids_are_on_the_partitions_that_real_coordinators_put_them(cluster: Sandbox) -> None:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from connectctl.ops.edges.ownrights import OwnRights
-from connectctl.ops.model.acls import ANY, Binding, Operation, Pattern, Permission, Resource
-from connectctl.ops.model.visibility import Reason
+from connectctl.ops.clients.kafka_protocol.own_rights import OwnRights
+from connectctl.ops.kafka.acls import ANY, Binding, Operation, Pattern, Permission, Resource
+from connectctl.ops.kafka.visibility import Reason
 from fakes.acls import allow
 from live.grants import Grants
 from live.real import FILE_SOURCE, connectctl, connector, create_topic, eventually

@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Producer
-from connectctl.ops import connectors as reading
-from connectctl.ops.edges.connect import Connect
-from connectctl.ops.edges.kafka import Kafka
-from connectctl.ops.model.connector import Connector
-from connectctl.ops.model.offsetstore import Mode
-from connectctl.ops.offsets.observe import Sources
-from connectctl.ops.offsets.snapshot import Workers
-from connectctl.ops.preflight.facts import Checked, Wish
-from connectctl.ops.preflight.storefacts import StoreSources, observe
-from connectctl.ops.preflight.stores import check
+from connectctl.ops.checks.offset_stores.observe import StoreSources, observe
+from connectctl.ops.checks.offset_stores.rules import check
+from connectctl.ops.checks.types import Checked, Wish
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.clients.rest.connect import Connect
+from connectctl.ops.connect.connector import Connector
+from connectctl.ops.connect.offset_store import Mode
+from connectctl.ops.operations.connectors import observe as reading
+from connectctl.ops.operations.offsets.observe import Sources
+from connectctl.ops.operations.offsets.snapshot import Workers
 from live.offsetchanges import VERIFIABLE, live, read_all, records
 from live.real import FILE_SOURCE, connector, create_topic, eventually, write
 
 if TYPE_CHECKING:
-    from connectctl.ops.model.finding import Finding
+    from connectctl.ops.core.finding import Finding
     from connectctl.ops.sandbox.cluster import Sandbox
 
 pytestmark = pytest.mark.live

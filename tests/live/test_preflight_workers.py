@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Producer
-from connectctl.cli.context import Session
-from connectctl.ops.cluster import look
-from connectctl.ops.model.ownership import leader_id
-from connectctl.ops.preflight import workers as area
-from connectctl.ops.preflight.facts import Wish
-from connectctl.ops.preflight.workerfacts import Proof, WorkersSeen, observe
+from connectctl.cli.session import Session
+from connectctl.ops.checks.types import Wish
+from connectctl.ops.checks.workers import rules as area
+from connectctl.ops.checks.workers.observe import Proof, WorkersSeen, observe
+from connectctl.ops.connect.transactional_ids import leader_id
+from connectctl.ops.operations.cluster.observe import look
 from connectctl.ops.sandbox.cluster import Group, Sandbox, SandboxSpec, down, up
 from live.real import Workers, connector, create_topic, eventually, workers
 
 if TYPE_CHECKING:
-    from connectctl.ops.model.finding import Finding
+    from connectctl.ops.core.finding import Finding
 
 pytestmark = pytest.mark.live
 VERIFIABLE = "org.apache.kafka.connect.tools.VerifiableSourceConnector"

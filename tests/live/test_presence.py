@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
-from connectctl.ops.edges import presence
-from connectctl.ops.edges.kafka import Kafka
-from connectctl.ops.edges.presence import Presence
-from connectctl.ops.errors import Refused
+from connectctl.ops.clients.kafka_protocol import run_presence
+from connectctl.ops.clients.kafka_protocol.run_presence import Presence
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.core.errors import Refused
 from live.real import eventually
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ PATIENCE = 120.0
 def test_of_several_that_come_at_once_one_has_the_connector_until_it_leaves(
     cluster: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(presence, "GONE", 6.0)
+    monkeypatch.setattr(run_presence, "GONE", 6.0)
     name = f"alone-{secrets.token_hex(4)}"
     kafka = Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=60)
     several = [Presence(kafka, cluster.group_id, name, cluster.topics["config"]) for _ in range(3)]

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from connectctl.ops import contextfile
+from connectctl.ops.config import context_file
 from documentation import PAGES, ROOT, Shown, blocks, commands, name
 
 ORDER = (
@@ -96,7 +96,7 @@ def run(shown: Shown, environment: Mapping[str, str], directory: Path) -> None:
 
 def addresses(state: Path) -> dict[str, str]:
     """The sandbox's brokers and group, as somebody without a context file gives them."""
-    entry = contextfile.read(state / "connectctl/sandbox/default/context.yaml").entry("sandbox-default")
+    entry = context_file.read(state / "connectctl/sandbox/default/context.yaml").entry("sandbox-default")
     assert entry.bootstrap_servers is not None
     assert entry.group_id is not None
     return {"CONNECTCTL_BOOTSTRAP_SERVERS": entry.bootstrap_servers, "CONNECTCTL_GROUP_ID": entry.group_id}

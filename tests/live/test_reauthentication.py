@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from connectctl.ops.audit.batches import Batch
-from connectctl.ops.edges.headers import Headers
-from connectctl.ops.edges.kafka import Kafka
-from connectctl.ops.model.recordbatch import Columnar
-from connectctl.ops.model.transactions import Place
-from connectctl.ops.runtime.batchhandle import BatchHandle
-from connectctl.ops.runtime.handle import Doubt
-from connectctl.ops.runtime.step import ColumnBulk, Step
+from connectctl.ops.clients.kafka_protocol.headers import Headers
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.kafka.batch_headers import Batch
+from connectctl.ops.kafka.record_batch_encoder import Columnar
+from connectctl.ops.kafka.transactions import Place
+from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBulk, Step
+from connectctl.ops.task_runtime.task.columnar_producer import BatchHandle
+from connectctl.ops.task_runtime.task.transactional_producer import Doubt
 from live.securedcluster import as_admin, create_topic
 
 if TYPE_CHECKING:

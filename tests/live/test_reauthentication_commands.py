@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from connectctl.ops.edges.spark import open_session
-from connectctl.ops.runtime.dataframes import Target, write_exactly_once
+from connectctl.ops.clients.spark.session import open_session
+from connectctl.ops.task_runtime.dataframe.api import Target, write_exactly_once
 from live import countingplugin, slowaudit
 from live.securedcluster import as_admin, create_topic
 

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import psutil
 import pytest
-from connectctl.ops.edges.kafka import Kafka
-from connectctl.ops.edges.transactions import Transactions
-from connectctl.ops.runtime import generation
-from connectctl.ops.runtime.configs import Standing, standing
+from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.task_runtime.job import generation
+from connectctl.ops.task_runtime.job.config_topic_records import Standing, standing
 from live import countingplugin
 from live.real import FILE_SOURCE, Ran, connectctl, connector, create_topic, eventually
 
@@ -235,7 +235,7 @@ def test_a_workers_connector_is_taken_over_in_the_middle_of_its_file_and_handed_
 
 
 COUNTING = """
-from connectctl.ops.runtime.api import SourceConnector, SourceRecord, SourceTask
+from connectctl.ops.task_runtime.spi.connector import SourceConnector, SourceRecord, SourceTask
 
 
 class Task(SourceTask):

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from connectctl.ops.edges import spark
-from connectctl.ops.edges.kafka import Kafka
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.clients.spark import session
 from live.real import Ran, connectctl
 from live.test_run import Place
 
@@ -27,7 +27,7 @@ def place(cluster: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     def opened(*args: Any, **more: Any) -> Any:
         raise AssertionError("a Spark session was opened")
 
-    monkeypatch.setattr(spark, "open_session", opened)
+    monkeypatch.setattr(session, "open_session", opened)
     made = Place(cluster, tmp_path)
     made.append(3)
     return made

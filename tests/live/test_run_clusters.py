@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
-from connectctl.ops.edges.kafka import Kafka
+from connectctl.ops.clients.librdkafka.client import Kafka
 from live import countingplugin, oracle, sparkframe
 from live.real import create_topic, eventually
 from live.sparkclusters import below, executors, history, python_workers, send, standalone

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from connectctl.ops.edges import spark
-from connectctl.ops.edges.kafka import Kafka
-from connectctl.ops.edges.transactions import Transactions
-from connectctl.ops.errors import ConnectctlError
-from connectctl.ops.model.acls import Binding, Operation, Resource
-from connectctl.ops.runtime.generation import Leader
+from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.clients.spark import session
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.acls import Binding, Operation, Resource
+from connectctl.ops.task_runtime.job.generation import Leader
 from fakes import localspark
 from fakes.acls import allow
 from live.grants import Grants
@@ -57,7 +57,7 @@ def guarded(state_home: Path) -> Iterator[Sandbox]:
 
 @pytest.fixture(autouse=True)
 def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spark, "open_session", localspark.open_session)
+    monkeypatch.setattr(session, "open_session", localspark.open_session)
 
 
 @pytest.fixture

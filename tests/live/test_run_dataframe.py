@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from connectctl.ops.edges import spark
-from connectctl.ops.edges.kafka import Kafka
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.clients.spark import session as spark_session
 from live.real import Ran, connectctl, create_topic, eventually
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ SCHEMA = "shop string, id long, value string"
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     log: Path = tmp_path_factory.mktemp("spark") / "spark.log"
-    opened = spark.open_session("local[2]", {}, log)
+    opened = spark_session.open_session("local[2]", {}, log)
     stop = opened.stop
     opened.stop = lambda: None  # a run's end, of which there are many here
     yield opened
@@ -130,7 +130,7 @@ class Place:
 
 @pytest.fixture
 def place(cluster: Sandbox, tmp_path: Path, session: Any, monkeypatch: pytest.MonkeyPatch) -> Place:
-    monkeypatch.setattr(spark, "open_session", lambda *args: session)
+    monkeypatch.setattr(spark_session, "open_session", lambda *args: session)
     return Place(cluster, tmp_path)
 
 

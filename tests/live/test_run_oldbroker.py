@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from connectctl.ops.edges import spark
-from connectctl.ops.edges.kafka import Kafka
-from connectctl.ops.sandbox.versions import KafkaVersion
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.clients.spark import session
+from connectctl.ops.sandbox.jars.versions import KafkaVersion
 from live.real import connectctl
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def test_a_broker_that_does_not_verify_transactions_is_refused_with_its_release(
     def opened(*args: Any, **more: Any) -> Any:
         raise AssertionError("a Spark session was opened")
 
-    monkeypatch.setattr(spark, "open_session", opened)
+    monkeypatch.setattr(session, "open_session", opened)
     home = cluster if elsewhere else old
     target = f", producer.override.bootstrap.servers: '{old.bootstrap_servers}'" if elsewhere else ""
     (tmp_path / "in.txt").write_text("a\n")

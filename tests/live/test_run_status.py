@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from connectctl.ops.runtime.metrics import metrics
-from connectctl.ops.runtime.rounds import Total
-from connectctl.ops.runtime.statuses import task_key, value
+from connectctl.ops.task_runtime.job.scheduler import Total
+from connectctl.ops.task_runtime.job.status_topic import task_key, value
+from connectctl.ops.task_runtime.spi.metrics import metrics
 from live.real import FILE_SOURCE, connectctl, connector, eventually, write
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from connectctl.ops.edges import presence
-from connectctl.ops.runtime.statuses import connector_key, task_key, value
+from connectctl.ops.clients.kafka_protocol import run_presence
+from connectctl.ops.task_runtime.job.status_topic import connector_key, task_key, value
 from live.real import FILE_SOURCE, Ran, Workers, connectctl, connector, eventually, write
 from live.test_run import Place
 
@@ -41,7 +41,7 @@ def poison(place: Place, rest: Workers) -> None:
 def test_while_a_run_has_a_connector_and_after_it_was_killed_its_workers_show_stopped_and_resume_it(
     cluster: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(presence, "GONE", 2.0)  # the second would wait for the death of the first
+    monkeypatch.setattr(run_presence, "GONE", 2.0)  # the second would wait for the death of the first
     place = Place(cluster, tmp_path)
     place.append(50)
     with connector(cluster, place.name, place.config) as rest:

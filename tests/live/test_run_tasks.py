@@ -24,7 +24,7 @@ TASKS = 8
 MEETING = """
 from pathlib import Path
 
-from connectctl.ops.runtime.api import SourceConnector, SourceRecord, SourceTask
+from connectctl.ops.task_runtime.spi.connector import SourceConnector, SourceRecord, SourceTask
 
 
 class Task(SourceTask):

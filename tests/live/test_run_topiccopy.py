@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from connectctl.ops.edges.kafka import Kafka
-from connectctl.ops.errors import ConnectctlError
-from connectctl.ops.model.ownership import task_id
-from connectctl.ops.runtime.api import ConnectorContext, Share
-from connectctl.ops.runtime.committed import Committed, Store
-from connectctl.ops.runtime.connectors.topiccopy import TopicCopy
-from connectctl.ops.runtime.handle import Handle
-from connectctl.ops.runtime.kernel import Kernel
-from connectctl.ops.runtime.overrides import manner
-from connectctl.ops.runtime.step import Ended
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.connect.transactional_ids import task_id
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.task_runtime.connectors.topic_copy.connector import TopicCopy
+from connectctl.ops.task_runtime.spi.connector import ConnectorContext, Share
+from connectctl.ops.task_runtime.spi.delivery_settings import manner
+from connectctl.ops.task_runtime.spi.transaction_batch import Ended
+from connectctl.ops.task_runtime.task.exactly_once_task import Kernel
+from connectctl.ops.task_runtime.task.offset_store import Committed, Store
+from connectctl.ops.task_runtime.task.transactional_producer import Handle
 from live.real import Ran, connectctl, connector, create_topic, eventually
 
 if TYPE_CHECKING:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from connectctl.ops.errors import ConnectctlError
-from connectctl.ops.runtime.atleastonce import Flushes, Plain
-from connectctl.ops.runtime.converters import converters
-from connectctl.ops.runtime.kernel import Kernel
-from connectctl.ops.runtime.polling import Polling
-from connectctl.ops.runtime.step import Bulk, Counts, Ended, How, Outgoing, Step
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.task_runtime.spi.converters import converters
+from connectctl.ops.task_runtime.spi.transaction_batch import Bulk, Counts, Ended, How, Outgoing, Step
+from connectctl.ops.task_runtime.task.at_least_once import Flushes, Plain
+from connectctl.ops.task_runtime.task.exactly_once_task import Kernel
+from connectctl.ops.task_runtime.task.polled_source import Polling
 from live.test_runtime_conformance import Connector, Own, Sequenced
 from live.test_runtime_kernel import Place
 

@@ -15,22 +15,22 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from connectctl.ops.edges.transactions import Transactions
-from connectctl.ops.errors import ConnectctlError, Refused
-from connectctl.ops.model.ownership import leader_id, task_id
-from connectctl.ops.model.sourcekey import SourceKey, decode_json, parse_key
-from connectctl.ops.runtime.api import SourceRecord, SourceTask
-from connectctl.ops.runtime.batchhandle import BatchHandle
-from connectctl.ops.runtime.boundaries import Boundaries, Boundary
-from connectctl.ops.runtime.configs import Generation, Standing
-from connectctl.ops.runtime.converters import converters
-from connectctl.ops.runtime.generation import Leader, fence
-from connectctl.ops.runtime.handle import Doubt, Fenced, Handle
-from connectctl.ops.runtime.kernel import Kernel
-from connectctl.ops.runtime.polling import Polling
-from connectctl.ops.runtime.secondary import Secondary
-from connectctl.ops.runtime.step import Ended, How, Outgoing, Step
-from connectctl.ops.runtime.watch import Watch
+from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+from connectctl.ops.connect.source_keys import SourceKey, decode_json, parse_key
+from connectctl.ops.connect.transactional_ids import leader_id, task_id
+from connectctl.ops.core.errors import ConnectctlError, Refused
+from connectctl.ops.task_runtime.job.config_topic_records import Generation, Standing
+from connectctl.ops.task_runtime.job.generation import Leader, fence
+from connectctl.ops.task_runtime.spi.boundaries import Boundaries, Boundary
+from connectctl.ops.task_runtime.spi.connector import SourceRecord, SourceTask
+from connectctl.ops.task_runtime.spi.converters import converters
+from connectctl.ops.task_runtime.spi.transaction_batch import Ended, How, Outgoing, Step
+from connectctl.ops.task_runtime.task.columnar_producer import BatchHandle
+from connectctl.ops.task_runtime.task.exactly_once_task import Kernel
+from connectctl.ops.task_runtime.task.generation_check import Watch
+from connectctl.ops.task_runtime.task.global_offsets_writer import Secondary
+from connectctl.ops.task_runtime.task.polled_source import Polling
+from connectctl.ops.task_runtime.task.transactional_producer import Doubt, Fenced, Handle
 from live.oracle import in_order, judge
 from live.real import create_topic, eventually
 from live.test_runtime_kernel import Numbers, Place

@@ -15,22 +15,24 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
-from connectctl.ops.edges.kafka import Kafka
-from connectctl.ops.edges.spark import open_session
-from connectctl.ops.edges.sparkinput import proven
-from connectctl.ops.edges.transactions import Transactions
-from connectctl.ops.errors import BadInput, ConnectctlError, Refused
-from connectctl.ops.model.transactions import Transaction
-from connectctl.ops.runtime import dataframes, framerounds, frametask, neighbours
-from connectctl.ops.runtime.attempts import Attempts, Superseded
-from connectctl.ops.runtime.configs import standing
-from connectctl.ops.runtime.dataframes import Target, write_exactly_once
-from connectctl.ops.runtime.framerounds import large_batches, shared
-from connectctl.ops.runtime.frametask import Writing
-from connectctl.ops.runtime.line import Address
-from connectctl.ops.runtime.pieces import Columns
-from connectctl.ops.runtime.streamwriter import StreamWriter
-from connectctl.ops.runtime.watch import Watch
+from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.clients.spark.session import open_session
+from connectctl.ops.clients.spark.task_input import proven
+from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
+from connectctl.ops.kafka.transactions import Transaction
+from connectctl.ops.task_runtime.attempt import shared_clients
+from connectctl.ops.task_runtime.attempt.control_channel import Address
+from connectctl.ops.task_runtime.attempt.newest_attempt import Attempts, Superseded
+from connectctl.ops.task_runtime.dataframe import api, batch_round
+from connectctl.ops.task_runtime.dataframe import task as dataframe_task
+from connectctl.ops.task_runtime.dataframe.api import Target, write_exactly_once
+from connectctl.ops.task_runtime.dataframe.batch_round import large_batches, shared
+from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
+from connectctl.ops.task_runtime.dataframe.stream_writer import StreamWriter
+from connectctl.ops.task_runtime.dataframe.task import Writing
+from connectctl.ops.task_runtime.job.config_topic_records import standing
+from connectctl.ops.task_runtime.task.generation_check import Watch
 from live.real import create_topic, eventually, write_uncommitted
 
 if TYPE_CHECKING:
@@ -276,7 +278,7 @@ class Unchecked(Watch):
 def test_a_zombie_of_a_call_with_another_number_of_tasks_that_begins_late_sends_nothing(
     session: Any, target: Target, monkeypatch: pytest.MonkeyPatch, watch: type[Watch], how: str, twice: bool
 ) -> None:
-    monkeypatch.setattr(neighbours, "Watch", watch)
+    monkeypatch.setattr(shared_clients, "Watch", watch)
     late: list[Writing] = []
 
     def not_yet(df: Any, writing: Writing, tasks: int, active: Any) -> list[Any]:
@@ -284,18 +286,18 @@ def test_a_zombie_of_a_call_with_another_number_of_tasks_that_begins_late_sends_
         return []
 
     with monkeypatch.context() as patch:
-        patch.setattr(framerounds, "written_by", not_yet)
+        patch.setattr(batch_round, "written_by", not_yet)
         write_exactly_once(frame(session, *range(60)), replace(target, tasks=7))
     rows = frame(session, *range(60)).toArrow().combine_chunks()
     successor = replace(target, tasks=2)
-    generation = dataframes._generation(successor, frame(session, 1).dtypes)  # its round of fencing is over
+    generation = api._generation(successor, frame(session, 1).dtypes)  # its round of fencing is over
 
     def batches() -> Iterator[Any]:
         # The zombie has initialised its producer and read the offsets by now.
         write_exactly_once(frame(session, *range(60)), successor)
         yield from rows.to_batches()
 
-    report = frametask.run(late[0], 6, batches())
+    report = dataframe_task.run(late[0], 6, batches())
     write_exactly_once(frame(session, *range(60)), successor)
     assert (generation.commit > late[0].work.generation.commit, report.how) == (True, how)
     assert seen(target) == sorted(list(range(60)) * (2 if twice else 1))
@@ -312,7 +314,7 @@ def test_a_copy_of_a_task_that_fences_it_is_the_one_whose_report_counts(
         begun.append(writing)
         return []
 
-    monkeypatch.setattr(framerounds, "written_by", not_yet)
+    monkeypatch.setattr(batch_round, "written_by", not_yet)
     write_exactly_once(frame(session, *range(60)), replace(target, tasks=1))
     id_ = f"{target.group_id}-{target.connector}-0"
     calls = Transactions(dict(target.client), timeout=30)
@@ -325,11 +327,11 @@ def test_a_copy_of_a_task_that_fences_it_is_the_one_whose_report_counts(
         parts = rows.to_batches()[0]
         yield parts.slice(0, 55)
         eventually(lambda: isinstance(calls.describe([id_])[id_], Transaction))  # the older one is initialised
-        reports.append(frametask.run(writing, 0, iter([parts]), number=2))
+        reports.append(dataframe_task.run(writing, 0, iter([parts]), number=2))
         yield parts.slice(55)
 
     with pytest.raises(Superseded) if guarded else nullcontext():
-        older = frametask.run(writing, 0, batches(), number=1)
+        older = dataframe_task.run(writing, 0, batches(), number=1)
         assert older.how == "fenced"
     driver.close()
     calls.close()
@@ -377,7 +379,7 @@ def test_rows_that_break_off_in_the_middle_of_a_tie_are_committed_whole_or_not_a
 ) -> None:
     """Rows of one offset are told apart by nothing: half of them committed would hide the others for ever."""
     target = replace(target, partitioned=True, offset="one", rows_per_transaction=1000)
-    monkeypatch.setattr(framerounds, "partitions_of", lambda df: 2)  # which an adaptive plan does not tell
+    monkeypatch.setattr(batch_round, "partitions_of", lambda df: 2)  # which an adaptive plan does not tell
     # Ordered by a join, and so before they fail: what is written is what came by then.
     ordered = session.range(0, 60_000, 1, 1).selectExpr("id div 60000 one", "id").hint("merge")
     ordered = ordered.join(session.range(1).selectExpr("'shop' shop", "id one"), "one")
@@ -529,11 +531,11 @@ class TriedAgain:
 
     def __init__(self, session: Any, directory: Path):
         self._session, self._directory = session, directory
-        self._shared = framerounds.shared
+        self._shared = batch_round.shared
         directory.mkdir()
 
     def shared(self, df: Any, writing: Writing, tasks: int) -> Any:
-        """``framerounds.shared``, of which tasks give their rows when they may."""
+        """``batch_round.shared``, of which tasks give their rows when they may."""
         place, long = str(self._directory), self.LONG
 
         def held(batches: Any) -> Any:
@@ -572,7 +574,7 @@ def test_a_stage_that_is_tried_again_beside_a_task_of_the_first_attempt_writes_e
     session: Any, target: Target, stream: Stream, monkeypatch: pytest.MonkeyPatch, streaming: bool
 ) -> None:
     again = TriedAgain(session, stream.directory / "attempts")
-    monkeypatch.setattr(framerounds, "shared", again.shared)
+    monkeypatch.setattr(batch_round, "shared", again.shared)
     target = replace(target, tasks=3)
     lost = threading.Thread(target=again.lose, daemon=True)
     lost.start()

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from connectctl.ops.edges.kafka import Kafka
-from connectctl.ops.runtime.batchhandle import BatchHandle
-from connectctl.ops.runtime.handle import Handle
-from connectctl.ops.runtime.step import How, Step
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.task_runtime.spi.transaction_batch import How, Step
+from connectctl.ops.task_runtime.task.columnar_producer import BatchHandle
+from connectctl.ops.task_runtime.task.transactional_producer import Handle
 from fakes.faultproxy import ADD_PARTITIONS, END_TXN, PRODUCE, Fault, FaultProxy
 from live.test_runtime_kernel import Numbers, Place
 
@@ -66,7 +66,7 @@ class EvenNumbers(Numbers):
         step = super().step()
         if step is None or step.records:
             return step
-        from connectctl.ops.runtime.step import Outgoing
+        from connectctl.ops.task_runtime.spi.transaction_batch import Outgoing
 
         records = [Outgoing(bulk.topic, None, m["value"]) for bulk in step.bulks for m in bulk.messages]
         return Step(records=records, offsets=step.offsets)

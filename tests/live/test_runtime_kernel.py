@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from connectctl.ops.edges.kafka import Kafka
-from connectctl.ops.errors import ConnectctlError
-from connectctl.ops.model.partitioning import java_partition
-from connectctl.ops.model.recordbatch import CODECS, Columnar
-from connectctl.ops.runtime.batchhandle import BatchHandle
-from connectctl.ops.runtime.committed import Committed, Store
-from connectctl.ops.runtime.handle import Handle
-from connectctl.ops.runtime.kernel import Kernel
-from connectctl.ops.runtime.secondary import Secondary
-from connectctl.ops.runtime.step import Bulk, ColumnBulk, How, Outgoing, Step
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.partitioner import java_partition
+from connectctl.ops.kafka.record_batch_encoder import CODECS, Columnar
+from connectctl.ops.task_runtime.spi.transaction_batch import Bulk, ColumnBulk, How, Outgoing, Step
+from connectctl.ops.task_runtime.task.columnar_producer import BatchHandle
+from connectctl.ops.task_runtime.task.exactly_once_task import Kernel
+from connectctl.ops.task_runtime.task.global_offsets_writer import Secondary
+from connectctl.ops.task_runtime.task.offset_store import Committed, Store
+from connectctl.ops.task_runtime.task.transactional_producer import Handle
 from live.real import create_topic, eventually
 
 if TYPE_CHECKING:
-    from connectctl.ops.runtime.step import Stored
     from connectctl.ops.sandbox.cluster import Sandbox
+    from connectctl.ops.task_runtime.spi.transaction_batch import Stored
 
 pytestmark = pytest.mark.live
 

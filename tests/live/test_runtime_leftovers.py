@@ -7,10 +7,10 @@ from contextlib import suppress
 
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
-from connectctl.ops.errors import TimedOut
-from connectctl.ops.runtime.kernel import Kernel
-from connectctl.ops.runtime.step import How
-from connectctl.ops.transactions.hanging import search
+from connectctl.ops.core.errors import TimedOut
+from connectctl.ops.operations.transactions.hanging import search
+from connectctl.ops.task_runtime.spi.transaction_batch import How
+from connectctl.ops.task_runtime.task.exactly_once_task import Kernel
 from live.campaignbroker import Broker, own_broker
 from live.oracle import in_order
 from live.rawproducer import RawProducers

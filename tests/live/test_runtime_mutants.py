@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 import confluent_kafka
 import pytest
-from connectctl.ops.errors import TimedOut
-from connectctl.ops.model.partitioning import java_partition
-from connectctl.ops.runtime.committed import Committed, Store, reached_now
-from connectctl.ops.runtime.handle import Handle
-from connectctl.ops.runtime.kernel import Kernel
-from connectctl.ops.runtime.step import Ended, How, Outgoing, Step
+from connectctl.ops.core.errors import TimedOut
+from connectctl.ops.kafka.partitioner import java_partition
+from connectctl.ops.task_runtime.spi.transaction_batch import Ended, How, Outgoing, Step
+from connectctl.ops.task_runtime.task.exactly_once_task import Kernel
+from connectctl.ops.task_runtime.task.offset_store import Committed, Store, reached_now
+from connectctl.ops.task_runtime.task.transactional_producer import Handle
 from live.oracle import judge
 from live.test_runtime_kernel import Numbers, Place
 
 if TYPE_CHECKING:
-    from connectctl.ops.runtime.step import Offsets, Supply
     from connectctl.ops.sandbox.cluster import Sandbox
+    from connectctl.ops.task_runtime.spi.transaction_batch import Offsets, Supply
 
 pytestmark = pytest.mark.live
 

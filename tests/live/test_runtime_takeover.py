@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from connectctl.ops.edges.kafka import Kafka
-from connectctl.ops.model.ownership import task_id
-from connectctl.ops.runtime.boundaries import Boundaries, Boundary
-from connectctl.ops.runtime.committed import Committed, Store
-from connectctl.ops.runtime.connectors.filestream import FileStreamTask
-from connectctl.ops.runtime.converters import converters
-from connectctl.ops.runtime.handle import Handle
-from connectctl.ops.runtime.kernel import Kernel
-from connectctl.ops.runtime.polling import Polling
-from connectctl.ops.runtime.step import Ended, How
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.connect.transactional_ids import task_id
+from connectctl.ops.task_runtime.connectors.filestream import FileStreamTask
+from connectctl.ops.task_runtime.spi.boundaries import Boundaries, Boundary
+from connectctl.ops.task_runtime.spi.converters import converters
+from connectctl.ops.task_runtime.spi.transaction_batch import Ended, How
+from connectctl.ops.task_runtime.task.exactly_once_task import Kernel
+from connectctl.ops.task_runtime.task.offset_store import Committed, Store
+from connectctl.ops.task_runtime.task.polled_source import Polling
+from connectctl.ops.task_runtime.task.transactional_producer import Handle
 from live.real import FILE_SOURCE, connectctl, connector, create_topic, eventually
 
 if TYPE_CHECKING:

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from connectctl.ops.edges.kafka import Kafka
-from connectctl.ops.edges.transactions import Transactions
-from connectctl.ops.errors import ConnectctlError
-from connectctl.ops.model.transactions import Transaction
-from connectctl.ops.runtime.batchhandle import BatchHandle
-from connectctl.ops.runtime.handle import Handle
-from connectctl.ops.runtime.pieces import Columns
-from connectctl.ops.runtime.rows import Rows
-from connectctl.ops.runtime.step import Bulk, How, Step
+from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.transactions import Transaction
+from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
+from connectctl.ops.task_runtime.dataframe.source import Rows
+from connectctl.ops.task_runtime.spi.transaction_batch import Bulk, How, Step
+from connectctl.ops.task_runtime.task.columnar_producer import BatchHandle
+from connectctl.ops.task_runtime.task.transactional_producer import Handle
 from fakes.faultproxy import FaultProxy
 from live.real import eventually
 from live.test_runtime_kernel import Numbers, Place
@@ -42,7 +42,7 @@ def calls(cluster: Sandbox) -> Iterator[Transactions]:
 def test_the_coordinator_ends_it_and_the_task_sends_it_again_or_says_what_can_be_done(
     place: Place, calls: Transactions, monkeypatch: pytest.MonkeyPatch, more: bool, most: int
 ) -> None:
-    monkeypatch.setattr("connectctl.ops.runtime.kernel.MOST_EXPIRED", most)
+    monkeypatch.setattr("connectctl.ops.task_runtime.task.exactly_once_task.MOST_EXPIRED", most)
     slow = [True]
     id_ = f"g-{place.connector}-0"
 

@@ -7,14 +7,14 @@ import secrets
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from connectctl.ops.runtime import leasedtask
-from connectctl.ops.runtime.api import SourceConnector, SourceRecord, SourceTask
-from connectctl.ops.runtime.configs import Generation
-from connectctl.ops.runtime.leasedtask import FAILED, Report, Terms, Work
-from connectctl.ops.runtime.line import Address
-from connectctl.ops.runtime.overrides import manner
-from connectctl.ops.runtime.step import How
-from connectctl.ops.runtime.watch import Watch
+from connectctl.ops.task_runtime.attempt import task_attempt
+from connectctl.ops.task_runtime.attempt.control_channel import Address
+from connectctl.ops.task_runtime.attempt.task_attempt import FAILED, Report, Terms, Work
+from connectctl.ops.task_runtime.job.config_topic_records import Generation
+from connectctl.ops.task_runtime.spi.connector import SourceConnector, SourceRecord, SourceTask
+from connectctl.ops.task_runtime.spi.delivery_settings import manner
+from connectctl.ops.task_runtime.spi.transaction_batch import How
+from connectctl.ops.task_runtime.task.generation_check import Watch
 from live.real import create_topic
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def run(cluster: Sandbox, monkeypatch: pytest.MonkeyPatch, config: dict[str, str
     how = manner(config)
     generation = Generation("configs", name, 0)
     work = Work("g", name, path, config | text, generation, client, client, offsets, None, how, 30.0, 30.0)
-    return leasedtask.run(work, 0, config | {"topics": f"{first},{last}"}, Terms(60.0), NOBODY), last
+    return task_attempt.run(work, 0, config | {"topics": f"{first},{last}"}, Terms(60.0), NOBODY), last
 
 
 @pytest.mark.parametrize("support", ["enabled", "disabled"])

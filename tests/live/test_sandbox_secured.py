@@ -103,7 +103,7 @@ def test_a_wrong_password_is_told_as_such(
 
 def with_a_wrong_password(monkeypatch: pytest.MonkeyPatch, *command: str) -> Ran:
     monkeypatch.setenv("CONNECTCTL_CLIENT_SASL_PASSWORD", "wrong-horse")
-    ran = connectctl("--context", "sandbox-secured", "--timeout", "15", *command)
+    ran = connectctl("--context", "sandbox-secured", "--timeout", "60", *command)
     assert (ran.code, ran.out, ran.err.count("\n")) == (5, "", 1)
     assert "wrong-horse" not in ran.err
     return ran
@@ -114,7 +114,7 @@ def test_a_wrong_password_of_the_workers_is_not_taken_for_workers_that_are_down(
     secured: Sandbox, command: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CONNECTCTL_REST_PASSWORD", "wrong-horse")
-    ran = connectctl("--context", "sandbox-secured", "--timeout", "30", *command)
+    ran = connectctl("--context", "sandbox-secured", "--timeout", "60", *command)
     assert (ran.code, ran.out, ran.err.count("\n")) == (5, "", 1)
     assert "Check rest_auth" in ran.err
     assert "wrong-horse" not in ran.err

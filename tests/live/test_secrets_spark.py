@@ -30,7 +30,7 @@ SESSION = """
 import json, sys
 from pathlib import Path
 import psutil
-from connectctl.ops.edges.spark import close_session, open_session
+from connectctl.ops.clients.spark.session import close_session, open_session
 
 given = json.loads(sys.stdin.read())
 spark = open_session("local[1]", given["conf"], Path(given["log"]))

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from connectctl.ops.edges.kafka import Kafka
-from connectctl.ops.errors import NotAuthorized
-from connectctl.ops.model.recordbatch import Columnar
-from connectctl.ops.runtime.batchhandle import BatchHandle
-from connectctl.ops.runtime.step import ColumnBulk, Step
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.core.errors import NotAuthorized
+from connectctl.ops.kafka.record_batch_encoder import Columnar
+from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBulk, Step
+from connectctl.ops.task_runtime.task.columnar_producer import BatchHandle
 from fakes.certificates import Certificates, certificates
 from live.real import Ran, connectctl, create_topic, write
 
@@ -71,7 +71,7 @@ contexts:
       sasl.username: {user}
       sasl.password: {{file: {tmp_path / "password"}}}
 """)
-    ran = connectctl("--config", str(tmp_path / "config.yaml"), "--timeout", "8", "offsets", "show")
+    ran = connectctl("--config", str(tmp_path / "config.yaml"), "--timeout", "60", "offsets", "show")
     assert password not in ran.out + ran.err
     return ran
 

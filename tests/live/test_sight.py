@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from connectctl.ops.edges.transactions import Transactions
-from connectctl.ops.model.acls import Operation, Resource
-from connectctl.ops.model.visibility import Complete, Partial
+from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+from connectctl.ops.kafka.acls import Operation, Resource
+from connectctl.ops.kafka.visibility import Complete, Partial
 from fakes.acls import allow
 from live.grants import Grants
 from live.offsetchanges import VERIFIABLE

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from connectctl.ops.edges.kafka import Kafka
+from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.sandbox.security import SCRAM
 from live import sparkframe
 from live.real import Ran, connectctl, eventually

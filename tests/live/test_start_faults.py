@@ -9,21 +9,21 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
-from connectctl.ops.edges.kafka import Kafka
-from connectctl.ops.edges.transactions import Transactions
-from connectctl.ops.model.ownership import task_id
-from connectctl.ops.runtime import dataframes
-from connectctl.ops.runtime.batchhandle import BatchHandle
-from connectctl.ops.runtime.dataframes import Target
-from connectctl.ops.runtime.generation import Leader
-from connectctl.ops.runtime.patience import Patience
-from connectctl.ops.runtime.watch import Watch
+from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.connect.transactional_ids import task_id
+from connectctl.ops.task_runtime.dataframe import api as dataframe_api
+from connectctl.ops.task_runtime.dataframe.api import Target
+from connectctl.ops.task_runtime.job.generation import Leader
+from connectctl.ops.task_runtime.task.columnar_producer import BatchHandle
+from connectctl.ops.task_runtime.task.generation_check import Watch
+from connectctl.ops.task_runtime.task.retries import Patience
 from fakes.faultproxy import FaultProxy
 from live.real import create_topic
 
 if TYPE_CHECKING:
-    from connectctl.ops.runtime.configs import Generation
     from connectctl.ops.sandbox.cluster import Sandbox
+    from connectctl.ops.task_runtime.job.config_topic_records import Generation
 
 pytestmark = pytest.mark.live
 TIMEOUT = 20.0
@@ -51,8 +51,8 @@ class Place:
         """The generation of a call of ``write_exactly_once``, in a process that has just begun."""
         client = {"bootstrap.servers": self.proxy.bootstrap}
         target = Target(client, self.group, "c", "rows", f"{self.group}-offsets", "shop", "id", patience=TIMEOUT)
-        dataframes._forget(target)
-        return dataframes._generation(target, [("shop", "string"), ("id", "bigint"), ("value", "string")])
+        dataframe_api._forget(target)
+        return dataframe_api._generation(target, [("shop", "string"), ("id", "bigint"), ("value", "string")])
 
     def start(self) -> Generation:
         """A start of a driver that has just begun: with new connections."""

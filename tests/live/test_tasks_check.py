@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 from connectctl.ops.sandbox.cluster import Sandbox, SandboxSpec, down, up
-from connectctl.ops.sandbox.versions import LATEST
+from connectctl.ops.sandbox.jars.versions import LATEST
 from live.real import connectctl, connector, eventually, workers, write
 
 if TYPE_CHECKING:

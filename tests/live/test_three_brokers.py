@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from connectctl.ops.edges import grouplock
-from connectctl.ops.edges.grouplock import GroupLock
-from connectctl.ops.edges.kafka import Kafka
-from connectctl.ops.edges.namedgroups import describe
-from connectctl.ops.errors import ConnectctlError
-from connectctl.ops.model.clusterlock import group_of
-from connectctl.ops.model.partitioning import java_partition
-from connectctl.ops.runtime.committed import Committed
+from connectctl.ops.clients.kafka_protocol import cluster_lock
+from connectctl.ops.clients.kafka_protocol.cluster_lock import GroupLock
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.clients.librdkafka.named_groups import describe
+from connectctl.ops.connect.cluster_lock import group_of
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.sandbox.status import State, status
+from connectctl.ops.task_runtime.task.offset_store import Committed
 from live import countingplugin
 from live.campaign import SOURCES, Campaign
 from live.campaignbroker import Broker, own_broker
@@ -32,7 +32,7 @@ from live.real import connectctl, create_topic, eventually, write
 from live.test_runtime_campaign import seed, withstand
 
 if TYPE_CHECKING:
-    from connectctl.ops.edges.contract import TopicImage
+    from connectctl.ops.clients.protocols import TopicImage
 
 pytestmark = pytest.mark.live
 KEYS = 40
@@ -170,7 +170,7 @@ def test_the_lock_of_a_cluster_outlives_the_coordinator_that_keeps_it(
     three: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A new coordinator says for a moment that a group of living members is dead; without ``settle`` this is believed.
-    monkeypatch.setattr(grouplock, "SESSION", 300.0)  # a slow machine may miss 10 s
+    monkeypatch.setattr(cluster_lock, "SESSION", 300.0)  # a slow machine may miss 10 s
     properties = {"bootstrap.servers": three.bootstrap}
 
     def lock() -> GroupLock:

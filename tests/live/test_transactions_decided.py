@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Producer
-from connectctl.ops.edges.kafka import Kafka
-from connectctl.ops.edges.transactionlog import TransactionLog
-from connectctl.ops.model.partitioning import coordinator_partition
-from connectctl.ops.model.transactionlog import TOPIC, LogEntry, parse
-from connectctl.ops.model.transactions import PartitionProducer, Place, Transaction
+from connectctl.ops.clients.kafka_protocol.transaction_log import TransactionLog
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.kafka.partitioner import coordinator_partition
+from connectctl.ops.kafka.transaction_log import TOPIC, LogEntry, parse
+from connectctl.ops.kafka.transactions import PartitionProducer, Place, Transaction
 from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
 from connectctl.ops.sandbox.layout import BROKER, Layout
 from live.rawproducer import NEW_END, NEW_PRODUCE, RawProducers

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from connectctl.ops.sandbox.versions import LATEST
+from connectctl.ops.sandbox.jars.versions import LATEST
 from live.filesource import all_there, growing, written_on
 from live.real import Ran, connectctl, eventually
 

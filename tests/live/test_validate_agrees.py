@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka.admin import AdminClient
-from connectctl.ops.model.connector import path_of
+from connectctl.ops.connect.connector import path_of
 from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
 from connectctl.ops.sandbox.properties import internal_topics
 from live.real import FILE_SOURCE, Workers, connectctl, eventually, write

@@ -7,25 +7,25 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from connectctl.cli import upgradelook
+from connectctl.cli.commands.upgrade import observe
 from connectctl.migrations.registry import Ask, named
-from connectctl.ops.connectorsteps import SetTargetState
+from connectctl.ops.checks.tasks_max.observe import TasksSeen
+from connectctl.ops.clients.protocols import Record
+from connectctl.ops.connect.connector import State
+from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.journal import Run, RunState, StepEvent
 from connectctl.ops.core.plan import Plan
-from connectctl.ops.edges.contract import Record
-from connectctl.ops.errors import BadInput, Refused
-from connectctl.ops.model.connector import State
-from connectctl.ops.offsets.decide import Place, Write
-from connectctl.ops.offsets.planning import Changes, Subject
-from connectctl.ops.offsets.wishes import Merge, Side
-from connectctl.ops.preflight.taskfacts import TasksSeen
-from connectctl.ops.rolling.context import Patience
-from connectctl.ops.rolling.mode import How, Mode, Value
-from connectctl.ops.rolling.planning import Wish
-from connectctl.ops.rolling.runs import Restored
-from connectctl.ops.rolling.snapshot import Ground, RollingSnapshot, RollingWorker
-from connectctl.ops.rolling.steps import Borrowed
-from connectctl.ops.rolling.tasklimits import Reconfigure, SettleTasks
+from connectctl.ops.operations.connectors.steps import SetTargetState
+from connectctl.ops.operations.offsets.changes import Merge, Side
+from connectctl.ops.operations.offsets.planning import Changes, Subject
+from connectctl.ops.operations.offsets.record_changes import Place, Write
+from connectctl.ops.operations.tasks_max.remedies import Reconfigure, SettleTasks
+from connectctl.ops.operations.upgrade.context import Patience
+from connectctl.ops.operations.upgrade.mode import How, Mode, Value
+from connectctl.ops.operations.upgrade.planning import Wish
+from connectctl.ops.operations.upgrade.runs import Restored
+from connectctl.ops.operations.upgrade.snapshot import Ground, RollingSnapshot, RollingWorker
+from connectctl.ops.operations.upgrade.steps import Borrowed
 from fakes.applicationworld import NAME, ApplicationWorld
 
 UP = RollingWorker("a", "http://a/", Mode(Value.DISABLED, How.TOLD, "file"), leader=True, member="m")
@@ -163,8 +163,8 @@ def test_connectors_that_were_reconfigured_get_back_what_they_had_the_last_one_f
     marks = (StepEvent(0, "done", None, ""), StepEvent(1, "done", None, ""), StepEvent(2, "begun", None, ""))
     run = Run("r", "upgrade", "cluster", "connect", ("enforce-tasks-max",), RunState.FAILED, "", None, marks)
     restored = Restored(run, made, Ground(), Wish(None, "enforce-tasks-max"), Patience())
-    assert upgradelook.has_own_way_back(restored)
-    back = upgradelook.way_back(SimpleNamespace(snapshot=cluster()), restored)  # type: ignore[arg-type]
+    assert observe.has_own_way_back(restored)
+    back = observe.way_back(SimpleNamespace(snapshot=cluster()), restored)  # type: ignore[arg-type]
     assert [step.describe() for step in back.steps] == ["remove tasks.max.enforce on b", "set tasks.max=1 on a"]
     assert back.wish.aborts == "r"
 
@@ -177,9 +177,9 @@ def test_a_connector_that_was_stopped_and_not_started_again_is_brought_back_to_w
     stopped = Subject("a", (), State.STOPPED, True, {})
     running = Subject("a", (), State.RUNNING, True, {})
     changes = Changes(Plan("offsets undo", "cluster", ()), (), ())
-    back = upgradelook._resumed(restored, [stopped], changes)
+    back = observe._resumed(restored, [stopped], changes)
     assert back[0].describe() == f"{verb} a"
-    assert upgradelook._resumed(restored, [running], changes) == []
+    assert observe._resumed(restored, [running], changes) == []
 
 
 def test_what_is_stale_is_told_by_where_the_offsets_stand() -> None:
@@ -192,6 +192,6 @@ def test_what_is_stale_is_told_by_where_the_offsets_stand() -> None:
     )
     writes = (Write("off", 0, b"y", b"2", b"1", None), Write("off", 0, b"z", b"3", None, None))
     changes = Changes(Plan("offsets merge", "cluster", ()), writes, ())
-    assert upgradelook.how_they_stand([(subject, Merge("a", "global"))], changes) == [
+    assert observe.how_they_stand([(subject, Merge("a", "global"))], changes) == [
         "a: own has 3 source partitions; of these off lacks 1, and has another offset for 1, as things are now."
     ]

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from connectctl.migrations import registry
 from connectctl.migrations.registry import Ask, Migration, Standing, migrations, named
-from connectctl.ops.errors import BadInput, Refused
-from connectctl.ops.rolling.mode import How, Mode, Value
-from connectctl.ops.rolling.snapshot import RollingSnapshot, RollingWorker
+from connectctl.ops.core.errors import BadInput, Refused
+from connectctl.ops.operations.upgrade.mode import How, Mode, Value
+from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot, RollingWorker
 
 FOLDER = Path(registry.__file__).parent
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from connectctl.ops.audit.plan import Bound, bound, spans
 from connectctl.ops.audit.timeline import SLOTS, Sizes, Timeline
-from connectctl.ops.edges.contract import Extent
-from connectctl.ops.errors import BadInput
+from connectctl.ops.clients.protocols import Extent
+from connectctl.ops.core.errors import BadInput
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from connectctl.ops.audit.batches import ABORT, COMMIT, Batch, Marker
-from connectctl.ops.audit.evidence import Offender
 from connectctl.ops.audit.scan import OPEN, Scan, Segment, Span
+from connectctl.ops.audit.violations import Offender
+from connectctl.ops.kafka.batch_headers import ABORT, COMMIT, Batch, Marker
 from hypothesis import given
 from hypothesis import strategies as st
 

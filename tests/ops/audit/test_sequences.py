@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 from unittest import mock
 
-from connectctl.ops.audit.evidence import Offender
-from connectctl.ops.audit.gathered import Gathered
-from connectctl.ops.audit.places import resolve
+from connectctl.ops.audit.duplicate_ranges import resolve
 from connectctl.ops.audit.sequences import Committed, Read, Run, SourceTotals, Sweep, order
+from connectctl.ops.audit.summary import Gathered
+from connectctl.ops.audit.violations import Offender
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -120,7 +120,7 @@ def test_a_duplicate_names_the_first_copy_and_disorder_a_smaller_number_behind_i
         assert (topic, partition) == ("t", 0)
         yield from ((s, n, at) for at, (n, s) in list(enumerate(log))[first:end] if s != "x")
 
-    with mock.patch("connectctl.ops.audit.places.STRETCH", 3):
+    with mock.patch("connectctl.ops.audit.duplicate_ranges.STRETCH", 3):
         resolve(found, read)
     for offender in found.evidence:
         places = [at for at, (n, s) in enumerate(log) if (n, s) == (offender.first, offender.source)]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from connectctl.ops.audit.batches import ABORT, COMMIT
 from connectctl.ops.audit.scan import OPEN, Segment
 from connectctl.ops.audit.transactions import Joining, Totals, order
+from connectctl.ops.kafka.batch_headers import ABORT, COMMIT
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -7,18 +7,18 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from connectctl.ops.audit import paths
-from connectctl.ops.audit.answer import as_json
-from connectctl.ops.audit.committed import Offsets
-from connectctl.ops.audit.evidence import KINDS, Offender
-from connectctl.ops.audit.gathered import Gathered
+from connectctl.ops.audit import field_extractor
+from connectctl.ops.audit.findings import RULES
+from connectctl.ops.audit.offset_positions import Offsets
 from connectctl.ops.audit.plan import Wish
-from connectctl.ops.audit.rules import RULES
 from connectctl.ops.audit.scan import PartTotals
 from connectctl.ops.audit.sequences import Committed, Read, SourceTotals
+from connectctl.ops.audit.summary import Gathered
+from connectctl.ops.audit.to_json import as_json
 from connectctl.ops.audit.verdict import Audit, Verdict, findings_of, matching, unseen
+from connectctl.ops.audit.violations import KINDS, Offender
 
-WISH = Wish(("t",), paths.sequence_spec("$.seq"))
+WISH = Wish(("t",), field_extractor.sequence_spec("$.seq"))
 
 
 def audit(*found: Any, wish: Wish = WISH, records: int = 10, read: int | None = 10, **more: Any) -> Audit:

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from connectctl.ops.connect.cluster_lock import LockHolder
 from connectctl.ops.core.context import RunContext
+from connectctl.ops.core.errors import ConnectctlError, PartDone, Refused, TimedOut, Unreachable
 from connectctl.ops.core.executor import execute
 from connectctl.ops.core.journal import Journal, Run, RunState
 from connectctl.ops.core.plan import Outcome
 from connectctl.ops.core.step import Step
-from connectctl.ops.errors import ConnectctlError, PartDone, Refused, TimedOut, Unreachable
-from connectctl.ops.model.clusterlock import LockHolder
 from fakes.locks import FakeLock
 
 

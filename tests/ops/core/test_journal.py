@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
 from connectctl.ops.core.journal import Journal, RunState
-from connectctl.ops.errors import BadInput, ConnectctlError, Refused
 
 PLAN = {"operation": "offsets set", "steps": [{"step": "x", "text": "é\u2028\ud800"}]}
 

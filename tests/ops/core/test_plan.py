@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, get_type_hints
 
 import pytest
-from connectctl.ops import allsteps
+from connectctl.ops import all_steps
 from connectctl.ops.core.context import RunContext
+from connectctl.ops.core.errors import BadInput, ConnectctlError, TimedOut
 from connectctl.ops.core.plan import Noop, Outcome, Plan
 from connectctl.ops.core.step import Step
-from connectctl.ops.errors import BadInput, ConnectctlError, TimedOut
 from fakes.executing import performed
 
 
@@ -137,6 +137,6 @@ def test_a_plan_that_was_changed_or_is_of_another_version_is_bad_input(change: d
 
 
 def test_every_kind_of_step_has_a_name_of_its_own_and_fields_that_can_be_read_back() -> None:
-    assert len({kind.__name__ for kind in allsteps.KINDS.values()}) == len(allsteps.KINDS)
-    for kind in allsteps.KINDS.values():
+    assert len({kind.__name__ for kind in all_steps.KINDS.values()}) == len(all_steps.KINDS)
+    for kind in all_steps.KINDS.values():
         get_type_hints(kind)

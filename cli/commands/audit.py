@@ -1,0 +1,141 @@
+"""``connectctl audit``: the proof that exactly-once held, or what it is that did not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from connectctl.cli import completed_names
+from connectctl.cli.commands.audit_execution import THRESHOLD, look
+from connectctl.cli.output import terminal
+from connectctl.cli.output.terminal import Output
+from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.operations.offsets.engine_choice import Choice
+
+if TYPE_CHECKING:
+    from connectctl.cli.session import Session
+    from connectctl.ops.audit.plan import Wish
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+@app.command()
+def audit(
+    ctx: typer.Context,
+    topics: Annotated[list[str], typer.Argument(metavar="TOPIC", help="Topics to audit.")],
+    sequence: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHERE",
+            help="Sequence number of the source's records: '$.seq', 'key:$.seq', header:NAME, or text:REGEX with a group.",
+        ),
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(metavar="WHERE", help="Scope of the sequence: the same forms, key, or partition.  [default: key]"),
+    ] = None,
+    connector: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Connector that wrote the records: infers both, and checks its committed offsets.",
+            autocompletion=completed_names.connectors,
+        ),
+    ] = None,
+    offset_field: Annotated[
+        str | None, typer.Option(metavar="FIELD", help="Which field of its source offset is the last record's number.")
+    ] = None,
+    first: Annotated[
+        int | None, typer.Option(metavar="N", help="The number that each source partition begins with.")
+    ] = None,
+    together: Annotated[
+        bool, typer.Option("--together", help="The topics are one stream, instead of one stream each.")
+    ] = False,
+    headers_only: Annotated[
+        bool, typer.Option("--headers-only", help="Look at transactions only, read no records.")
+    ] = False,
+    since: Annotated[str | None, typer.Option(metavar="TIME", help="Begin there: a time, or offset:N.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="End there: a time, or offset:N.")] = None,
+    evidence: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write all violations there, as Parquet.")
+    ] = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page with plots.")] = None,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, help="Violations of each kind to show.")] = 20,
+    patience: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0, help="How long to wait for open transactions to end.")
+    ] = 10.0,
+    engine: Annotated[
+        Choice,
+        typer.Option(metavar="ENGINE", help=f"local, spark, or auto: spark from {THRESHOLD:,} records on."),
+    ] = Choice.AUTO,
+    output: Annotated[Output, typer.Option("--output", "-o", help="table, wide, json or yaml.")] = Output.TABLE,
+) -> None:
+    """Prove on the topics themselves that every source record is there, once, in order, or show which are not.
+
+    \b
+    Examples:
+      connectctl audit orders --sequence '$.seq'                    counted within the record key
+      connectctl audit orders --sequence '$.seq' --by '$.task' --first 0
+      connectctl audit verifiable --connector verifiable            both inferred; its source offsets compared
+      connectctl audit orders --headers-only                        transactions, markers and producers alone
+      connectctl audit orders --sequence header:seq --evidence bad --html orders.html
+
+    Two looks that must agree: batch headers tell which transactions were committed, aborted, left open or torn apart,
+    and whether batches are missing; committed records tell duplicates, gaps and order. It does not matter who wrote them.
+    What counts is where the topics ended when the audit began; transactions open then have --patience to end.
+    Exit code 0: exactly once and in order. 1: it is not, or it could not be decided and a finding says why; with
+    --headers-only, what records would tell is not asked for, and 0 says that the headers are in order.
+    """
+    from connectctl.ops.audit import field_extractor, plan
+
+    session: Session = ctx.obj
+    wish = plan.Wish(
+        topics=tuple(dict.fromkeys(topics)),
+        sequence=field_extractor.sequence_spec(sequence) if sequence else None,
+        by=field_extractor.by_spec(by) if by else None,
+        together=together,
+        first=first,
+        connector=connector,
+        offset_field=offset_field,
+        headers_only=headers_only,
+        since=plan.bound(since, "--since") if since else None,
+        until=plan.bound(until, "--until") if until else None,
+        shown=limit,
+    )
+    plan.check_bounds(wish)
+    _check(wish, evidence, html)
+    found = look(session, wish, engine, patience, evidence)
+    from connectctl.cli.views import audit as audit_view
+    from connectctl.ops.audit.to_json import as_json
+
+    terminal.emit("Audit", as_json(found), output, lambda wide: audit_view.show(found, wide))
+    if output in (Output.TABLE, Output.WIDE):
+        terminal.findings(found.findings)
+    if html:
+        from connectctl.cli.views.audit_html import page
+
+        _write(html, page(found))
+    if not found.passed:
+        raise typer.Exit(1)
+
+
+def _check(wish: Wish, evidence: Path | None, html: Path | None) -> None:
+    """Raises ``BadInput`` for what does not go together, before anything is opened."""
+    if wish.headers_only and (wish.sequence or wish.by or wish.first is not None):
+        raise BadInput("--headers-only reads no records", next_step="Leave it out, or --sequence, --by and --first.")
+    if wish.offset_field and not wish.connector:
+        raise BadInput("--offset-field is of a connector's source offset", next_step="Give --connector NAME, too.")
+    if evidence is not None and evidence.exists() and not evidence.is_dir():
+        raise BadInput(f"--evidence {evidence} is not a directory", next_step="Name a directory.")
+    if evidence is not None and evidence.is_dir() and any(evidence.iterdir()):
+        raise BadInput(f"--evidence {evidence} is not empty", next_step="Name an empty directory, or a new one.")
+    if html is not None and not html.absolute().parent.is_dir():
+        raise BadInput(f"--html {html} cannot be written", why="there is no such directory")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text)
+    except OSError as e:
+        raise ConnectctlError(f"{path} cannot be written", why=e.strerror) from e

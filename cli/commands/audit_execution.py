@@ -1,0 +1,190 @@
+"""From a wish to an audit: look at topics and offsets, run the jobs here or on Spark, judge."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from connectctl.cli.output import terminal
+from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.operations.offsets.engine_choice import Choice
+
+if TYPE_CHECKING:
+    from connectctl.cli.session import Session
+    from connectctl.ops.audit.offset_positions import Inferred, Offsets, Pair
+    from connectctl.ops.audit.plan import Wish
+    from connectctl.ops.audit.scan import Span
+    from connectctl.ops.audit.summary import Gathered
+    from connectctl.ops.audit.verdict import Audit
+    from connectctl.ops.clients.librdkafka.client import Kafka
+    from connectctl.ops.jobs.audit_runner import Work
+
+THRESHOLD = 1_000_000
+"""Records from which on ``auto`` takes Spark: its session takes as long to start as this process to read so many."""
+POLL = 0.2
+"""Seconds between two looks at an open transaction."""
+
+
+def look(session: Session, wish: Wish, engine: Choice, patience: float, evidence: Path | None = None) -> Audit:
+    """The whole audit: look at the topics and the offsets, run the jobs, judge."""
+    from dataclasses import replace
+
+    from connectctl.ops.audit.duplicate_ranges import resolve
+    from connectctl.ops.audit.verdict import Audit, findings_of, matching, unseen
+    from connectctl.ops.jobs.audit import reader
+
+    kafka: Any = session.kafka
+    _known(kafka, wish)
+    config, before = _offsets(session, wish)
+    guess = _inferred(wish, config)
+    spans = _spans(kafka, wish, patience)
+    _, after = _offsets(session, wish) if wish.connector else (None, before)
+    compared = _compared(wish, guess, before, after)
+    if guess is not None and not wish.headers_only:
+        wish = replace(wish, sequence=wish.sequence or guess.sequence, by=wish.by or guess.by)
+    work, unread = _work(session, wish, spans, compared, guess, engine, evidence)
+    gathered = _run(session, work, engine)
+    if work.wanted is not None and work.wanted.sequence is not None:
+        resolve(gathered, reader(work.cluster, work.wanted))
+    if compared is not None and work.wanted and wish.sequence is not None:
+        compared = matching(gathered, compared)
+        if all(span.start == 0 for span in spans):
+            for totals in unseen(gathered, compared, wish.first):
+                gathered.add(totals)
+    from connectctl.ops.audit.offset_positions import positions
+
+    found = Audit(
+        cluster_id=kafka.cluster_id(),
+        wish=wish,
+        gathered=gathered,
+        now=time.time(),
+        offsets=compared,
+        why_no_sequence=guess.why if guess else None,
+        unread=unread,
+        positions=positions(before, after) if guess and guess.lines and _whole(wish) else None,
+    )
+    return replace(found, findings=findings_of(found))
+
+
+def _known(kafka: Kafka, wish: Wish) -> None:
+    from difflib import get_close_matches
+
+    from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
+
+    there = those_that_exist(kafka, *wish.topics)
+    for topic in wish.topics:
+        if topic not in there:
+            near = get_close_matches(topic, kafka.topic_names(), n=1)
+            hint = f"Did you mean {near[0]}?" if near else "See its name."
+            raise BadInput(f"There is no topic {topic}", next_step=hint, code="unknown-topic")
+
+
+def _offsets(session: Session, wish: Wish) -> tuple[dict[str, str] | None, list[Pair]]:
+    """The connector's configuration, and its source partitions with their effective offsets."""
+    if not wish.connector:
+        return None, []
+    from connectctl.cli.commands.offsets.show import sources_of
+    from connectctl.ops.operations.offsets.effective_offsets import assemble
+    from connectctl.ops.operations.offsets.observe import observe
+    from connectctl.ops.operations.offsets.snapshot import Wish as Look
+
+    sources, _, _ = sources_of(session, 5.0)
+    snapshot = observe(sources, Look((wish.connector,)))
+    found = assemble(snapshot, Look((wish.connector,)))
+    if unread := [finding for finding in found.findings if finding.id == "OFFSETS011"]:
+        why = "; ".join(finding.message.rstrip(".") for finding in unread)
+        raise ConnectctlError(f"The offsets of {wish.connector} cannot be read whole", why=why, code="hidden")
+    configured = snapshot.configs.connectors.get(wish.connector) if snapshot.configs else None
+    pairs: list[Pair] = [
+        (each.key.partition, each.effective) for one in found.connectors for each in one.offsets if each.effective
+    ]
+    return (dict(configured.config) if configured else None), pairs
+
+
+def _inferred(wish: Wish, config: dict[str, str] | None) -> Inferred | None:
+    from connectctl.ops.audit.offset_positions import inferred
+
+    return inferred(config) if wish.connector else None
+
+
+def _compared(wish: Wish, guess: Inferred | None, before: list[Pair], after: list[Pair]) -> Offsets | None:
+    from connectctl.ops.audit.offset_positions import Offsets, compared
+
+    if guess is None or wish.headers_only:
+        return None
+    if guess.lines and wish.offset_field is None:
+        return Offsets()  # compared by their length
+    if not _whole(wish):
+        return Offsets(why="only a part of the topics is looked at")
+    return compared(before, after, wish.offset_field or guess.member)
+
+
+def _whole(wish: Wish) -> bool:
+    return wish.since is None and wish.until is None
+
+
+def _spans(kafka: Kafka, wish: Wish, patience: float) -> list[Span]:
+    """What to look at, after open transactions had ``patience`` seconds to end."""
+    from connectctl.ops.audit import plan
+    from connectctl.ops.clients.librdkafka.partition_offsets import offsets_at
+
+    def offsets(bound: plan.Bound | None) -> plan.Offsets | None:
+        if bound is None:
+            return None
+        if bound.timestamp is not None:
+            return offsets_at(kafka, wish.topics, bound.timestamp)
+        return {topic: dict.fromkeys(places, bound.offset or 0) for topic, places in began.items()}
+
+    began = now = kafka.extents(wish.topics)
+    deadline = time.monotonic() + patience
+    while _held(began, now) and time.monotonic() < deadline:
+        time.sleep(POLL)
+        now = kafka.extents(wish.topics)
+    policies = {name: facts.config.get("cleanup.policy", "") for name, facts in kafka.topics(wish.topics).items()}
+    return plan.spans(began, now, policies, offsets(wish.since), offsets(wish.until))
+
+
+def _held(began: Any, now: Any) -> bool:
+    return any(now[t][p].stable < extent.end for t, places in began.items() for p, extent in places.items())
+
+
+def _work(
+    session: Session,
+    wish: Wish,
+    spans: list[Span],
+    compared: Offsets | None,
+    guess: Inferred | None,
+    engine: Choice,
+    evidence: Path | None,
+) -> tuple[Work, str | None]:
+    """What the jobs are to do, and why they do not read records where they should."""
+    from connectctl.ops.clients.spark import session as spark_session
+    from connectctl.ops.jobs.audit import Cluster
+    from connectctl.ops.jobs.audit_runner import Work
+    from connectctl.ops.jobs.audit_sequences import Wanted
+
+    cluster = Cluster(session.client_properties, session.timeout)
+    size = sum(span.size for span in spans)
+    wanted = None
+    unread = None
+    if engine is Choice.AUTO and size >= THRESHOLD and not spark_session.installed() and not wish.headers_only:
+        unread = f"{size:,} records are read with Spark, which is not installed: pip install 'connectctl[spark]'"
+    elif not wish.headers_only:
+        wanted = Wanted(wish.sequence, wish.source, wish.together, measure=bool(guess and guess.lines))
+    numbers = compared.numbers if compared else {}
+    work = Work(cluster, spans, wanted, first=wish.first, committed=numbers, shown=wish.shown, evidence=evidence)
+    return work, unread
+
+
+def _run(session: Session, work: Work, engine: Choice) -> Gathered:
+    from connectctl.ops.clients.spark import session as spark_session
+    from connectctl.ops.clients.spark.session import job_failures
+    from connectctl.ops.jobs.audit_runner import locally, on_spark
+
+    chosen = engine is Choice.SPARK or (engine is Choice.AUTO and work.size >= THRESHOLD and spark_session.installed())
+    with terminal.progress("Auditing") as advance:
+        if not chosen:
+            return locally(work, advance)
+        with job_failures("audit the topics", session.spark_log):
+            return on_spark(session.spark_session, work, advance)

@@ -1,0 +1,322 @@
+"""``connectctl connectors``: see connectors, and stop, pause, resume and restart them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from connectctl.cli import apply, completed_names
+from connectctl.cli.apply import DryRunOption, OutputOption, YesOption
+from connectctl.cli.garbage_collection import without_collection
+from connectctl.cli.output import terminal
+from connectctl.cli.output.terminal import Output
+from connectctl.cli.session import Session
+from connectctl.cli.views import connectors as connectors_view
+from connectctl.ops.core.errors import BadInput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
+    from connectctl.ops.connect.connect_protocol import ConnectGroup
+    from connectctl.ops.core.plan import Plan
+    from connectctl.ops.operations.connectors.observe import Facts, Judged
+    from connectctl.ops.operations.connectors.steps import StepContext
+
+app = typer.Typer(
+    rich_markup_mode=None, no_args_is_help=True, add_completion=False, help="See connectors, and change their state."
+)
+
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[CONNECTOR]...", help="Connectors by name, or --all.", autocompletion=completed_names.connectors
+    ),
+]
+AllOption = Annotated[bool, typer.Option("--all", help="Every connector of the cluster.")]
+HealthOption = Annotated[
+    bool, typer.Option("--exit-code", help="Exit with 1 unless everything is healthy and was seen.")
+]
+WaitOption = Annotated[
+    bool, typer.Option("--wait", help="Wait until it is so, for --timeout seconds; fail at once on FAILED.")
+]
+
+
+@dataclass
+class Cluster:
+    """The edges of a command. Without ``--bootstrap-servers`` but with ``--rest`` only the workers are asked."""
+
+    calls: ConnectCalls
+    kafka: KafkaReads | None
+    group: ConnectGroup | None
+    facts: Callable[[], Facts] | None = None
+
+
+def _cluster(session: Session) -> Cluster:
+    settings = session.settings
+    if settings.get("rest") and not settings.get("bootstrap_servers"):
+        return Cluster(session.connect_to(None), None, None)
+    kafka = session.kafka
+    group = session.group()
+    return Cluster(session.connect_to(group), kafka, group)
+
+
+@app.command("list")
+def list_(ctx: typer.Context, exit_code: HealthOption = False, output: OutputOption = Output.TABLE) -> None:
+    """List every connector with one verdict.
+
+    \b
+    Examples:
+      connectctl connectors list
+      connectctl connectors list -o wide      with classes and whole causes
+      connectctl connectors list --exit-code > /dev/null || page-somebody
+      connectctl connectors list -o json | jq -r '.connectors[] | select(.state == "FAILED").name'
+
+    DEGRADED: some tasks do not run. UNASSIGNED: no worker runs it, whatever its last status says.
+    With no worker answering, connectors are read from the config and status topics.
+    With --exit-code the exit code is 1 where a connector is FAILED, DEGRADED or UNASSIGNED, where a finding is an error,
+    or where not everything could be seen; connectors that are stopped or paused are healthy.
+    """
+    from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
+    from connectctl.ops.operations.connectors.observe import see
+
+    session: Session = ctx.obj
+    cluster = _cluster(session)
+    with without_collection():
+        seen = see(cluster.calls, cluster.kafka, cluster.group, session.named_topics)
+    if cluster.group is not None and is_unknown(cluster.group) and not seen.connectors:
+        raise unknown_group(cluster.group, session.transactions.connect_groups)
+    data = {
+        "connectorsFrom": seen.read_from,
+        "connectors": list(map(connectors_view.as_json, seen.connectors)),
+        "findings": [finding.as_json() for finding in seen.findings],
+    }
+    terminal.emit(
+        "ConnectorList", data, output, lambda wide: terminal.blocks([connectors_view.block(seen.connectors, wide)])
+    )
+    if output in (Output.TABLE, Output.WIDE):
+        terminal.findings(seen.findings)
+    if exit_code:
+        apply.exit_unless_healthy(seen.connectors, seen.findings)
+
+
+@app.command()
+def show(
+    ctx: typer.Context,
+    connector: Annotated[str, typer.Argument(metavar="CONNECTOR", autocompletion=completed_names.connectors)],
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show one connector: its tasks and where they run, why they failed, its configuration.
+
+    \b
+    Examples:
+      connectctl connectors show orders
+      connectctl connectors show orders -o wide                       with whole stack traces
+      connectctl connectors show orders -o json | jq .config
+
+    Values whose names sound like secrets are masked. The target state, the task count record (for how many tasks
+    producers were last fenced) and whether fencing is pending are from the config topic.
+    """
+    from connectctl.cli.commands import connectors_show
+
+    session: Session = ctx.obj
+    cluster = _cluster(session)
+    connectors_show.show(session, cluster, connector, output)
+
+
+@app.command()
+def stop(
+    ctx: typer.Context,
+    connectors: Names = None,
+    every: AllOption = False,
+    wait: WaitOption = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Stop connectors: their tasks end, their configuration and offsets stay. Needs workers of Kafka 3.5 or newer.
+
+    \b
+    Examples:
+      connectctl connectors stop orders --wait
+      connectctl connectors stop --all --dry-run       what would be stopped
+    """
+    _change_state(ctx.obj, "stop", connectors, every, wait, dry_run, yes, output)
+
+
+@app.command()
+def pause(
+    ctx: typer.Context,
+    connectors: Names = None,
+    every: AllOption = False,
+    wait: WaitOption = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Pause connectors: their tasks stay where they are, and do nothing.
+
+    \b
+    Examples:
+      connectctl connectors pause orders --wait
+      connectctl connectors pause --all --yes
+    """
+    _change_state(ctx.obj, "pause", connectors, every, wait, dry_run, yes, output)
+
+
+@app.command()
+def resume(
+    ctx: typer.Context,
+    connectors: Names = None,
+    every: AllOption = False,
+    wait: WaitOption = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Resume connectors that are stopped or paused.
+
+    \b
+    Examples:
+      connectctl connectors resume orders --wait --timeout 60
+      connectctl connectors resume --all --yes
+
+    With --wait, RUNNING counts when it has lasted for two seconds.
+    """
+    _change_state(ctx.obj, "resume", connectors, every, wait, dry_run, yes, output)
+
+
+@app.command()
+def restart(
+    ctx: typer.Context,
+    connectors: Names = None,
+    every: AllOption = False,
+    only_failed: Annotated[bool, typer.Option("--only-failed", help="Restart only what has failed.")] = False,
+    wait: WaitOption = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Restart connectors with their tasks. Needs workers of Kafka 3.0 or newer.
+
+    \b
+    Examples:
+      connectctl connectors restart orders --wait
+      connectctl connectors restart --all --only-failed --yes --wait
+
+    With --wait, a FAILED from before the restart is not mistaken for a new one, and RUNNING counts when it has lasted
+    for two seconds. Exit code 1: something failed; 6: it is not RUNNING in time.
+    """
+    from connectctl.ops.operations.connectors.steps import plan_restart
+
+    cluster, picked = _picked(ctx.obj, connectors, every)
+    plan = plan_restart(
+        cluster_id_of(cluster),
+        picked,
+        only_failed=only_failed,
+        named=not every,
+        wait=wait,
+        group_id=group_id_of(cluster),
+    )
+    _perform(ctx.obj, cluster, plan, dry_run, yes, output)
+
+
+@app.command()
+def cure(
+    ctx: typer.Context,
+    connector: Annotated[str, typer.Argument(metavar="CONNECTOR", autocompletion=completed_names.connectors)],
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Cure slow zombie fencing of a connector, or task configurations that compaction takes away (TASK010).
+
+    \b
+    Examples:
+      connectctl connectors cure orders --dry-run
+      connectctl connectors cure orders --yes
+
+    A leader fences about one task's producer a second, and gives up after 90. The cure sets
+    admin.override.retry.backoff.ms and admin.override.retry.backoff.max.ms to 10 in the connector's configuration, waits
+    for the end of the round that is under way, and restarts the tasks that failed by it.
+
+    Where the config topic has the connector's configuration behind the commit of its tasks, workers that start lose them.
+    Then the connector is stopped and resumed, because that makes it publish its tasks again. If that is interrupted in
+    between, it stays stopped: connectctl connectors resume NAME.
+    """
+    from connectctl.cli.commands import connectors_cure
+
+    session: Session = ctx.obj
+    connectors_cure.cure(session, _cluster(session), connector, dry_run, yes, output)
+
+
+def _change_state(
+    session: Session,
+    verb: str,
+    connectors: list[str] | None,
+    every: bool,
+    wait: bool,
+    dry_run: bool,
+    yes: bool,
+    output: Output,
+) -> None:
+    from connectctl.ops.operations.connectors.steps import plan_state
+
+    cluster, picked = _picked(session, connectors, every)
+    plan = plan_state(cluster_id_of(cluster), picked, verb, wait=wait, group_id=group_id_of(cluster))
+    _perform(session, cluster, plan, dry_run, yes, output)
+
+
+def _picked(session: Session, names: list[str] | None, every: bool) -> tuple[Cluster, tuple[Judged, ...]]:
+    """The connectors that the person means, looked at now. Raises ``BadInput`` before anything is done."""
+    from connectctl.ops.operations.connectors import observe
+
+    if bool(names) == every:
+        what = "Name connectors or give --all, not both" if every else "No connector is named"
+        raise BadInput(what, next_step="Give the names of connectors, or --all.", code="usage")
+    cluster = observed(session)
+    facts = cluster.facts() if cluster.facts else observe.Facts()
+    found = observe.judged(map(facts.of, observe.from_workers(cluster.calls)), cluster.group)
+    return cluster, found if every else observe.pick(found, names or [])
+
+
+def observed(session: Session) -> Cluster:
+    """The cluster with what decides on the state of its connectors. Raises ``BadInput`` for a group that does not exist."""
+    from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
+    from connectctl.ops.operations.connectors import observe
+
+    cluster = _cluster(session)
+    if cluster.group is not None and is_unknown(cluster.group):
+        raise unknown_group(cluster.group, session.transactions.connect_groups)
+    if cluster.kafka is not None and cluster.group is not None:
+        cluster.facts = observe.facts_reader(cluster.kafka, cluster.group, session.named_topics)
+    return cluster
+
+
+def cluster_id_of(cluster: Cluster) -> str:
+    """The Kafka cluster that the workers use."""
+    if cluster.kafka is not None:
+        return cluster.kafka.cluster_id()
+    return str(cluster.calls.get("/").get("kafka_cluster_id"))
+
+
+def group_id_of(cluster: Cluster) -> str:
+    """The workers' group, empty where only workers are asked, who do not tell it."""
+    return cluster.group.id if cluster.group is not None else ""
+
+
+def context_of(session: Session, cluster: Cluster) -> StepContext:
+    """What the steps work with."""
+    from connectctl.ops.operations.connectors.steps import StepContext
+
+    return StepContext(cluster.calls, session.timeout, facts=cluster.facts)
+
+
+def _perform(session: Session, cluster: Cluster, plan: Plan, dry_run: bool, yes: bool, output: Output) -> None:
+    if plan.steps and not plan.group_id and not dry_run:
+        terminal.note(
+            "warning: the cluster is not locked (its brokers are not given); make sure that nobody else changes it",
+            style="yellow",
+        )
+    apply.apply(session, plan, context_of(session, cluster), dry_run=dry_run, yes=yes, output=output)

@@ -1,0 +1,118 @@
+"""How a demonstration is told: titles, commands as they are typed, and what was proven of the cluster."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from connectctl.cli.output import terminal
+from connectctl.cli.output.sanitize import visible
+from connectctl.ops.core.errors import ConnectctlError, TimedOut
+
+if TYPE_CHECKING:
+    from connectctl.ops.sandbox.cluster import Sandbox
+    from connectctl.ops.sandbox.command_line import Running
+
+PATIENCE = 900.0
+"""Seconds for whatever is waited for, on a machine that has much else to do."""
+PAUSE = 0.05
+"""Seconds from one line to the next, while a file grows."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Where it is played: a sandbox, and a directory for the files that sources read."""
+
+    sandbox: Sandbox
+    files: Path
+
+    @property
+    def context(self) -> str:
+        """The context that commands are run in."""
+        return f"sandbox-{self.sandbox.spec.name}"
+
+    def run(self, *args: str) -> None:
+        """Run connectctl as a person would, and show the command."""
+        self.show(*args)
+        self.connectctl(*args)
+
+    def connectctl(self, *args: str) -> None:
+        """Run connectctl in this process. Raises ``ConnectctlError`` where its exit code is not 0."""
+        from connectctl.cli import main
+
+        try:
+            main.app(["--context", self.context, *args])
+        except SystemExit as e:
+            if e.code:
+                raise _failed(args, e.code) from e
+        sys.stdout.flush()
+
+    def process(self, *args: str) -> Running:
+        """connectctl in a process of its own, which can be killed; what it prints comes out as it does here."""
+        from connectctl.ops.sandbox import command_line
+
+        self.show(*args)
+        return command_line.start("--context", self.context, *args)
+
+    def ends_well(self, *args: str) -> None:
+        """The same, to its end. Raises ``ConnectctlError`` where its exit code is not 0."""
+        if code := self.process(*args).wait():
+            raise _failed(args, code)
+
+    def show(self, *args: str) -> None:
+        """A command, as it is typed."""
+        _line(f"$ connectctl --context {self.context} {' '.join(args)}", "bold")
+
+
+@contextmanager
+def growing(source: Path, what: str, at_once: int = 1) -> Iterator[None]:
+    """Lines are written into the file all the while, each with its number: ``at_once`` of them, and a pause."""
+    from connectctl.ops.task_runtime.task.progress import beating
+
+    number = len(source.read_text().splitlines())
+    with source.open("a") as file:
+
+        def write() -> None:
+            nonlocal number
+            file.writelines(f"{what} {n}\n" for n in range(number, number + at_once))
+            file.flush()
+            number += at_once
+
+        with beating(write, PAUSE):
+            yield
+
+
+def until(holds: Callable[[], bool], what: str) -> None:
+    """Wait for ``what`` until it is true. Raises ``TimedOut`` after ``PATIENCE``."""
+    end = time.monotonic() + PATIENCE
+    while not holds():
+        if time.monotonic() > end:
+            raise TimedOut(f"Timed out after {PATIENCE:.0f} s waiting for {what}")
+        time.sleep(0.2)
+
+
+def title(text: str) -> None:
+    """Begin a chapter."""
+    _line(f"\n== {text}", "bold cyan")
+
+
+def proved(text: str) -> None:
+    """Tell what was asked of the cluster and is true."""
+    _line(f"✓ {text}", "green")
+
+
+def _failed(args: tuple[str, ...], code: object) -> ConnectctlError:
+    return ConnectctlError(f"connectctl {' '.join(args)} ended with exit code {code}")
+
+
+def _line(text: str, style: str) -> None:
+    if terminal.plain(sys.stdout):
+        terminal.say(text)
+    else:
+        terminal.console().print(visible(text), style=style, markup=False)
+    sys.stdout.flush()

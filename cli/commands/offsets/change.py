@@ -1,0 +1,272 @@
+"""``connectctl offsets merge|copy|set|reset|restore|undo``: every change a plan that is backed up, verified, reversible."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from connectctl.cli import completed_names
+from connectctl.cli.apply import DryRunOption, OutputOption, YesOption
+from connectctl.cli.commands.offsets.execution import EngineOption, Target, change
+from connectctl.cli.output.terminal import Output
+from connectctl.ops.config import paths
+from connectctl.ops.core.errors import BadInput
+from connectctl.ops.operations.offsets import changes
+from connectctl.ops.operations.offsets.engine_choice import Choice
+
+if TYPE_CHECKING:
+    from connectctl.cli.session import Session
+    from connectctl.ops.operations.offsets.planning import Subject
+
+
+class Via(StrEnum):
+    """How a change is written."""
+
+    KAFKA = "kafka"
+    REST = "rest"
+
+
+Names = Annotated[list[str], typer.Argument(metavar="CONNECTOR...", autocompletion=completed_names.connectors)]
+Name = Annotated[str, typer.Argument(metavar="CONNECTOR", autocompletion=completed_names.connectors)]
+ViaOption = Annotated[
+    Via, typer.Option(help="kafka: write the topics; rest: ask the workers, which are 3.6 or newer.", metavar="HOW")
+]
+StopOption = Annotated[
+    bool, typer.Option("--stop", help="Stop the connector, and bring it back to what it was after a good write.")
+]
+
+
+def merge(
+    ctx: typer.Context,
+    connectors: Names,
+    into: Annotated[changes.Side, typer.Option(help="global or dedicated.", metavar="SIDE")],
+    policy: Annotated[
+        changes.Policy | None,
+        typer.Option(
+            help="Which side wins: effective (KIP-618, default), newest, global or dedicated.", metavar="POLICY"
+        ),
+    ] = None,
+    topic: Annotated[
+        str | None, typer.Option(help="With --into dedicated: the connector's own topic from now on.", metavar="TOPIC")
+    ] = None,
+    engine: EngineOption = Choice.AUTO,
+    unset_topic: Annotated[
+        bool, typer.Option("--unset-topic", help="With --into global: the connector has no own topic any more.")
+    ] = False,
+    stop: StopOption = False,
+    via: ViaOption = Via.KAFKA,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Bring a connector's offsets together in its dedicated topic, or in the global one.
+
+    \b
+    Examples:
+      connectctl offsets merge orders --into dedicated --stop
+      connectctl offsets merge orders --into dedicated --topic orders-offsets --stop
+      connectctl offsets merge orders --into global --unset-topic --stop
+      connectctl offsets merge orders --into global --dry-run
+
+    Workers do not fall back to the global topic, so a connector that gets its own topic starts over unless that topic
+    is seeded first: --into dedicated does it. A dedicated topic that looks stale stops the plan until --policy says
+    which side is right.
+    """
+    if topic and into is changes.Side.GLOBAL:
+        raise BadInput("--topic goes with --into dedicated")
+    if unset_topic and into is changes.Side.DEDICATED:
+        raise BadInput("--unset-topic goes with --into global")
+    if topic and len(connectors) > 1:
+        raise BadInput("--topic names the topic of one connector", next_step="Merge one connector at a time.")
+    session: Session = ctx.obj
+
+    def hint(name: str) -> changes.Merge:
+        return changes.Merge(name, into.value, (policy or changes.Policy.EFFECTIVE).value)
+
+    def wish(subject: Subject) -> changes.Wish:
+        own = topic or next((at.topic for at in subject.places if at.side is changes.Side.DEDICATED), None)
+        if own is None:
+            hint = "Name one: --topic NAME." if into is changes.Side.DEDICATED else "Its offsets are in the global one."
+            raise BadInput(f"{subject.name} has no dedicated offsets topic", next_step=hint)
+        moved = own if into is changes.Side.DEDICATED or unset_topic else None
+        chosen = policy or changes.Policy.EFFECTIVE
+        return changes.Merge(subject.name, into.value, chosen.value, policy is not None, moved)
+
+    change(
+        session,
+        "offsets merge",
+        [Target(n, wish, topic, via=via.value, purpose=hint(n)) for n in connectors],
+        stop,
+        dry_run,
+        yes,
+        output,
+    )
+
+
+def copy(
+    ctx: typer.Context,
+    source: Annotated[str, typer.Argument(metavar="FROM", autocompletion=completed_names.connectors)],
+    target: Annotated[str, typer.Argument(metavar="TO", autocompletion=completed_names.connectors)],
+    from_context: Annotated[
+        str | None, typer.Option(help="The context that FROM is in, if it is another cluster.", metavar="CONTEXT")
+    ] = None,
+    stop: StopOption = False,
+    via: ViaOption = Via.KAFKA,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Give a connector the effective offsets of another: to rename or to move it.
+
+    \b
+    Examples:
+      connectctl offsets copy orders orders-v2
+      connectctl offsets copy orders orders --from-context old-cluster
+
+    TO may not exist yet: its offsets wait for it. Source partitions that only TO has stay as they are.
+    """
+    from connectctl.cli.commands.offsets.execution import check_whole, look_at
+    from connectctl.ops.operations.offsets.record_changes import effective_entries
+
+    session: Session = ctx.obj
+    there = session if from_context is None else session.beside(from_context)
+    if there is session and source == target:
+        raise BadInput("FROM and TO are the same connector")
+    _, (origin,) = look_at(there, [Target(source, None)])
+    check_whole([origin])
+    entries = effective_entries(origin.places)
+    if not entries:
+        raise BadInput(f"{source} has no source offsets to copy", next_step="See connectctl offsets show.")
+
+    def wish(subject: Subject) -> changes.Wish:
+        return changes.Copy(subject.name, source, entries)
+
+    change(session, "offsets copy", [Target(target, wish, new=True, via=via.value)], stop, dry_run, yes, output)
+
+
+def set_(
+    ctx: typer.Context,
+    connector: Name,
+    file: Annotated[Path, typer.Option("--file", "-f", help="JSON or YAML; - for standard input.", metavar="FILE")],
+    stop: StopOption = False,
+    via: ViaOption = Via.KAFKA,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Set source offsets from a file; source partitions that it does not name stay as they are.
+
+    \b
+    Examples:
+      echo '{"offsets": [{"partition": {"table": "t"}, "offset": {"lsn": 7}}]}' | connectctl offsets set orders -f -
+      connectctl offsets show orders -o json | connectctl offsets set orders-v2 -f -
+
+    Takes what GET /connectors/…/offsets returns, and what offsets show -o json prints: of that, the effective offsets.
+    An offset of null deletes.
+    """
+    from connectctl.ops.operations.offsets.input_file import read_entries
+
+    entries = read_entries(file, connector)
+
+    def wish(subject: Subject) -> changes.Wish:
+        return changes.Put(subject.name, entries)
+
+    _one(ctx.obj, "offsets set", connector, wish, stop, dry_run, yes, output, new=True, via=via)
+
+
+def reset(
+    ctx: typer.Context,
+    connector: Name,
+    partition: Annotated[
+        list[str] | None, typer.Option(help="A source partition as JSON; all if none is given.", metavar="JSON")
+    ] = None,
+    stop: StopOption = False,
+    via: ViaOption = Via.KAFKA,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Delete source offsets, so that a connector starts over. For all of them the connector's name is asked for.
+
+    \b
+    Examples:
+      connectctl offsets reset orders --partition '{"table": "public.orders"}'
+      connectctl offsets reset orders --stop
+
+    Also where the workers' own DELETE fails: exactly-once with a dedicated topic (Kafka 3.8 to 4.3).
+    """
+    from connectctl.ops.operations.offsets.input_file import partition_text
+
+    chosen = None if not partition else tuple(map(partition_text, partition))
+    name = connector if chosen is None else None
+    _one(
+        ctx.obj,
+        "offsets reset",
+        connector,
+        lambda s: changes.Reset(s.name, chosen),
+        stop,
+        dry_run,
+        yes,
+        output,
+        typed=name,
+        via=via,
+    )
+
+
+def restore(
+    ctx: typer.Context,
+    connector: Name,
+    file: Annotated[Path, typer.Option("--file", "-f", help="What offsets backup wrote.", metavar="FILE")],
+    stop: StopOption = False,
+    engine: EngineOption = Choice.AUTO,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Make a connector's offset records what they are in a backup, byte for byte; others become tombstones.
+
+    \b
+    Examples:
+      connectctl offsets restore orders -f orders.jsonl --stop
+    """
+    from connectctl.ops.core.journal import Journal
+    from connectctl.ops.operations.offsets import topic_dump
+
+    # What the plan was made from must be there when it is carried out, or taken up again.
+    text = topic_dump.text_of(file)
+    for _ in topic_dump.read_lines(text.split("\n"), topic_dump.name_of(file)):
+        pass  # what is wrong is told of the person's file, and not of the journal's copy
+    kept = Journal(paths.journal_directory()).store_artifact(text.encode())
+    wish = changes.Restore(connector, kept)
+    _one(ctx.obj, "offsets restore", connector, lambda s: wish, stop, dry_run, yes, output, purpose=wish)
+
+
+def _one(
+    session: Session,
+    operation: str,
+    connector: str,
+    wish: Callable[[Subject], changes.Wish],
+    stop: bool,
+    dry_run: bool,
+    yes: bool,
+    output: Output,
+    *,
+    new: bool = False,
+    typed: str | None = None,
+    via: Via = Via.KAFKA,
+    purpose: changes.Restore | None = None,
+) -> None:
+    target = Target(connector, wish, new=new, via=via.value, purpose=purpose)
+    change(session, operation, [target], stop, dry_run, yes, output, typed=typed)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to ``connectctl offsets``."""
+    app.command("merge")(merge)
+    app.command("copy")(copy)
+    app.command("set")(set_)
+    app.command("reset")(reset)
+    app.command("restore")(restore)

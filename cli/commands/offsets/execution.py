@@ -1,0 +1,308 @@
+"""From wishes about source offsets to a run: look, plan, ask once, carry out with the journal, say how to undo it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from connectctl.cli import apply
+from connectctl.cli.output import terminal
+from connectctl.cli.output.terminal import Output
+from connectctl.ops.config import paths
+from connectctl.ops.config.masking import addresses_masked
+from connectctl.ops.core.errors import NotAuthorized, Refused
+from connectctl.ops.operations.offsets.engine_choice import THRESHOLD, Choice
+
+if TYPE_CHECKING:
+    from connectctl.cli.session import Session
+    from connectctl.ops.clients.protocols import ConnectCalls
+    from connectctl.ops.connect.config_topic import ConfiguredConnector
+    from connectctl.ops.connect.connector import State
+    from connectctl.ops.connect.run_presence import Holder
+    from connectctl.ops.core.journal import Journal, Run
+    from connectctl.ops.operations.offsets.backup_file import Saved
+    from connectctl.ops.operations.offsets.changes import Wish
+    from connectctl.ops.operations.offsets.engine import Asked, Engine
+    from connectctl.ops.operations.offsets.key_filter import Purpose
+    from connectctl.ops.operations.offsets.observe import Sources
+    from connectctl.ops.operations.offsets.planning import Changes, Subject
+    from connectctl.ops.operations.offsets.steps import OffsetContext
+
+SHOWN = 20
+"""Records of a plan that are shown; all are in ``-o json``."""
+PATIENCE = 10.0
+"""Seconds to wait for open transactions before a change is refused."""
+
+
+def _remember(ctx: typer.Context, engine: Choice) -> Choice:
+    ctx.obj.engine = engine.value
+    return engine
+
+
+EngineOption = Annotated[
+    Choice,
+    typer.Option(
+        "--engine",
+        callback=_remember,
+        metavar="ENGINE",
+        help=f"Who reads the topics: local, spark, or auto: spark from {THRESHOLD:,} records on, if it is installed.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Target:
+    """A connector, what is wished for it, and the dedicated topic that it is to get.
+
+    ``new``: it may not exist yet. ``via`` is how to write: ``kafka`` or ``rest``. ``purpose`` tells an engine what it may
+    leave out; everything is looked at for none.
+    """
+
+    name: str
+    wish: Callable[[Subject], Wish] | None
+    topic: str | None = None
+    new: bool = False
+    via: str = "kafka"
+    purpose: Purpose | None = None
+
+
+@dataclass(frozen=True)
+class Looked:
+    """The edges of a change, opened."""
+
+    sources: Sources
+    calls: ConnectCalls
+    group_id: str
+    engine: Engine
+    saved: Mapping[str, Saved] = field(default_factory=dict)
+
+
+def look_at(session: Session, targets: Sequence[Target]) -> tuple[Looked, list[Subject]]:
+    """The connectors as they are now. Raises ``BadInput`` for unknown ones."""
+    from connectctl.cli.commands.offsets.show import sources_of
+    from connectctl.cli.garbage_collection import without_collection
+    from connectctl.ops.operations.connectors.observe import judged, see
+    from connectctl.ops.operations.offsets.large_topics import check_names
+    from connectctl.ops.operations.offsets.planning import Subject
+    from connectctl.ops.operations.offsets.snapshot import Workers
+    from connectctl.ops.operations.offsets.task_producers import producers_of
+
+    sources, group, _ = sources_of(session, PATIENCE)
+    calls = session.connect_to(group)
+    looked = Looked(sources, calls, group.id, engine_of(session, sources))
+    if not targets:
+        return looked, []
+    read = partial(sources.facts, group.id)
+    seen = see(calls, sources.kafka, group, session.named_topics, read) if group.members else None
+    states = {j.name: j.verdict.state for j in (seen.connectors if seen else judged([], group))}
+    workers = sources.workers() if any(target.via == "rest" for target in targets) else Workers()
+    subjects = []
+    with without_collection():
+        view = looked.engine.view(sources, [_asked(target) for target in targets])
+        snapshot = view.snapshot
+        configs = snapshot.configs.connectors if snapshot.configs else {}
+        for target in targets:
+            found = tuple(view.places[target.name])
+            configured = configs.get(target.name)
+            is_sink = configured is not None and configured.looks_like == "sink"
+            if is_sink or not (target.new or configured or any(at.records for at in found)):
+                check_names(target.name, snapshot)
+            config = configured.config if configured else {}
+            state = settled(states.get(target.name), configured)
+            producers, _ = producers_of(sources, group.id, target.name)
+            holders, unseen = _runs_of(sources, group.id, target.name)
+            up = bool(group.members)
+            subjects.append(Subject(target.name, found, state, up, config, workers, producers, holders, unseen))
+    return replace(looked, saved=view.saved), subjects
+
+
+def _runs_of(sources: Sources, group_id: str, connector: str) -> tuple[tuple[Holder, ...], str | None]:
+    """The runs of connectctl that have the connector, and why there may be more."""
+    try:
+        return sources.kafka.holders(group_id, connector), None
+    except NotAuthorized as e:
+        return (), str(e)
+
+
+def _asked(target: Target) -> Asked:
+    from connectctl.ops.core.journal import Journal
+    from connectctl.ops.operations.offsets.changes import Restore
+    from connectctl.ops.operations.offsets.engine import Asked
+    from connectctl.ops.operations.offsets.key_filter import Everything
+    from connectctl.ops.operations.offsets.steps import asked_by
+
+    if isinstance(target.purpose, Restore):
+        return asked_by(target.purpose, Journal(paths.journal_directory()), target.topic)
+    return Asked(target.purpose or Everything(target.name), target.topic)
+
+
+def engine_of(session: Session, sources: Sources) -> Engine:
+    """The engine that the person chose with ``--engine``, or that the size of the global offsets topic asks for."""
+    from connectctl.ops.clients.spark import session as spark_session
+    from connectctl.ops.operations.offsets.engine import Local
+    from connectctl.ops.operations.offsets.engine_choice import wants_spark
+
+    choice = Choice(session.engine)
+    if choice is Choice.LOCAL or not wants_spark(
+        choice, sources.kafka, sources.offsets_topic, installed=spark_session.installed()
+    ):
+        return Local()
+    spark_session.require()
+    return session.spark
+
+
+def check_whole(subjects: Sequence[Subject]) -> None:
+    """Raises ``ConnectctlError`` where not all offsets of the connectors can be seen: nothing may be made of the rest."""
+    from connectctl.ops.core.errors import ConnectctlError
+
+    if problems := [at.problem for subject in subjects for at in subject.places if at.problem]:
+        raise ConnectctlError("The offsets cannot be seen whole", why="; ".join(dict.fromkeys(problems)), code="hidden")
+
+
+def settled(state: State | None, configured: ConfiguredConnector | None) -> State | None:
+    """The verdict on a connector for a plan: one that is to be stopped and has no tasks is at rest, whatever statuses say.
+
+    The steps see for themselves that the last of its tasks has ended.
+    """
+    from connectctl.ops.connect.connector import State
+
+    stopped = configured is not None and configured.target_state == "STOPPED" and configured.task_count == 0
+    return State.STOPPED if stopped else state
+
+
+def change(
+    session: Session,
+    operation: str,
+    targets: Sequence[Target],
+    stop: bool,
+    dry_run: bool,
+    yes: bool,
+    output: Output,
+    *,
+    typed: str | None = None,
+    check: Callable[[Looked], None] = lambda looked: None,
+) -> bool:
+    """Plan what is wished, ask once, carry it out; says whether what was wished is so now.
+
+    ``typed`` is a name that the person must type; ``check`` may raise once it is known which cluster this is.
+    """
+    from connectctl.ops.core.journal import Journal
+    from connectctl.ops.operations.offsets.planning import plan_changes
+    from connectctl.ops.operations.offsets.write_access import refuse_without_write
+
+    looked, subjects = look_at(session, targets)
+    looked.sources.check_proven()
+    check(looked)
+    journal = Journal(paths.journal_directory())
+    pairs = [(subject, target.wish(subject)) for subject, target in zip(subjects, targets, strict=True) if target.wish]
+    cluster_id = looked.sources.kafka.cluster_id()
+    via = targets[0].via if targets else "kafka"
+    backups = {wish: looked.saved[wish.connector] for _, wish in pairs if wish.connector in looked.saved}
+    changes = plan_changes(operation, cluster_id, pairs, stop=stop, group_id=looked.group_id, backups=backups, via=via)
+    if dry_run:
+        terminal.emit("OffsetsPlan", changes.as_json(), output, lambda wide: show(changes, wide))
+        return False
+    if not changes.plan.steps:
+        terminal.emit("OffsetsResult", _result(changes, None, []), output, lambda wide: terminal.say("Nothing to do."))
+        return True
+    if via == "kafka":
+        refuse_without_write(changes, lambda: session.own_rights)
+    tell_of_interrupted(journal, cluster_id, looked.group_id)
+    _ask(session, changes, output, yes=yes, typed=typed)
+    run = journal.begin_plan(changes.plan, [subject.name for subject, _ in pairs])
+    results = carry_out(context_of(session, looked, journal), changes.plan.steps, run, journal)
+
+    def table(wide: bool) -> None:
+        for result in results:
+            terminal.say(apply.line_of(result))
+        terminal.say(f"Undo it with: connectctl offsets undo {run.id}")
+
+    terminal.emit("OffsetsResult", _result(changes, run, results), output, table)
+    return True
+
+
+def context_of(session: Session, looked: Looked, journal: Journal) -> OffsetContext:
+    """What the steps work with."""
+    from connectctl.ops.operations.offsets.steps import OffsetContext
+
+    return OffsetContext(
+        looked.calls,
+        session.timeout,
+        sources=looked.sources,
+        group_id=looked.group_id,
+        journal=journal,
+        engine=looked.engine,
+        facts=lambda: looked.sources.facts(looked.group_id),
+        lock=session.cluster_lock,
+    )
+
+
+def carry_out(context: OffsetContext, steps: Sequence[Any], run: Run, journal: Journal, *, start: int = 0) -> list[Any]:
+    """Do the steps from ``start`` on, telling of each on a terminal."""
+    from connectctl.ops.core.executor import execute
+    from connectctl.ops.core.journal import RunState
+    from connectctl.ops.operations.offsets.undo import undone_by
+
+    results = execute(steps, context, journal, run, lock=context.lock, on_step=apply.announce, start=start)
+    for undone in undone_by(steps):
+        journal.end(undone, RunState.UNDONE)
+    return results
+
+
+def tell_of_interrupted(journal: Journal, cluster_id: str, group_id: str) -> None:
+    """Say on standard error that earlier runs did not end well."""
+    for run in journal.unfinished_runs(cluster_id, group_id):
+        if not run.operation.startswith(("offsets ", "upgrade")):
+            continue
+        back = "connectctl upgrade abort" if run.operation == "upgrade" else "connectctl offsets undo"
+        terminal.note(
+            f"warning: the run {run.id} ({run.operation} {', '.join(run.subjects)}) did not end. "
+            f"Go on: connectctl runs resume {run.id}, or {back} {run.id}",
+            style="yellow",
+        )
+
+
+def _ask(session: Session, changes: Changes, output: Output, *, yes: bool, typed: str | None) -> None:
+    if not yes and apply.somebody_is_there():
+        show_records(changes, to_stderr=True)
+    if typed is not None and not yes and apply.somebody_is_there():
+        answer = typer.prompt(f"All source offsets of {typed} will be deleted. Type its name to go on", err=True)
+        if answer.strip() != typed:
+            raise Refused("Not confirmed; nothing was done", code="not-confirmed")
+        yes = True
+    apply.confirm(session, changes.plan, output in (Output.TABLE, Output.WIDE), yes=yes)
+
+
+def show(changes: Changes, wide: bool) -> None:
+    """A plan for people: its steps, what would be written, where the policies disagree."""
+    for line in apply.summary(changes.plan):
+        terminal.say(line)
+    if not changes.plan.steps:
+        terminal.say("  Nothing to do.")
+    show_records(changes)
+
+
+def show_records(changes: Changes, *, to_stderr: bool = False) -> None:
+    """What would be written over what, and the conflicts."""
+    say = terminal.note if to_stderr else terminal.say
+    for write in changes.as_json()["writes"][:SHOWN]:
+        before, after = write["before"] or "nothing", write["after"] or "a tombstone"
+        say(addresses_masked(f"  {write['topic']}  {write['key']}: {before} -> {after}"))
+    if len(changes.writes) > SHOWN:
+        say(f"  … and {len(changes.writes) - SHOWN:,} more records; --dry-run -o json has them all.")
+    for conflict in changes.conflicts[:SHOWN]:
+        sides = f"global {conflict.global_ or 'a tombstone'}, dedicated {conflict.dedicated or 'a tombstone'}"
+        say(addresses_masked(f"  {conflict.key}: {sides}; taken: {conflict.taken}, because {conflict.why}"))
+
+
+def _result(changes: Changes, run: Run | None, results: Sequence[Any]) -> dict[str, Any]:
+    return {
+        "operation": changes.plan.operation,
+        "clusterId": changes.plan.cluster_id,
+        "run": run.id if run else None,
+        "recordsPlanned": len(changes.writes),
+        "results": [result.as_json() for result in results],
+    }

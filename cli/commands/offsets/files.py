@@ -1,0 +1,267 @@
+"""``connectctl offsets diff|backup|history|undo``: compare, save, look back, take back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from connectctl.cli import completed_names
+from connectctl.cli.apply import DryRunOption, OutputOption, YesOption
+from connectctl.cli.commands.offsets import spark_backup
+from connectctl.cli.commands.offsets.execution import EngineOption, Looked, Target, change, check_whole, look_at
+from connectctl.cli.output import terminal
+from connectctl.cli.output.terminal import Output
+from connectctl.ops.config import paths
+from connectctl.ops.config.masking import addresses_masked
+from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
+from connectctl.ops.operations.offsets.engine_choice import Choice
+
+if TYPE_CHECKING:
+    from connectctl.cli.session import Session
+    from connectctl.ops.operations.offsets.changes import Wish
+    from connectctl.ops.operations.offsets.diff import Said
+    from connectctl.ops.operations.offsets.planning import Subject
+    from connectctl.ops.operations.offsets.snapshot import OffsetsSnapshot, SourceOffsets
+
+Names = Annotated[list[str] | None, typer.Argument(metavar="[CONNECTOR]...", autocompletion=completed_names.connectors)]
+PENDING = 3
+
+
+def diff(
+    ctx: typer.Context,
+    connectors: Names = None,
+    with_context: Annotated[
+        str | None, typer.Option(help="Compare effective offsets with another cluster's.", metavar="CONTEXT")
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("--file", "-f", help="Compare effective offsets with a dump's.", metavar="DUMP")
+    ] = None,
+    exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit with 3 where there are differences.")] = False,
+    engine: EngineOption = Choice.AUTO,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show what two places say differently: the global and the dedicated topics, two clusters, a dump and a cluster.
+
+    \b
+    Examples:
+      connectctl offsets diff orders                                  global against dedicated
+      connectctl offsets diff --with-context standby --exit-code      this cluster against another
+      connectctl offsets diff -f backup.jsonl orders                  the cluster against a backup
+    """
+    from connectctl.cli.garbage_collection import without_collection
+    from connectctl.ops.operations.offsets.diff import differences
+
+    if engine is Choice.SPARK and (with_context or file):
+        raise BadInput("--engine spark compares the global topic with the dedicated ones", next_step="Leave it out.")
+    if with_context and file:
+        raise BadInput("--with-context and --file exclude each other", next_step="Give one of them.")
+    wanted = tuple(connectors or ())
+    with without_collection():
+        left, right, names = _sides(ctx.obj, wanted, with_context, file)
+        found = differences(left, right)
+    data = {"left": names[0], "right": names[1], "differences": [d.as_json() for d in found]}
+
+    def table(wide: bool) -> None:
+        rows = [[d.connector, *map(addresses_masked, (d.key, d.left or "-", d.right or "-"))] for d in found]
+        terminal.table(["CONNECTOR", "KEY", names[0].upper(), names[1].upper()], rows, empty="No differences.")
+
+    terminal.emit("OffsetsDiff", data, output, table)
+    if found and exit_code:
+        raise typer.Exit(PENDING)
+
+
+def _sides(
+    session: Session, wanted: tuple[str, ...], with_context: str | None, file: Path | None
+) -> tuple[Said, Said, tuple[str, str]]:
+    from connectctl.ops.operations.offsets.diff import effective_of, without_what_is_same
+    from connectctl.ops.operations.offsets.snapshot import Wish as Look
+
+    if with_context is None and file is None:
+        return _own_sides(session, wanted)
+    here = _seen(session, wanted)
+    if with_context is not None:
+        beside = session.beside(with_context)
+        here, there = without_what_is_same(here, _seen(beside, wanted), wanted)
+        return effective_of(_whole(here, wanted)), effective_of(_whole(there, wanted)), ("here", with_context)
+    from connectctl.ops.operations.offsets.effective_offsets import assemble
+
+    assert file is not None
+    here, there = without_what_is_same(here, _saved(session, file), wanted)
+    theirs = effective_of(assemble(there, Look()))
+    kept = {place: value for place, value in theirs.items() if not wanted or place[0] in wanted}
+    return effective_of(_whole(here, wanted)), kept, ("cluster", "file")
+
+
+def _saved(session: Session, file: Path) -> OffsetsSnapshot:
+    """What ``file`` holds, seen with the configurations of this cluster where it has topics of this cluster."""
+    from connectctl.cli.commands.offsets.execution import PATIENCE
+    from connectctl.cli.commands.offsets.show import sources_of
+    from connectctl.ops.operations.offsets import topic_dump
+    from connectctl.ops.operations.offsets.observe import observe
+    from connectctl.ops.operations.offsets.snapshot import Wish as Look
+
+    records = topic_dump.read_file(file)
+    sources = sources_of(session, PATIENCE)[0]
+    seen = observe(sources, Look((), False, False))  # what the topics hold has been read for the other side
+    known = sources.offsets_topic
+    ours = {known, *(store.topic for store in seen.stores.values())}
+    configs = seen.configs if ours & records.keys() else None
+    named = session.flags.get("topics.offsets") or (known if configs else None)
+    return topic_dump.snapshot(records, str(file), named, Look(), configs=configs)
+
+
+def _seen(session: Session, wanted: tuple[str, ...]) -> OffsetsSnapshot:
+    from connectctl.cli.commands.offsets.execution import PATIENCE
+    from connectctl.cli.commands.offsets.show import sources_of
+    from connectctl.ops.operations.offsets.observe import observe
+    from connectctl.ops.operations.offsets.snapshot import Wish as Look
+
+    return observe(sources_of(session, PATIENCE)[0], Look(wanted))
+
+
+def _whole(snapshot: OffsetsSnapshot, wanted: tuple[str, ...]) -> SourceOffsets:
+    """The answer. Raises ``ConnectctlError`` where not all could be read."""
+    from connectctl.ops.operations.offsets.effective_offsets import assemble
+    from connectctl.ops.operations.offsets.snapshot import Wish as Look
+
+    found = assemble(snapshot, Look(wanted))
+    if not found.complete:
+        why = "; ".join(f.reason for f in found.findings if f.id in ("OFFSETS009", "OFFSETS011"))
+        raise ConnectctlError("The offsets cannot be seen whole", why=why, code="hidden")
+    return found
+
+
+def _own_sides(session: Session, wanted: tuple[str, ...]) -> tuple[Said, Said, tuple[str, str]]:
+    """The global topic against the dedicated one, for the connectors that have one."""
+    from connectctl.ops.operations.offsets.changes import Side
+    from connectctl.ops.operations.offsets.diff import said_by
+    from connectctl.ops.operations.offsets.key_filter import Differing
+
+    chosen = wanted or _with_own_topic(session)
+    _, subjects = look_at(session, [Target(name, None, purpose=Differing(name)) for name in chosen])
+    check_whole(subjects)
+    left: dict[tuple[str, str], str | None] = {}
+    right: dict[tuple[str, str], str | None] = {}
+    for subject in subjects:
+        if wanted and not any(at.side is Side.DEDICATED for at in subject.places):
+            raise BadInput(f"{subject.name} has no dedicated topic to compare the global one with")
+        for at in subject.places:
+            (left if at.side is Side.GLOBAL else right).update(said_by(subject.name, at))
+    return left, right, ("global", "dedicated")
+
+
+def _with_own_topic(session: Session) -> tuple[str, ...]:
+    from connectctl.cli.commands.offsets.execution import PATIENCE
+    from connectctl.cli.commands.offsets.show import sources_of
+    from connectctl.ops.operations.offsets.observe import observe
+    from connectctl.ops.operations.offsets.snapshot import Wish as Look
+
+    return tuple(sorted(observe(sources_of(session, PATIENCE)[0], Look((), False, False)).stores))
+
+
+def backup(
+    ctx: typer.Context,
+    connectors: Names = None,
+    out: Annotated[
+        Path, typer.Option("--out", help="The file to write; - for standard output.", metavar="FILE")
+    ] = Path("-"),
+    engine: EngineOption = Choice.AUTO,
+) -> None:
+    """Save every offset record of connectors, keys and values byte for byte, as JSON lines.
+
+    \b
+    Examples:
+      connectctl offsets backup --out offsets.jsonl
+      connectctl offsets backup orders | gzip > orders.jsonl.gz
+      connectctl offsets backup --engine spark --out offsets/           part files, written by Spark's tasks
+
+    What it writes is read by offsets restore, offsets diff -f, and offsets show -f.
+    """
+    from connectctl.cli.commands.offsets.execution import PATIENCE
+    from connectctl.cli.commands.offsets.show import sources_of
+    from connectctl.cli.garbage_collection import without_collection
+    from connectctl.ops.operations.offsets.backup import saved
+
+    session: Session = ctx.obj
+    if spark_backup.backup(session, tuple(connectors or ()), out):
+        return
+    with without_collection():
+        found, lines = saved(sources_of(session, PATIENCE)[0], tuple(connectors or ()))
+        count = spark_backup.save((line + "\n" for line in lines), out)
+    if str(out) == "-":
+        return
+    terminal.note(f"{count} records of {len(found)} connectors in {out}")
+
+
+def history(ctx: typer.Context, connectors: Names = None, output: OutputOption = Output.TABLE) -> None:
+    """List the changes of source offsets that were made from this machine, the newest first.
+
+    \b
+    Examples:
+      connectctl offsets history orders
+    """
+    from connectctl.cli.commands.runs import as_json
+    from connectctl.ops.core.journal import Journal
+
+    wanted = set(connectors or ())
+    runs = [run for run in Journal(paths.journal_directory()).runs() if run.operation.startswith("offsets ")]
+    found = [run for run in runs if not wanted or wanted & set(run.subjects)]
+
+    def table(wide: bool) -> None:
+        rows = [[r.id, r.operation, ", ".join(r.subjects), r.state, r.started_at] for r in found]
+        columns = ["RUN", "OPERATION", "CONNECTORS", "STATE", "STARTED"]
+        spare = () if wide else ("STARTED", "CONNECTORS")
+        terminal.table(columns, rows, empty="No change was made from here.", spare=spare)
+
+    terminal.emit("RunList", {"runs": [as_json(run) for run in found]}, output, table)
+
+
+def undo(
+    ctx: typer.Context,
+    run: Annotated[str, typer.Argument(metavar="RUN")],
+    stop: Annotated[bool, typer.Option("--stop", help="Stop the connector, and bring it back afterwards.")] = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Take back a change: every record of its connectors as it was in the backup that the run made.
+
+    \b
+    Examples:
+      connectctl offsets history
+      connectctl offsets undo 20260101-120000-ab12 --stop
+    """
+    from connectctl.cli.commands.runs import check_same_cluster, steps_of
+    from connectctl.ops.core.journal import Journal, RunState
+    from connectctl.ops.operations.offsets.undo import taken_back
+    from connectctl.ops.operations.upgrade.steps import Borrowed
+
+    session: Session = ctx.obj
+    journal = Journal(paths.journal_directory())
+    found = journal.get(run)
+    # An upgrade borrows the steps of a change of offsets.
+    steps = [s.inner if isinstance(s, Borrowed) else s for s in steps_of(found, journal)]
+    wishes = taken_back(journal, found, steps)
+    if not wishes:
+        raise Refused(f"The run {run} saved no offsets, so it changed none", next_step="There is nothing to undo.")
+
+    def wish_of(subject: Subject) -> Wish:
+        return wishes[subject.name].wish
+
+    def same_cluster(looked: Looked) -> None:
+        check_same_cluster(found, looked.sources.kafka.cluster_id(), looked.group_id)
+
+    targets = [
+        Target(name, wish_of, back.dedicated_topic, new=True, purpose=back.wish) for name, back in wishes.items()
+    ]
+    if change(session, "offsets undo", targets, stop, dry_run, yes, output, check=same_cluster):
+        journal.end(run, RunState.UNDONE)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to ``connectctl offsets``."""
+    app.command("diff")(diff)
+    app.command("backup")(backup)
+    app.command("history")(history)
+    app.command("undo")(undo)

@@ -1,0 +1,242 @@
+"""``connectctl preflight``: what will go wrong, before it does."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from enum import StrEnum
+from textwrap import fill, indent
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from connectctl.cli import completed_names
+from connectctl.cli.output import findings, terminal
+from connectctl.cli.output.findings import (
+    FailOn,
+    FailOnOption,
+    ForVersionOption,
+    IgnoreOption,
+    ReportOption,
+    ReportOutput,
+)
+from connectctl.ops.core.errors import BadInput, ConnectctlError
+
+if TYPE_CHECKING:
+    from connectctl.cli.session import Session
+    from connectctl.ops.checks.context import Edges, Scene
+    from connectctl.ops.checks.runner import Judge
+    from connectctl.ops.checks.tasks_max.observe import Release
+    from connectctl.ops.connect.connect_protocol import ConnectGroup
+    from connectctl.ops.core.finding import Finding
+    from connectctl.ops.kafka.visibility import Answer
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+class For(StrEnum):
+    """What ``--for`` takes."""
+
+    NOW = "now"
+    PREPARING = "preparing"
+    ENABLED = "enabled"
+    DOWNGRADE = "downgrade"
+
+
+class Emit(StrEnum):
+    """What ``--emit`` takes."""
+
+    KAFKA_ACLS = "kafka-acls"
+    YAML = "yaml"
+
+
+@app.command()
+def preflight(
+    ctx: typer.Context,
+    connectors: Annotated[
+        list[str] | None, typer.Argument(metavar="[CONNECTOR]...", autocompletion=completed_names.connectors)
+    ] = None,
+    for_: Annotated[For, typer.Option("--for", help="Target state of the cluster.")] = For.NOW,
+    principal: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--principal",
+            metavar="[[CONNECTOR:]ROLE=]User:NAME",
+            help="Check its ACLs. ROLE is worker, producer, consumer, admin or super. Repeatable.",
+        ),
+    ] = None,
+    emit: Annotated[
+        Emit | None, typer.Option("--emit", help="Print the ACLs that are missing, and nothing else.")
+    ] = None,
+    prefixed: Annotated[
+        bool, typer.Option("--prefixed", help="With --emit: one prefixed pattern for all tasks of a connector.")
+    ] = False,
+    explain: Annotated[str | None, typer.Option("--explain", metavar="ID", help="Explain a finding in full.")] = None,
+    self_: Annotated[
+        bool, typer.Option("--self", help="Check what connectctl itself may do here, with the principal in use.")
+    ] = False,
+    command: Annotated[
+        list[str] | None,
+        typer.Option("--command", metavar="COMMAND", help="With --self: this command only. Repeatable."),
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List all findings.")] = False,
+    for_version: ForVersionOption = None,
+    fail_on: FailOnOption = FailOn.ERROR,
+    ignore: IgnoreOption = None,
+    output: ReportOption = ReportOutput.TABLE,
+) -> None:
+    """Check a cluster and its connectors before anything is changed.
+
+    \b
+    Examples:
+      connectctl preflight                              is it right as it is?
+      connectctl preflight --for enabled                may exactly-once support be rolled out?
+      connectctl preflight orders --for downgrade       may it be rolled back, as far as orders is concerned?
+      connectctl preflight --for enabled --principal User:connect
+      connectctl preflight --for enabled --principal User:connect --emit kafka-acls > missing.sh
+      connectctl preflight --for-version 5.0            what will workers of that release refuse?
+      connectctl preflight --explain STORE001           why that matters, and what to do
+      connectctl preflight --for enabled -o sarif > preflight.sarif
+      connectctl preflight --self                       which commands will work with my rights?
+      connectctl preflight --self --command "offsets set" --emit kafka-acls
+
+    Looks at brokers, workers, internal topics, every source connector, and who reads what they write; changes nothing.
+    What could not be looked at is a finding of its own. ACLs are checked if a principal is given, or is in a connector's
+    configuration.
+    Exit code 0: nothing as bad as --fail-on says; 1: something is.
+    """
+    if explain is not None:
+        _explain(explain)
+        return
+    if list_:
+        _list()
+        return
+    if command and not self_:
+        raise BadInput("--command goes with --self")
+    if self_:
+        _self(ctx.obj, connectors or [], command or [], principal or [], emit, fail_on, ignore, output)
+        return
+    release = findings.release(for_version)
+    judge = judge_of(ctx.obj, connectors or [], for_, principal or [], acls=emit is not None, release=release)
+    if emit is not None:
+        _emit(judge, emit, prefixed=prefixed)
+        return
+    found = findings.kept(judge.findings(), ignore)
+    data = {
+        "clusterId": judge.scene.view.cluster_id,
+        "groupId": judge.scene.group.id,
+        "for": for_.value,
+        "connectors": list(judge.scene.names),
+    }
+    findings.emit_report(
+        "Preflight", data, found, output, lambda wide: _print(judge.scene, found, wide), fail_on=fail_on
+    )
+    raise typer.Exit(findings.exit_code(found, fail_on))
+
+
+def _self(
+    session: Session,
+    connectors: list[str],
+    commands: list[str],
+    principals: list[str],
+    form: Emit | None,
+    fail_on: FailOn,
+    ignore: list[str] | None,
+    output: ReportOutput,
+) -> None:
+    from connectctl.cli.commands import preflight_self
+
+    if form is Emit.YAML:
+        raise BadInput("--self has no YAML", next_step="Give --emit kafka-acls.")
+    if form is not None:
+        preflight_self.emit(session, connectors, commands, principals)
+        return
+    preflight_self.check_self(session, connectors, commands, output, fail_on=fail_on, ignore=ignore)
+
+
+def judge_of(
+    session: Session,
+    connectors: list[str],
+    wish: For,
+    principals: list[str],
+    *,
+    acls: bool = False,
+    release: Release | None = None,
+) -> Judge:
+    """The judge over this session's cluster; ``acls`` also where nobody named a principal."""
+    from connectctl.ops.checks.acls import principals as said
+    from connectctl.ops.checks.context import see
+    from connectctl.ops.checks.runner import Judge
+    from connectctl.ops.checks.types import Wish
+
+    given = said.parse_principals(principals)
+    group = session.group()
+    scene = see(edges_of(session, group), group, session.named_topics, connectors)
+    known = any(said.identity(each.config) for each in scene.sources)
+    return Judge(scene, Wish(wish.value), given if principals or acls or known else None, release)
+
+
+def edges_of(session: Session, group: ConnectGroup) -> Edges:
+    """The session's edges, as preflight takes them."""
+    from connectctl.ops.checks.acls.observe import Asking
+    from connectctl.ops.checks.context import Edges
+
+    calls = session.connect_to(group)
+    driver = session.driver()
+
+    def told(worker: str, name: str) -> str | None:
+        with suppress(ConnectctlError):
+            told = driver.told(worker, name)
+            return told.value if told else None
+        return None
+
+    def groups() -> Answer[frozenset[str]]:
+        # Not the bound method: opening the edge may fail, and only where groups are asked for.
+        return session.transactions.connect_groups()
+
+    return Edges(
+        session.kafka,
+        calls,
+        lambda: session.transactions,
+        lambda: session.brokers,
+        Asking(lambda: session.acls, session.other_acls, groups, calls),
+        session.other_kafka,
+        str(session.settings.get("bootstrap_servers")),
+        told,
+    )
+
+
+def _print(scene: Scene, found: tuple[Finding, ...], wide: bool) -> None:
+    findings.table_of(found, wide=wide)
+    if not found:
+        what = f"{len(scene.view.workers)} workers, {len(scene.names)} connectors"
+        terminal.note(f"Checked: {what}, their topics and brokers.", style="dim")
+
+
+def _emit(judge: Judge, form: Emit, *, prefixed: bool) -> None:
+    from connectctl.ops.checks.acls import emit as acls_emit
+
+    facts, unseen = judge.acl_facts()
+    if facts is None:
+        whys = "; ".join(f"{each.what}: {each.why}" for each in unseen)
+        raise ConnectctlError("Could not read the ACLs", why=whys, next_step=unseen[0].next_step if unseen else None)
+    for each in unseen:
+        terminal.note(f"warning: could not check {each.what}: {each.why}", style="yellow")
+    terminal.say(acls_emit.emit(facts, judge.wish, form.value, prefixed=prefixed, unseen=unseen).rstrip("\n"))
+
+
+def _explain(id_: str) -> None:
+    from connectctl.ops.checks import rule_docs
+
+    story = rule_docs.story(id_)
+    severity = f" ({story.severity})" if story.severity else ""
+    terminal.say(f"{story.id}{severity}: {story.title}")
+    for paragraph in story.text.split("\n\n"):
+        terminal.say("\n" + (indent(paragraph, "") if "\n  " in paragraph else fill(" ".join(paragraph.split()), 100)))
+    if story.source:
+        terminal.say(f"\nSource: {story.source}")
+
+
+def _list() -> None:
+    from connectctl.ops.checks import rule_docs
+
+    rows = [[s.id, s.severity or "-", s.title] for s in rule_docs.stories().values()]
+    terminal.table(["ID", "SEVERITY", "FINDING"], rows)

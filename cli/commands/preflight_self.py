@@ -1,0 +1,141 @@
+"""``connectctl preflight --self``: which commands work whole with the principal in use, and which rights are missing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import typer
+from connectctl.cli.output import findings as output_findings
+from connectctl.cli.output import terminal
+from connectctl.cli.output.findings import FailOn, ReportOutput
+from connectctl.ops.core.errors import BadInput, ConnectctlError
+
+if TYPE_CHECKING:
+    from connectctl.cli.session import Session
+    from connectctl.ops.checks.own_rights.rules import Checked, OfCommand
+    from connectctl.ops.connect.connect_protocol import ConnectGroup
+
+SHOWN = 3
+"""Rights of a command that the table names; all are in -o wide and in -o json."""
+
+
+def check_self(
+    session: Session,
+    connectors: Sequence[str],
+    commands: Sequence[str],
+    output: ReportOutput,
+    *,
+    fail_on: FailOn,
+    ignore: list[str] | None,
+) -> None:
+    """Look, print, and exit with 1 where something is as bad as ``fail_on``."""
+    from connectctl.ops.checks.own_rights.findings import findings
+
+    found = look(session, connectors, commands)
+    told = output_findings.kept(list(findings(found)), ignore)
+    data = {
+        "clusterId": session.own_rights.cluster_id(),
+        "groupId": session.group_id,
+        "commands": [_as_json(each) for each in found],
+    }
+    output_findings.emit_report("OwnRights", data, told, output, lambda wide: _print(found, wide), fail_on=fail_on)
+    raise typer.Exit(output_findings.exit_code(told, fail_on))
+
+
+def emit(session: Session, connectors: Sequence[str], commands: Sequence[str], principals: Sequence[str]) -> None:
+    """Print kafka-acls.sh commands that add what is missing."""
+    from connectctl.ops.checks.own_rights.findings import emitted
+
+    principal = _principal(session, principals)
+    lines = emitted(look(session, connectors, commands), principal, str(session.settings.get("bootstrap_servers")))
+    for line in lines:
+        terminal.say(line)
+
+
+def look(session: Session, connectors: Sequence[str], commands: Sequence[str]) -> tuple[OfCommand, ...]:
+    """What every command, or those of ``commands``, can do. Raises ``BadInput`` for a command that there is not."""
+    from connectctl.ops.checks.own_rights import observe, rules
+
+    for command in commands:
+        _check(command)
+    group = _group(session)
+    calls = session.connect_to(group) if group.members or session.settings.get("rest") else None
+    places = observe.look(session.kafka, calls, group, session.named_topics, connectors)
+    return rules.commands(session.own_rights, session.acls, places, commands)
+
+
+def _group(session: Session) -> ConnectGroup:
+    """The group, or nothing but its name where it may not be seen: that is what is asked about."""
+    from connectctl.ops.connect.connect_protocol import ConnectGroup
+    from connectctl.ops.core.errors import NotAuthorized
+
+    try:
+        return session.group()
+    except NotAuthorized:
+        return ConnectGroup(session.group_id, "Unknown", "", ())
+
+
+def _check(command: str) -> None:
+    from difflib import get_close_matches
+
+    from connectctl.ops.core.rights import COMMANDS
+
+    if command not in COMMANDS:
+        near = get_close_matches(command, COMMANDS, n=1)
+        hint = f"Did you mean {near[0]}?" if near else "Give it as in offsets show."
+        raise BadInput(f"Unknown command: {command}", next_step=hint)
+
+
+def _principal(session: Session, principals: Sequence[str]) -> str:
+    """Who is to get the rights: as given, or the user of SASL; a certificate's name the brokers map as they like."""
+    if len(principals) > 1 or any("=" in each.partition(":")[0] for each in principals):
+        raise BadInput(
+            "With --self give one --principal, without a role", next_step="For example --principal User:ops."
+        )
+    if principals:
+        return principals[0]
+    user = session.settings.get("client.sasl.username")
+    if not isinstance(user, str):
+        raise ConnectctlError(
+            "Unknown principal in use",
+            next_step="Name it: --principal User:NAME.",
+            code="no-principal",
+        )
+    return f"User:{user}"
+
+
+def _print(found: Sequence[OfCommand], wide: bool) -> None:
+    from connectctl.ops.checks.own_rights.rules import State
+
+    rows = [
+        [each.command, each.verdict.value, _rights(each.of(State.MISSING), wide), _rights(each.of(State.UNKNOWN), wide)]
+        for each in found
+    ]
+    terminal.table(["COMMAND", "WORKS", "MISSING", "NOT-KNOWN"], rows)
+
+
+def _rights(found: Sequence[Checked], wide: bool) -> str:
+    names = list(dict.fromkeys(str(each.right) for each in found))
+    shown = names if wide else names[:SHOWN]
+    more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
+    return "; ".join(shown) + more or "-"
+
+
+def _as_json(each: OfCommand) -> dict[str, Any]:
+    return {
+        "command": each.command,
+        "works": each.verdict.value,
+        "rights": [
+            {
+                "operation": checked.right.operation.value,
+                "resourceType": checked.right.resource.value,
+                "resourceName": checked.right.name,
+                "state": checked.state.value,
+                "without": checked.need.effect.value,
+                "missing": checked.need.without,
+                **({"why": checked.why} if checked.why else {}),
+            }
+            for checked in each.rights
+        ],
+    }

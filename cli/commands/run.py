@@ -1,0 +1,255 @@
+"""``connectctl run``: a connector's tasks on Spark, exactly once, from a job file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from connectctl.cli import apply
+from connectctl.cli.apply import DryRunOption, OutputOption, YesOption
+from connectctl.cli.output import terminal
+from connectctl.cli.output.terminal import Output
+from connectctl.ops.core.errors import BadInput, ConnectctlError
+from typer.core import TyperGroup
+
+if TYPE_CHECKING:
+    from connectctl.cli.output.prometheus import MetricsFile
+    from connectctl.cli.session import Session
+    from connectctl.ops.core.plan import Plan
+    from connectctl.ops.task_runtime.attempt.control_channel import Switchboard
+    from connectctl.ops.task_runtime.job.job_file import Job
+    from connectctl.ops.task_runtime.job.prepare import Ready, Scene
+    from connectctl.ops.task_runtime.job.runner import Result
+    from connectctl.ops.task_runtime.job.scheduler import Run
+    from connectctl.ops.task_runtime.task.retries import Patience
+
+
+class JobOrCommand(TyperGroup):
+    """``run FILE`` is ``run job FILE``: what is no command's name is a job file, or an option of that."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
+            args = ["job", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(cls=JobOrCommand, rich_markup_mode=None, add_completion=False, no_args_is_help=True)
+
+
+@app.callback()
+def run() -> None:
+    """Run a connector's tasks on Spark with Connect's own ids, offsets and guarantees.
+
+    \b
+    Examples:
+      connectctl run numbers.yaml --group-id spark-jobs   a job file; no worker is needed
+      connectctl run numbers.yaml --take-over             the workers' connector, stopped there for as long
+      connectctl run status                               what runs, and what became of it
+
+    \b
+    A job file:
+      name: numbers
+      config: {connector.class: FileStreamSource, file: /in.txt, topic: numbers}
+      spark: {master: "local[2]"}
+      until: {idle: 5s}        # or records: N, duration: 60s, forever: true
+      patience: 5m             # for how long Kafka may not answer, from the first request on
+
+    connector.class is a known name, or MODULE:CLASS: the module lies beside the job file, is installed, or comes with a
+    wheel or zip under plugins.
+
+    With records: N it ends at the first report that makes N; what a task committed that was killed before it reported does
+    not count. idle ends at the end of the source whatever was killed.
+    """
+
+
+@app.command()
+def job(
+    ctx: typer.Context,
+    path: Annotated[Path, typer.Argument(metavar="JOB", help="The job file.")],
+    master: Annotated[
+        str | None, typer.Option(metavar="URL", help="The Spark master, whatever job and context say.")
+    ] = None,
+    take_over: Annotated[
+        bool, typer.Option("--take-over", help="Stop the connector on its live workers, and hand it back afterwards.")
+    ] = False,
+    lease: Annotated[
+        float, typer.Option(metavar="SECONDS", min=1, help="How long a Spark task works before it reports.")
+    ] = 30.0,
+    patience: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            min=0,
+            help="For how long Kafka may not answer before the run ends, whatever the job says; 300 by default without an "
+            "end, else 120. A run without an end, or with a patience of its own, also waits for a cluster that has not "
+            "answered yet.",
+        ),
+    ] = None,
+    metrics: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the tasks' metrics there after each lease, for Prometheus."),
+    ] = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Run a job file. SIGTERM and ^C end it between two transactions, with a last commit; a second one ends it at once.
+
+    It goes on where its connector's source offsets are, whoever wrote them: it can be killed and run again. To change a job
+    that runs, run the changed file: it takes over once its Spark is ready, and the older run ends. Exit code 0: it ended, or
+    was stopped. 1: the connector or a task FAILED, or another run or worker has its tasks by now.
+    """
+    from connectctl.cli.output.prometheus import MetricsFile
+    from connectctl.ops.task_runtime.job import job_file as jobs
+    from connectctl.ops.task_runtime.job import prepare
+    from connectctl.ops.task_runtime.job.job_file import Until
+    from connectctl.ops.task_runtime.job.local_plugin import look_beside
+    from connectctl.ops.task_runtime.spi.plugins import connector_class, importable, path_of
+    from connectctl.ops.task_runtime.task.retries import Patience, default
+
+    session: Session = ctx.obj
+    wish = jobs.read(path)
+    where = master or wish.master or str(session.settings.get("spark.master"))
+    prepare.check_master(where, session.timeout)
+    importable(wish.plugins)
+    if wish.directory is not None:
+        look_beside(wish.directory)
+    if named := wish.config.get("connector.class"):
+        connector_class(path_of(named), wish.directory)  # before anything is opened
+    asked = [s for s in (patience, wish.patience) if s is not None]
+    unmet = not dry_run and (bool(asked) or wish.until == Until())
+    outage = Patience([*asked, default(wish.until)][0], terminal.note, unmet=unmet)
+    outage("reach Kafka", lambda: meet(session, wish))
+    scene, ready = outage("look at the cluster", lambda: _look(session, wish, take_over))
+    plan = prepare.plan(ready, scene.kafka.cluster_id(), where)
+    for note in ready.notes:
+        terminal.note(f"warning: {note}")
+    if dry_run:
+        terminal.emit("Plan", plan.as_json(), output, lambda wide: _print_plan(plan))
+        return
+    apply.confirm(session, plan, output in (Output.TABLE, Output.WIDE), yes=yes)
+    written = MetricsFile(metrics, ready.name, ready.group) if metrics else None
+    result = _perform(session, scene, ready, where, lease, written, outage)
+    from connectctl.cli.views import run as run_view
+
+    terminal.emit("TaskRun", run_view.as_json(ready, result), output, lambda wide: run_view.show(ready, result, wide))
+    for line in run_view.warnings(ready, result):
+        terminal.note(line)
+    for line in run_view.failures(ready, result):
+        terminal.note(line, style="red")
+    if code := run_view.exit_code(result):
+        raise typer.Exit(code)
+
+
+def meet(session: Session, wish: Job) -> None:
+    """The first request to each cluster. Raises ``NeverAnswered`` and ``UnknownHost``, which others are told apart from."""
+    from connectctl.ops.clients.first_contact import first_contact
+
+    with first_contact(str(session.settings.get("bootstrap_servers"))):
+        session.kafka.cluster_id()
+    if other := other_cluster(session, wish):
+        with first_contact(other[0]):
+            session.other_kafka(*other).cluster_id()
+
+
+def other_cluster(session: Session, wish: Job | None) -> tuple[str, dict[str, str]] | None:
+    """Where the connector's producers write and what they are told of it; None where that is the workers' own Kafka."""
+    from connectctl.ops.task_runtime.job.prepare import elsewhere
+    from connectctl.ops.task_runtime.spi.delivery_settings import PRODUCER, SECURITY
+
+    kafka: Any = session.kafka
+    own = str(kafka.bootstrap)
+    overrides = {
+        k.removeprefix(PRODUCER): v for k, v in (wish.config if wish else {}).items() if k.startswith(PRODUCER)
+    }
+    bootstrap = overrides.get("bootstrap.servers", own)
+    apart = elsewhere(bootstrap, own) or any(name.startswith(SECURITY) for name in overrides)
+    return (bootstrap, overrides) if apart else None
+
+
+def _look(session: Session, wish: Job, take_over: bool) -> tuple[Scene, Ready]:
+    from connectctl.ops.task_runtime.job import prepare
+
+    scene = scene_of(session, wish)
+    return scene, prepare.look(scene, wish, take_over=take_over)
+
+
+def _print_plan(plan: Plan) -> None:
+    for line in apply.summary(plan):
+        terminal.say(line)
+
+
+def scene_of(session: Session, wish: Job | None = None) -> Scene:
+    """The edges of a run."""
+    from connectctl.ops.task_runtime.job.prepare import Scene
+
+    kafka: Any = session.kafka
+    target, calls = kafka, session.transactions
+    brokers = [session.brokers]
+    if other := other_cluster(session, wish):
+        target = session.other_kafka(*other)
+        calls = session.other_transactions(*other)
+        brokers.append(session.other_brokers(*other))
+    group = session.group()
+    workers = session.connect_to(group) if group.members else None
+    return Scene(kafka, target, calls, tuple(brokers), group, session.named_topics, workers)
+
+
+def _perform(
+    session: Session,
+    scene: Scene,
+    ready: Ready,
+    master: str,
+    lease: float,
+    written: MetricsFile | None,
+    outage: Patience,
+) -> Result:
+    from connectctl.cli.views import run as run_view
+    from connectctl.ops.clients.kafka_protocol.run_presence import Presence
+    from connectctl.ops.clients.spark.session import close_session, open_session
+    from connectctl.ops.task_runtime.job.plugin_distribution import beside, ship
+    from connectctl.ops.task_runtime.job.runner import Launch
+
+    conf: dict[str, Any] = {**session.settings.section("spark.conf"), **ready.job.conf}
+    if ready.job.packages:
+        conf["spark.jars.packages"] = ",".join(ready.job.packages)
+    try:
+        spark = open_session(master, conf, session.spark_log, terminal.note)
+    except ConnectctlError as e:
+        if e.code == "no-pyspark":
+            raise BadInput("connectctl run needs PySpark, which is not installed", next_step=e.next_step) from e
+        raise
+    try:
+        ship(spark, [*ready.job.plugins, *beside(ready.job, ready.path)])
+        with run_view.progress(ready) as tell:
+
+            def both(run: Run, board: Switchboard) -> None:
+                tell(run, board)
+                if written is not None:
+                    written.follow(run)
+
+            presence = Presence(scene.kafka, ready.group, ready.name, ready.topics["config"])
+            launch = Launch(
+                scene, ready, spark, session.timeout, both, terminal.note, lease, presence=presence, outage=outage
+            )
+            result = launch.go()
+            if written is not None:
+                written.follow(result.run)
+            return result
+    finally:
+        close_session(spark)
+
+
+@app.command()
+def status(
+    ctx: typer.Context,
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Connectors; all for none.")] = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """What the status topic says of connectors and tasks, whoever runs them, and when it was said."""
+    from connectctl.cli.commands import run_status
+
+    session: Session = ctx.obj
+    found = run_status.statuses(scene_of(session), session.group_id, tuple(names or ()))
+    terminal.emit("RunStatus", found, output, lambda wide: run_status.show_statuses(found, wide))

@@ -1,0 +1,123 @@
+"""``connectctl run status``: what the status topics of workers and of runs say, for people and for scripts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from connectctl.cli.output import terminal
+from connectctl.cli.views.run import MEASURED, measured, sizes
+from connectctl.ops.config.masking import masked
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import Record
+    from connectctl.ops.task_runtime.job.prepare import Scene
+    from connectctl.ops.task_runtime.job.status_topic import Said
+
+OLD = 90.0
+"""Seconds after which a run that says nothing any more may be dead: it speaks after each lease."""
+
+
+def statuses(scene: Scene, group: str, names: tuple[str, ...]) -> dict[str, Any]:
+    """What the status topic says of ``names``, of all for none. Raises ``BadInput`` for topics and names that are not."""
+    from connectctl.ops.core.errors import BadInput
+    from connectctl.ops.operations.cluster.internal_topic_discovery import check_named, find_internal_topics
+    from connectctl.ops.operations.connectors.observe import PATIENCE
+    from connectctl.ops.task_runtime.job.internal_topics import default_topics
+    from connectctl.ops.task_runtime.job.status_topic import own_topic
+
+    topics = default_topics(group, scene.named)
+    if scene.group.members:
+        topics["status"] = str(find_internal_topics(scene.kafka, scene.group, scene.named, needed=("status",)).status)
+    check_named(scene.kafka, {"status": topics["status"]})
+    images = scene.kafka.image([topics["status"], own_topic(group)], patience=PATIENCE)
+    sources = [(images[topic].latest, prefix, topic) for topic, prefix in _where(topics["status"], group, images)]
+    there = sorted({name for records, prefix, _ in sources for name in _names(records, prefix)})
+    if unknown := [name for name in names if name not in there]:
+        raise BadInput(f"{topics['status']} says nothing of {unknown[0]}", code="unknown-connector")
+    now = time.time()
+    found = []
+    for name in names or there:
+        parts, topic = _chosen(sources, name)
+        ended = parts.get(None) is not None and parts[None].state != "RUNNING"
+        tasks = [_task(n, parts[n], now, ended=ended) for n in sorted(p for p in parts if p is not None)]
+        found.append({"name": name, "statusTopic": topic, "connector": _part(parts.get(None), now), "tasks": tasks})
+    return {"groupId": group, "statusTopic": topics["status"], "connectors": found}
+
+
+Source = tuple[Iterable[Any], str, str]
+"""Records, the prefix of their keys, and the topic that they are from."""
+
+
+def _where(workers: str, group: str, images: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The topics to look at, with the prefixes of their keys: the workers' own, and that of runs where there is one."""
+    from connectctl.ops.task_runtime.job.status_topic import OWN, own_topic
+
+    return [(workers, ""), *([(own_topic(group), OWN)] if own_topic(group) in images else [])]
+
+
+def _names(records: Iterable[Record], prefix: str) -> set[str]:
+    from connectctl.ops.connect.connector import statuses_from_topic
+
+    start = prefix.encode()
+    ours = [r._replace(key=r.key.removeprefix(start)) for r in records if r.key and r.key.startswith(start)]
+    return {name for name, _ in statuses_from_topic(ours)}
+
+
+def _chosen(sources: Sequence[Source], name: str) -> tuple[dict[int | None, Said], str]:
+    """The statuses of the connector from whoever has it, and their topic: where something was said last.
+
+    A run's go before STOPPED, which workers say again whenever the connector moves from one to another.
+    """
+    from connectctl.ops.task_runtime.job.status_topic import said
+
+    def rank(parts: Mapping[int | None, Said]) -> tuple[bool, float]:
+        own = parts.get(None)
+        return own is not None and own.state != "STOPPED", max(
+            (each.at or 0.0 for each in parts.values()), default=-1.0
+        )
+
+    found = [(said(records, name, prefix), topic) for records, prefix, topic in sources]
+    return max(found, key=lambda each: rank(each[0]))
+
+
+def _part(status: Any, now: float) -> dict[str, Any]:
+    if status is None:
+        return {"state": None, "workerId": None, "trace": None, "secondsAgo": None}
+    ago = None if status.at is None else round(max(0.0, now - status.at), 1)
+    return {
+        "state": status.state,
+        "workerId": status.worker,
+        "trace": status.trace and masked(status.trace),
+        "secondsAgo": ago,
+    }
+
+
+def _task(number: int, status: Any, now: float, *, ended: bool) -> dict[str, Any]:
+    """A task's status; its metrics are there where a run said it, and no worker.
+
+    A run that ``ended`` leaves its tasks UNASSIGNED, which is Connect's word; nobody waits for them to be assigned.
+    """
+    over = ended and status.metrics is not None and status.state == "UNASSIGNED"
+    return {"task": number, **_part(status, now), **({"state": "ENDED"} if over else {}), "metrics": status.metrics}
+
+
+def show_statuses(found: Mapping[str, Any], wide: bool) -> None:
+    """Statuses for people. A run speaks after each lease: one that says RUNNING and has long been silent may be dead."""
+    rows = []
+    for each in found["connectors"]:
+        for part in ({"task": "", **each["connector"]}, *each["tasks"]):
+            ago = part["secondsAgo"]
+            silent = part["state"] == "RUNNING" and ago is not None and ago > OLD
+            trace = str(part["trace"] or "").strip().split("\n")
+            row = [each["name"], str(part["task"]), str(part["state"] or "-"), str(part["workerId"] or "-")]
+            row.append(terminal.duration(ago) + " ago" + (" !" if silent else ""))
+            if wide:
+                metrics = part.get("metrics") or {}
+                row += [str(metrics.get("source-record-write-total", "-")), sizes(metrics), *measured(metrics)]
+            rows.append([*row, trace[-1] if wide else trace[-1][:60]])
+    more = ["WRITTEN", "SIZE MIN/AVG/MAX", *MEASURED] if wide else []
+    columns = ["CONNECTOR", "TASK", "STATE", "BY", "SAID", *more, "WHY"]
+    spare = () if wide else ("BY",)
+    terminal.table(columns, rows, spare=spare, empty=f"{found['statusTopic']} says nothing of any connector.")

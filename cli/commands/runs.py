@@ -1,0 +1,154 @@
+"""``connectctl runs``: what was changed, what was interrupted, and how to go on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from connectctl.cli import apply
+from connectctl.cli.apply import OutputOption, YesOption
+from connectctl.cli.output import terminal
+from connectctl.cli.output.terminal import Output
+from connectctl.ops.config import paths
+from connectctl.ops.core.errors import Refused
+
+if TYPE_CHECKING:
+    from connectctl.cli.session import Session
+    from connectctl.ops.core.journal import Journal, Run
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
+
+RunArgument = Annotated[str, typer.Argument(metavar="RUN")]
+
+
+@app.callback()
+def runs() -> None:
+    """What was changed on this machine, what was interrupted, and how to go on."""
+
+
+@app.command("list")
+def list_(output: OutputOption = Output.TABLE) -> None:
+    """List the runs of the journal, the newest first.
+
+    \b
+    Examples:
+      connectctl runs list
+      connectctl runs list -o json | jq -r '.runs[] | select(.state == "open").id'
+    """
+    from connectctl.ops.core.journal import Journal
+
+    found = Journal(paths.journal_directory()).runs()
+
+    def table(wide: bool) -> None:
+        columns = ["RUN", "OPERATION", "SUBJECTS", "STATE", "STARTED", "GROUP"]
+        rows = [[r.id, r.operation, ", ".join(r.subjects), r.state, r.started_at, r.group_id] for r in found]
+        terminal.table(columns, rows, empty="No run yet.", spare=() if wide else ("GROUP", "STARTED", "SUBJECTS"))
+
+    terminal.emit("RunList", {"runs": [as_json(run) for run in found]}, output, table)
+
+
+@app.command()
+def show(run: RunArgument, output: OutputOption = Output.TABLE) -> None:
+    """Show one run: its steps, and how far it got.
+
+    \b
+    Examples:
+      connectctl runs show 20260101-120000-ab12
+    """
+    from connectctl.ops.core.journal import Journal
+
+    journal = Journal(paths.journal_directory())
+    found = journal.get(run)
+    steps = steps_of(found, journal)
+
+    def table(wide: bool) -> None:
+        terminal.say(f"{found.id}  {found.operation} {', '.join(found.subjects)}  {found.state}")
+        for number, step in enumerate(steps):
+            marks = [mark for mark in found.marks if mark.step == number]
+            last = marks[-1] if marks else None
+            detail = f": {last.detail}" if last and last.detail else ""
+            terminal.say(f"  {number + 1}. {(last.what if last else 'not begun'):<10} {step.describe()}{detail}")
+
+    data = as_json(found) | {"steps": [step.describe() for step in steps], "marks": [vars(m) for m in found.marks]}
+    terminal.emit("Run", data, output, table)
+
+
+def steps_of(run: Run, journal: Journal) -> tuple[Any, ...]:
+    """The steps of a run of any operation; those of a roll name the workers that were taken."""
+    from connectctl.ops.all_steps import KINDS
+    from connectctl.ops.operations.upgrade import run_state, runs
+
+    if run.operation != run_state.OPERATION:
+        return journal.plan_of(run, KINDS).steps
+    restored = runs.restored(journal, run)
+    return tuple(map(restored.taken, range(len(restored.steps))))
+
+
+@app.command()
+def resume(ctx: typer.Context, run: RunArgument, yes: YesOption = False, output: OutputOption = Output.TABLE) -> None:
+    """Take up a run that was interrupted or failed: what is done is seen to be done, the rest is done.
+
+    \b
+    Examples:
+      connectctl runs resume 20260101-120000-ab12
+    """
+    from connectctl.cli.commands.offsets.execution import carry_out, context_of, look_at
+    from connectctl.ops.all_steps import KINDS
+    from connectctl.ops.core.journal import Journal, RunState
+    from connectctl.ops.core.plan import Plan
+    from connectctl.ops.operations.offsets.planning import first_to_do
+
+    session: Session = ctx.obj
+    journal = Journal(paths.journal_directory())
+    found = journal.get(run)
+    if found.operation == "upgrade":
+        from connectctl.cli.commands.upgrade.apply import Given, take_up
+
+        take_up(session, run, Given(), pause_after=None, dry_run=False, yes=yes, output=output)
+        return
+    if found.state in (RunState.DONE, RunState.UNDONE, RunState.REFUSED):
+        raise Refused(f"The run {run} is {found.state}; there is nothing to resume")
+    plan = journal.plan_of(found, KINDS)
+    if not found.operation.startswith("offsets "):
+        from connectctl.cli.commands.runs_resume import take_up as resume_run
+
+        resume_run(session, journal, found, plan, yes=yes, output=output)
+        return
+    looked, _ = look_at(session, [])
+    check_same_cluster(found, looked.sources.kafka.cluster_id(), looked.group_id)
+    steps = plan.steps
+    apply.confirm(session, Plan(f"resume {found.operation}", found.cluster_id, steps), yes=yes)
+    context = context_of(session, looked, journal)
+    context.resumed = True
+    results = carry_out(context, steps, found, journal, start=first_to_do(found, steps))
+
+    def table(wide: bool) -> None:
+        for result in results:
+            terminal.say(apply.line_of(result))
+
+    data = {"operation": found.operation, "clusterId": found.cluster_id, "results": [r.as_json() for r in results]}
+    terminal.emit("Result", data, output, table)
+
+
+def check_same_cluster(run: Run, cluster_id: str, group_id: str) -> None:
+    """Raises ``Refused`` where the run belongs to another Connect cluster than the context's."""
+    if (run.cluster_id, run.group_id) != (cluster_id, group_id):
+        raise Refused(
+            f"The run {run.id} is of the group {run.group_id} on the Kafka cluster {run.cluster_id}",
+            why=f"the context is of {group_id} on {cluster_id}",
+            next_step="Give the context that the run was made in: --context.",
+        )
+
+
+def as_json(run: Run) -> dict[str, Any]:
+    """A run as scripts get it."""
+    return {
+        "id": run.id,
+        "operation": run.operation,
+        "subjects": list(run.subjects),
+        "state": run.state.value,
+        "clusterId": run.cluster_id,
+        "groupId": run.group_id,
+        "startedAt": run.started_at,
+        "endedAt": run.ended_at,
+    }

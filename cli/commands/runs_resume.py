@@ -1,0 +1,72 @@
+"""Runs of connectors, fences and transactions, resumed: what their steps work with, and whether they may go on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from connectctl.cli import apply
+from connectctl.cli.output.terminal import Output
+from connectctl.ops.core.plan import Plan
+
+if TYPE_CHECKING:
+    from connectctl.cli.session import Session
+    from connectctl.ops.core.journal import Journal, Run
+
+
+def take_up(session: Session, journal: Journal, run: Run, plan: Plan, *, yes: bool, output: Output) -> None:
+    """Carry out what is left of ``run``. Raises ``Refused`` where the cluster is another, or not as it was agreed to."""
+    from connectctl.cli.commands.runs import check_same_cluster
+
+    context, cluster_id, group_id = _context_of(session, journal, run, plan)
+    check_same_cluster(run, cluster_id, group_id)
+    context.resumed = True
+    left = tuple(step for number, step in enumerate(plan.steps) if not run.done(number))
+    for_people = output in (Output.TABLE, Output.WIDE)
+    apply.confirm(session, replace(plan, operation=f"resume {plan.operation}", steps=left, noops=()), yes=yes)
+    on_result = apply.print_result if for_people else None
+    apply.report(plan, apply.carry_out(session, plan, context, journal, run, on_result=on_result), output)
+
+
+def _context_of(session: Session, journal: Journal, run: Run, plan: Plan) -> tuple[Any, str, str]:
+    """What the steps of ``plan`` work with, and the Kafka cluster and the group that it changes."""
+    if plan.operation == "fence":
+        return _fence(session, journal, run, plan)
+    if plan.operation.startswith("transactions "):
+        from connectctl.cli.commands.transactions_end import context_of
+        from connectctl.cli.transaction_sources import group_of
+
+        return context_of(session), session.transactions.cluster_id(), group_of(session) or ""
+    from connectctl.cli.commands import connectors, connectors_cure
+
+    cluster = connectors.observed(session)
+    context = (
+        connectors_cure.context_of(session, cluster, plan)
+        if plan.operation == "connectors cure"
+        else connectors.context_of(session, cluster)
+    )
+    return context, connectors.cluster_id_of(cluster), connectors.group_id_of(cluster)
+
+
+def _fence(session: Session, journal: Journal, run: Run, plan: Plan) -> tuple[Any, str, str]:
+    from connectctl.cli.transaction_sources import Workers, group_of, sources_of
+    from connectctl.ops.operations.fencing.observe import observe
+    from connectctl.ops.operations.fencing.planning import check, plan_fence
+    from connectctl.ops.operations.fencing.snapshot import Action, Wish
+    from connectctl.ops.operations.fencing.steps import FenceContext, FenceIds
+
+    step = plan.steps[0]
+    assert isinstance(step, FenceIds)
+    sources = sources_of(session, Wish(connectors=step.connectors))
+    context = FenceContext(
+        Workers(session), session.timeout, transactions=sources.calls, journal=journal, fencing=session.timeout
+    )
+    context.run = run
+    if left := [] if run.done(0) else step.left(context):
+        ids = {row.id for row in left}
+        creates = any(row.action is Action.CREATE for row in left)
+        wish = Wish(ids=tuple(row.id for row in left), leader=True, create=creates, force=step.force)
+        now = plan_fence(observe(sources, wish), wish)
+        # A task that was started since the run began has taken its id back, and would fail.
+        check(replace(now, rows=tuple(row for row in now.rows if row.id in ids)), wish)
+    return context, sources.calls.cluster_id(), group_of(session) or ""

@@ -1,0 +1,269 @@
+"""``connectctl sandbox``: a real Kafka broker and real Connect workers on this machine."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from connectctl.cli.output import terminal
+from connectctl.cli.output.terminal import Output
+from connectctl.ops.core.errors import BadInput
+from connectctl.ops.sandbox.jars.versions import LATEST
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from connectctl.ops.sandbox.cluster import Sandbox
+    from connectctl.ops.sandbox.progress import Progress
+    from connectctl.ops.sandbox.status import ProcessStatus, SandboxStatus
+
+app = typer.Typer(
+    rich_markup_mode=None,
+    add_completion=False,
+    no_args_is_help=True,
+    help="A real Kafka broker and real Connect workers on this machine.",
+)
+
+NameOption = Annotated[str, typer.Option("--name", help="Which sandbox.", metavar="NAME")]
+OutputOption = Annotated[Output, typer.Option("--output", "-o", help="table, wide, json or yaml.")]
+
+
+@app.command()
+def up(
+    name: NameOption = "default",
+    workers: Annotated[int, typer.Option(help="How many Connect workers; 0 for a broker alone.")] = 2,
+    support: Annotated[
+        str, typer.Option(help="The workers' exactly.once.source.support: disabled, preparing, enabled.")
+    ] = "disabled",
+    kafka_version: Annotated[str, typer.Option(help="The workers' version, X.Y or X.Y.Z.", metavar="V")] = LATEST,
+    secured: Annotated[bool, typer.Option("--secured", help="TLS, logins and ACLs on everything: see below.")] = False,
+    brokers: Annotated[int, typer.Option(help="How many brokers, 1 to 3; with 3 any one may die.")] = 1,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Start a sandbox, and return when it can be used.
+
+    \b
+    Examples:
+      connectctl sandbox up
+      connectctl sandbox up --name old --kafka-version 3.9 --workers 3
+      connectctl sandbox up --name three --brokers 3
+      connectctl sandbox up --support enabled && connectctl --context sandbox-default cluster show
+      connectctl sandbox up --name safe --secured && connectctl --context sandbox-safe-mtls cluster show
+
+    Its jars are downloaded once for each version. The workers have Kafka's FileStream, MirrorMaker and test
+    connectors. Everything listens on 127.0.0.1. Workers older than 4.0 get a broker of the newest version, which
+    Kafka supports. A sandbox that is up with the same options is left as it is; one of which a process died is
+    started afresh. Processes run on until connectctl sandbox down.
+
+    With --secured the broker has listeners for SCRAM, PLAIN and OAUTHBEARER over TLS and for mutual TLS, and denies what
+    no ACL allows; workers log in by SCRAM and serve REST on HTTPS with basic authentication. Certificates and passwords
+    are made for this sandbox and lie in its directory. Context sandbox-NAME is admin over SCRAM; sandbox-NAME-plain,
+    -oauth and -mtls are admin by the other ways, and sandbox-NAME-nobody is a user without any right.
+    """
+    from connectctl.ops.sandbox import cluster
+
+    spec = cluster.SandboxSpec(
+        name=name,
+        workers=workers,
+        support=support,
+        kafka_version=kafka_version,
+        secured=secured,
+        brokers=brokers,
+    )
+    began = time.monotonic()
+    with ExitStack() as stack:
+        sandbox = cluster.up(spec, shown(stack))
+    took = time.monotonic() - began
+    terminal.emit("Sandbox", _sandbox_data(sandbox), output, lambda wide: _say_up(sandbox, took))
+
+
+@app.command()
+def down(
+    name: NameOption = "default",
+    all_: Annotated[bool, typer.Option("--all", help="Every sandbox of this user.")] = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """End a sandbox's processes and remove its files.
+
+    \b
+    Examples:
+      connectctl sandbox down
+      connectctl sandbox down --name old
+      connectctl sandbox down --all
+
+    Also cleans up after an up that was killed. The downloaded jars stay.
+    """
+    from connectctl.ops.sandbox import cluster
+
+    if all_ and name != "default":
+        raise BadInput("--name and --all exclude each other", next_step="Give one of them.")
+    wanted = cluster.names() if all_ else [name]
+    done = [{"name": each, "removed": cluster.down(each)} for each in wanted]
+
+    def table(wide: bool) -> None:
+        for each in done:
+            terminal.say(
+                f"Sandbox {each['name']} is gone." if each["removed"] else f"There is no sandbox {each['name']}."
+            )
+        if not done:
+            terminal.note("There is no sandbox.")
+
+    terminal.emit("SandboxesRemoved", {"sandboxes": done}, output, table)
+
+
+@app.command()
+def status(
+    name: Annotated[str | None, typer.Option("--name", help="Which sandbox; all if not given.")] = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show the processes of the sandboxes.
+
+    \b
+    Examples:
+      connectctl sandbox status
+      connectctl sandbox status --name old -o json
+    """
+    from connectctl.ops.sandbox import cluster
+    from connectctl.ops.sandbox.status import status
+
+    found = [status(each) for each in ([name] if name else cluster.names())]
+
+    def table(wide: bool) -> None:
+        columns = ["SANDBOX", "PROCESS", "STATE", "KAFKA", "PID", "ADDRESS", "UPTIME", "MEMORY"]
+        rows = [row for each in found for row in _rows(each, wide=wide)]
+        spare = () if wide else ("MEMORY", "UPTIME", "PID", "KAFKA")
+        empty = "No sandbox is up: connectctl sandbox up."
+        terminal.table([*columns, "LOG"] if wide else columns, rows, empty=empty, spare=spare)
+
+    terminal.emit("SandboxList", {"sandboxes": [_status_data(each) for each in found]}, output, table)
+
+
+@app.command()
+def logs(
+    processes: Annotated[
+        list[str] | None, typer.Argument(help="broker, worker-1 …; all if not given.", metavar="[PROCESS]...")
+    ] = None,
+    name: NameOption = "default",
+    lines: Annotated[int, typer.Option("-n", "--lines", help="How many of the last lines.", min=0)] = 100,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow until the sandbox is gone, or ^C.")] = False,
+) -> None:
+    """Print the logs of a sandbox's processes.
+
+    \b
+    Examples:
+      connectctl sandbox logs
+      connectctl sandbox logs worker-1 -n 20
+      connectctl sandbox logs broker worker-2 --follow
+    """
+    from connectctl.ops.sandbox import logs
+    from connectctl.ops.sandbox.layout import Layout
+    from connectctl.ops.sandbox.status import status
+
+    status(name)
+    layout = Layout.of(name)
+    files = logs.log_files(layout, processes or [])
+    label = "{0} | {1}" if len(files) > 1 else "{1}"
+    for process, path in files.items():
+        for line in logs.last_lines(path, lines):
+            terminal.say(label.format(process, line))
+    if follow:
+        for process, line in logs.follow(files, is_over=lambda: not layout.root.exists()):
+            terminal.say(label.format(process, line))
+
+
+def shown(stack: ExitStack) -> Callable[[Progress], None]:
+    """Shows each stage as a line on standard error, and one with steps as a bar where that is a terminal."""
+    stage, advance = "", None
+
+    def show(progress: Progress) -> None:
+        nonlocal stage, advance
+        if progress.stage != stage:
+            stack.close()
+            stage, advance = progress.stage, None
+            terminal.note(f"{stage} …")
+            if progress.total:
+                advance = stack.enter_context(terminal.progress(stage))
+        if advance is not None:
+            advance(progress.done, progress.total)
+
+    return show
+
+
+def _sandbox_data(sandbox: Sandbox) -> dict[str, Any]:
+    spec = sandbox.spec
+    return {
+        "name": spec.name,
+        "alreadyUp": sandbox.was_running,
+        "context": f"sandbox-{spec.name}",
+        "contextFile": str(sandbox.context_path),
+        "kafkaVersion": spec.kafka_version,
+        "support": spec.support,
+        "secured": spec.secured,
+        "brokers": spec.brokers,
+        "bootstrapServers": sandbox.bootstrap_servers,
+        "clusterId": sandbox.cluster_id,
+        "groupId": sandbox.group_id,
+        "topics": sandbox.topics,
+        "rest": list(sandbox.rest_urls),
+    }
+
+
+def _say_up(sandbox: Sandbox, took: float) -> None:
+    spec = sandbox.spec
+    when = "was already up" if sandbox.was_running else f"is up after {took:.1f} s"
+    terminal.say(f"Sandbox {spec.name} {when}: Kafka {spec.kafka_version}, exactly-once support {spec.support}.")
+    for address in sandbox.bootstrap_servers.split(","):
+        terminal.say(f"  broker   {address}")
+    for url in sandbox.rest_urls:
+        terminal.say(f"  worker   {url}")
+    for plugin in sandbox.missing_plugins:
+        terminal.note(f"  without  {plugin} {spec.kafka_version}, which the Maven repository does not have")
+    if spec.workers:
+        terminal.say(f"  try      connectctl --context sandbox-{spec.name} cluster show")
+    terminal.say(f"  end      connectctl sandbox down --name {spec.name}")
+
+
+def _status_data(found: SandboxStatus) -> dict[str, Any]:
+    return {
+        "name": found.name,
+        "state": found.state.value,
+        "bootstrapServers": found.bootstrap_servers,
+        "groupId": found.group_id,
+        "clusterId": found.cluster_id,
+        "processes": [
+            {
+                "name": process.name,
+                "state": process.state.value,
+                "kafkaVersion": process.kafka_version,
+                "groupId": process.group_id or None,
+                "address": process.address,
+                "pid": process.pid,
+                "uptimeSeconds": None if process.uptime is None else round(process.uptime, 1),
+                "memoryBytes": process.memory,
+                "log": str(process.log),
+            }
+            for process in found.processes
+        ],
+    }
+
+
+def _rows(found: SandboxStatus, *, wide: bool) -> list[list[str]]:
+    if not found.processes:
+        return [[found.name, "", found.state.value, "", "", "", "", "", *([""] if wide else [])]]
+    return [_row(found.name, process, wide=wide) for process in found.processes]
+
+
+def _row(sandbox: str, process: ProcessStatus, *, wide: bool) -> list[str]:
+    cells = [sandbox, process.name, process.state.value, process.kafka_version]
+    cells += ["" if process.pid is None else str(process.pid), process.address]
+    cells += ["" if process.uptime is None else duration(process.uptime)]
+    cells += ["" if process.memory is None else f"{process.memory / 1e6:.0f} MB"]
+    return [*cells, str(process.log)] if wide else cells
+
+
+def duration(seconds: float) -> str:
+    minutes, left = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h{minutes:02}m" if hours else f"{minutes}m{left:02}s" if minutes else f"{left}s"

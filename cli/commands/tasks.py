@@ -1,0 +1,193 @@
+"""``connectctl tasks``: whether connectors keep to tasks.max (KIP-1004)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from connectctl.cli import completed_names
+from connectctl.cli.output import findings as output_findings
+from connectctl.cli.output import terminal
+from connectctl.cli.output.findings import (
+    FailOn,
+    FailOnOption,
+    ForVersionOption,
+    IgnoreOption,
+    ReportOption,
+    ReportOutput,
+)
+
+if TYPE_CHECKING:
+    from connectctl.cli.session import Session
+    from connectctl.ops.checks.tasks_max.observe import Release, TaskSet, TasksSeen
+    from connectctl.ops.connect.worker import Worker
+    from connectctl.ops.core.finding import Finding
+
+app = typer.Typer(
+    rich_markup_mode=None, no_args_is_help=True, add_completion=False, help="Check connectors against tasks.max."
+)
+
+
+@app.callback()
+def tasks() -> None:
+    """Check connectors against tasks.max, now and after an upgrade."""
+
+
+@app.command()
+def check(
+    ctx: typer.Context,
+    connectors: Annotated[
+        list[str] | None, typer.Argument(metavar="[CONNECTOR]...", autocompletion=completed_names.connectors)
+    ] = None,
+    for_version: ForVersionOption = None,
+    fail_on: FailOnOption = FailOn.ERROR,
+    ignore: IgnoreOption = None,
+    output: ReportOption = ReportOutput.TABLE,
+) -> None:
+    """List connectors with more tasks than tasks.max, which fail now or after an upgrade (KIP-1004).
+
+    \b
+    Examples:
+      connectctl tasks check                            every connector
+      connectctl tasks check --for-version 3.8          what an upgrade to 3.8 would break
+      connectctl tasks check --fail-on warning -o junit > tasks.xml
+      connectctl tasks check -o json | jq -r '.connectors[] | select(.then == "fails").name'
+
+    From 3.8 on workers make a connector FAILED that generates more tasks than tasks.max, and tasks of a set that is too
+    large FAIL when they start. The last column is the release asked for; else 3.8, while a worker is older; else a later
+    one that has tasks.max.enforce no more. A stopped connector is judged by the tasks of its last run.
+    Exit code 0: nothing found; 1: a finding as bad as --fail-on says.
+    """
+    from connectctl.ops.checks.not_checked import finding_of
+    from connectctl.ops.checks.tasks_max import rules
+    from connectctl.ops.checks.tasks_max.forecast import horizon
+
+    asked = output_findings.release(for_version)
+    seen = _look(ctx.obj)
+    if connectors:
+        seen = seen.only(connectors)
+    release = asked or horizon(seen)
+    findings = output_findings.kept([*map(finding_of, seen.unseen), *rules.check(seen, asked)], ignore)
+    output_findings.emit_report(
+        "TasksCheck",
+        _as_json(seen, release),
+        findings,
+        output,
+        lambda wide: _print(seen, release, findings, wide),
+        fail_on=fail_on,
+    )
+    raise typer.Exit(output_findings.exit_code(findings, fail_on))
+
+
+def _look(session: Session) -> TasksSeen:
+    from connectctl.ops.checks.tasks_max import observe as tasks_max_observe
+    from connectctl.ops.operations.cluster import observe as cluster_observe
+
+    settings = session.settings
+    if settings.get("rest") and not settings.get("bootstrap_servers"):
+        return tasks_max_observe.look_at_workers(session.connect_to(None))
+    kafka = session.kafka
+    group = session.group()
+    view = cluster_observe.look(kafka, session.connect_to(group), group, session.named_topics)
+    return tasks_max_observe.look(view, kafka)
+
+
+# ---------------------------------------------------------------------------------------------------------- for people
+
+
+def _print(seen: TasksSeen, release: Release | None, findings: tuple[Finding, ...], wide: bool) -> None:
+    last = f"ON {release}" if release else "LATER"
+    columns = ["CONNECTOR", "TASKS.MAX", "ENFORCED", "TASKS", "RUNNING", "NOW", last]
+    more = ["STATE", "LAST-RUN", "GENERATES", "COUNTED-IN", "CLASS"] if wide else []
+    rows = [_row(tasks, seen, release) + (_more(tasks) if wide else []) for tasks in seen.sets]
+    terminal.table(
+        columns + more, rows, empty="There are no connectors.", spare=() if wide else ("ENFORCED", "RUNNING")
+    )
+    terminal.note(f"NOW is what the workers do: {_versions(seen)}.", style="dim")
+    if release is None:
+        terminal.note("LATER is a release without tasks.max.enforce.", style="dim")
+    terminal.findings(findings)
+
+
+def _versions(seen: TasksSeen) -> str:
+    """The workers' version; in a mixed group who has which, because a task fails on some of them only."""
+    by_version: dict[str, list[str]] = {}
+    for worker in seen.workers:
+        by_version.setdefault(worker.version or "of unknown version", []).append(worker.address)
+    if len(by_version) == 1:
+        return next(iter(by_version))
+    return "; ".join(f"{version} on {', '.join(found)}" for version, found in sorted(by_version.items())) or "unknown"
+
+
+def _row(tasks: TaskSet, seen: TasksSeen, release: Release | None) -> list[str]:
+    from connectctl.ops.checks.tasks_max.forecast import now, then
+
+    enforce = {True: "yes", False: "no", None: "?"}[tasks.enforce]
+    return [
+        tasks.name,
+        str(tasks.config.get("tasks.max", tasks.limit)),
+        enforce,
+        str(tasks.size),
+        str(tasks.judged.verdict.running),
+        now(tasks, seen),
+        then(tasks, release),
+    ]
+
+
+def _more(tasks: TaskSet) -> list[str]:
+    wanted = tasks.refusal.generated if tasks.refusal else None
+    return [
+        str(tasks.judged.verdict),
+        _or_dash(tasks.last if tasks.stopped else None),
+        _or_dash(wanted),
+        tasks.read_from,
+        tasks.config.get("connector.class", "?"),
+    ]
+
+
+def _or_dash(number: int | None) -> str:
+    return "-" if number is None else str(number)
+
+
+# --------------------------------------------------------------------------------------------------------- for scripts
+
+
+def _as_json(seen: TasksSeen, release: Release | None) -> dict[str, Any]:
+    return {
+        "clusterId": seen.cluster_id,
+        "workers": list(map(_worker_json, seen.workers)),
+        "forVersion": str(release) if release else None,
+        "connectors": [_set_json(tasks, seen, release) for tasks in seen.sets],
+    }
+
+
+def _worker_json(worker: Worker) -> dict[str, Any]:
+    from connectctl.ops.checks.tasks_max.observe import enforces, release_of
+
+    release = release_of(worker)
+    return {
+        "address": worker.address,
+        "version": worker.version,
+        "enforcesTasksMax": None if release is None else enforces(release),
+    }
+
+
+def _set_json(tasks: TaskSet, seen: TasksSeen, release: Release | None) -> dict[str, Any]:
+    from connectctl.ops.checks.tasks_max.forecast import now, then
+
+    connector = tasks.judged.connector
+    return {
+        "name": tasks.name,
+        "type": connector.type,
+        "class": tasks.config.get("connector.class"),
+        "state": tasks.judged.verdict.state.value,
+        "tasksMax": tasks.limit,
+        "enforce": tasks.enforce,
+        "tasks": tasks.size,
+        "running": tasks.judged.verdict.running,
+        "tasksOfLastRun": tasks.last if tasks.stopped else None,
+        "generates": tasks.refusal.generated if tasks.refusal else None,
+        "countedIn": tasks.read_from,
+        "now": now(tasks, seen).value,
+        "then": then(tasks, release).value,
+    }

@@ -1,0 +1,206 @@
+"""``connectctl transactions abort`` and ``commit``: end one transaction."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from connectctl.cli import apply
+from connectctl.cli.apply import DryRunOption, OutputOption, YesOption
+from connectctl.cli.output import terminal
+from connectctl.cli.output.terminal import Output
+from connectctl.cli.transaction_sources import group_of, roles_of, sources_of
+from connectctl.ops.core.errors import BadInput, NotAuthorized
+
+if TYPE_CHECKING:
+    from connectctl.cli.session import Session
+    from connectctl.ops.core.plan import Plan
+    from connectctl.ops.kafka.visibility import Answer, Gap
+    from connectctl.ops.operations.transactions.abort import TransactionContext
+    from connectctl.ops.operations.transactions.hanging import Hanging, Search
+
+TopicOption = Annotated[str | None, typer.Option("--topic", metavar="TOPIC", help="Where a transaction hangs.")]
+PartitionOption = Annotated[int | None, typer.Option("--partition", metavar="N", min=0, help="The partition of it.")]
+StartOption = Annotated[int | None, typer.Option("--start-offset", metavar="N", min=0, help="Where it begins.")]
+ProducerOption = Annotated[int | None, typer.Option("--producer-id", metavar="N", min=0, help="Whose it is.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to ``app``."""
+    for command in (abort, commit):
+        app.command()(command)
+
+
+def abort(
+    ctx: typer.Context,
+    id: Annotated[str | None, typer.Argument(metavar="[TRANSACTIONAL-ID]")] = None,
+    topic: TopicOption = None,
+    partition: PartitionOption = None,
+    start_offset: StartOption = None,
+    producer_id: ProducerOption = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Even if a running task fails, a commit was decided, or nothing proves it.")
+    ] = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """End one transaction: an open one by its id, a hanging one by its partition.
+
+    \b
+    Examples:
+      connectctl transactions abort connect-prod-orders-0
+      connectctl transactions abort --topic connect-offsets --partition 7 --start-offset 4711 --yes
+
+    An open transaction is aborted by its coordinator, which fences the producer. A hanging one has no coordinator, and
+    gets an abort marker in its partition, for which the brokers want the right ClusterAction; what does not hang is
+    refused (exit code 4). Its records are gone for readers then. So it is refused, too, where the transaction log proves
+    that the coordinator had decided to commit them and the broker lost the marker, as 4.3.1 may when it restarts
+    (KAFKA-20734); that the log cannot tell is a warning. A transaction counts as hanging only for a principal that
+    provably sees every transactional id, or has Read on __transaction_state; otherwise the abort is refused.
+    """
+    session: Session = ctx.obj
+    if (id is None) == (topic is None) or (topic is None) != (partition is None):
+        hint = "Give a transactional id, or --topic and --partition of a hanging transaction."
+        raise BadInput("One transaction must be named", next_step=hint, code="usage")
+    if id is not None:
+        plan = _plan_open(session, id, force)
+    else:
+        found, gaps = _hanging(session, topic, partition, start_offset, producer_id)
+        plan = _plan_abort_hanging(session, found, gaps, force)
+    _apply(session, plan, dry_run=dry_run, yes=yes, output=output)
+
+
+def commit(
+    ctx: typer.Context,
+    topic: TopicOption = None,
+    partition: PartitionOption = None,
+    start_offset: StartOption = None,
+    producer_id: ProducerOption = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Commit a hanging transaction, where its coordinator had decided so and a broker lost the marker.
+
+    \b
+    Examples:
+      connectctl transactions commit --topic orders --partition 7
+      connectctl transactions commit --topic orders --partition 7 --start-offset 4711 --yes
+
+    It gets the commit marker that the broker lost (KAFKA-20734), for which the brokers want the right ClusterAction. What
+    was decided is read from __transaction_state, for which Read on it is needed; where that and the markers in the
+    partition do not prove a commit, it is refused (exit code 4).
+    """
+    from connectctl.ops.operations.transactions.write_marker import plan_commit_hanging
+
+    session: Session = ctx.obj
+    if topic is None or partition is None:
+        hint = "Give --topic and --partition: connectctl transactions hanging."
+        raise BadInput("The hanging transaction must be named", next_step=hint, code="usage")
+    found, gaps = _hanging(session, topic, partition, start_offset, producer_id)
+    plan = plan_commit_hanging(session.transactions.cluster_id(), found, gaps=gaps, group_id=group_of(session) or "")
+    _apply(session, plan, dry_run=dry_run, yes=yes, output=output)
+
+
+def searched(session: Session, topics: list[str] | None) -> Search:
+    """What hangs on ``topics``, or on all. Raises ``BadInput`` for a topic that is not there."""
+    from connectctl.ops.kafka.visibility import Complete, Partial, gap_findings, gap_of
+    from connectctl.ops.operations.transactions.hanging import search
+
+    calls = session.transactions
+    if topics:
+        missing = sorted(set(topics) - {place.topic for place in calls.places(topics)})
+        if missing:
+            raise BadInput(f"There is no topic {', '.join(missing)}", code="unknown-topic")
+    roles: Answer[dict[str, str]] = Complete({})
+    if group_of(session):
+        try:
+            roles = roles_of(session)
+        except BadInput as e:
+            terminal.note(f"warning: which topics are the workers' is not known: {e}")
+        except NotAuthorized as e:
+            roles = Partial({}, (gap_of(e, "which topics are the workers'"),))
+    found = search(calls, topics, roles.seen, session.transaction_log)
+    return replace(found, findings=(*gap_findings(roles.gaps), *found.findings))
+
+
+def _plan_open(session: Session, id: str, force: bool) -> Plan:
+    from connectctl.ops.connect.transactional_ids import LEADER
+    from connectctl.ops.operations.fencing.observe import observe
+    from connectctl.ops.operations.fencing.planning import plan_fence
+    from connectctl.ops.operations.fencing.snapshot import Wish
+    from connectctl.ops.operations.transactions.abort import plan_abort_open
+
+    # A leader's transaction is asked for by its whole id, which is as plain as --leader; with --leader alone the plan
+    # would have the group's own leader in it, too.
+    wish = Wish(ids=(id,), leader=id.startswith(LEADER))
+    sources = sources_of(session, wish)
+    snapshot = observe(replace(sources, group_id=None) if id.startswith(LEADER) else sources, wish)
+    plan = plan_fence(snapshot, wish)
+    terminal.findings(plan.findings)
+    return plan_abort_open(plan, force=force, group_id=group_of(session) or "")
+
+
+def _hanging(
+    session: Session, topic: str | None, partition: int | None, start: int | None, producer_id: int | None
+) -> tuple[Hanging, tuple[Gap, ...]]:
+    """The one transaction that hangs there, and what is not seen, so that it may be alive.
+
+    Raises ``Refused`` where none does, ``BadInput`` where several do.
+    """
+    from connectctl.ops.core.errors import Refused
+    from connectctl.ops.kafka.transactions import Place
+    from connectctl.ops.kafka.visibility import refused
+    from connectctl.ops.operations.transactions.hanging import pick
+
+    topic = str(topic)
+    place = Place(topic, int(partition or 0))
+    seen = searched(session, [topic])
+    found = pick((*seen.found, *seen.unproven), place, start, producer_id)
+    if not found and seen.gaps:
+        raise refused(seen.gaps, f"No transaction is proven to hang on {place}; nothing was done")
+    if not found:
+        raise Refused(
+            f"No such transaction hangs on {place}; nothing was done",
+            why="what is open there is known to its coordinator, or nothing is open",
+            next_step="See connectctl transactions lag; an open transaction is aborted by its id.",
+            code="not-hanging",
+        )
+    if len(found) > 1:
+        starts = ", ".join(_named(each) for each in found)
+        raise BadInput(f"Several transactions hang on {place}: {starts}", next_step="Give --producer-id.")
+    return found[0], seen.gaps
+
+
+def _plan_abort_hanging(session: Session, found: Hanging, gaps: tuple[Gap, ...], force: bool) -> Plan:
+    from connectctl.ops.operations.transactions.write_marker import OVERRIDDEN, plan_abort_hanging
+
+    plan = plan_abort_hanging(
+        session.transactions.cluster_id(), found, force=force, gaps=gaps, group_id=group_of(session) or ""
+    )
+    if not found.proven:
+        terminal.note(f"warning: Not proven to hang; with --force {OVERRIDDEN}.")
+    if found.decision.outcome is None:
+        terminal.note(
+            "warning: The abort takes its records from readers. A broker that restarted may have lost the marker of a "
+            "commit (KAFKA-20734): see with connectctl audit --headers-only whether its other partitions have one. What was "
+            f"decided is not known: {found.decision.why}."
+        )
+    return plan
+
+
+def context_of(session: Session) -> TransactionContext:
+    """What the steps work with."""
+    from connectctl.ops.operations.transactions.abort import TransactionContext
+
+    return TransactionContext(session.transactions, session.timeout, session.transaction_log)
+
+
+def _apply(session: Session, plan: Plan, *, dry_run: bool, yes: bool, output: Output) -> None:
+    apply.apply(session, plan, context_of(session), dry_run=dry_run, yes=yes, output=output)
+
+
+def _named(found: Hanging) -> str:
+    return f"producer {found.producer.producer_id} from offset {found.producer.start_offset}"

@@ -1,0 +1,344 @@
+"""``connectctl upgrade``: exactly-once source support rolled out over a cluster's workers, and back."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from connectctl.cli.apply import DryRunOption, OutputOption, YesOption
+from connectctl.cli.output import terminal
+from connectctl.cli.output.terminal import Output
+
+if TYPE_CHECKING:
+    from connectctl.cli.session import Session
+    from connectctl.migrations.history import Listed
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
+
+
+class Mode(StrEnum):
+    """What ``--to`` takes."""
+
+    ENABLED = "enabled"
+    PREPARING = "preparing"
+    DISABLED = "disabled"
+
+
+def _names() -> list[str]:
+    from connectctl.migrations.registry import migrations
+
+    return [migration.name for migration in migrations()]
+
+
+ToOption = Annotated[
+    Mode | None, typer.Option(help="enabled, preparing or disabled.  [default: enabled]", metavar="MODE")
+]
+MigrationOption = Annotated[
+    str | None, typer.Option(help="A migration of upgrade list instead.", metavar="NAME", autocompletion=_names)
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", help="Migration parameter (see upgrade list -o wide); may be repeated.", metavar="NAME=VALUE"
+    ),
+]
+PauseOption = Annotated[int | None, typer.Option(help="Stop cleanly after this step of the plan.", metavar="STEP")]
+FailuresOption = Annotated[
+    int | None,
+    typer.Option(help="Tasks and connectors that may newly be FAILED.  [default: 0]", min=0, metavar="N"),
+]
+LooksOption = Annotated[
+    int | None,
+    typer.Option(
+        "--gate-looks", help="Consecutive healthy observations that open a gate.  [default: 3]", min=1, metavar="N"
+    ),
+]
+TimeoutOption = Annotated[
+    float | None,
+    typer.Option(
+        "--gate-timeout",
+        help="Time at a gate, besides a pending rebalance delay.  [default: 300]",
+        min=1,
+        metavar="SECONDS",
+    ),
+]
+WithoutOption = Annotated[
+    list[str] | None,
+    typer.Option(help="Plan without this worker of an earlier run, which is down; may be repeated.", metavar="WORKER"),
+]
+ByHandOption = Annotated[
+    float | None,
+    typer.Option(
+        "--by-hand-timeout",
+        help="Time to restart a worker by hand; needed without a terminal.  [default: 3600]",
+        min=1,
+        metavar="SECONDS",
+    ),
+]
+RunArgument = Annotated[str | None, typer.Argument(metavar="[RUN]", show_default=False)]
+
+
+@app.callback()
+def upgrade() -> None:
+    """Roll exactly-once source support out over the workers, and back (KIP-618)."""
+
+
+@app.command("list")
+def list_(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
+    """List the migrations: their purpose, the status of this cluster for each, and which have been applied to it.
+
+    \b
+    Examples:
+      connectctl upgrade list
+      connectctl upgrade list -o wide     with the reason, the parameters of --set, and the runs that applied it
+
+    Applied is what the journal on this machine knows of.
+    """
+    from connectctl.cli.commands.upgrade.plan import look
+    from connectctl.migrations.history import listed
+
+    scene = look(ctx.obj)
+    found = listed(scene.journal, scene.snapshot)
+
+    def table(wide: bool) -> None:
+        columns = ["MIGRATION", "STANDING", "APPLIED", "WHAT", *(["SET", "WHY", "RUN"] if wide else [])]
+        rows = [
+            [m.id, m.standing, m.applied_at or "-", m.title, *([_takes(m), m.why, m.run or "-"] if wide else [])]
+            for m in found
+        ]
+        terminal.table(columns, rows, spare=() if wide else ("APPLIED",))
+
+    data = {"clusterId": scene.snapshot.cluster_id, "groupId": scene.snapshot.group_id}
+    terminal.emit("MigrationList", data | {"migrations": [m.as_json() for m in found]}, output, table)
+
+
+def _takes(migration: Listed) -> str:
+    return "; ".join(f"{name}: {meaning}" for name, meaning in migration.takes.items()) or "-"
+
+
+@app.command()
+def plan(
+    ctx: typer.Context,
+    to: ToOption = None,
+    migration: MigrationOption = None,
+    set_: SetOption = None,
+    without: WithoutOption = None,
+    out: Annotated[Path | None, typer.Option(help="Write the plan here, for upgrade apply.", metavar="FILE")] = None,
+    exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit with 3 where there is something to do.")] = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Plan a roll: from the current modes of the workers to the target mode, step by step.
+
+    \b
+    Examples:
+      connectctl upgrade plan                            to enabled, through preparing
+      connectctl upgrade plan --to disabled --out p.json   a plan to be approved, and then applied
+      connectctl upgrade plan --migration soft-downgrade
+      connectctl upgrade plan --migration own-offsets-topic --set connector=orders --set topic=orders-offsets
+      connectctl upgrade plan -o wide                    with the reason of every step
+
+    It never skips preparing, takes broken workers first and the leader last, and never two at once. What the plan does
+    not know, or only believes, it says. Errors of preflight refuse it (exit code 4), and so does a worker of the last
+    run that is not in the group any more, unless --without names it. Nothing is changed.
+    """
+    from connectctl.cli.commands.upgrade import plan as upgrade_plan
+
+    session: Session = ctx.obj
+    given = upgrade_plan.usage_of(None, to, migration, set_)
+    scene = upgrade_plan.look(session, workers=upgrade_plan.needs_workers(migration))
+    made = upgrade_plan.make_plan(scene, upgrade_plan.wished(to or Mode.ENABLED, migration), given, without or ())
+    if out is not None:
+        upgrade_plan.write_plan(made, out)
+    upgrade_plan.show(made, output)
+    if output in (Output.TABLE, Output.WIDE):
+        terminal.findings(made.findings)
+    upgrade_plan.exit_if_pending(made, exit_code)
+
+
+def _lines(lines: list[str]) -> None:
+    for line in lines:
+        terminal.say(line)
+
+
+@app.command()
+def apply(
+    ctx: typer.Context,
+    plan_file: Annotated[
+        Path | None, typer.Argument(metavar="[PLAN]", help="What upgrade plan --out wrote.", show_default=False)
+    ] = None,
+    to: ToOption = None,
+    migration: MigrationOption = None,
+    set_: SetOption = None,
+    without: WithoutOption = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    pause_after: PauseOption = None,
+    max_failures: FailuresOption = None,
+    gate_looks: LooksOption = None,
+    gate_timeout: TimeoutOption = None,
+    by_hand_timeout: ByHandOption = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Execute a roll: one worker after the other, each behind a gate.
+
+    \b
+    Examples:
+      connectctl upgrade apply                     plan, ask, perform
+      connectctl upgrade apply plan.json --yes     what was approved, if the cluster is still the same
+      connectctl upgrade apply --pause-after 5     the first worker, and no further
+
+    A gate opens after several consecutive healthy observations: every worker answers, the group is stable, no rebalance
+    delay is pending, nothing is UNASSIGNED, and nothing is worse than before the roll. Where it does not open in time
+    the roll stops with exit code 7 and changes nothing more, as if it had been killed. Then: connectctl upgrade status,
+    resume or abort. Workers that are restarted by hand are marked in the plan; without a terminal nobody is waited for,
+    unless --by-hand-timeout says for how long.
+    """
+    from connectctl.cli.commands.upgrade import apply as upgrade_apply
+    from connectctl.cli.commands.upgrade import plan as upgrade_plan
+    from connectctl.ops.operations.upgrade.context import Patience
+
+    given = upgrade_plan.usage_of(plan_file, to, migration, set_, without)
+    scene = upgrade_plan.look(ctx.obj, workers=plan_file is None and upgrade_plan.needs_workers(migration))
+    upgrade_apply.refuse_unfinished(scene)
+    if plan_file is not None:
+        saved = upgrade_plan.check_file(scene, plan_file)
+        made = upgrade_plan.make_plan(scene, saved.what, saved.given, saved.without)
+        upgrade_plan.check_steps(made, saved.steps)
+    else:
+        made = upgrade_plan.make_plan(scene, upgrade_plan.wished(to or Mode.ENABLED, migration), given, without or ())
+    if output in (Output.TABLE, Output.WIDE):
+        terminal.findings(made.findings)
+    if not made.steps:
+        upgrade_apply.nothing_to_do(scene, made, output)
+        return
+    upgrade_apply.check_pause(pause_after, len(made.steps))
+    if dry_run:
+        upgrade_plan.show(made, output)
+        return
+    given_patience = upgrade_apply.Given(gate_looks, gate_timeout, max_failures, by_hand_timeout)
+    upgrade_apply.check_somebody(made.steps, given_patience)
+    upgrade_plan.confirm(scene, made, output, yes=yes)
+    patience = given_patience.over(Patience())
+    upgrade_apply.start(scene, made, patience, pause_after, output)
+
+
+@app.command()
+def status(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
+    """Show each worker's mode with how it is known, the last run, and the next command.
+
+    \b
+    Examples:
+      connectctl upgrade status
+      connectctl upgrade status -o json | jq -r '.workers[] | .address + " " + .mode + " " + .known'
+
+    proven: from what the worker answers. told: from its properties, as its driver reads them. believed: an earlier run
+    set it. Whether a worker is preparing or disabled cannot be seen from outside. In transition is what a rebalance or a
+    restart leaves unassigned for a moment; it is a problem only if it stays so.
+    """
+    from connectctl.cli.commands.upgrade import plan as upgrade_plan
+    from connectctl.cli.views import upgrade as upgrade_view
+    from connectctl.ops.operations.upgrade import run_state, runs
+
+    scene = upgrade_plan.look(ctx.obj)
+    known = run_state.runs_here(scene.journal, *scene.where)
+    open_ = run_state.unfinished(scene.journal, *scene.where)
+    last = runs.restored(scene.journal, open_[0] if open_ else known[0]) if known else None
+    lock = upgrade_view.lock_of(scene)
+    following = upgrade_view.next_step(scene, last if open_ else None)
+
+    def table(wide: bool) -> None:
+        terminal.blocks([upgrade_view.group_block(scene.snapshot), upgrade_view.workers_block(scene.snapshot)])
+        terminal.say("")
+        _lines(upgrade_view.run_lines(last) if last else ["No upgrade of this cluster is in the journal."])
+        for unseen in scene.snapshot.unseen:
+            terminal.say(f"Could not read {unseen}")
+        for trouble in scene.snapshot.baseline:
+            terminal.say(upgrade_view.trouble_line(trouble))
+        if held := upgrade_view.lock_line(lock):
+            terminal.say(held)
+        if following:
+            terminal.say(f"Next: {following}")
+
+    data: dict[str, Any] = {
+        "clusterId": scene.snapshot.cluster_id,
+        "groupId": scene.snapshot.group_id,
+        "state": scene.snapshot.state,
+        "rebalanceDelayMs": scene.snapshot.delay_ms,
+        "driver": scene.snapshot.driver,
+        "workers": [upgrade_view.worker_json(worker) for worker in scene.snapshot.workers],
+        "notSeen": list(scene.snapshot.unseen),
+        "notWell": [str(trouble) for trouble in scene.snapshot.baseline],
+        "transient": [str(trouble) for trouble in scene.snapshot.baseline if trouble.passes],
+        "run": upgrade_view.run_json(last) if last else None,
+        "unfinished": bool(open_),
+        "lock": lock,
+        "nextStep": following,
+    }
+    terminal.emit("UpgradeStatus", data, output, table)
+
+
+@app.command()
+def resume(
+    ctx: typer.Context,
+    run: RunArgument = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    pause_after: PauseOption = None,
+    max_failures: FailuresOption = None,
+    gate_looks: LooksOption = None,
+    gate_timeout: TimeoutOption = None,
+    by_hand_timeout: ByHandOption = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Resume a run that was paused, stopped at a gate, or killed; the newest one if none is named.
+
+    \b
+    Examples:
+      connectctl upgrade resume
+      connectctl upgrade resume --max-failures 1 --yes
+
+    What is done is not done again, and a worker that is still starting is not restarted. What the run has done is
+    looked at first: where it has been changed meanwhile, the run is not resumed (exit code 4).
+    """
+    from connectctl.cli.commands.upgrade import apply as upgrade_apply
+
+    upgrade_apply.take_up(
+        ctx.obj,
+        run,
+        upgrade_apply.Given(gate_looks, gate_timeout, max_failures, by_hand_timeout),
+        pause_after=pause_after,
+        dry_run=dry_run,
+        yes=yes,
+        output=output,
+    )
+
+
+@app.command()
+def abort(
+    ctx: typer.Context,
+    run: RunArgument = None,
+    leave: Annotated[bool, typer.Option("--leave", help="End the run, and leave all as it is.")] = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    gate_looks: LooksOption = None,
+    gate_timeout: TimeoutOption = None,
+    max_failures: FailuresOption = None,
+    by_hand_timeout: ByHandOption = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Take a run back from where it stands: workers that it changed become what they were, the last one first.
+
+    \b
+    Examples:
+      connectctl upgrade abort
+      connectctl upgrade abort --leave     the run is over, and the cluster stays as it is now
+
+    It is a roll of its own, with the same gates, through preparing where that is on the way. An abort that was
+    interrupted is resumed by the same command.
+    """
+    from connectctl.cli.commands.upgrade import apply as upgrade_apply
+
+    given = upgrade_apply.Given(gate_looks, gate_timeout, max_failures, by_hand_timeout)
+    upgrade_apply.take_back(ctx.obj, run, given, leave=leave, dry_run=dry_run, yes=yes, output=output)

@@ -1,0 +1,324 @@
+"""A roll as a run: begun, taken up where it stopped, or taken back; told of as it goes, and how to go on."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from connectctl.cli import apply
+from connectctl.cli.commands.upgrade import observe
+from connectctl.cli.commands.upgrade.plan import Scene, confirm, look, show, tell
+from connectctl.cli.output import terminal
+from connectctl.cli.output.terminal import Output
+from connectctl.ops.core.errors import BadInput, Refused
+
+if TYPE_CHECKING:
+    from connectctl.cli.commands.offsets.execution import Looked
+    from connectctl.cli.session import Session
+    from connectctl.ops.core.journal import Run
+    from connectctl.ops.core.plan import Result
+    from connectctl.ops.operations.upgrade.context import Patience, UpgradeContext
+    from connectctl.ops.operations.upgrade.planning import RollingPlan
+    from connectctl.ops.operations.upgrade.runs import Restored
+
+GO_ON = "connectctl upgrade resume"
+
+
+def refuse_unfinished(scene: Scene) -> None:
+    """Raises ``Refused`` where an earlier run has not ended: it is taken up, or taken back, first."""
+    from connectctl.ops.operations.upgrade import run_state
+
+    for run in run_state.unfinished(scene.journal, *scene.where)[:1]:
+        raise Refused(
+            f"The run {run.id} ({', '.join(run.subjects)}) has not ended",
+            next_step=f"Resume it: {GO_ON}; or roll it back: connectctl upgrade abort.",
+            code="unfinished",
+        )
+
+
+def pick(scene: Scene, name: str | None) -> Restored:
+    """The run called ``name``, or the newest that has not ended. Raises ``Refused`` where there is none."""
+    from connectctl.cli.commands.runs import check_same_cluster
+    from connectctl.ops.core.journal import RunState
+    from connectctl.ops.operations.upgrade import run_state, runs
+
+    if name is None:
+        open_ = run_state.unfinished(scene.journal, *scene.where)
+        if not open_:
+            hint = "See connectctl upgrade status."
+            raise Refused("No upgrade of this cluster is unfinished", next_step=hint, code="nothing-to-resume")
+        run = open_[0]
+    else:
+        run = scene.journal.get(name)
+    check_same_cluster(run, *scene.where)
+    if run.operation != run_state.OPERATION:
+        raise BadInput(f"The run {run.id} is not an upgrade", next_step=f"connectctl runs resume {run.id}")
+    if run.state in (RunState.DONE, RunState.UNDONE, RunState.REFUSED):
+        raise Refused(f"The run {run.id} is {run.state}; there is nothing to resume")
+    return runs.restored(scene.journal, run)
+
+
+def context_of(scene: Scene, restored: Restored, patience: Patience) -> UpgradeContext:
+    """What the steps work with."""
+    from connectctl.ops.operations.upgrade.context import UpgradeContext
+    from connectctl.ops.operations.upgrade.steps import Borrowed, planned_turns
+
+    context = UpgradeContext(
+        scene.eyes.calls,
+        scene.session.timeout,
+        group_id=scene.eyes.group_id,
+        journal=scene.journal,
+        eyes=scene.eyes,
+        driver=scene.driver,
+        ground=restored.ground,
+        planned=planned_turns(restored.steps),
+        patience=patience,
+        tell=tell,
+        progress=progress,
+        lock=scene.session.cluster_lock,
+    )
+    if any(isinstance(step, Borrowed) for step in restored.steps):
+        looked = _offsets(scene.session)
+        context.sources, context.engine = looked.sources, looked.engine
+        context.facts = lambda: looked.sources.facts(scene.eyes.group_id)
+    if restored.wish.given.get("application"):
+        context.application = observe.eyes_for(scene, restored.wish.given)[0]
+    return context
+
+
+def _offsets(session: Session) -> Looked:
+    from connectctl.cli.commands.offsets.execution import look_at
+
+    return look_at(session, [])[0]
+
+
+def progress(line: str) -> None:
+    """What is waited for, on a terminal."""
+    if not terminal.plain(sys.stderr):
+        terminal.note(f"       {line}", style="dim")
+
+
+def start(scene: Scene, plan: RollingPlan, patience: Patience, pause_after: int | None, output: Output) -> None:
+    """Begin a run of the plan and carry it out."""
+    from connectctl.ops.operations.upgrade import runs
+
+    run = runs.begin(scene.journal, plan, patience)
+    carry_out(scene, runs.restored(scene.journal, run), patience, pause_after, output)
+
+
+def carry_out(
+    scene: Scene,
+    restored: Restored,
+    patience: Patience,
+    pause_after: int | None,
+    output: Output,
+    *,
+    resumed: bool = False,
+) -> None:
+    """Do what is left of a run, telling of each step as it is done; says how to go on where it pauses."""
+    from connectctl.ops.core.executor import execute
+    from connectctl.ops.operations.upgrade import runs
+
+    context = context_of(scene, restored, patience)
+    context.resumed = resumed
+    for_people = output in (Output.TABLE, Output.WIDE)
+    total = len(restored.steps)
+
+    def told(step: Any) -> None:
+        if not terminal.plain(sys.stderr):
+            terminal.note(f"[{context.step + 1}/{total}] {step.describe()} …", style="dim")
+
+    def done(result: Result) -> None:
+        if for_people:
+            terminal.say(apply.line_of(result))
+            sys.stdout.flush()
+
+    results = execute(
+        restored.steps,
+        context,
+        scene.journal,
+        restored.run,
+        lock=context.lock,
+        on_step=told,
+        on_result=done,
+        start=restored.first_undone,
+        until=pause_after,
+        resume_hint=GO_ON,
+    )
+    paused = pause_after is not None and pause_after < total
+    if not paused:
+        runs.finish(scene.journal, restored.wish)
+    _report(scene, restored.run, results, paused, output)
+
+
+def _report(scene: Scene, run: Run, results: list[Result], paused: bool, output: Output) -> None:
+    next_step = f"{GO_ON} {run.id}" if paused else None
+    data = {
+        "operation": "upgrade",
+        "clusterId": scene.snapshot.cluster_id,
+        "groupId": scene.snapshot.group_id,
+        "run": run.id,
+        "paused": paused,
+        "results": [result.as_json() for result in results],
+        "nextStep": next_step,
+    }
+
+    def table(wide: bool) -> None:
+        terminal.say(
+            f"Paused. Resume with: {next_step}" if paused else f"Done, run {run.id}. See connectctl upgrade status."
+        )
+
+    terminal.emit("UpgradeResult", data, output, table)
+
+
+def check_pause(pause_after: int | None, count: int) -> None:
+    """Raises ``BadInput`` for a step that the plan does not have."""
+    if pause_after is not None and not 1 <= pause_after <= count:
+        raise BadInput(f"The plan has steps 1 to {count}, and no step {pause_after}")
+
+
+@dataclass(frozen=True)
+class Given:
+    """``--gate-looks``, ``--gate-timeout``, ``--max-failures`` and ``--by-hand-timeout``, None where not given."""
+
+    looks: int | None = None
+    timeout: float | None = None
+    max_failures: int | None = None
+    by_hand: float | None = None
+
+    def over(self, patience: Patience) -> Patience:
+        """``patience`` with what was given on the command line."""
+        return replace(patience, **{name: value for name, value in vars(self).items() if value is not None})
+
+
+def check_somebody(steps: Sequence[Any], given: Given) -> None:
+    """Raises ``BadInput`` where somebody has to restart workers by hand, and there is no terminal to tell them on."""
+    from connectctl.ops.operations.upgrade.planning import by_hand
+
+    workers = by_hand(steps)
+    if workers and given.by_hand is None and not apply.somebody_is_there():
+        raise BadInput(
+            f"{', '.join(workers)} must be restarted by hand, and there is no terminal; nothing was done",
+            next_step="Describe under workers: in the context how they are restarted, run it on a terminal, or give "
+            "--by-hand-timeout SECONDS.",
+            code="by-hand",
+        )
+
+
+def nothing_to_do(scene: Scene, plan: RollingPlan, output: Output) -> None:
+    """Say that there is nothing to do."""
+    from connectctl.cli.views import upgrade
+
+    _emit_nothing(scene, upgrade.nothing_to_do(plan).strip(), output)
+
+
+def _emit_nothing(scene: Scene, line: str, output: Output) -> None:
+    data = {"operation": "upgrade", "clusterId": scene.snapshot.cluster_id, "groupId": scene.snapshot.group_id}
+    data |= {"run": None, "paused": False, "results": [], "nextStep": None}  # type: ignore[dict-item]
+    terminal.emit("UpgradeResult", data, output, lambda wide: terminal.say(line))
+
+
+def take_up(
+    session: Session,
+    name: str | None,
+    given: Given,
+    *,
+    pause_after: int | None,
+    dry_run: bool,
+    yes: bool,
+    output: Output,
+) -> None:
+    """Resume a run. Raises ``Refused`` where what it had done has been changed meanwhile, or is being taken back."""
+    from connectctl.ops.operations.upgrade import runs
+
+    scene = look(session, workers=False)
+    restored = pick(scene, name)
+    back = runs.taking_back(scene.journal, restored.run)
+    if back is not None and back.id != restored.run.id:
+        raise Refused(
+            f"The run {restored.run.id} is being taken back by {back.id}",
+            next_step=f"{GO_ON} {back.id}; or end both as they are: connectctl upgrade abort --leave.",
+            code="being-aborted",
+        )
+    _resume(scene, restored, given, pause_after=pause_after, dry_run=dry_run, yes=yes, output=output)
+
+
+def _resume(
+    scene: Scene,
+    restored: Restored,
+    given: Given,
+    *,
+    pause_after: int | None,
+    dry_run: bool,
+    yes: bool,
+    output: Output,
+) -> None:
+    from connectctl.ops.core.plan import Plan
+    from connectctl.ops.operations.upgrade import run_state, runs
+    from connectctl.ops.operations.upgrade.steps import as_taken
+
+    session, notes = scene.session, run_state.load(scene.journal, restored.run.id)
+    runs.check_going_on(restored, notes, scene.snapshot)
+    check_pause(pause_after, len(restored.steps))
+    steps = tuple(as_taken(step, notes.turns) for step in restored.steps[restored.first_undone :])
+    left = Plan("resume upgrade", scene.snapshot.cluster_id, steps)
+    if not dry_run:
+        check_somebody(steps, given)
+    if dry_run:
+        apply.show(left, output)
+        return
+    apply.confirm(session, left, output in (Output.TABLE, Output.WIDE), yes=yes)
+    carry_out(scene, restored, given.over(restored.patience), pause_after, output, resumed=True)
+
+
+def take_back(
+    session: Session, name: str | None, given: Given, *, leave: bool, dry_run: bool, yes: bool, output: Output
+) -> None:
+    """Take a run back, or leave it where it is and end it. A way back that was interrupted is resumed."""
+    from connectctl.ops.core.journal import RunState
+    from connectctl.ops.operations.upgrade import planning, run_state, runs
+
+    scene = look(session, workers=False)
+    restored = pick(scene, name)
+    back = runs.taking_back(scene.journal, restored.run)
+    if leave:
+        _leave(scene, runs.restored(scene.journal, back) if back else restored, dry_run=dry_run, yes=yes, output=output)
+        return
+    if back is not None:
+        taken_up = runs.restored(scene.journal, back)
+        terminal.note(f"The run {back.id} takes {taken_up.wish.aborts} back already, and is resumed.")
+        _resume(scene, taken_up, given, pause_after=None, dry_run=dry_run, yes=yes, output=output)
+        return
+    if observe.has_own_way_back(restored):
+        plan = observe.way_back(scene, restored)
+    else:
+        notes = run_state.load(scene.journal, restored.run.id)
+        plan = planning.plan(scene.snapshot, runs.way_back(restored, notes))
+    if dry_run:
+        show(plan, output)
+        return
+    if not plan.steps:
+        scene.journal.end(restored.run.id, RunState.UNDONE)
+        nothing_to_do(scene, plan, output)
+        return
+    check_somebody(plan.steps, given)
+    confirm(scene, plan, output, yes=yes)
+    start(scene, plan, given.over(restored.patience), None, output)
+
+
+def _leave(scene: Scene, restored: Restored, *, dry_run: bool, yes: bool, output: Output) -> None:
+    """End a run where it is, and with a way back the run that it was to take back."""
+    from connectctl.ops.core.journal import RunState
+    from connectctl.ops.core.plan import Plan
+
+    ended = [restored.run.id, *filter(None, [restored.wish.aborts])]
+    named = f"the run {ended[0]}" if len(ended) == 1 else f"the runs {' and '.join(ended)}"
+    if dry_run:
+        terminal.note(f"This would end {named}, and change no worker.")
+        return
+    apply.confirm(scene.session, Plan(f"end {named} as it is now", scene.snapshot.cluster_id, ()), yes=yes)
+    for run in ended:
+        scene.journal.end(run, RunState.UNDONE)
+    _emit_nothing(scene, f"Ended {named}. No worker was changed.", output)

@@ -1,0 +1,238 @@
+"""From a wish about the workers to a plan: the cluster as it is, what is asked for, and the plan as a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import typer
+from connectctl.cli import apply
+from connectctl.cli.output import terminal
+from connectctl.cli.output.terminal import Output
+from connectctl.ops.config import paths
+from connectctl.ops.config.json_text import read_json
+from connectctl.ops.core.errors import BadInput, Refused
+from connectctl.ops.core.step import step_to_data
+
+if TYPE_CHECKING:
+    from connectctl.cli.session import Session
+    from connectctl.migrations.registry import Migration
+    from connectctl.ops.clients.protocols import WorkerDriver
+    from connectctl.ops.core.finding import Finding
+    from connectctl.ops.core.journal import Journal
+    from connectctl.ops.operations.upgrade.observe import Eyes
+    from connectctl.ops.operations.upgrade.planning import RollingPlan
+    from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The cluster as it is now, and what it is looked at and changed with."""
+
+    session: Session
+    journal: Journal
+    eyes: Eyes
+    driver: WorkerDriver
+    snapshot: RollingSnapshot
+
+    @property
+    def where(self) -> tuple[str, str]:
+        """Kafka cluster and group."""
+        return self.snapshot.cluster_id, self.snapshot.group_id
+
+
+def look(session: Session, *, workers: bool = True) -> Scene:
+    """The cluster as a roll sees it. Raises ``BadInput`` for a group that does not exist, unless no ``workers`` matter."""
+    from connectctl.ops.core.journal import Journal
+    from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
+    from connectctl.ops.operations.upgrade import run_state
+    from connectctl.ops.operations.upgrade.observe import Eyes, members_of, observe
+
+    journal = Journal(paths.journal_directory())
+    kafka = session.kafka
+    group = session.group()
+    last = run_state.last_workers(journal, kafka.cluster_id(), group.id)
+    if workers and is_unknown(group) and last is None:
+        raise unknown_group(group, session.transactions.connect_groups)
+    driver = session.driver(tell)
+    eyes = Eyes(
+        kafka=kafka,
+        calls=session.connect_to(group),
+        group_id=group.id,
+        transactions=session.transactions,
+        driver=driver,
+        extra=tuple(session.settings.get("rest") or ()),
+        remembered=dict.fromkeys(last[1], last[0]) if last else {},
+    )
+    known = run_state.beliefs(journal, kafka.cluster_id(), group.id, members_of(group))
+    return Scene(session, journal, eyes, driver, observe(eyes, group, known))
+
+
+def tell(line: str) -> None:
+    """What a person is to do, on standard error."""
+    terminal.note(line, style="bold")
+
+
+def wished(to: str, name: str | None) -> Migration | str:
+    """What is asked for: a migration by its name, or a mode."""
+    from connectctl.migrations.registry import named
+
+    return named(name) if name else to
+
+
+def needs_workers(migration: str | None) -> bool:
+    """Whether what is asked for concerns workers; a stream application needs none."""
+    from connectctl.migrations.registry import named
+
+    return migration is None or named(migration).looks_at != "application"
+
+
+def make_plan(
+    scene: Scene,
+    what: Migration | str,
+    given: Mapping[str, str] = MappingProxyType({}),
+    without: Sequence[str] = (),
+) -> RollingPlan:
+    """The plan for a migration or a mode; ``given`` is what the migration is told, ``without`` which workers are gone.
+
+    Raises ``Refused`` with all reasons.
+    """
+    scene = replace(scene, snapshot=scene.snapshot.leaving_out(without))
+    made = _planned(scene, what, given)
+    return replace(made, wish=replace(made.wish, without=tuple(without)))
+
+
+def _planned(scene: Scene, what: Migration | str, given: Mapping[str, str]) -> RollingPlan:
+    from connectctl.cli.commands.upgrade.observe import seen_for
+    from connectctl.migrations.registry import Ask
+    from connectctl.ops.operations.upgrade import planning
+    from connectctl.ops.operations.upgrade.mode import Value
+    from connectctl.ops.operations.upgrade.planning import Wish
+
+    if isinstance(what, str):
+        leads_to = "downgrade" if what == Value.DISABLED else what
+        return planning.plan(scene.snapshot, Wish(Value(what)), findings_of(scene, leads_to))
+    before, seen = seen_for(scene, what, given)
+    made = what.plan(Ask(scene.snapshot, findings_of(scene, what.leads_to), before, given, seen))
+    return replace(made, remarks=tuple(seen)) if what.merges_offsets and seen else made
+
+
+OWN = ("WORKER005", "WORKER006")
+"""That workers are not seen to be preparing: a plan makes them so, and says itself of each worker what is known."""
+
+
+def findings_of(scene: Scene, leads_to: str | None) -> tuple[Finding, ...]:
+    """What preflight finds for a wish; its errors refuse the plan. Nothing is looked for without a wish."""
+    from connectctl.cli.commands.preflight import For, judge_of
+
+    if leads_to is None or not scene.snapshot.workers:
+        return ()
+    found = judge_of(scene.session, [], For(leads_to), []).findings()
+    return tuple(finding for finding in found if finding.id not in OWN)
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a plan that was saved asks for, what it was told, whom it leaves out, and its steps as JSON values."""
+
+    what: Migration | str
+    given: dict[str, str]
+    without: tuple[str, ...]
+    steps: list[Any]
+
+
+def check_file(scene: Scene, path: Path) -> Saved:
+    """The plan that was saved at ``path``. Raises ``Refused`` where the cluster is not as it was when it was made."""
+    try:
+        data = read_json(path.read_text())
+        wanted = data["kind"], data["operation"]
+        what = wished(data["to"], data["migration"])
+        steps = [step["step"] for step in data["steps"]]
+        saved = Saved(what, dict(data["given"]), tuple(map(str, data.get("without", ()))), steps)
+        digest, where = data["digest"], (data["clusterId"], data["groupId"])
+    except (OSError, ValueError, KeyError, TypeError) as e:
+        hint = "Write one with connectctl upgrade plan --out FILE."
+        missing = f"it has no {e.args[0]}" if isinstance(e, KeyError) else None
+        why = missing or getattr(e, "strerror", None) or str(e) or type(e).__name__
+        raise BadInput(f"{path} is not an upgrade plan", why=why, next_step=hint) from e
+    if wanted != ("Plan", "upgrade"):
+        raise BadInput(f"{path} is not an upgrade plan", why=f"it is a {wanted[0]} of {wanted[1]}")
+    if where != scene.where:
+        raise Refused(f"The plan is for the group {where[1]} on the Kafka cluster {where[0]}", code="other-cluster")
+    if digest != scene.snapshot.leaving_out(saved.without).digest():
+        raise Refused(
+            "The plan is stale: workers, their versions or their modes have changed since it was made",
+            next_step="Make a new one: connectctl upgrade plan.",
+            code="stale",
+        )
+    return saved
+
+
+def check_steps(plan: RollingPlan, saved: list[Any]) -> None:
+    """Raises ``Refused`` where what was saved is not what would be done now: offsets and applications change, too."""
+    if [step_to_data(step) for step in plan.steps] != saved:
+        raise Refused(
+            "The plan is stale: other steps would be done now than those that were saved",
+            next_step="Make a new one: connectctl upgrade plan.",
+            code="stale",
+        )
+
+
+def write_plan(plan: RollingPlan, path: Path) -> None:
+    """Write the plan as a file that ``upgrade apply`` takes. Raises ``BadInput`` where it cannot be written."""
+    envelope = {"apiVersion": terminal.API_VERSION, "kind": "Plan", **plan.as_json()}
+    try:
+        path.write_text("".join(terminal.json_lines(envelope)))
+    except OSError as e:
+        raise BadInput(f"The plan cannot be written to {path}", why=e.strerror) from e
+
+
+def usage_of(
+    plan_file: Path | None,
+    to: str | None,
+    migration: str | None,
+    pairs: Sequence[str] | None = None,
+    without: Sequence[str] | None = None,
+) -> dict[str, str]:
+    """What was given with ``--set``. Raises ``BadInput`` where the wish is given twice, or beside a plan."""
+    from connectctl.cli.commands.upgrade.observe import given_of
+
+    given = [name for name, value in (("a plan", plan_file), ("--to", to), ("--migration", migration)) if value]
+    if len(given) > 1:
+        raise BadInput(f"Give one of {' and '.join(given)}, not both")
+    if without and plan_file is not None:
+        raise BadInput("--without does not go with a plan", next_step="The plan records whom it leaves out.")
+    if pairs and migration is None:
+        raise BadInput("--set goes with --migration")
+    return given_of(pairs or ())
+
+
+def exit_if_pending(plan: RollingPlan, wanted: bool) -> None:
+    """Exit code 3 where changes are pending and the person asked for it."""
+    if wanted and plan.steps:
+        raise typer.Exit(3)
+
+
+def show(plan: RollingPlan, output: Output) -> None:
+    """Print the plan: this is the dry run."""
+
+    from connectctl.cli.views.upgrade import plan_lines
+
+    def table(wide: bool) -> None:
+        for line in plan_lines(plan, wide):
+            terminal.say(line)
+
+    terminal.emit("Plan", plan.as_json(), output, table)
+
+
+def confirm(scene: Scene, plan: RollingPlan, output: Output, *, yes: bool) -> None:
+    """Show the plan and ask once; what is not known is part of it."""
+    from connectctl.cli.views.upgrade import plan_lines
+
+    if not yes and apply.somebody_is_there():
+        for line in plan_lines(plan)[len(plan.steps) + 1 :]:
+            terminal.note(line)
+    apply.confirm(scene.session, plan.plan(), output in (Output.TABLE, Output.WIDE), yes=yes)

@@ -1,0 +1,184 @@
+"""``connectctl validate``: what workers will make of a connector's configuration, before they are given it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from connectctl.cli.output import findings as output_findings
+from connectctl.cli.output import terminal
+from connectctl.cli.output.findings import (
+    FailOn,
+    FailOnOption,
+    ForVersionOption,
+    IgnoreOption,
+    ReportOption,
+    ReportOutput,
+)
+from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, Refused
+
+if TYPE_CHECKING:
+    from connectctl.cli.session import Session
+    from connectctl.ops.checks.connector_config.config_file import Given
+    from connectctl.ops.checks.offline import Known, Report
+    from connectctl.ops.checks.types import Unseen, Validation
+    from connectctl.ops.core.finding import Finding
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+class For(StrEnum):
+    """What ``--for`` takes."""
+
+    NOW = "now"
+    PREPARING = "preparing"
+    ENABLED = "enabled"
+
+
+@app.command()
+def validate(
+    ctx: typer.Context,
+    file: Annotated[
+        list[Path],
+        typer.Option("--file", "-f", metavar="FILE", help="JSON, YAML or .properties, - for stdin. Repeatable."),
+    ],
+    offline: Annotated[bool, typer.Option("--offline", help="Ask no cluster, even if one is configured.")] = False,
+    for_: Annotated[For, typer.Option("--for", help="The workers' exactly-once support to judge for.")] = For.NOW,
+    for_version: ForVersionOption = None,
+    fail_on: FailOnOption = FailOn.ERROR,
+    ignore: IgnoreOption = None,
+    output: ReportOption = ReportOutput.TABLE,
+) -> None:
+    """Validate a connector configuration: refused, accepted, or accepted and failing later.
+
+    \b
+    Examples:
+      connectctl validate -f orders.json                       by every worker, and by rules of our own
+      connectctl validate -f orders.yaml --for enabled         as if exactly-once were enabled
+      connectctl validate -f orders.yaml --for-version 5.0     and what workers of 5.0 will refuse
+      connectctl validate -f a.json -f b.properties --offline  without a cluster, as far as that goes
+      connectctl connectors show orders -o json | connectctl validate -f -
+      connectctl validate -f orders.json --fail-on warning -o github
+
+    A file has name and config, as POST /connectors takes them, or the properties alone, or what connectors show -o json
+    prints; or a list of these. Every worker validates it, which changes nothing; where workers disagree that is a finding,
+    and where one cannot be asked, too. Messages are the worker's own where it has any. The rules besides tell what
+    workers take and what fails later.
+    Exit code 0: nothing as bad as --fail-on says; 1: something is; 2: a file cannot be read.
+    """
+    from connectctl.ops.checks import offline as judging
+    from connectctl.ops.checks.types import Wish
+
+    release = output_findings.release(for_version)
+    given = _read(file)
+    known = None if offline else _ask(ctx.obj, given)
+    found = judging.report(given, Wish(for_.value), known, release)
+    findings = output_findings.kept(found.findings, ignore)
+    output_findings.emit_report(
+        "Validation",
+        {
+            "for": for_.value,
+            "offline": known is None,
+            "configurations": [dict(judging.as_json(each)) for each in found.verdicts],
+        },
+        findings,
+        output,
+        lambda wide: _print(found, findings, wide),
+        found.file_of,
+        fail_on=fail_on,
+    )
+    raise typer.Exit(output_findings.exit_code(findings, fail_on))
+
+
+def _read(files: Sequence[Path]) -> list[Given]:
+    from connectctl.ops.checks.connector_config.config_file import parse
+
+    names = [str(file) for file in files]
+    if names.count("-") > 1:
+        raise BadInput("Standard input can be read once", next_step="Give -f - once.")
+    found: list[Given] = []
+    for name, file in zip(names, files, strict=True):
+        try:
+            raw = sys.stdin.buffer.read() if name == "-" else file.read_bytes()
+        except OSError as e:
+            raise BadInput(f"{name} cannot be read", why=e.strerror) from e
+        found += parse(raw, name)
+    return found
+
+
+def _ask(session: Session, given: Sequence[Given]) -> Known | None:
+    """What the cluster tells; None where none is configured. What cannot be reached is said, and no error."""
+    from connectctl.ops.checks.offline import WORKERS, Known
+    from connectctl.ops.checks.types import Unseen
+
+    if not session.settings.get("rest") and not session.settings.get("bootstrap_servers"):
+        return None
+    try:
+        return _known(session, given)
+    except (BadInput, Refused):
+        raise
+    except ConnectctlError as e:
+        why = f"{e.what}: {e.why}" if e.why else e.what
+        return Known(unseen=(Unseen(WORKERS, why.rstrip("."), e.next_step),))
+
+
+def _known(session: Session, given: Sequence[Given]) -> Known:
+    from connectctl.ops.checks.offline import WORKERS, Known, ask_workers
+    from connectctl.ops.checks.types import Unseen
+
+    group = session.group() if session.settings.get("bootstrap_servers") else None
+    calls = session.connect_to(group)
+    unseen: tuple[Unseen, ...] = ()
+    if not calls.urls:
+        unseen = (Unseen(WORKERS, f"no worker is in the group {session.group_id}", "Start a worker, or give --rest."),)
+    offsets, hidden = _offsets_topic(session)
+    return Known(ask_workers(calls, calls.urls, given), session.settings.get("group_id"), offsets, (*unseen, *hidden))
+
+
+def _offsets_topic(session: Session) -> tuple[str | None, tuple[Unseen, ...]]:
+    """The workers' ``offset.storage.topic``, None where it is not known; and what was not allowed to be seen for it."""
+    from connectctl.ops.checks.types import Unseen
+    from connectctl.ops.connect.internal_topics import Role
+    from connectctl.ops.operations.cluster.internal_topic_discovery import look_for_topics
+
+    named = session.named_topics
+    if named["offsets"] or not session.settings.get("bootstrap_servers"):
+        return named["offsets"], ()
+    what = "the workers' offsets topic"
+    try:
+        found = look_for_topics(session.kafka, session.group(), named, [Role.OFFSETS])
+    except NotAuthorized as e:
+        return None, (Unseen(what, e.why or e.what, e.next_step),)
+    except ConnectctlError:
+        return None, ()  # only one rule wants it
+    choice = found[Role.OFFSETS]
+    return choice.topic, tuple(Unseen(what, f"{gap.subject}: {gap.why}", gap.next_step) for gap in choice.gaps)
+
+
+def _print(found: Report, findings: tuple[Finding, ...], wide: bool) -> None:
+    columns = ["FILE", "CONNECTOR", "TYPE", "OUTCOME", *(["CLASS", "WORKERS"] if wide else [])]
+    rows = [
+        [
+            verdict.given.file,
+            verdict.given.name or "-",
+            verdict.subject.kind or "-",
+            verdict.outcome.value,
+            *(
+                [verdict.given.config.get("connector.class") or "-", _workers(verdict.subject.validations)]
+                if wide
+                else []
+            ),
+        ]
+        for verdict in found.verdicts
+    ]
+    terminal.table(columns, rows)
+    terminal.say("")
+    output_findings.table_of(findings, wide=wide)
+
+
+def _workers(answers: Sequence[Validation]) -> str:
+    return ", ".join(f"{each.worker} {each.problem or each.support.value}" for each in answers) or "none asked"

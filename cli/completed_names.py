@@ -1,0 +1,47 @@
+"""Names for the shell's completion: quick, and silent when the cluster does not answer."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import typer
+
+PATIENCE = 1.5
+"""Seconds that a TAB may take."""
+
+
+def connectors(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Names of connectors that begin with ``incomplete``."""
+    try:
+        # A shell prints its candidates raw.
+        return sorted(name for name in _names(ctx) if name.startswith(incomplete) and name.isprintable())
+    except Exception:  # noqa: BLE001  # whatever is wrong, a TAB is no place to say it
+        return []
+
+
+def _names(ctx: typer.Context) -> list[str]:
+    from connectctl.cli.session import Session
+    from connectctl.ops.connect import config_topic
+    from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
+
+    session = _session(ctx, Session)
+    kafka = session.kafka
+    group = kafka.group(session.group_id)
+    topic = find_internal_topics(kafka, group, session.named_topics, needed=("config",)).config
+    assert topic is not None
+    return list(config_topic.parse(kafka.image([topic], patience=0)[topic].latest, topic).connectors)
+
+
+def _session(ctx: typer.Context, kind: Any) -> Any:
+    """A session from the words typed so far: completion parses them, but runs no callback."""
+    root: Any = ctx
+    while root.parent is not None:
+        root = root.parent
+    given = root.params
+    topics = {f"topics.{role}": given.get(f"{role}_topic") for role in ("config", "offsets", "status")}
+    flags = {"bootstrap_servers": given.get("bootstrap_servers"), "group_id": given.get("group_id")} | topics
+    flags["timeout"] = PATIENCE
+    return kind(
+        flags=flags, context=given.get("context") or os.environ.get("CONNECTCTL_CONTEXT"), config=given.get("config")
+    )

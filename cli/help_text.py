@@ -1,0 +1,159 @@
+"""Help as people need it: the same for every command, whatever its parameters were declared with.
+
+Types are told in words of the command line and not of Python, every argument has a sentence, examples fit 80 columns, and
+each command says where the options and variables are that hold for all of them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from connectctl.ops.core.errors import BadInput
+
+WIDTH = 78
+"""Columns of a line of examples, which is drawn two further in."""
+EPILOG = (
+    "Options for all commands (--context, --bootstrap-servers, --group-id, --rest, --timeout …) and environment "
+    "variables: connectctl --help"
+)
+ENVIRONMENT = {
+    "CONNECTCTL_CONTEXT": "--context",
+    "CONNECTCTL_CONFIG": "--config",
+    "CONNECTCTL_BOOTSTRAP_SERVERS": "--bootstrap-servers",
+    "CONNECTCTL_GROUP_ID": "--group-id",
+    "CONNECTCTL_REST": "--rest, several with commas",
+    "CONNECTCTL_CONFIG_TOPIC": "--config-topic",
+    "CONNECTCTL_OFFSETS_TOPIC": "--offsets-topic",
+    "CONNECTCTL_STATUS_TOPIC": "--status-topic",
+    "CONNECTCTL_TIMEOUT": "--timeout",
+    "CONNECTCTL_LOCK": "--lock",
+    "CONNECTCTL_CLUSTER_ID": "the Kafka cluster that it has to be",
+    "CONNECTCTL_REST_USERNAME": "for the workers' REST servers",
+    "CONNECTCTL_REST_PASSWORD": "for the workers' REST servers",
+    "CONNECTCTL_REST_TOKEN": "for the workers' REST servers, instead of the two",
+    "CONNECTCTL_CLIENT_…": "a property of Kafka's clients: …_SASL_PASSWORD is sasl.password",
+    "CONNECTCTL_JOURNAL": "where changes are written down, with backups",
+    "CONNECTCTL_IVY_SETTINGS": "Ivy settings, for the jars of sandboxes",
+    "NO_COLOR": "no colour, whatever its value",
+}
+ARGUMENTS = {
+    "connector": "The connector's name.",
+    "connectors": "Connectors by name; all of them if none is given.",
+    "topics": "Topics by name.",
+    "id": "A transactional id, as transactions list shows it.",
+    "run": "A run's id, as runs list shows it.",
+    "source": "The connector that has the offsets.",
+    "target": "The connector that gets them.",
+    "shell": "bash, zsh or fish.",
+}
+"""What arguments of these names are, where the command does not say it."""
+TYPES = {"int": "N", "float": "NUMBER", "int range": "N", "float range": "NUMBER", "path": "FILE", "file": "FILE"}
+
+
+def dress(command: Any) -> Any:
+    """``command`` and all below it, with help for people."""
+    for param in command.params:
+        dressed(param)
+    command.help = fitted(command.help or "")
+    command.epilog = command.epilog or EPILOG
+    for each in getattr(command, "commands", {}).values():
+        dress(each)
+    return command
+
+
+def dressed(param: Any) -> None:
+    """One parameter, likewise."""
+    (_argument if param.param_type_name == "argument" else _option)(param)
+
+
+def _argument(param: Any) -> None:
+    """An argument is told by its name and its sentence."""
+    raw = param.metavar or param.name.upper()
+    shown = raw if raw.startswith("[") or param.required else f"[{raw}]"
+    shown += "..." if param.nargs != 1 and "..." not in raw else ""
+    param.help = param.help or ("Connectors by name." if raw == "CONNECTOR..." else ARGUMENTS.get(param.name))
+    param.display_type_rich = lambda ctx: None
+    param._rich_display_name = lambda: raw.strip("[]").replace("]...", "").replace("...", "")
+    param._usage_display_name = lambda: shown
+
+
+def _option(param: Any) -> None:
+    """An option's value is a word in capitals, or what there is to choose from."""
+    if param.type_descriptor.annotation is float:
+        _finite(param)
+    least, most = getattr(param, "min", None), getattr(param, "max", None)
+    if least is not None or most is not None:
+        param._get_number_range_help_str = lambda: _range(least, most)
+    if param.metavar is None and not param.is_flag:
+        label = str(param.display_type(None)).strip("<>")
+        param.metavar = label if "|" in label else TYPES.get(label, param.name.rstrip("_").upper())
+
+
+def _finite(param: Any) -> None:
+    """Numbers that are none (nan, inf) are taken by no option: what waits for them would wait for ever, or not at all."""
+    if hasattr(param, "taken"):
+        return
+    param.taken = param.process_value
+
+    def process_value(ctx: Any, value: Any) -> Any:
+        number = param.taken(ctx, value)
+        if isinstance(number, float) and not math.isfinite(number):
+            raise BadInput(f"{param.opts[0]} has to be a finite number, and is {number}", code="usage")
+        return number
+
+    param.process_value = process_value
+
+
+def _range(least: float | None, most: float | None) -> str:
+    if least is not None and most is not None:
+        return f"{least:g} to {most:g}"
+    return f"at least {least:g}" if least is not None else f"at most {most:g}"
+
+
+# ------------------------------------------------------------------------------------------------------- the examples
+
+
+def fitted(text: str) -> str:
+    """``text`` with paragraphs that are drawn as they are (those that begin with a backspace) in at most ``WIDTH``."""
+    paragraphs = text.split("\n\n")
+    return "\n\n".join(_fit(p) if p.startswith("\b") else p for p in paragraphs)
+
+
+def _fit(paragraph: str) -> str:
+    lines = paragraph.split("\n")
+    if all(len(line) <= WIDTH for line in lines):
+        return paragraph
+    told = [_EXAMPLE.fullmatch(line) for line in lines]
+    longest = max((len(m["command"]) for m in told if m), default=0)
+    if all(m is None or longest + 2 + len(m["comment"]) <= WIDTH for m in told):
+        lines = [
+            f"{m['command']:<{longest}}  {m['comment']}" if m else line for m, line in zip(told, lines, strict=True)
+        ]
+    else:
+        lines = [part for m, line in zip(told, lines, strict=True) for part in (_apart(m) if m else [line])]
+    return "\n".join(part for line in lines for part in _broken(line))
+
+
+_EXAMPLE = re.compile(r"(?P<command> +\S.*?\S)(?: {3,})(?P<comment>\S.*)")
+
+
+def _apart(example: re.Match[str]) -> list[str]:
+    """The comment above its command."""
+    indent = " " * (len(example["command"]) - len(example["command"].lstrip()))
+    return [f"{indent}# {example['comment']}", example["command"]]
+
+
+def _broken(line: str) -> Iterator[str]:
+    """A command in lines that a shell reads as one."""
+    while len(line) > WIDTH:
+        cuts = [m.start() for m in re.finditer(r" (?=\| |&& |--?[a-z]|> )", line) if 8 < m.start() < WIDTH - 2]
+        if not cuts:
+            break
+        cut = max([at for at in cuts if line[at + 1] in "|&"] or cuts)
+        indent = " " * (len(line) - len(line.lstrip()))
+        yield f"{line[:cut]} \\"
+        line = f"{indent}  {line[cut + 1 :]}"
+    yield line

@@ -1,0 +1,210 @@
+"""Findings for people and for machines: as a table, as data, and in the three forms that CI systems read.
+
+SARIF 2.1.0 (OASIS) is what code scanning takes, JUnit's XML what nearly every CI server shows as tests, and ``github``
+are the workflow commands that a job prints to annotate a change.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from connectctl.cli.output import terminal
+from connectctl.cli.output.sanitize import in_xml
+from connectctl.ops.core.errors import BadInput
+from connectctl.ops.core.finding import Finding, Severity
+
+if TYPE_CHECKING:
+    from connectctl.ops.checks.tasks_max.observe import Release
+
+RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
+_SARIF_LEVEL = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+_GITHUB_LEVEL = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
+
+
+class ReportOutput(StrEnum):
+    """What ``-o`` takes where the answer is a list of findings."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+    SARIF = "sarif"
+    JUNIT = "junit"
+    GITHUB = "github"
+
+
+class FailOn(StrEnum):
+    """From which severity on the exit code is 1."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+ReportOption = Annotated[
+    ReportOutput, typer.Option("--output", "-o", help="table, wide, json, yaml; sarif, junit or github for CI.")
+]
+FailOnOption = Annotated[FailOn, typer.Option("--fail-on", help="Exit 1 from this severity on.")]
+IgnoreOption = Annotated[
+    list[str] | None, typer.Option("--ignore", metavar="ID", help="Leave out findings of this id. Repeatable.")
+]
+
+ForVersionOption = Annotated[
+    str | None, typer.Option("--for-version", metavar="X.Y", help="The release of Kafka that is planned.")
+]
+_RELEASE = re.compile(r"(\d{1,2})\.(\d{1,2})(\.\d+)?")
+
+
+def release(text: str | None) -> Release | None:
+    """What ``--for-version`` was given, None for nothing. Raises ``BadInput`` for what is not a release."""
+    from connectctl.ops.checks.tasks_max.observe import Release
+
+    if text is None:
+        return None
+    form = _RELEASE.fullmatch(text)
+    if form is None:
+        raise BadInput(f"{text} is not a release of Kafka", next_step="Give it as X.Y or X.Y.Z, for example 3.8.")
+    return Release(int(form.group(1)), int(form.group(2)))
+
+
+def kept(findings: Sequence[Finding], ignored: Sequence[str] | None) -> tuple[Finding, ...]:
+    """The findings without the ignored ids, the worst first. Raises ``BadInput`` for an id that no rule has."""
+    from connectctl.ops.checks import rule_docs
+
+    unwanted = {rule_docs.story(id_).id for id_ in ignored or ()}
+    left = [finding for finding in findings if finding.id not in unwanted]
+    if len(left) < len(findings):
+        terminal.note(f"{len(findings) - len(left)} findings are left out by --ignore.", style="dim")
+    return tuple(sorted(left, key=lambda f: (RANK[f.severity], f.id, f.subject)))
+
+
+def exit_code(findings: Sequence[Finding], fail_on: FailOn) -> int:
+    """1 where a finding is as bad as ``fail_on``, else 0."""
+    return int(any(fails(finding, fail_on) for finding in findings))
+
+
+def fails(finding: Finding, fail_on: FailOn) -> bool:
+    """Whether the finding is as bad as ``fail_on``."""
+    return RANK[finding.severity] <= RANK[Severity(fail_on.value)]
+
+
+def emit_report(
+    kind: str,
+    data: Mapping[str, Any],
+    findings: Sequence[Finding],
+    output: ReportOutput,
+    table: Callable[[bool], None],
+    location: Callable[[Finding], str | None] | None = None,
+    *,
+    fail_on: FailOn = FailOn.ERROR,
+) -> None:
+    """Print the report. ``data`` is the envelope's own part, without the findings; ``location`` the file of a finding.
+
+    ``fail_on`` is from which severity on a finding fails, for the one form that has a word for it.
+    """
+    where = location or (lambda finding: None)
+    if output is ReportOutput.SARIF:
+        sys.stdout.write(terminal.json_text(sarif(findings, where), indent=2) + "\n")
+    elif output is ReportOutput.JUNIT:
+        sys.stdout.write(in_xml(junit(kind, findings, fail_on)))
+    elif output is ReportOutput.GITHUB:
+        for finding in findings:
+            terminal.say(github(finding, where(finding)))
+    else:
+        whole = {**data, "findings": [finding.as_json() for finding in findings]}
+        terminal.emit(kind, whole, terminal.Output(output.value), table)
+
+
+def table_of(findings: Sequence[Finding], *, wide: bool) -> None:
+    """The findings for people: what was seen and what to do; ``wide`` adds why it matters."""
+    if not findings:
+        terminal.note("Nothing found.", style="green")
+        return
+    if not sys.stdout.isatty():
+        columns = ["SEVERITY", "ID", "SUBJECT", "SEEN", "DO", *(["WHY"] if wide else [])]
+        rows = [[f.severity, f.id, f.subject, f.message, f.next_step or "-", f.why or "-"] for f in findings]
+        terminal.table(columns, [row[: len(columns)] for row in rows])
+    else:
+        terminal.tell(findings, wide=wide)
+    terminal.note(counted(findings))
+
+
+def counted(findings: Sequence[Finding]) -> str:
+    """``2 errors, 1 warning``, and where to read more."""
+    counts = [(severity.value, sum(f.severity is severity for f in findings)) for severity in Severity]
+    told = ", ".join(f"{n} {word}{'s' if n > 1 and word != 'info' else ''}" for word, n in counts if n)
+    return f"{told}. Details: connectctl preflight --explain {findings[0].id}"
+
+
+# ----------------------------------------------------------------------------------------------------------- for CI
+
+
+def sarif(findings: Sequence[Finding], where: Callable[[Finding], str | None]) -> dict[str, Any]:
+    """The findings as one SARIF run, with the rules that were met."""
+    from importlib.metadata import version
+
+    rules = {finding.id: _sarif_rule(finding) for finding in findings}
+    driver = {"name": "connectctl", "version": version("connectctl"), "rules": list(rules.values())}
+    return {
+        "version": "2.1.0",
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "runs": [{"tool": {"driver": driver}, "results": [_sarif_result(f, where(f)) for f in findings]}],
+    }
+
+
+def _sarif_rule(finding: Finding) -> dict[str, Any]:
+    from connectctl.ops.checks import rule_docs
+
+    story = rule_docs.story(finding.id)
+    return {"id": story.id, "shortDescription": {"text": story.title}, "fullDescription": {"text": story.text}}
+
+
+def _sarif_result(finding: Finding, file: str | None) -> dict[str, Any]:
+    told = " ".join(filter(None, [finding.message, finding.next_step]))
+    place: dict[str, Any] = {"logicalLocations": [{"name": finding.subject}]}
+    if file is not None:
+        place["physicalLocation"] = {"artifactLocation": {"uri": file}}
+    level = _SARIF_LEVEL[finding.severity]
+    return {"ruleId": finding.id, "level": level, "message": {"text": told}, "locations": [place]}
+
+
+def junit(kind: str, findings: Sequence[Finding], fail_on: FailOn = FailOn.ERROR) -> str:
+    """One test case for each finding; those from ``fail_on`` on fail. None at all is one that passes."""
+    from xml.etree import ElementTree as Xml
+
+    failures = sum(fails(f, fail_on) for f in findings)
+    suite = Xml.Element("testsuite", name=f"connectctl {kind}", tests=str(len(findings) or 1), failures=str(failures))
+    for finding in findings:
+        case = Xml.SubElement(suite, "testcase", classname=finding.id, name=_legal(finding.subject))
+        text = _legal("\n".join(filter(None, [finding.message, finding.why, finding.next_step])))
+        if fails(finding, fail_on):
+            Xml.SubElement(case, "failure", type=finding.id, message=_legal(finding.message)).text = text
+        else:
+            Xml.SubElement(case, "system-out").text = f"{finding.severity.value}: {text}"
+    if not findings:
+        Xml.SubElement(suite, "testcase", classname=kind, name="nothing found")
+    Xml.indent(suite)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(suite, encoding="unicode") + "\n"
+
+
+def _legal(text: str) -> str:
+    """``text`` without what XML 1.0 cannot hold, not even escaped."""
+    return "".join(c if c in "\t\n" or ord(c) >= 32 else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def github(finding: Finding, file: str | None) -> str:
+    """One workflow command, escaped as GitHub's runner reads it back."""
+    told = " ".join(filter(None, [finding.message, finding.next_step]))
+    message = told.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    place = {"file": file, "title": f"{finding.id} {finding.subject}"}
+    properties = ",".join(f"{name}={_property(value)}" for name, value in place.items() if value)
+    return f"::{_GITHUB_LEVEL[finding.severity]} {properties}::{message}"
+
+
+def _property(value: str) -> str:
+    escapes = {"%": "%25", "\r": "%0D", "\n": "%0A", ":": "%3A", ",": "%2C"}
+    return "".join(escapes.get(c, c) for c in value)

@@ -1,0 +1,90 @@
+"""The metrics of a run as a text file for Prometheus, as its node exporter collects from a directory.
+
+Names are those that Connect's have where its MBeans are exported as they are: ``kafka.connect:type=source-task-metrics``
+with the attribute ``transaction-size-avg`` is ``kafka_connect_source_task_metrics_transaction_size_avg``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from connectctl.cli.output import terminal
+from connectctl.ops.core.errors import BadInput
+
+if TYPE_CHECKING:
+    from connectctl.ops.task_runtime.job.scheduler import Run
+
+_OF_TASKS = ("batch-size-", "offset-commit-")
+_EVERY = ("unassigned", "running", "failed")
+
+
+class MetricsFile:
+    """``path``, written whole or not at all. Raises ``BadInput`` where it cannot be written, before anything is run.
+
+    What cannot be written later is told once, and is no reason to end a run.
+    """
+
+    def __init__(self, path: Path, name: str, group: str):
+        self._path, self._name, self._group = path, name, group
+        self._last = ""
+        self._told = False
+        try:
+            self._replace("")
+        except OSError as e:
+            raise BadInput(f"{path} cannot be written", why=e.strerror, next_step="Correct --metrics.") from e
+
+    def follow(self, run: Run) -> None:
+        """Write, if anything has changed; it is looked at several times a second."""
+        found = "".join(text(self._name, self._group, run))
+        if found == self._last:
+            return
+        self._last = found
+        try:
+            self._replace(found)
+        except OSError as e:
+            if not self._told:
+                terminal.note(f"warning: {self._path} cannot be written: {e.strerror}")
+            self._told = True
+
+    def _replace(self, found: str) -> None:
+        # Whoever reads it meets the old file or the new one, never a half.
+        beside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        try:
+            beside.write_text(found, encoding="utf-8")
+            beside.replace(self._path)
+        finally:
+            with suppress(OSError):
+                beside.unlink(missing_ok=True)
+
+
+def text(name: str, group: str, run: Run) -> Iterator[str]:
+    """The lines of the exposition format, each with its end."""
+    from connectctl.ops.task_runtime.spi.metrics import metrics
+
+    found = {number: metrics(total) for number, total in run.totals.items()}
+    labels = {number: _labels({"connector": name, "task": str(number), "group_id": group}) for number in found}
+    for metric in next(iter(found.values()), {}):
+        kind = "connector-task-metrics" if metric.startswith(_OF_TASKS) else "source-task-metrics"
+        full = f"kafka_connect_{kind}_{metric}".replace("-", "_")
+        yield f"# TYPE {full} {'counter' if metric.endswith('-total') else 'gauge'}\n"
+        for number, values in found.items():
+            value = values[metric]
+            yield f"{full}{{{labels[number]}}} {'NaN' if value is None else value}\n"
+    if found:
+        yield "# TYPE kafka_connect_connector_task_metrics_status gauge\n"
+    for number, total in run.totals.items():
+        for state in _EVERY:
+            is_so = int(total.state.lower() == state)
+            yield f'kafka_connect_connector_task_metrics_status{{{labels[number]},status="{state}"}} {is_so}\n'
+
+
+def _labels(pairs: Mapping[str, Any]) -> str:
+    return ",".join(f'{key}="{_escaped(str(value))}"' for key, value in pairs.items())
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

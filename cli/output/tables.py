@@ -1,0 +1,130 @@
+"""How a table fits a terminal: nothing that somebody may want to copy is ever folded.
+
+A name, a number or an address stands on one line whole. Where a table is too wide, sentences are wrapped between their
+words; then the columns go that its author gave up first, and are named; where none may go, each row becomes a block of
+lines of its own. What is wide in a terminal (CJK, emoji) counts as the two cells that it takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from connectctl.cli.output.sanitize import on_one_line
+
+GAP = 3
+LEAST_SENTENCE = 16
+"""Cells below which a wrapped sentence is no longer read with pleasure."""
+
+
+Part = tuple[str, str | None]
+"""A text as it is drawn, and the whole cell that it is of; None for a heading."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The lines of a table, each a list of parts; ``left_out`` is by name."""
+
+    lines: list[list[Part]]
+    left_out: tuple[str, ...] = ()
+
+
+def cells(text: str) -> int:
+    """How many cells of a terminal ``text`` takes."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def whole(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """The rows in columns, one line each, as wide as they are: for whoever cuts them by other means."""
+    table = [list(map(on_one_line, row)) for row in (columns, *rows)]
+    widths = [max(map(cells, column)) for column in zip(*table, strict=True)]
+    for row in table:
+        yield (" " * GAP).join(_padded(cell, width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def fit(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int, spare: Sequence[str] = ()) -> Fitted:
+    """The rows in at most ``width`` cells. ``spare`` names columns that may be left out, the first ones first."""
+    columns, *rows = [list(map(on_one_line, row)) for row in (columns, *rows)]
+    left_out: list[str] = []
+    for name in ("", *(each for each in spare if each in columns)):
+        left_out += [name] if name else []
+        kept = [n for n, column in enumerate(columns) if column not in left_out]
+        widths = _widths([[columns[n], *(row[n] for row in rows)] for n in kept], width)
+        if widths is not None:
+            table = [[columns[n] for n in kept], *([row[n] for n in kept] for row in rows)]
+            lines = [line for number, row in enumerate(table) for line in _drawn(row, widths, heading=not number)]
+            return Fitted(lines, tuple(left_out))
+    return Fitted(list(_blocks(columns, rows, width)))
+
+
+def _widths(columns: Sequence[Sequence[str]], width: int) -> list[int] | None:
+    """How wide each column is drawn; None where they do not fit whatever is wrapped."""
+    natural = [max(map(cells, column)) for column in columns]
+    room = width - GAP * (len(columns) - 1)
+    over = sum(natural) - room
+    least = [_least(column, full) for column, full in zip(columns, natural, strict=True)]
+    if over > sum(full - small for full, small in zip(natural, least, strict=True)):
+        return None
+    widths = list(natural)
+    while over > 0:
+        # The widest gives first, so that no sentence is narrower than it has to be.
+        widest = max((n for n in range(len(widths)) if widths[n] > least[n]), key=lambda n: widths[n])
+        widths[widest] -= 1
+        over -= 1
+    return widths
+
+
+def _least(column: Sequence[str], natural: int) -> int:
+    """How narrow a column can be without a fold in a word."""
+    if not any(map(_is_sentence, column[1:])):
+        return natural
+    # What is one word, or is to be copied whole, keeps its width beside the sentences.
+    return min(natural, max(LEAST_SENTENCE, *(cells(part) for cell in column for part in _words(cell))))
+
+
+def _is_sentence(cell: str) -> bool:
+    """Whether a cell may be wrapped: words, and not JSON, whose blanks are its own."""
+    return " " in cell.strip() and not cell.startswith(("{", "[")) and cell.count(" ") > 1
+
+
+def _words(cell: str) -> list[str]:
+    return cell.split(" ") if _is_sentence(cell) else [cell]
+
+
+def _wrapped(cell: str, width: int) -> list[str]:
+    """A cell in lines of at most ``width``, cut between words."""
+    lines: list[str] = []
+    for word in _words(cell):
+        if lines and cells(lines[-1]) + 1 + cells(word) <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return lines or [""]
+
+
+def _drawn(row: Sequence[str], widths: Sequence[int], *, heading: bool) -> Iterator[list[Part]]:
+    parts = [_wrapped(cell, width) if cells(cell) > width else [cell] for cell, width in zip(row, widths, strict=True)]
+    for n in range(max(map(len, parts), default=0)):
+        yield [
+            (_padded(part[n] if n < len(part) else "", width + GAP), None if heading else cell)
+            for part, cell, width in zip(parts, row, widths, strict=True)
+        ]
+
+
+def _blocks(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Iterator[list[Part]]:
+    """Every row as lines of a heading and a value, with an empty line between rows. A value may be wider than ``width``."""
+    margin = max(map(cells, columns), default=0) + GAP
+    for number, row in enumerate(rows):
+        if number:
+            yield []
+        for name, cell in zip(columns, row, strict=True):
+            for n, part in enumerate(_wrapped(cell, max(LEAST_SENTENCE, width - margin)) if cell else ()):
+                yield [(_padded("" if n else name, margin), None), (part, cell)]
+
+
+def _padded(text: str, width: int) -> str:
+    return text + " " * (width - cells(text))

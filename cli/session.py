@@ -1,0 +1,392 @@
+"""Opens connections: the only place that turns settings into edges.
+
+A ``Session`` is what every command gets. It reads the context file when a value is first asked for and connects when an
+edge is first used, so that ``--help`` and offline commands touch nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.config import paths
+from connectctl.ops.config.endpoints import problem_of_brokers
+from connectctl.ops.core.errors import BadInput, Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from connectctl.ops.clients.protocols import (
+        AclReads,
+        BrokerReads,
+        ClusterLock,
+        ConnectCalls,
+        GroupReads,
+        KafkaReads,
+        RightsReads,
+        TransactionCalls,
+        TransactionLogReads,
+        WorkerDriver,
+    )
+    from connectctl.ops.config.context_file import Parsed
+    from connectctl.ops.config.settings import Settings
+    from connectctl.ops.connect.connect_protocol import ConnectGroup
+    from connectctl.ops.operations.offsets.engine import Engine
+
+SANDBOX = "sandbox-"
+REBALANCE_PATIENCE = 15.0
+"""Seconds to wait for a group that rebalances to tell its workers' addresses."""
+REBALANCE_PAUSE = 0.3
+
+
+@dataclass
+class Session:
+    """What the person said about the cluster, and the edges opened from it."""
+
+    flags: Mapping[str, Any] = field(default_factory=dict)
+    context: str | None = None
+    config: Path | None = None
+    confirmed: str | None = None
+    """The name of a protected context, where the person gave it with ``--confirm``."""
+    engine: str = "auto"
+    """Who reads big offsets topics: auto, local or spark, as given with ``--engine``."""
+    _closing: list[Callable[[], None]] = field(default_factory=list)
+
+    @cached_property
+    def settings(self) -> Settings:
+        """Flags, environment and file, merged."""
+        from connectctl.ops.config import settings
+
+        wanted, origin = self.context, "--context"
+        if wanted is None and os.environ.get("CONNECTCTL_CONTEXT"):
+            wanted, origin = os.environ["CONNECTCTL_CONTEXT"], "environment CONNECTCTL_CONTEXT"
+        file = self._file(wanted)
+        named = wanted is not None or not self.flags.get("bootstrap_servers")
+        context = settings.pick_context(wanted, origin, file) if named else None
+        return settings.merge(self.flags, os.environ, file, context)
+
+    def _file(self, wanted: str | None) -> Parsed | None:
+        path = self.config or paths.config_file()
+        if wanted and wanted.startswith(SANDBOX):
+            if sandbox := _sandbox_file(wanted):
+                path = sandbox
+            elif not (path.is_file() and wanted in _contexts(path)):
+                hint = f"connectctl sandbox up --name {wanted.removeprefix(SANDBOX)}"
+                raise BadInput(f"No sandbox called {wanted.removeprefix(SANDBOX)} is up", next_step=f"Start it: {hint}")
+        if self.config is None and not path.is_file():
+            return None
+        from connectctl.ops.config import context_file
+
+        return context_file.read(path)
+
+    @property
+    def timeout(self) -> float:
+        """Seconds to wait for a broker or a worker, and with ``--wait`` for the end."""
+        return float(self.settings.get("timeout"))
+
+    @property
+    def group_id(self) -> str:
+        """The workers' ``group.id``."""
+        return self._required("group_id", "The workers' group.id")
+
+    def _required(self, name: str, meaning: str) -> str:
+        value = self.settings.get(name)
+        if not value:
+            flag = f"--{name.replace('_', '-')}"
+            raise BadInput(
+                f"{meaning} {'are' if meaning.endswith('s') else 'is'} not given ({name})",
+                next_step=f"Give {flag}, CONNECTCTL_{name.upper()}, or a context: connectctl context show.",
+            )
+        return str(value)
+
+    def beside(self, context: str) -> Session:
+        """A session in another context of the same file. What was given by flags for this one does not hold there."""
+        return Session(flags={"timeout": self.flags.get("timeout")}, context=context, config=self.config)
+
+    @property
+    def client_properties(self) -> dict[str, Any]:
+        """librdkafka's properties, secrets included: for edges only, never for printing."""
+        from connectctl.ops.clients.secrets import reveal
+
+        properties = {name: reveal(f"client.{name}", value) for name, value in self.settings.section("client").items()}
+        return properties | {"bootstrap.servers": self._required("bootstrap_servers", "The brokers' addresses")}
+
+    @cached_property
+    def kafka(self) -> KafkaReads:
+        """The Kafka cluster that the workers use. Raises ``Refused`` where it is not the context's cluster."""
+        from connectctl.ops.clients.librdkafka.client import Kafka
+
+        kafka = Kafka(self.client_properties, timeout=self.timeout)
+        self._check_cluster(kafka)
+        return kafka
+
+    @cached_property
+    def transactions(self) -> TransactionCalls:
+        """Coordinators and partition leaders of the same Kafka cluster. Raises ``Refused`` as ``kafka`` does."""
+        from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+
+        calls = Transactions(self.client_properties, timeout=self.timeout)
+        self._closing.append(calls.close)
+        self._check_cluster(calls)
+        return calls
+
+    @cached_property
+    def cluster_lock(self) -> ClusterLock:
+        """The lock that every change of this Connect cluster takes; opens nothing before it is taken or asked."""
+        from connectctl.ops.clients.kafka_protocol.cluster_lock import GroupLock, LocalLock
+
+        kind = str(self.settings.get("lock"))
+        if kind == "cluster":
+            return GroupLock(self.client_properties, self.group_id, timeout=self.timeout)
+        if kind != "local":
+            raise BadInput(f"Invalid lock: {kind}", next_step="Give --lock cluster or --lock local.")
+        from connectctl.cli.output import terminal
+
+        terminal.note(
+            "warning: the cluster is not locked (--lock local); make sure that nobody else changes it", style="yellow"
+        )
+        return LocalLock()
+
+    def lock_of(self, group_id: str) -> ClusterLock:
+        """The lock of the Connect cluster; where none is concerned or known, only the journal's file is locked."""
+        from connectctl.ops.clients.kafka_protocol.cluster_lock import LocalLock
+
+        return self.cluster_lock if group_id else LocalLock()
+
+    @cached_property
+    def transaction_log(self) -> TransactionLogReads:
+        """What coordinators of the same Kafka cluster wrote down. Opens nothing before it is asked."""
+        from connectctl.ops.clients.kafka_protocol.transaction_log import TransactionLog
+
+        return TransactionLog(self.client_properties, timeout=self.timeout)
+
+    @cached_property
+    def brokers(self) -> BrokerReads:
+        """The brokers of the same Kafka cluster, and who reads from it. Raises ``Refused`` as ``kafka`` does."""
+        from connectctl.ops.clients.kafka_protocol.brokers import Brokers
+
+        brokers = Brokers(self.client_properties, timeout=self.timeout)
+        self._closing.append(brokers.close)
+        self._check_cluster(brokers)
+        return brokers
+
+    @cached_property
+    def acls(self) -> AclReads:
+        """The ACLs of the same Kafka cluster. Raises ``Refused`` as ``kafka`` does."""
+        from connectctl.ops.clients.kafka_protocol.acls import Acls
+
+        acls = Acls(self.client_properties, timeout=self.timeout)
+        self._closing.append(acls.close)
+        self._check_cluster(acls)
+        return acls
+
+    @cached_property
+    def own_rights(self) -> RightsReads:
+        """What the principal in use may do on the same Kafka cluster. Raises ``Refused`` as ``kafka`` does."""
+        from connectctl.ops.clients.kafka_protocol.own_rights import OwnRights
+
+        rights = OwnRights(self.client_properties, timeout=self.timeout)
+        self._closing.append(rights.close)
+        self._check_cluster(rights)
+        return rights
+
+    def other_acls(self, bootstrap: str, overrides: Mapping[str, str]) -> AclReads:
+        """As ``acls``, of another Kafka cluster; see ``other_kafka``."""
+        from connectctl.ops.clients.kafka_protocol.acls import Acls
+
+        acls = Acls(self._properties_of(bootstrap, overrides), timeout=self.timeout)
+        self._closing.append(acls.close)
+        return acls
+
+    @cached_property
+    def spark(self) -> Engine:
+        """The engine on the context's Spark master; its session is opened when something is first read with it."""
+        from connectctl.ops.clients.spark.session import open_session
+        from connectctl.ops.jobs.offsets_engine import Spark
+
+        def opened() -> Any:
+            session = open_session(str(self.settings.get("spark.master")), self.settings.section("spark.conf"), log)
+            self._closing.append(session.stop)
+            return session
+
+        log = paths.state_directory() / "spark.log"
+        return Spark(cache(opened), log)
+
+    @cached_property
+    def spark_session(self) -> Any:
+        """A Spark session on the context's master, for jobs of its own; what Spark says is in ``spark_log``."""
+        from connectctl.ops.clients.spark.session import open_session
+
+        master, conf = str(self.settings.get("spark.master")), self.settings.section("spark.conf")
+        session = open_session(master, conf, self.spark_log)
+        self._closing.append(session.stop)
+        return session
+
+    @property
+    def spark_log(self) -> Path:
+        """Where Spark's own words are."""
+        return paths.state_directory() / "spark.log"
+
+    def close(self) -> None:
+        """Close what does not close by itself."""
+        while self._closing:
+            self._closing.pop()()
+
+    def other_brokers(self, bootstrap: str, overrides: Mapping[str, str]) -> BrokerReads:
+        """As ``brokers``, of another Kafka cluster; see ``other_kafka``."""
+        from connectctl.ops.clients.kafka_protocol.brokers import Brokers
+
+        brokers = Brokers(self._properties_of(bootstrap, overrides), timeout=self.timeout)
+        self._closing.append(brokers.close)
+        return brokers
+
+    def other_transactions(self, bootstrap: str, overrides: Mapping[str, str]) -> TransactionCalls:
+        """As ``transactions``, of another Kafka cluster; see ``other_kafka``."""
+        from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+
+        calls = Transactions(self._properties_of(bootstrap, overrides), timeout=self.timeout)
+        self._closing.append(calls.close)
+        return calls
+
+    def _check_cluster(self, edge: AclReads | BrokerReads | KafkaReads | RightsReads | TransactionCalls) -> None:
+        expected = self.settings.get("cluster_id")
+        if expected and edge.cluster_id() != expected:
+            where = self.settings.get("bootstrap_servers")
+            raise Refused(
+                f"This is the wrong cluster: {where} is {edge.cluster_id()}, and the context says {expected}",
+                next_step="Correct bootstrap_servers or cluster_id: connectctl context show.",
+            )
+
+    def other_kafka(self, bootstrap: str, overrides: Mapping[str, str]) -> KafkaReads:
+        """Another Kafka cluster, one that a connector writes to.
+
+        Its client properties are those of the context's ``clusters`` entry with these bootstrap servers; without one,
+        the context's own, with those of the connector's overrides that librdkafka has an equal for.
+        """
+        from connectctl.ops.clients.librdkafka.client import Kafka
+
+        return Kafka(self._properties_of(bootstrap, overrides), timeout=self.timeout)
+
+    def _properties_of(self, bootstrap: str, overrides: Mapping[str, str]) -> dict[str, Any]:
+        from connectctl.ops.clients.librdkafka.java_overrides import from_java
+        from connectctl.ops.clients.secrets import reveal
+
+        if problem := problem_of_brokers(bootstrap):
+            raise BadInput(f"{bootstrap!r} are not the addresses of brokers", why=problem)
+        wanted = set(bootstrap.replace(" ", "").split(","))
+        section = self.settings.section("clusters")
+        for key, value in section.items():
+            name, _, what = key.partition(".")
+            if what == "bootstrap_servers" and set(str(value).replace(" ", "").split(",")) & wanted:
+                prefix = f"{name}.client."
+                client = {k.removeprefix(prefix): reveal(k, v) for k, v in section.items() if k.startswith(prefix)}
+                return client | {"bootstrap.servers": str(value)}
+        client = self.client_properties | from_java(overrides)
+        return client | {"bootstrap.servers": bootstrap}
+
+    def connect(self, urls: tuple[str, ...]) -> ConnectCalls:
+        """The workers at ``urls``, with the context's credentials."""
+        from connectctl.ops.clients.rest.connect import Connect
+        from connectctl.ops.clients.secrets import reveal
+
+        auth = {name: reveal(f"rest_auth.{name}", v) for name, v in self.settings.section("rest_auth").items()}
+        return Connect(urls, auth=auth, tls=self.settings.section("rest_tls"), timeout=self.timeout)
+
+    def group(self, patience: float = REBALANCE_PATIENCE) -> ConnectGroup:
+        """The workers' group. While it rebalances its members tell no addresses; that is waited for, for a while.
+
+        Raises ``BadInput`` for a group of consumers, of whichever protocol.
+        """
+        end = time.monotonic() + min(self.timeout, patience)
+        while True:
+            group = self.kafka.group(self.group_id)
+            if not group.members or any(member.url for member in group.members) or time.monotonic() > end:
+                return group
+            time.sleep(REBALANCE_PAUSE)
+
+    def connect_to(self, group: ConnectGroup | None) -> ConnectCalls:
+        """The workers of ``group``, the leader first; those of the settings instead, where the person named any."""
+        given = self.settings.get("rest") or []
+        if given or group is None:
+            return self.connect(tuple(given))
+        members = [member.url for member in group.members if member.url]
+        return self.connect(tuple(sorted(dict.fromkeys(members), key=lambda url: url != group.leader_url)))
+
+    def driver(self, tell: Callable[[str], None] | None = None) -> WorkerDriver:
+        """How this context's workers are changed and restarted; ``tell`` gets what a person is to do, one line or more.
+
+        A sandbox's workers are the sandbox's where nothing else is said, all others a person's.
+        """
+        from connectctl.cli.output import terminal
+        from connectctl.ops.clients.drivers.open import Surroundings, opened
+        from connectctl.ops.config import worker_section
+
+        context = self.settings.context or ""
+        sandbox = context.removeprefix(SANDBOX) if context.startswith(SANDBOX) else None
+        section = self.settings.section("workers") or ({"driver": "sandbox"} if sandbox else {})
+        encrypted = any(str(url).startswith("https:") for url in self.settings.get("rest") or ())
+        around = Surroundings(
+            tell or terminal.note,
+            secrets=self._secrets,
+            scheme="https" if encrypted or self.settings.section("rest_tls") else "http",
+            group_id=self.settings.get("group_id"),
+            sandbox=sandbox,
+        )
+        return opened(worker_section.from_settings(section), around)
+
+    @cached_property
+    def client_groups(self) -> GroupReads:
+        """Groups of consumers on the same Kafka cluster."""
+        from connectctl.ops.clients.librdkafka.consumer_groups import ClientGroups
+
+        kafka: Any = self.kafka
+        return ClientGroups(kafka)
+
+    def application(self, name: str) -> tuple[WorkerDriver, list[str]]:
+        """How a stream application's instances are changed and restarted, and which they are.
+
+        Raises ``BadInput`` where the context does not know it.
+        """
+        from connectctl.cli.output import terminal
+        from connectctl.ops.clients.drivers.open import Surroundings, opened
+        from connectctl.ops.config import application_section
+
+        section = application_section.from_settings(name, self.settings.section("applications"))
+        if section is None:
+            section = application_section.ApplicationSection()
+        return opened(section, Surroundings(terminal.note, secrets=self._secrets)), section.instances
+
+    def _secrets(self) -> Iterator[str]:
+        """The secrets that are known here, to be hidden. One that cannot be had is in nobody's output."""
+        from connectctl.ops.clients.secrets import reveal
+
+        for name, value in self.settings.secrets():
+            with suppress(BadInput):
+                yield str(reveal(name, value))
+
+    @property
+    def named_topics(self) -> dict[str, str | None]:
+        """The internal topics that were named for this group, by role; see ``settings.merge``."""
+        return {role: self.settings.get(f"topics.{role}") for role in ("config", "offsets", "status")}
+
+
+def _sandbox_file(context: str) -> Path | None:
+    """The context file of the sandbox that has this context: ``sandbox-NAME``, or ``sandbox-NAME-WAY`` of a secured one."""
+    name = context.removeprefix(SANDBOX)
+    own = paths.sandbox_directory(name) / "context.yaml"
+    if own.is_file():
+        return own
+    secured = paths.sandbox_directory(name.rpartition("-")[0] or name) / "context.yaml"
+    return secured if secured.is_file() and context in _contexts(secured) else None
+
+
+def _contexts(path: Path) -> list[str]:
+    from connectctl.ops.config import context_file
+
+    return context_file.read(path).names

@@ -1,0 +1,1 @@
+"""How nouns are shown: rows for people, members for scripts."""

@@ -1,0 +1,106 @@
+"""An audit for people: the verdict first, the numbers, the source partitions, the evidence."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from connectctl.cli.output import terminal
+from connectctl.cli.output.terminal import Block
+from connectctl.ops.audit.to_json import as_json, named
+
+if TYPE_CHECKING:
+    from connectctl.ops.audit.verdict import Audit
+
+
+def show(audit: Audit, wide: bool) -> None:
+    """Print it; ``wide`` adds the partitions of the topics, and who wrote what is wrong."""
+    data = as_json(audit)
+    terminal.say(f"{', '.join(data['topics'])}: {data['verdict']}{_headline(audit, data)}")
+    terminal.say("")
+    terminal.blocks(
+        [_numbers(audit, data), *_sources(audit), *([_parts(audit)] if wide else []), *_evidence(data, wide)]
+    )
+
+
+def _headline(audit: Audit, data: dict[str, Any]) -> str:
+    """What of the records was counted, for the first line: one count alone would hide the other."""
+    if audit.gathered.reads is None or audit.wish.sequence is None:
+        return ""
+    counts = ((data["duplicates"], "duplicate"), (data["gaps"], "gap"))
+    return f" ({', '.join(f'{n:,} {word}' + ('' if n == 1 else 's') for n, word in counts)})"
+
+
+def _numbers(audit: Audit, data: dict[str, Any]) -> Block:
+    rows = [
+        ["transactions", *(f"{data['transactions'][name]:,}" for name in ("committed", "aborted", "open"))],
+        ["records", *(f"{data['records'][name]:,}" for name in ("committed", "aborted", "open"))],
+    ]
+    return Block(["", "COMMITTED", "ABORTED", "OPEN"], rows)
+
+
+def _sources(audit: Audit) -> list[Block]:
+    if audit.wish.sequence is None or audit.gathered.reads is None:
+        return []
+    rows = [
+        [
+            object_(named(audit, t)),
+            f"{t.records:,}",
+            "-" if t.lowest is None else str(t.lowest),
+            "-" if t.highest is None else str(t.highest),
+            *(_count(n) for n in (t.duplicates, t.gaps + t.lost, t.reordered, t.torn)),
+        ]
+        for t in audit.gathered.sources
+    ]
+    more = audit.gathered.source_partitions - len(rows)
+    rows += [[f"… and {more:,} more", *[""] * 7]] if more > 0 else []
+    columns = ["SOURCE PARTITION", "RECORDS", "FIRST", "LAST", "DUPLICATES", "GAPS", "REORDERED", "TORN"]
+    return [Block(columns, rows, "No source partition.")]
+
+
+def _count(number: int) -> str:
+    return f"{number:,} !" if number else "0"
+
+
+def _parts(audit: Audit) -> Block:
+    reads = audit.gathered.reads or {}
+    rows = []
+    for part in sorted(audit.gathered.parts, key=lambda p: (p.topic, p.partition)):
+        read = reads.get((part.topic, part.partition))
+        numbers = (part.start, part.until, part.stable, part.batches, part.markers, part.producers, part.plain)
+        rows.append([f"{part.topic}-{part.partition}", *map(str, numbers), str(read.records) if read else "-"])
+    columns = ["PARTITION", "FROM", "UNTIL", "STABLE", "BATCHES", "MARKERS", "PRODUCERS", "PLAIN", "READ"]
+    return Block(columns, rows)
+
+
+def _evidence(data: dict[str, Any], wide: bool) -> list[Block]:
+    rows = []
+    for item in data["evidence"]:
+        place = f"{item.get('topic', '')}-{item['partition']}" if "partition" in item else "-"
+        row = [
+            item["kind"],
+            item.get("source", "-"),
+            f"{item.get('first', '-')} … {item.get('last', '-')}",
+            f"{item['records']:,}",
+            place,
+            str(item.get("offset", "-")),
+            str(item.get("otherOffset", "-")),
+        ]
+        who = f"{item['producerId']}/{item['producerEpoch']}" if "producerId" in item else "-"
+        rows.append([*row, *([_time(item.get("timestamp")), who, item.get("detail", "")] if wide else [])])
+    columns = ["OFFENCE", "SOURCE", "NUMBERS", "RECORDS", "WHERE", "OFFSET", "FIRST COPY"]
+    columns += ["WHEN", "PRODUCER", "DETAIL"] if wide else []
+    return [Block(columns, rows)] if rows else []
+
+
+def _time(timestamp: int | None) -> str:
+    return (
+        "-" if timestamp is None else datetime.fromtimestamp(timestamp / 1000, UTC).isoformat(timespec="milliseconds")
+    )
+
+
+def object_(value: Any) -> str:
+    """A source partition or offset as it stands in a table."""
+    import json
+
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

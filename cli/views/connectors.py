@@ -1,0 +1,78 @@
+"""How connectors look: rows for people, members for scripts. The same in ``cluster show`` and ``connectors``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from connectctl.cli.output.terminal import Block
+from connectctl.ops.config.masking import masked
+from connectctl.ops.connect.connector import cause_of
+
+if TYPE_CHECKING:
+    from connectctl.ops.connect.connector import Status
+    from connectctl.ops.operations.connectors.observe import Judged
+
+LONGEST_CAUSE = 90
+NONE = "There are no connectors."
+
+
+UNSEEN = "The connectors could not be seen."
+
+
+def block(found: Sequence[Judged], wide: bool, *, seen: bool = True) -> Block:
+    """The table of connectors. The wide one adds classes, target states and whole causes.
+
+    Without ``seen`` neither the workers nor the topics told anything.
+    """
+    columns = ["CONNECTOR", "TYPE", "STATE", "TASKS", "WORKERS"] + (["CLASS", "TARGET", "DETAIL"] if wide else [])
+    causes = any(judged.verdict.cause for judged in found)
+    rows = [_row(judged, wide) + ([_cause(judged.verdict.cause, wide)] if causes else []) for judged in found]
+    empty = NONE if seen else UNSEEN
+    return Block(columns + (["CAUSE"] if causes else []), rows, empty, () if wide else ("WORKERS", "TYPE", "TASKS"))
+
+
+def _row(judged: Judged, wide: bool) -> list[str]:
+    connector = judged.connector
+    row = [
+        judged.name,
+        connector.type or "?",
+        judged.verdict.state.value,
+        f"{judged.verdict.running}/{len(connector.tasks)}",
+        ",".join(judged.workers) or "-",
+    ]
+    more = [connector.config.get("connector.class", "?"), connector.target_state or "-", judged.verdict.detail or "-"]
+    return row + (more if wide else [])
+
+
+def _cause(cause: str | None, wide: bool) -> str:
+    if cause is None or wide:
+        return cause or ""
+    # The package of a Java exception tells people nothing, its name and message do.
+    name, colon, message = cause.partition(":")
+    short = name.rpartition(".")[2] + colon + message
+    return short if len(short) <= LONGEST_CAUSE else short[: LONGEST_CAUSE - 1] + "…"
+
+
+def as_json(judged: Judged) -> dict[str, Any]:
+    """A connector as scripts get it."""
+    connector = judged.connector
+    return {
+        "name": judged.name,
+        "type": connector.type,
+        "class": connector.config.get("connector.class"),
+        "state": judged.verdict.state.value,
+        "detail": judged.verdict.detail or None,
+        "cause": judged.verdict.cause,
+        "targetState": connector.target_state,
+        "connector": status_json(connector.status),
+        "tasks": [{"id": n} | status_json(status) for n, status in connector.tasks.items()],
+    }
+
+
+def status_json(status: Status | None, *, trace: bool = False) -> dict[str, Any]:
+    """What a worker said of a part; all None where none said anything."""
+    if status is None:
+        return {"state": None, "worker": None, "cause": None} | ({"trace": None} if trace else {})
+    said = {"state": status.state, "worker": status.worker, "cause": cause_of(status)}
+    return said | ({"trace": status.trace and masked(status.trace)} if trace else {})

@@ -1,0 +1,163 @@
+"""What ``connectctl fence`` prints: the plan, and what became of each id."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from connectctl.cli.output import terminal
+from connectctl.cli.output.tables import whole
+from connectctl.cli.output.terminal import Output
+from connectctl.ops.operations.fencing.snapshot import Fate
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from connectctl.ops.operations.fencing.snapshot import FencePlan, IdResult, Row
+    from connectctl.ops.operations.fencing.steps import FenceContext
+
+MOST_ROWS = 40
+"""Rows of a plan that are shown before a person is asked; --dry-run shows all."""
+_PLACES = 3
+_FATES = {"fence": Fate.SKIPPED, "create": Fate.SKIPPED, "leave alone": Fate.UNKNOWN, "cannot": Fate.FAILED}
+
+
+def show_plan(plan: FencePlan, output: Output) -> None:
+    """A dry run: the plan on standard output, findings on standard error."""
+    results = [_planned(plan, row) for row in plan.rows]
+    counts = Counter(result["outcome"] for result in results)
+    data = _envelope(plan.cluster_id, True, results, counts, 0.0)
+    data["findings"] = [finding.as_json() for finding in plan.findings]
+    terminal.emit("FenceResult", data, output, lambda wide: _print_rows(plan, plan.rows, wide))
+    terminal.findings(plan.findings)
+
+
+def show_rows(plan: FencePlan) -> None:
+    """The plan on standard error, for the person who is about to be asked."""
+    for line in whole(_columns(False), [_cells(plan, row, False) for row in plan.rows[:MOST_ROWS]]):
+        terminal.note(line)
+    if len(plan.rows) > MOST_ROWS:
+        terminal.note(f"… and {len(plan.rows) - MOST_ROWS:,} more; --dry-run shows them all.")
+
+
+def show_results(plan: FencePlan, context: FenceContext, seconds: float, output: Output) -> None:
+    """What became of each id: data on standard output, findings on standard error."""
+    from connectctl.ops.operations.fencing.steps import results_of
+
+    results = results_of(plan, context)
+    counts = Counter(result.fate.value for result in results)
+    rows = [result.as_json() for result in results]
+    data = _envelope(plan.cluster_id, False, rows, counts, round(seconds, 3))
+    terminal.emit("FenceResult", data, output, lambda wide: _print_results(results, wide))
+    sys.stdout.flush()
+    terminal.findings(context.findings)
+    if output in (Output.TABLE, Output.WIDE):
+        told = (
+            ", ".join(f"{counts[fate.value]:,} {fate.value}" for fate in Fate if counts[fate.value])
+            or "Nothing to fence"
+        )
+        terminal.note(f"{told} in {seconds:.2f} s" if counts else f"{told}.")
+
+
+def any_failed(plan: FencePlan, context: FenceContext) -> bool:
+    """Whether an id that was to be fenced is not."""
+    from connectctl.ops.operations.fencing.steps import results_of
+
+    return any(result.fate is Fate.FAILED for result in results_of(plan, context))
+
+
+def _envelope(
+    cluster_id: str, dry_run: bool, results: list[dict[str, Any]], counts: Counter[str], seconds: float
+) -> dict[str, Any]:
+    summary: dict[str, Any] = {fate.value: counts[fate.value] for fate in Fate}
+    return {
+        "clusterId": cluster_id,
+        "dryRun": dry_run,
+        "results": results,
+        "summary": summary | {"seconds": seconds},
+    }
+
+
+def _planned(plan: FencePlan, row: Row) -> dict[str, Any]:
+    """A row of a dry run: the fields of a result, as if nothing had been done, and what the plan has for it."""
+    from connectctl.ops.operations.fencing.snapshot import IdResult
+
+    found = row.transaction
+    result = IdResult(
+        row.id,
+        _FATES.get(row.action.value, Fate.SKIPPED),
+        row.connector,
+        row.task,
+        found.producer_id if found else None,
+        found.epoch if found else None,
+        problem=row.problem,
+    )
+    return result.as_json() | {"plan": row.as_json(plan.taken_at)}
+
+
+# ---------------------------------------------------------------------------------------------------------- for people
+
+
+SPARE = ("CONNECTOR", "TASK", "PARTITIONS", "RUNS")
+"""What the transactional id says as well, and what the plan makes of the rest."""
+
+
+def _columns(wide: bool) -> list[str]:
+    more = ["PRODUCER", "EPOCH", "TIMEOUT"] if wide else []
+    return ["TRANSACTIONAL-ID", "CONNECTOR", "TASK", "RUNS", "STATE", "OPEN", "PARTITIONS", *more, "PLAN"]
+
+
+def _print_rows(plan: FencePlan, rows: Sequence[Row], wide: bool) -> None:
+    terminal.table(
+        _columns(wide),
+        [_cells(plan, row, wide) for row in rows],
+        empty="No transactional id.",
+        spare=() if wide else SPARE,
+    )
+
+
+def _cells(plan: FencePlan, row: Row, wide: bool) -> list[str]:
+    found = row.transaction
+    seconds = found.seconds_open(plan.taken_at) if found else None
+    places = list(map(str, found.partitions)) if found else []
+    shown = places if wide else places[:_PLACES] + ([f"+{len(places) - _PLACES}"] if len(places) > _PLACES else [])
+    more = [str(found.producer_id), str(found.epoch), f"{found.timeout_ms} ms"] if found else ["-"] * 3
+    return [
+        row.id,
+        row.connector or "-",
+        "-" if row.task is None else str(row.task),
+        "yes" if row.running else "no" if row.owners else "-",
+        found.state if found else "unknown",
+        terminal.duration(seconds),
+        " ".join(shown) or "-",
+        *(more if wide else []),
+        row.action.value,
+    ]
+
+
+def _print_results(results: Sequence[IdResult], wide: bool) -> None:
+    columns = ["TRANSACTIONAL-ID", "CONNECTOR", "TASK", "OUTCOME", "PRODUCER", "EPOCH", "ABORTED"]
+    rows = [
+        [
+            result.id,
+            result.connector or "-",
+            "-" if result.task is None else str(result.task),
+            result.fate.value,
+            "-" if result.producer_id is None else str(result.producer_id),
+            f"{_number(result.epoch_before)} → {_number(result.epoch_after)}",
+            "yes" if result.aborted else "no",
+        ]
+        for result in results
+    ]
+    terminal.table(columns, rows, spare=() if wide else ("CONNECTOR", "TASK", "PRODUCER"))
+    problems = [r for r in results if r.problem and (wide or r.fate is Fate.FAILED)]
+    for result in problems[:MOST_ROWS]:
+        assert result.problem
+        terminal.note(f"{result.fate.value}: {result.id}: {result.problem.code}: {result.problem.message}")
+    if len(problems) > MOST_ROWS:
+        terminal.note(f"… and {len(problems) - MOST_ROWS:,} more; -o json has them all.")
+
+
+def _number(value: int | None) -> str:
+    return "-" if value is None else str(value)

@@ -1,0 +1,167 @@
+"""How ``connectctl run`` looks: progress and results, for people and for scripts."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from connectctl.cli.output import terminal
+from connectctl.cli.output.sanitize import visible
+
+if TYPE_CHECKING:
+    from connectctl.ops.task_runtime.attempt.control_channel import Switchboard
+    from connectctl.ops.task_runtime.job.prepare import Ready
+    from connectctl.ops.task_runtime.job.runner import Result
+    from connectctl.ops.task_runtime.job.scheduler import Run
+
+OFTEN, SELDOM = 1.0, 10.0
+"""Seconds between two words of progress: on a terminal, where the line is drawn again, and elsewhere."""
+MEASURED = ("BATCH AVG/MAX", "POLL MS AVG/MAX", "COMMIT MS AVG/MAX")
+"""Columns for people who look at speed."""
+SIZES = ("min", "avg", "max")
+Tell = Callable[["Run", "Switchboard"], None]
+
+
+@contextmanager
+def progress(ready: Ready) -> Iterator[Tell]:
+    """Yields what is called while a run goes on; a line on standard error that is drawn again, or one now and then."""
+    redrawn = not terminal.plain(sys.stderr)
+    every = OFTEN if redrawn else SELDOM
+    began = last = time.monotonic()
+    records = 0
+
+    def tell(run: Run, board: Switchboard) -> None:
+        nonlocal last, records
+        now = time.monotonic()
+        if now - last < every:
+            return
+        line, total = progress_line(ready.name, run, board.heard, now - last, records)
+        last, records = now, total
+        if redrawn:
+            sys.stderr.write(f"\r\x1b[2K{visible(line)}")
+            sys.stderr.flush()
+        else:
+            terminal.note(f"{line}, {terminal.duration(now - began)}")
+
+    try:
+        yield tell
+    finally:
+        if redrawn:
+            sys.stderr.write("\r\x1b[2K")
+
+
+def progress_line(
+    name: str, run: Run, heard: Mapping[int, Mapping[str, Any]], seconds: float, before: int
+) -> tuple[str, int]:
+    """Where a run stands, and its records so far: those of rounds that are over and those of the one under way."""
+    from connectctl.ops.task_runtime.job.stall_report import waiting
+
+    now = {n: dict(said) for n, said in list(heard.items())}
+    records = run.records + sum(int(said["records"]) for said in now.values())
+    done = sum(t.transactions for t in run.totals.values()) + sum(int(s["transactions"]) for s in now.values())
+    rate = max(0.0, (records - before) / seconds)
+    parts = [f"{records:,} records", f"{rate:,.0f}/s", f"{done:,} transactions", f"{len(run.totals)} tasks"]
+    lags = [int(said["lag"]) for said in now.values() if said.get("lag") is not None]
+    parts += [f"lag {sum(lags):,}"] if lags else []
+    parts += [f"{count} waiting for Kafka"] if (count := waiting(now)) else []
+    parts += [f"{run.lost} lost rounds"] if run.lost else []
+    return f"{name}: {', '.join(parts)}", records
+
+
+def as_json(ready: Ready, result: Result) -> dict[str, Any]:
+    """A run as scripts get it."""
+    from connectctl.ops.task_runtime.spi.metrics import metrics
+
+    return {
+        "connector": ready.name,
+        "groupId": ready.group,
+        "guarantee": "exactly-once" if ready.manner.exactly_once else "at-least-once",
+        "outcome": result.outcome.value,
+        "why": result.run.why,
+        "connectorFailure": result.connector_failure,
+        "seconds": round(result.seconds, 3),
+        "records": result.run.records,
+        "lostRounds": result.run.lost,
+        "topics": {**ready.topics, "ownOffsets": ready.own},
+        "tasks": [
+            {
+                "task": number,
+                "state": total.end,
+                "failure": total.failure,
+                "records": total.records,
+                "transactions": total.transactions,
+                "aborted": total.aborted,
+                "transactionSize": _size(metrics(total)),
+                "producers": total.instances,
+                "fenced": total.fenced,
+                "doubts": total.doubts,
+                "metrics": metrics(total),
+            }
+            for number, total in result.run.totals.items()
+        ],
+    }
+
+
+def _size(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    return {which: metrics[f"transaction-size-{which}"] for which in SIZES}
+
+
+def show(ready: Ready, result: Result, wide: bool) -> None:
+    """A run for people."""
+    from connectctl.ops.task_runtime.spi.metrics import metrics
+
+    columns = ["TASK", "STATE", "RECORDS", "TRANSACTIONS", "SIZE MIN/AVG/MAX"]
+    columns += ["ABORTED", "PRODUCERS", "FENCED", "DOUBTS", *MEASURED] if wide else []
+    rows = []
+    for number, t in result.run.totals.items():
+        found = metrics(t)
+        row = [str(number), t.end, f"{t.records:,}", f"{t.transactions:,}", sizes(found)]
+        more = (t.aborted, t.instances, t.fenced, t.doubts)
+        rows.append([*row, *map(str, more), *measured(found)] if wide else row)
+    rate = f", {result.run.records / result.seconds:,.0f}/s" if result.run.records else ""
+    time_ = terminal.duration(result.seconds)
+    terminal.say(f"{ready.name}: {result.outcome.value} with {result.run.records:,} records in {time_}{rate}")
+    terminal.table(columns, rows, empty=f"{ready.name} has no tasks.")
+
+
+def sizes(metrics: Mapping[str, Any]) -> str:
+    """Records per transaction: the least, the mean and the most."""
+    return _numbers(metrics.get(f"transaction-size-{which}") for which in SIZES)
+
+
+def measured(metrics: Mapping[str, Any]) -> list[str]:
+    """The columns of MEASURED."""
+    stems = ("batch-size-{}", "poll-batch-{}-time-ms", "offset-commit-{}-time-ms")
+    return [_numbers(metrics.get(stem.format(which)) for which in ("avg", "max")) for stem in stems]
+
+
+def _numbers(values: Iterable[float | None]) -> str:
+    found = list(values)
+    return "-" if None in found else "/".join(f"{round(value or 0, 1):g}" for value in found)
+
+
+def failures(ready: Ready, result: Result) -> Iterator[str]:
+    """One line for each thing that failed."""
+    if result.connector_failure:
+        yield f"error: The connector {ready.name} is FAILED: {result.connector_failure}"
+    if result.outcome == "taken":
+        yield f"error: {ready.name} is run by another now: {result.run.why}"
+    for number, total in result.run.totals.items():
+        if total.failure:
+            yield f"error: Task {number} of {ready.name} is FAILED: {' '.join(total.failure.split())}"
+
+
+def warnings(ready: Ready, result: Result) -> Iterator[str]:
+    """One line for each task that raised something when it was to stop anyway."""
+    for number, total in result.run.totals.items():
+        if total.late:
+            why = " ".join(total.late.split())
+            yield f"warning: Task {number} of {ready.name} failed while it was stopped, with nothing of it lost: {why}"
+
+
+def exit_code(result: Result) -> int:
+    """0 for a run that ended or was stopped, else 1."""
+    return 0 if result.outcome in ("ended", "stopped") else 1

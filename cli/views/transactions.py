@@ -1,0 +1,119 @@
+"""What ``connectctl transactions`` prints for people."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from connectctl.cli.output import terminal
+from connectctl.cli.output.terminal import Block
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from connectctl.ops.operations.transactions.hanging import Search
+    from connectctl.ops.operations.transactions.lag import Lag
+    from connectctl.ops.operations.transactions.listing import Owned
+
+_PLACES = 3
+
+
+def print_list(found: Sequence[Owned], now: float, wide: bool) -> None:
+    """One row per transactional id."""
+    columns = ["TRANSACTIONAL-ID", "CONNECTOR", "TASK", "STATE", "OPEN", "PARTITIONS"]
+    columns += ["GROUP", "PRODUCER", "EPOCH", "TIMEOUT", "COORDINATOR"] if wide else []
+    rows = []
+    for each in found:
+        of = each.transaction
+        places = list(map(str, of.partitions))
+        shown = places if wide else places[:_PLACES] + ([f"+{len(places) - _PLACES}"] if len(places) > _PLACES else [])
+        row = [of.id, *_owner(each), of.state, terminal.duration(of.seconds_open(now)), " ".join(shown) or "-"]
+        if wide:
+            group = each.owner.group if each.owner else each.leader_of or "-"
+            row += [group, str(of.producer_id), str(of.epoch), f"{of.timeout_ms} ms", str(of.coordinator)]
+        rows.append(row)
+    spare = () if wide else ("CONNECTOR", "TASK", "PARTITIONS")
+    terminal.table(columns, rows, empty="No transactional id.", spare=spare)
+
+
+def print_one(found: Owned, now: float) -> None:
+    """Everything about one transactional id."""
+    of = found.transaction
+    whose = [str(owner) for owner in found.owners] + ([f"the leader of {found.leader_of}"] if found.leader_of else [])
+    started = ""
+    if of.started_ms is not None:
+        started = f"{datetime.fromtimestamp(of.started_ms / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    facts = [
+        ["state", of.state],
+        ["belongs to", " and ".join(whose) or "no connector that can be seen"],
+        ["producer id", str(of.producer_id)],
+        ["epoch", str(of.epoch)],
+        ["timeout", f"{of.timeout_ms} ms"],
+        ["started", f"{started}, open for {terminal.duration(of.seconds_open(now))}" if of.is_open else "-"],
+        ["coordinator", f"broker {of.coordinator}"],
+    ]
+    parts = [Block(["TRANSACTIONAL-ID", of.id], facts)]
+    if of.partitions:
+        parts.append(Block(["TOPIC", "PARTITION"], [[p.topic, str(p.partition)] for p in of.partitions]))
+    terminal.blocks(parts)
+
+
+def print_hanging(found: Search, now: float, wide: bool) -> None:
+    """One row per hanging transaction."""
+    columns = ["TOPIC", "PARTITION", "START-OFFSET", "PRODUCER", "EPOCH", "SILENT", "FORMER-ID", "DECIDED", "WHY"]
+    columns += ["DECIDED-WHY"] if wide else []
+    rows = [
+        [
+            each.place.topic,
+            str(each.place.partition),
+            str(each.producer.start_offset),
+            str(each.producer.producer_id),
+            str(each.producer.epoch),
+            terminal.duration(each.seconds(now)),
+            each.id or "-",
+            each.decision.outcome or "not known",
+            each.why,
+            *([each.decision.why] if wide else []),
+        ]
+        for each in found.found
+    ]
+    spare = () if wide else ("EPOCH", "START-OFFSET", "FORMER-ID")
+    seen = "partitions that were seen" if found.findings else "partitions"
+    hangs = "is proven to hang" if found.unproven else "hangs"
+    terminal.table(columns, rows, spare=spare, empty=f"Nothing {hangs} on {found.partitions} {seen}.")
+
+
+def print_lag(found: Sequence[Lag], now: float, wide: bool) -> None:
+    """One row per partition that holds readers back; with ``wide`` every partition."""
+    columns = ["TOPIC", "PARTITION", "ROLE", "STABLE", "END", "LAG", "SUSPECT", "CONNECTOR", "TASK", "OPEN"]
+    rows = []
+    for each in found:
+        if not each.bounds.lag and not wide:
+            continue
+        row = [each.place.topic, str(each.place.partition), each.role]
+        row += [str(each.bounds.stable), str(each.bounds.end), str(each.bounds.lag)]
+        rows.append([*row, *_suspect(each, now)])
+    spare = () if wide else ("CONNECTOR", "TASK", "END", "STABLE")
+    terminal.table(
+        columns, rows, spare=spare, empty=f"No reader waits: {len(found)} partitions are stable to their end."
+    )
+
+
+def _suspect(lag: Lag, now: float) -> list[str]:
+    suspect = lag.suspect
+    if suspect is None:
+        return ["-", "-", "-", "-"]
+    known = suspect.transaction
+    name = known.transaction.id if known else f"producer {suspect.producer.producer_id}"
+    seconds = known.transaction.seconds_open(now) if known else None
+    return [
+        f"{name} (hangs)" if suspect.hangs else name,
+        *(_owner(known) if known else ["-", "-"]),
+        terminal.duration(seconds),
+    ]
+
+
+def _owner(each: Owned) -> list[str]:
+    if each.owner:
+        return [each.owner.connector, str(each.owner.task)]
+    return ["(leader)" if each.leader_of else "-", "-"]

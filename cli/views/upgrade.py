@@ -1,0 +1,160 @@
+"""Upgrades as people and scripts see them: plans, standing, migrations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from connectctl.cli.output.terminal import Block
+from connectctl.ops.core.errors import ConnectctlError
+
+if TYPE_CHECKING:
+    from connectctl.cli.commands.upgrade.plan import Scene
+    from connectctl.ops.core.journal import Run
+    from connectctl.ops.operations.upgrade.gates import Trouble
+    from connectctl.ops.operations.upgrade.planning import RollingPlan
+    from connectctl.ops.operations.upgrade.runs import Restored
+    from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot, RollingWorker
+
+
+def nothing_to_do(plan: RollingPlan) -> str:
+    """That there is nothing to do, in one line; of workers only where a plan for workers looked at them."""
+    from connectctl.ops.operations.upgrade.steps import in_words
+
+    if plan.wish.end is None:
+        return "  Nothing to do."
+    left_out = f", without {', '.join(plan.wish.without)}" if plan.wish.without else ""
+    workers = plan.snapshot.workers
+    modes = sorted({in_words(worker.value) for worker in workers})
+    return f"  Nothing to do: every worker ({len(workers)}{left_out}) is {' or '.join(modes)}."
+
+
+def plan_lines(plan: RollingPlan, wide: bool = False) -> list[str]:
+    """A plan for people: its steps, and what is not known."""
+    snapshot = plan.snapshot
+    head = f"upgrade of {snapshot.group_id}, on the Kafka cluster {snapshot.cluster_id}:"
+    remarks = ["To be read before:", *(f"  - {line}" for line in plan.remarks)] if plan.remarks else []
+    if not plan.steps:
+        return [head, nothing_to_do(plan), *remarks]
+    lines = [head]
+    if plan.wish.without:
+        lines.append(f"  without {', '.join(plan.wish.without)}, which is not in the group")
+    for number, step in enumerate(plan.steps, 1):
+        now = f" (now {step.now})" if step.now else ""
+        lines.append(f"{number:>4}. {step.describe()}{now}" + (f"  [{step.reason}]" if wide and step.reason else ""))
+    lines += remarks
+    if plan.unknown:
+        lines += ["Not known, or not proven:", *(f"  - {line}" for line in plan.unknown)]
+    return lines
+
+
+def workers_block(snapshot: RollingSnapshot) -> Block:
+    """The workers with their modes, and how those are known."""
+    columns = ["WORKER", "LEADER", "VERSION", "MODE", "KNOWN", "FROM", "PROBLEM"]
+    return Block(columns, [_row(worker) for worker in snapshot.workers], "No worker is in the group.", ("VERSION",))
+
+
+def _row(worker: RollingWorker) -> list[str]:
+    return [
+        worker.address,
+        "leader" if worker.leader else "",
+        worker.version or "-",
+        str(worker.value),
+        str(worker.mode.how),
+        worker.mode.source,
+        worker.problem or worker.obstacle or "",
+    ]
+
+
+def group_block(snapshot: RollingSnapshot) -> Block:
+    """The group, and what its workers are changed with."""
+    delay = f"{snapshot.delay_ms / 1000:g} s" if snapshot.delay_ms else "-"
+    columns = ["GROUP", "STATE", "WORKERS", "REBALANCE-DELAY", "NOT-WELL", "DRIVER"]
+    row = [snapshot.group_id, snapshot.state, str(len(snapshot.workers)), delay, str(len(snapshot.baseline))]
+    return Block(columns, [[*row, snapshot.driver]], spare=("REBALANCE-DELAY",))
+
+
+def trouble_line(trouble: Trouble) -> str:
+    """What is wrong with a connector or task, and whether it passes by itself."""
+    if not trouble.passes:
+        return f"Not well: {trouble}"
+    return f"In transition: {trouble}. It changes by itself when the rebalance or restart is over; look again."
+
+
+def run_lines(restored: Restored) -> list[str]:
+    """How far a run is, and why it stopped."""
+    run, steps = restored.run, restored.steps
+    done = sum(run.done(number) for number in range(len(steps)))
+    lines = [f"Run {run.id} ({', '.join(run.subjects)}) is {run.state}: {done} of {len(steps)} steps done."]
+    if done < len(steps):
+        number = restored.first_undone
+        lines.append(f"  Next is step {number + 1}: {restored.taken(number).describe()}")
+    if failure := failure_of(run):
+        lines.append(f"  It stopped: {failure}")
+    return lines
+
+
+def failure_of(run: Run) -> str | None:
+    """Why a run stopped, None where nothing failed last: it was paused, or killed."""
+    last = run.marks[-1] if run.marks else None
+    return last.detail if last is not None and last.what == "failed" else None
+
+
+def lock_of(scene: Scene) -> dict[str, Any]:
+    """Who holds the cluster's lock, as scripts get it; ``problem`` says why that is not known."""
+    if scene.session.settings.get("lock") == "local":
+        return {"holder": None, "problem": "not looked at (--lock local)"}
+    try:
+        holder = scene.session.cluster_lock.holder()
+    except ConnectctlError as e:
+        return {"holder": None, "problem": str(e)}
+    return {"holder": holder.as_json() if holder else None, "problem": None}
+
+
+def lock_line(lock: dict[str, Any]) -> str | None:
+    """Who holds the cluster's lock, in one line; None where nobody does."""
+    if lock["problem"]:
+        return f"Who holds the cluster's lock cannot be seen: {lock['problem']}"
+    holder = lock["holder"]
+    if holder is None:
+        return None
+    named = f"run {holder['run']} of {holder['by']}" if holder["run"] else holder["by"]
+    return f"Locked by {named} since {holder['since'] or 'an unknown time'} (at {holder['address'] or 'unknown'})"
+
+
+def worker_json(worker: RollingWorker) -> dict[str, Any]:
+    """A worker as scripts get it."""
+    return {
+        "address": worker.address,
+        "leader": worker.leader,
+        "version": worker.version,
+        "mode": str(worker.value),
+        "known": str(worker.mode.how),
+        "source": worker.mode.source,
+        "inGroup": worker.member is not None,
+        "problem": worker.problem,
+        "obstacle": worker.obstacle,
+    }
+
+
+def run_json(restored: Restored) -> dict[str, Any]:
+    """A run as scripts get it."""
+    run, steps = restored.run, restored.steps
+    done = sum(run.done(number) for number in range(len(steps)))
+    following = restored.first_undone
+    return {
+        "id": run.id,
+        "subjects": list(run.subjects),
+        "state": run.state.value,
+        "done": done,
+        "steps": len(steps),
+        "next": restored.taken(following).describe() if following < len(steps) else None,
+        "failure": failure_of(run),
+    }
+
+
+def next_step(scene: Scene, restored: Restored | None) -> str | None:
+    """The command to go on with, None where there is nothing to do."""
+    if restored is not None:
+        return f"connectctl upgrade resume {restored.run.id}, or connectctl upgrade abort {restored.run.id}"
+    values = {worker.value for worker in scene.snapshot.workers if worker.member is not None}
+    return "connectctl upgrade plan" if len(values) > 1 else None

@@ -1,0 +1,41 @@
+"""What both hard downgrades have in common: offsets come back to the global topic before any binaries are replaced."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from connectctl.migrations.status import down_from
+from connectctl.ops.core.errors import Refused
+from connectctl.ops.operations.upgrade import planning
+from connectctl.ops.operations.upgrade.mode import Value
+
+if TYPE_CHECKING:
+    from connectctl.migrations.registry import Ask, Stand
+    from connectctl.ops.operations.upgrade.planning import RollingPlan, Wish
+    from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
+
+
+def plan(ask: Ask, wish: Wish) -> RollingPlan:
+    """The plan for ``wish``; ``ask.before`` are the steps that merge offsets. Raises ``Refused`` where they are missing."""
+    moved = {step.subject for step in ask.before}
+    left = [name for name in ask.snapshot.dedicated if name not in moved]
+    if left:
+        raise Refused(
+            f"Older releases read the global offsets topic only, and {', '.join(left)} has one of its own",
+            next_step=" ; ".join(f"connectctl offsets merge {n} --into global --unset-topic --stop" for n in left),
+            code="dedicated-topics",
+        )
+    found = planning.plan(ask.snapshot, wish, ask.findings, ask.before)
+    if not found.steps:
+        return found
+    note = (
+        "The older release is not known here: any before 3.3 is accepted, and connectors whose plugins or "
+        "configurations it does not know will fail."
+    )
+    return replace(found, unknown=(*found.unknown, note))
+
+
+def standing(snapshot: RollingSnapshot) -> Stand:
+    """Converged where every worker runs a release before 3.3."""
+    return down_from(snapshot, (Value.NOT_SUPPORTED,))

@@ -1,0 +1,80 @@
+"""Which migrations a cluster has seen, by the journal, and how it stands to each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from connectctl.migrations.registry import migrations
+from connectctl.ops.core.journal import RunState
+from connectctl.ops.operations.upgrade import run_state
+
+if TYPE_CHECKING:
+    from connectctl.migrations.registry import Migration, Standing
+    from connectctl.ops.core.journal import Journal, Run
+    from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A migration and a cluster. ``applied_at`` and ``run`` are of the last run that performed it to its end.
+
+    ``takes`` is what ``--set`` may tell it, by name.
+    """
+
+    id: str
+    name: str
+    title: str
+    story: str
+    standing: Standing
+    why: str
+    applied_at: str | None
+    run: str | None
+    takes: Mapping[str, str] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """The migration as scripts get it."""
+        return {
+            "id": self.id,
+            "name": self.name,
+            "title": self.title,
+            "standing": self.standing.value,
+            "why": self.why,
+            "appliedAt": self.applied_at,
+            "run": self.run,
+            "takes": dict(self.takes),
+        }
+
+
+def listed(journal: Journal, snapshot: RollingSnapshot) -> list[Listed]:
+    """Every migration, by number."""
+    done = [
+        (run, journal.plan(run.id))
+        for run in run_state.runs_here(journal, snapshot.cluster_id, snapshot.group_id)
+        if run.state is RunState.DONE
+    ]
+    return [_listed(migration, done, snapshot) for migration in migrations()]
+
+
+def _listed(migration: Migration, done: list[tuple[Run, Any]], snapshot: RollingSnapshot) -> Listed:
+    run = next((run for run, plan in done if applies(migration, plan["wish"])), None)
+    stand = migration.standing(snapshot)
+    return Listed(
+        id=migration.id,
+        name=migration.name,
+        title=migration.title,
+        story=migration.story,
+        standing=stand.standing,
+        why=stand.why,
+        applied_at=run.ended_at if run else None,
+        run=run.id if run else None,
+        takes=migration.takes,
+    )
+
+
+def applies(migration: Migration, wish: dict[str, Any]) -> bool:
+    """Whether a run of ``wish`` that came to its end has performed the migration. A way back of another run has not."""
+    if wish["aborts"]:
+        return False
+    return wish["name"] == migration.name or str(wish["to"]) in migration.ends

@@ -1,0 +1,67 @@
+"""Every kind of step by its name, for plans that were written down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from connectctl.ops.core.step import step_from_data
+from connectctl.ops.operations.connectors import cure, republish
+from connectctl.ops.operations.connectors import steps as connectors_steps
+from connectctl.ops.operations.fencing import steps as fence
+from connectctl.ops.operations.offsets import steps as offsets_steps
+from connectctl.ops.operations.offsets import task_producers
+from connectctl.ops.operations.streams_upgrade import fencing
+from connectctl.ops.operations.streams_upgrade import steps as streams
+from connectctl.ops.operations.tasks_max import remedies
+from connectctl.ops.operations.transactions import abort, write_marker
+from connectctl.ops.operations.upgrade import steps as rolling
+
+OFFSETS = (
+    connectors_steps.SetTargetState,
+    connectors_steps.Await,
+    task_producers.FenceTasks,
+    offsets_steps.Backup,
+    offsets_steps.CreateTopic,
+    offsets_steps.Change,
+    offsets_steps.Configure,
+    offsets_steps.Check,
+)
+KINDS: Mapping[str, type[Any]] = {
+    kind.__name__: kind
+    for kind in (
+        *OFFSETS,
+        connectors_steps.Restart,
+        cure.SetOverrides,
+        cure.AwaitRound,
+        cure.RestartWhatFailed,
+        republish.AwaitPublished,
+        fence.FenceIds,
+        fence.AwaitFailed,
+        fence.RestartFenced,
+        abort.AbortOpen,
+        write_marker.AbortHanging,
+        write_marker.CommitHanging,
+        rolling.ChangeProperty,
+        rolling.RestartWorker,
+        rolling.ReplaceBinaries,
+        rolling.Rejoin,
+        rolling.Gate,
+        rolling.FirstGate,
+        rolling.CheckModes,
+        rolling.RestartFailed,
+        rolling.Borrowed,
+        remedies.Reconfigure,
+        remedies.SettleTasks,
+        streams.SetGuarantee,
+        streams.RestartInstance,
+        streams.AwaitInstance,
+        streams.ApplicationGate,
+        fencing.FenceLeftovers,
+    )
+}
+
+
+def steps_from_data(data: Iterable[Mapping[str, Any]]) -> tuple[Any, ...]:
+    """The steps that ``step_to_data`` wrote as ``data``. Raises ``BadInput`` for those that this version does not know."""
+    return tuple(step_from_data(step, KINDS) for step in data)

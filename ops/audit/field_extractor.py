@@ -1,0 +1,178 @@
+"""Where a record tells its sequence and its source partition: a JSON path in value or key, a header, the key itself."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from connectctl.ops.core.errors import BadInput
+
+_STEP = re.compile(r"\.([A-Za-z_][\w-]*)|\[(\d+)\]|\[(?:'([^']*)'|\"([^\"]*)\")\]")
+_DIGITS = re.compile(r"-?\d{1,19}")
+_LARGEST = 1 << 63
+FORMS = "Give '$.field' (in the value), 'key:$.field', 'header:NAME' or 'text:REGEX'"
+
+
+class Place(StrEnum):
+    """Which part of a record."""
+
+    VALUE = "value"
+    KEY = "key"
+    HEADER = "header"
+    TEXT = "text"
+    PARTITION = "partition"
+    RAW_KEY = "raw key"
+    ALL = "all"
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A part of a record, and the way to what is meant within its JSON; ``name`` is a header's, or a regular expression
+    whose first group is meant, in a value that is text.
+
+    A value that ``JsonConverter`` wrapped (``{"schema":…,"payload":…}``) is looked at without the wrapping.
+    """
+
+    place: Place
+    path: tuple[str | int, ...] = ()
+    name: str = ""
+    text: str = ""
+
+    @property
+    def label(self) -> str:
+        """How the thing is called in results: the last name on the way, else the part."""
+        names = [step for step in self.path if isinstance(step, str)]
+        return (self.name if self.place is not Place.TEXT else "text") or (
+            names[-1] if names else {"raw key": "key", "partition": "kafkaPartition"}.get(self.place, self.place)
+        )
+
+
+BY_KEY = Spec(Place.RAW_KEY, text="the record key")
+BY_PARTITION = Spec(Place.PARTITION, text="partition")
+
+
+def sequence_spec(text: str) -> Spec:
+    """What ``--sequence`` says. Raises ``BadInput``."""
+    return _spec(text, "--sequence")
+
+
+def by_spec(text: str) -> Spec:
+    """What ``--by`` says: the same forms, or ``partition``, or ``key``. Raises ``BadInput``."""
+    if text == "partition":
+        return BY_PARTITION
+    if text == "key":
+        return BY_KEY
+    return _spec(text, "--by")
+
+
+def _spec(text: str, option: str) -> Spec:
+    head, colon, rest = text.partition(":")
+    if colon and head == "header":
+        if not rest:
+            raise BadInput(f"{option} {text} names no header", next_step=f"{FORMS}.")
+        return Spec(Place.HEADER, name=rest, text=text)
+    if colon and head == "text":
+        return Spec(Place.TEXT, name=_pattern(rest, f"{option} {text}"), text=text)
+    place = Place.VALUE
+    if colon and head in ("key", "value"):
+        place, text_of_path = Place(head), rest
+    else:
+        text_of_path = text
+    return Spec(place, parse_path(text_of_path, option), text=text)
+
+
+def _pattern(text: str, told: str) -> str:
+    try:
+        groups = re.compile(text).groups
+    except re.error as e:
+        raise BadInput(f"{told} is not a regular expression", why=str(e)) from e
+    if groups != 1:
+        raise BadInput(f"{told} has {groups} groups instead of one", next_step="Put the number in one group: (…).")
+    return text
+
+
+def matched(raw: bytes | None, pattern: str) -> str | None:
+    """What the group of ``pattern`` is in the first match in a value that is text, or text as JSON; None for none."""
+    if raw is None:
+        return None
+    text = raw.decode("utf-8", "replace")
+    if text[:1] in ('"', "{"):
+        data = found_in(raw, ())
+        text = data if isinstance(data, str) else text
+    found = re.search(pattern, text)
+    group: str | None = found[1] if found else None
+    return group
+
+
+def parse_path(text: str, option: str = "--sequence") -> tuple[str | int, ...]:
+    """The steps of a JSON path: names, and numbers for items of lists. Raises ``BadInput``."""
+    if not text.startswith("$"):
+        raise BadInput(f"{option} {text} is not a JSON path", why="it does not begin with $", next_step=f"{FORMS}.")
+    at, steps = 1, list[str | int]()
+    while at < len(text):
+        found = _STEP.match(text, at)
+        if found is None:
+            why = f"{text[at:]!r} is neither .name nor [number] nor ['name']"
+            raise BadInput(f"{option} {text} is not a JSON path", why=why, next_step=f"{FORMS}.")
+        name, item, single, double = found.groups()
+        steps.append(int(item) if item is not None else next(n for n in (name, single, double) if n is not None))
+        at = found.end()
+    return tuple(steps)
+
+
+def follow(data: Any, path: tuple[str | int, ...]) -> Any:
+    """What ``path`` leads to, None for nothing."""
+    for step in path:
+        if isinstance(step, str):
+            data = data.get(step) if isinstance(data, dict) else None
+        else:
+            data = data[step] if isinstance(data, list) and step < len(data) else None
+    return data
+
+
+def unwrapped(data: Any) -> Any:
+    """``data`` without what ``JsonConverter`` puts around it when schemas are enabled."""
+    return data["payload"] if isinstance(data, dict) and data.keys() == {"schema", "payload"} else data
+
+
+def found_in(raw: bytes | str | None, path: tuple[str | int, ...]) -> Any:
+    """What ``path`` leads to in the JSON ``raw``; None where it is no JSON or leads nowhere.
+
+    JSON within a string, as a string converter under a JSON one writes it, is looked into.
+    """
+    if raw is None:
+        return None
+    try:
+        data = unwrapped(json.loads(raw))
+        if path and isinstance(data, str):
+            data = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return follow(data, path)
+
+
+def number_of(value: Any) -> int | None:
+    """``value`` as a sequence number: a whole number of 64 bits, or the digits of one; else None."""
+    if isinstance(value, str | bytes):
+        text = value if isinstance(value, str) else value.decode("utf-8", "replace")
+        value = int(text) if _DIGITS.fullmatch(text) else None
+    if isinstance(value, float):
+        value = int(value) if value.is_integer() else None
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if -_LARGEST <= value < _LARGEST else None
+
+
+def text_of(value: Any) -> str | None:
+    """``value`` as the name of a source partition; None for nothing."""
+    if value is None:
+        return None
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return "0x" + value.hex()
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True, separators=(",", ":"))

@@ -1,0 +1,102 @@
+"""What the offsets topic says of a connector, as numbers to compare records with, where that is sound.
+
+A source offset is the connector's own business. It is compared only where it is known to be the number of the last record:
+of Kafka's ``VerifiableSourceConnector``, or of a member that the person names. Everything else is said to be undecided.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from connectctl.ops.audit import field_extractor
+from connectctl.ops.audit.field_extractor import Place, Spec
+from connectctl.ops.audit.sequences import Committed
+from connectctl.ops.connect.stream_source_partitions import is_of_a_stream
+
+Pair = tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]
+"""A source partition and its source offset, None for one that was deleted."""
+
+
+@dataclass(frozen=True)
+class Inferred:
+    """What follows from a connector's class: sequence, source partition, member of the offset; ``why`` where nothing does.
+
+    ``lines``: its records are lines of a file, and its offset counts their characters.
+    """
+
+    sequence: Spec | None = None
+    by: Spec | None = None
+    member: str | None = None
+    why: str | None = None
+    lines: bool = False
+
+
+@dataclass(frozen=True)
+class Offsets:
+    """Source offsets by the name that records have for the source partition; ``shown`` are both as the connector has them.
+
+    ``why`` says why they are not compared.
+    """
+
+    numbers: Mapping[str, Committed] = field(default_factory=dict)
+    shown: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
+    why: str | None = None
+
+
+def inferred(config: Mapping[str, str] | None) -> Inferred:
+    """What a connector's configuration tells of its records."""
+    class_ = (config or {}).get("connector.class", "").rpartition(".")[2]
+    if class_.startswith("VerifiableSource"):
+        whole = str((config or {}).get("complete.record.data", "")).lower() == "true"
+        path = ("seqno",) if whole else ()
+        return Inferred(Spec(Place.VALUE, path, text="$.seqno"), Spec(Place.KEY, name="id", text="key:$"), "seqno")
+    if class_.startswith("FileStreamSource"):
+        why = "its records have no line number, and its offset counts characters; give --sequence for a number in the lines"
+        return Inferred(why=why, lines=True)
+    if class_.startswith("MirrorSource"):
+        return Inferred(why="its records have no upstream offset; give --sequence for a number in the records")
+    known = f"{class_} is not known" if class_ else "its configuration is not known"
+    return Inferred(why=f"{known}; give --sequence, --by and --offset-field")
+
+
+def compared(before: Sequence[Pair], after: Sequence[Pair], member: str | None) -> Offsets:
+    """The offsets as they were before the records were looked at and after, by the value that names a source partition.
+
+    A source partition is named by the value of its only member. Records may not be beyond the later offset, nor short of
+    the earlier one.
+    """
+    if member is None:
+        return Offsets(
+            why="unknown which field of the source offset is the number of the last record: give --offset-field"
+        )
+    numbers: dict[str, Committed] = {}
+    shown: dict[str, tuple[Any, Any]] = {}
+    first = {json.dumps(partition, sort_keys=True): offset for partition, offset in before}
+    for partition, offset in after:
+        if offset is None or is_of_a_stream(partition):
+            continue
+        if not partition or len(partition) != 1:
+            return Offsets(why="a source partition of several members is named by no single value of its records")
+        (value,) = partition.values()
+        name = field_extractor.text_of(value) or ""
+        last = field_extractor.number_of(offset.get(member))
+        if last is None:
+            return Offsets(why=f"the source offset {json.dumps(offset)} has no integer {member}")
+        earlier = field_extractor.number_of((first.get(json.dumps(partition, sort_keys=True)) or {}).get(member))
+        numbers[name] = Committed(last if earlier is None else min(earlier, last), last)
+        shown[name] = (partition, offset)
+    return Offsets(numbers, shown)
+
+
+def positions(before: Sequence[Pair], after: Sequence[Pair]) -> tuple[int, int] | None:
+    """The position of a file source that reads one file, before and after; None where there is none, or several files."""
+    later = [offset for _, offset in after if offset is not None]
+    if len(later) != 1:
+        return None
+    high = field_extractor.number_of(later[0].get("position"))
+    earlier = [field_extractor.number_of(offset.get("position")) for _, offset in before if offset is not None]
+    low = 0 if not earlier else earlier[0]
+    return None if high is None or low is None else (min(low, high), high)

@@ -1,0 +1,150 @@
+"""All that an audit found, put together from rows in bounded memory: numbers, and the worst of what is wrong."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from heapq import heappush, heappushpop
+from typing import Any
+
+from connectctl.ops.audit.scan import PartTotals
+from connectctl.ops.audit.sequences import Read, SourceTotals
+from connectctl.ops.audit.timeline import Timeline
+from connectctl.ops.audit.transactions import Totals
+from connectctl.ops.audit.violations import KINDS, Offender
+
+COUNTED = ("records", "duplicates", "gaps", "reordered", "torn", "lost")
+TIMED = {"gap": "gaps", "lost": "gaps", "missing-batches": "gaps", "duplicate": "duplicates", "torn": "torn"} | {
+    "torn-transaction": "torn"
+}
+"""Which offenders are drawn over time, and as what."""
+
+
+@dataclass
+class Gathered:
+    """What was found. ``shown`` bounds how many offenders of a kind, and how many source partitions, are kept.
+
+    ``sums`` are over all source partitions; ``found`` counts offenders, ``weights`` their records, by kind. ``reads`` is
+    None where records were not looked at.
+    """
+
+    shown: int = 20
+    parts: list[PartTotals] = field(default_factory=list)
+    totals: Totals = field(default_factory=Totals)
+    reads: dict[tuple[str, int], Read] | None = None
+    sums: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTED, 0))
+    source_partitions: int = 0
+    tracked: list[SourceTotals] = field(default_factory=list)
+    worst: list[tuple[int, int, SourceTotals]] = field(default_factory=list)
+    offenders: dict[str, list[tuple[int, int, Offender]]] = field(default_factory=lambda: defaultdict(list))
+    found: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    weights: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    timeline: Timeline = field(default_factory=Timeline)
+    _number: int = 0
+
+    def add(self, found: Any) -> None:
+        """Take one thing that the jobs give."""
+        if isinstance(found, Offender):
+            self.count(found.kind, 1, found.records)
+            self.timeline.add(found.timestamp, TIMED.get(found.kind, ""), found.records if found.kind in TIMED else 0)
+            self.keep(found)
+        elif isinstance(found, SourceTotals):
+            self.source_partitions += 1
+            for name in COUNTED:
+                self.sums[name] += getattr(found, name)
+            self.source(found)
+        elif isinstance(found, PartTotals):
+            self.parts.append(found)
+        elif isinstance(found, Totals):
+            self.totals.merge(found.as_row())
+        elif isinstance(found, Read):
+            self.read(found)
+
+    def read(self, found: Read) -> None:
+        """Add what was read of a partition, or of a piece of one."""
+        if self.reads is None:
+            self.reads = {}
+        read = self.reads.setdefault((found.topic, found.partition), Read(found.topic, found.partition))
+        read.records += found.records
+        read.unnumbered += found.unnumbered
+        read.characters += found.characters
+
+    def count(self, kind: str, times: int, weight: int) -> None:
+        """Count offenders of a kind, with the records they are."""
+        self.found[kind] += times
+        self.weights[kind] += weight
+
+    def keep(self, offender: Offender) -> None:
+        """Keep an offender, if it is among the worst of its kind."""
+        self._push(self.offenders[offender.kind], offender.records, offender)
+
+    def source(self, totals: SourceTotals) -> None:
+        """Keep a source partition's totals, if it is among the worst, or if its offset is known."""
+        if totals.tracked:
+            self.tracked.append(totals)
+        self._push(self.worst, totals.offences, totals)
+
+    def as_row(self) -> dict[str, Any]:
+        """As plain values, for ``merge``."""
+        return {
+            "parts": [asdict(part) for part in self.parts],
+            "totals": self.totals.as_row(),
+            "reads": None if self.reads is None else [asdict(read) for read in self.reads.values()],
+            "sums": self.sums,
+            "source_partitions": self.source_partitions,
+            "tracked": [asdict(totals) for totals in self.tracked],
+            "worst": [asdict(entry[2]) for entry in self.worst if not entry[2].tracked],
+            "offenders": [list(entry[2]) for heap in self.offenders.values() for entry in heap],
+            "counts": [[kind, self.found[kind], self.weights[kind]] for kind in self.found],
+            "timeline": self.timeline.as_row(),
+        }
+
+    def merge(self, row: dict[str, Any]) -> None:
+        """Add what another one gathered (``as_row``), even if it went through JSON."""
+        self.parts += [PartTotals(**part) for part in row["parts"]]
+        self.totals.merge(row["totals"])
+        for read in row["reads"] or ():
+            self.read(Read(**read))
+        for name in COUNTED:
+            self.sums[name] += row["sums"][name]
+        self.source_partitions += row["source_partitions"]
+        for totals in (*row["tracked"], *row["worst"]):
+            self.source(SourceTotals(**totals))
+        for offender in row["offenders"]:
+            self.keep(Offender(*offender))
+        for kind, times, weight in row["counts"]:
+            self.count(kind, times, weight)
+        self.timeline.merge(Timeline.of(row["timeline"]))
+
+    def _push(self, heap: list[tuple[int, int, Any]], weight: int, item: Any) -> None:
+        self._number += 1
+        entry = (weight, -self._number, item)
+        if len(heap) < self.shown:
+            heappush(heap, entry)
+        else:
+            heappushpop(heap, entry)
+
+    @property
+    def sources(self) -> list[SourceTotals]:
+        """The source partitions that are told: the worst, and those with an offset, in the order of their names."""
+        told = {(t.stream, t.source): t for t in [*(entry[2] for entry in self.worst), *self.tracked[: self.shown]]}
+        return sorted(told.values(), key=lambda t: (-t.offences, t.stream, len(t.source), t.source))
+
+    @property
+    def evidence(self) -> list[Offender]:
+        """The worst offenders of every kind."""
+        told = []
+        for kind in KINDS:
+            heap = sorted(self.offenders.get(kind, ()), key=lambda entry: _rank(entry[2]))
+            told += [entry[2] for entry in heap]
+        return told
+
+    @property
+    def torn_parts(self) -> Iterable[Offender]:
+        """Parts of torn transactions, each once: it is seen in its partition, and again beside the others."""
+        return {(o.topic, o.partition, o.offset): o for _, _, o in self.offenders.get("torn-transaction", ())}.values()
+
+
+def _rank(offender: Offender) -> tuple[object, ...]:
+    return -offender.records, offender.topic, offender.partition, offender.offset

@@ -1,0 +1,1 @@
+"""ACLs of workers and connectors."""

@@ -1,0 +1,130 @@
+"""Looks at the Kafka clusters that workers and connectors speak to: ACLs, authorizer, topics, each asked once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from connectctl.ops.checks.acls.principals import CLIENTS, Principals, Role
+from connectctl.ops.checks.types import Unseen
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.acls import Acls, Authorizer
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import AclReads
+    from connectctl.ops.connect.connector import Connector
+
+MOST_AT_ONCE = 16
+Open = Callable[[str, Mapping[str, str]], "AclReads"]
+
+
+@dataclass(frozen=True)
+class ClusterAcls:
+    """A Kafka cluster: its ACLs, None where it has no authorizer, and the topics that exist."""
+
+    bootstrap: str
+    cluster_id: str
+    acls: Acls | None
+    topics: frozenset[str] = frozenset()
+    wants_idempotent_write: bool = False
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """The clusters that could be looked at, by bootstrap servers, and for every spelling of those the one used here."""
+
+    by_bootstrap: Mapping[str, ClusterAcls]
+    spelled: Mapping[str, str]
+
+
+def unseen(what: str, error: ConnectctlError) -> Unseen:
+    """What could not be looked at, because of ``error``."""
+    why = f"{error.what}: {error.why}" if error.why else error.what
+    return Unseen(what, why.rstrip("."), error.next_step)
+
+
+def look_at_home(opened: Callable[[], AclReads], said: Principals) -> ClusterAcls | Unseen:
+    """The workers' own Kafka cluster."""
+    return _look("the ACLs of the workers' Kafka cluster", opened, said, None)
+
+
+def look_elsewhere(
+    opened: Open, sources: Iterable[Connector], home: ClusterAcls, said: Principals
+) -> tuple[Clusters, list[Unseen]]:
+    """The clusters that connectors name in their overrides, asked all at once, each with those of the first that does.
+
+    Another listener of a cluster that is known already is that cluster: whoever asked there may list its ACLs.
+    """
+    wanted: dict[str, Mapping[str, str]] = {}
+    spelled: dict[str, str] = {}
+    for connector in sources:
+        for role in CLIENTS:
+            if bootstrap := connector.config.get(f"{role.prefix}bootstrap.servers"):
+                same = [b for b in (home.bootstrap, *wanted) if _servers(b) == _servers(bootstrap)]
+                spelled[bootstrap] = same[0] if same else bootstrap
+                if not same:
+                    wanted[bootstrap] = _overrides(connector, role)
+    answers = _at_once(opened, wanted, home, said)
+    found, lost = {home.bootstrap: home}, []
+    for bootstrap, answer in answers.items():
+        if isinstance(answer, Unseen):
+            lost.append(answer)
+            continue
+        first = next((c.bootstrap for c in found.values() if c.cluster_id == answer.cluster_id), answer.bootstrap)
+        found.setdefault(first, answer)
+        spelled = {name: first if used == bootstrap else used for name, used in spelled.items()}
+    return Clusters(found, spelled), lost
+
+
+def _at_once(
+    opened: Open, wanted: Mapping[str, Mapping[str, str]], home: ClusterAcls, said: Principals
+) -> dict[str, ClusterAcls | Unseen]:
+    def one(bootstrap: str) -> ClusterAcls | Unseen:
+        what = f"the ACLs of the Kafka cluster at {bootstrap}"
+        return _look(what, partial(opened, bootstrap, wanted[bootstrap]), said, home)
+
+    with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
+        return dict(zip(wanted, pool.map(one, wanted), strict=True))
+
+
+def _look(
+    what: str, opened: Callable[[], AclReads], said: Principals, home: ClusterAcls | None
+) -> ClusterAcls | Unseen:
+    try:
+        edge = opened()
+        if home is not None and edge.cluster_id() == home.cluster_id:
+            return home
+        bindings = edge.bindings()
+        if bindings is None:
+            return ClusterAcls(edge.bootstrap, edge.cluster_id(), None)
+        topics, old = edge.topic_names(), edge.wants_idempotent_write()
+    except ConnectctlError as e:
+        return unseen(what, e)
+    return ClusterAcls(edge.bootstrap, edge.cluster_id(), Acls(bindings, _authorizer(edge, said)), topics, old)
+
+
+def _authorizer(edge: AclReads, said: Principals) -> Authorizer:
+    """The authorizer's settings, as far as they are told, and the super users that the person told."""
+    try:
+        told = edge.authorizer()
+    except ConnectctlError:
+        # The ACLs are then judged as if nothing but them decided; findings say what to do about super users.
+        told = Authorizer()
+    users = (told.super_users or frozenset()) | said.super_users
+    return Authorizer(told.class_name, users or told.super_users, told.open_by_default)
+
+
+def _servers(bootstrap: str) -> frozenset[str]:
+    return frozenset(filter(None, (server.strip() for server in bootstrap.split(","))))
+
+
+def _overrides(connector: Connector, role: Role) -> dict[str, str]:
+    return {n.removeprefix(role.prefix): v for n, v in connector.config.items() if n.startswith(role.prefix)}
+
+
+def named(names: Sequence[str]) -> str:
+    """Names for a message: three, and how many more."""
+    return ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:3])} and {len(names) - 3} more"

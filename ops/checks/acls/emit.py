@@ -1,0 +1,236 @@
+"""Prints what is missing, ready to be run or applied: kafka-acls.sh commands, or YAML that can be read again.
+
+What a stage needs stands under its own heading: ``disabled`` what the cluster needs already as it is, ``preparing`` and
+``enabled`` what each of the two adds. Nothing here changes anything.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from connectctl.ops.checks.acls.evaluation import covers_group, covers_ids, judge
+from connectctl.ops.checks.acls.principals import Role
+from connectctl.ops.checks.acls.requirements import Stage, stage_of
+from connectctl.ops.kafka.acls import ANY, Because, Binding, Pattern, Permission, Resource
+
+if TYPE_CHECKING:
+    from connectctl.ops.checks.acls.evaluation import Judgement
+    from connectctl.ops.checks.acls.observe import AclFacts
+    from connectctl.ops.checks.acls.requirements import Need
+    from connectctl.ops.checks.types import Unseen, Wish
+
+KIND = "AclBindings"
+FORMS = ("kafka-acls", "yaml")
+_NAMES_AT_ONCE = 50
+"""Names in one command: each command starts a JVM, and a line has an end."""
+_OPTION = {Resource.TOPIC: "--topic", Resource.GROUP: "--group", Resource.TRANSACTIONAL_ID: "--transactional-id"}
+_CLIENT = '${CLIENT_PROPERTIES:+--command-config "$CLIENT_PROPERTIES"}'
+_HEADING = {
+    Stage.DISABLED: "Needed as the cluster is",
+    Stage.PREPARING: "Needed before exactly.once.source.support=preparing",
+    Stage.ENABLED: "Needed before exactly.once.source.support=enabled",
+}
+
+
+@dataclass(frozen=True)
+class Grant:
+    """Bindings to be added on one cluster for one client: of the workers (no ``connector``), or of a connector.
+
+    ``risk`` says what a prefix covers besides what it is meant for.
+    """
+
+    cluster: str
+    stage: Stage
+    connector: str
+    role: str
+    bindings: tuple[Binding, ...]
+    risk: str | None = None
+
+    @property
+    def whose(self) -> str:
+        """Whose client it is, in words."""
+        return f"the {self.role} of {self.connector}" if self.connector else "the workers"
+
+
+def emit(facts: AclFacts, wish: Wish, form: str, *, prefixed: bool = False, unseen: Sequence[Unseen] = ()) -> str:
+    """The text for ``--emit FORM``, one of ``FORMS``; ``prefixed``: one pattern for all tasks of a connector."""
+    judgements = judge(facts, stage_of(wish, facts.enabled_now))
+    missing = grants(facts, judgements, prefixed=prefixed)
+    notes = [*_about(facts), *(f"Not looked at: {u.what}, because {u.why}." for u in unseen), *_denied(judgements)]
+    return "\n".join(_commands(facts, missing, notes) if form == "kafka-acls" else _yaml(facts, missing, notes)) + "\n"
+
+
+def grants(facts: AclFacts, judgements: Iterable[Judgement], *, prefixed: bool = False) -> tuple[Grant, ...]:
+    """What has to be added, stage by stage; a binding that several clients need is given once, at the earliest."""
+    wanted: dict[tuple[int, str, str, int], list[Need]] = {}
+    for judged in judgements:
+        if judged.lacking:
+            need = judged.need
+            stage, role = list(Stage).index(need.stage), list(Role).index(need.role)
+            wanted.setdefault((stage, need.cluster, need.connector, role), []).append(need)
+    given: set[tuple[str, Binding]] = set()
+    found = []
+    for _, needs in sorted(wanted.items(), key=lambda item: item[0]):
+        first = needs[0]
+        bindings = dict.fromkeys(_binding(facts, need, prefixed) for need in needs)
+        fresh = tuple(b for b in bindings if (first.cluster, b) not in given)
+        given.update((first.cluster, b) for b in fresh)
+        if fresh:
+            prefixes = [b for b in fresh if b.pattern is Pattern.PREFIXED]
+            risk = _risk(facts, first.connector, prefixes[0]) if prefixes else None
+            found.append(Grant(first.cluster, first.stage, first.connector, first.role, fresh, risk))
+    return tuple(found)
+
+
+def _binding(facts: AclFacts, need: Need, prefixed: bool) -> Binding:
+    action = need.action
+    literal = Binding(
+        action.resource, action.name, Pattern.LITERAL, action.principal, ANY, action.operation, Permission.ALLOW
+    )
+    if not (prefixed and need.task):
+        return literal
+    # With its last dash, unlike the proposal's: without it connector c would also have the ids of connector c2.
+    return replace(literal, name=f"{facts.group_id}-{need.connector}-", pattern=Pattern.PREFIXED)
+
+
+def _risk(facts: AclFacts, connector: str, binding: Binding) -> str:
+    others = [s.name for s in facts.sources if s.name != connector and covers_ids(binding, facts.group_id, s.name)]
+    theirs = [f"connector {name}" for name in others]
+    theirs += [f"group {group}" for group in sorted(facts.groups) if covers_group(binding, group)]
+    general = f"a connector called {connector}-… or a group called {facts.group_id}-{connector}"
+    if theirs:
+        return f"The prefix {binding.name} also covers transactional ids of {', '.join(theirs)}; any of {general}, too."
+    return f"The prefix {binding.name} would also cover the transactional ids of {general}; there is none now."
+
+
+def _about(facts: AclFacts) -> Iterator[str]:
+    for bootstrap, cluster in facts.clusters.items():
+        if cluster.acls is None:
+            yield f"The brokers at {bootstrap} have no authorizer: everybody may do everything there."
+
+
+def _denied(judgements: Iterable[Judgement]) -> Iterator[str]:
+    told = dict.fromkeys(
+        (judged.need.cluster, binding)
+        for judged in judgements
+        if judged.decision.because is Because.DENIED
+        for binding in judged.decision.bindings
+    )
+    for cluster, binding in told:
+        yield f"Denied, whatever is added: {binding}. Take it away: {removal(binding, cluster)}"
+
+
+# ------------------------------------------------------------------------------------------------------- kafka-acls.sh
+
+
+def _commands(facts: AclFacts, missing: Sequence[Grant], notes: Iterable[str]) -> Iterator[str]:
+    yield "#!/bin/sh"
+    yield _comment(f"ACLs that the Connect cluster {facts.group_id} lacks.")
+    yield _comment("Set CLIENT_PROPERTIES to a Java properties file where the brokers want credentials.")
+    yield from map(_comment, notes)
+    if not missing:
+        yield _comment("Nothing is missing.")
+    stage = None
+    for grant in missing:
+        if grant.stage is not stage:
+            stage = grant.stage
+            yield from ("", _comment(f"{_HEADING[stage]}:"))
+        yield _comment(f"For {grant.whose}.{f' {grant.risk}' if grant.risk else ''}")
+        yield from additions(grant.bindings, grant.cluster)
+
+
+def additions(bindings: Iterable[Binding], bootstrap: str) -> Iterator[str]:
+    """kafka-acls.sh commands that add ``bindings``: those of one principal and kind in one, because each is a JVM."""
+    operations: dict[tuple[str, Resource, Pattern, str, str], list[str]] = {}
+    for b in bindings:
+        operations.setdefault((b.principal, b.resource, b.pattern, b.host, b.name), []).append(b.operation.word)
+    names: dict[tuple[str, Resource, Pattern, str, tuple[str, ...]], list[str]] = {}
+    for (principal, resource, pattern, host, name), words in operations.items():
+        names.setdefault((principal, resource, pattern, host, tuple(words)), []).append(name)
+    for (principal, resource, pattern, host, words2), all_names in names.items():
+        for at in range(0, len(all_names), _NAMES_AT_ONCE):
+            what = _what(resource, pattern, all_names[at : at + _NAMES_AT_ONCE])
+            who = _option("--allow-principal", principal) + ([] if host == ANY else _option("--allow-host", host))
+            yield _line(bootstrap, ["--add", *who, *_operations(words2), *what])
+
+
+def removal(binding: Binding, bootstrap: str) -> str:
+    """The kafka-acls.sh command that takes ``binding`` away."""
+    kind = "deny" if binding.permission is Permission.DENY else "allow"
+    who = [*_option(f"--{kind}-principal", binding.principal), *_option(f"--{kind}-host", binding.host)]
+    what = _what(binding.resource, binding.pattern, [binding.name])
+    return _line(bootstrap, ["--remove", "--force", *who, *_operations([binding.operation.word]), *what])
+
+
+def _line(bootstrap: str, arguments: Sequence[str]) -> str:
+    return f"kafka-acls.sh --bootstrap-server {shlex.quote(bootstrap)} {_CLIENT} {shlex.join(arguments)}"
+
+
+def _operations(words: Iterable[str]) -> list[str]:
+    return [part for word in words for part in ("--operation", word)]
+
+
+def _what(resource: Resource, pattern: Pattern, names: Iterable[str]) -> list[str]:
+    if resource is Resource.CLUSTER:
+        return ["--cluster"]
+    parts = [part for name in names for part in _option(_OPTION[resource], name)]
+    return [*parts, *(["--resource-pattern-type", "prefixed"] if pattern is Pattern.PREFIXED else [])]
+
+
+def _option(option: str, value: str) -> list[str]:
+    # A value that looks like an option would be taken for one.
+    return [f"{option}={value}"] if value.startswith("-") else [option, value]
+
+
+def _comment(text: str) -> str:
+    # A name with a line's end in it must not begin a line of its own.
+    return f"# {''.join(c if c.isprintable() else '?' for c in text)}"
+
+
+# ---------------------------------------------------------------------------------------------------------------- YAML
+
+
+def _yaml(facts: AclFacts, missing: Sequence[Grant], notes: Iterable[str]) -> Iterator[str]:
+    """One document for each Kafka cluster."""
+    yield _comment(f"ACLs that the Connect cluster {facts.group_id} lacks. Each item is one ACL, in Kafka's words;")
+    yield _comment('"for" is the exactly.once.source.support that needs it.')
+    yield from map(_comment, notes)
+    for number, cluster in enumerate(dict.fromkeys([facts.bootstrap, *(grant.cluster for grant in missing)])):
+        there = [grant for grant in missing if grant.cluster == cluster]
+        yield from ["---"] * (number > 0)
+        yield from ("apiVersion: connectctl/v1", f"kind: {KIND}")
+        yield f"clusterId: {_scalar(facts.clusters[cluster].cluster_id)}"
+        yield f"bootstrapServers: {_scalar(cluster)}"
+        yield "items:" if there else "items: []"
+        for grant in there:
+            yield f"  {_comment(f'For {grant.whose}.' + (f' {grant.risk}' if grant.risk else ''))}"
+            for binding in grant.bindings:
+                yield from _item(grant.stage, binding)
+
+
+def _item(stage: Stage, binding: Binding) -> Iterator[str]:
+    yield f"  - for: {stage}"
+    for name, value in as_json(binding).items():
+        yield f"    {name}: {_scalar(value)}"
+
+
+def _scalar(text: str) -> str:
+    """``text`` between double quotes. JSON's escapes would not do: YAML reads its surrogate pairs as two characters."""
+    escaped = (f"\\{c}" if c in '"\\' else c if c.isprintable() else f"\\U{ord(c):08x}" for c in text)
+    return f'"{"".join(escaped)}"'
+
+
+def as_json(binding: Binding) -> dict[str, str]:
+    """A binding as scripts get it: the names of Kafka's own classes (``ResourcePattern``, ``AccessControlEntry``)."""
+    return {
+        "resourceType": binding.resource.value,
+        "resourceName": binding.name,
+        "patternType": binding.pattern.value,
+        "principal": binding.principal,
+        "host": binding.host,
+        "operation": binding.operation.value,
+        "permissionType": binding.permission.value,
+    }

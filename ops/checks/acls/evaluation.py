@@ -1,0 +1,119 @@
+"""Holds every permission that is needed against the ACLs: what is lacking, and what is there by which binding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from connectctl.ops.checks.acls.principals import Role
+from connectctl.ops.checks.acls.requirements import needs
+from connectctl.ops.connect.transactional_ids import leader_id
+from connectctl.ops.kafka.acls import ANY, CLUSTER_NAME, Action, Because, Operation, Resource
+
+if TYPE_CHECKING:
+    from connectctl.ops.checks.acls.observe import AclFacts
+    from connectctl.ops.checks.acls.requirements import Need, Stage
+    from connectctl.ops.kafka.acls import Acls, Binding, Decision
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A need, and what the authorizer says to it. ``refused`` are the workers' hosts from which it is not allowed."""
+
+    need: Need
+    decision: Decision
+    refused: tuple[str, ...] = ()
+
+    @property
+    def lacking(self) -> bool:
+        """Whether a binding that allows it is missing somewhere."""
+        return bool(self.refused) and self.decision.because is not Because.DENIED
+
+
+def judge(facts: AclFacts, stage: Stage) -> tuple[Judgement, ...]:
+    """Every need at ``stage``, judged from every worker's host; the decision given is that of a host which is refused."""
+    return tuple(_judged(facts, need) for need in dict.fromkeys(needs(facts, stage)))
+
+
+def _judged(facts: AclFacts, need: Need) -> Judgement:
+    acls = facts.clusters[need.cluster].acls
+    assert acls is not None, "needs are made for clusters with an authorizer only"
+    decisions: dict[str, Decision] = {}
+    for host in facts.hosts:
+        # Hosts that no binding names are decided alike: asked once, for there may be many thousands of needs.
+        alike = host if host in acls.hosts else ANY
+        if alike not in decisions:
+            decisions[alike] = decide(acls, need.action, host)
+    refused = tuple(h for h in facts.hosts if not decisions[h if h in acls.hosts else ANY].allowed)
+    # A deny is the one to be told: another allow would not help.
+    told = sorted(decisions.values(), key=lambda d: (d.allowed, d.because is not Because.DENIED))
+    return Judgement(need, told[0], refused)
+
+
+def decide(acls: Acls, action: Action, host: str) -> Decision:
+    """What the brokers answer; whoever may create anything on the cluster may create a topic (``ControllerApis``)."""
+    decision = acls.decide(action, host)
+    if decision.allowed or (action.operation, action.resource) != (Operation.CREATE, Resource.TOPIC):
+        return decision
+    anywhere = acls.decide(Action(action.principal, Operation.CREATE, Resource.CLUSTER, CLUSTER_NAME), host)
+    return anywhere if anywhere.allowed else decision
+
+
+def lacking(judgements: Iterable[Judgement]) -> tuple[Need, ...]:
+    """The needs that no binding allows."""
+    return tuple(j.need for j in judgements if j.lacking)
+
+
+@dataclass(frozen=True)
+class Overreach:
+    """A binding with which a principal may use transactional ids of others. ``theirs`` says whose, in words."""
+
+    cluster: str
+    binding: Binding
+    connectors: tuple[str, ...]
+    theirs: tuple[str, ...]
+
+
+def overreaching(facts: AclFacts, judgements: Iterable[Judgement]) -> Iterator[Overreach]:
+    """Bindings that allow writing with a task's id and cover ids of connectors or groups that are somebody else's."""
+    uses: dict[tuple[str, Binding], set[str]] = {}
+    for judged in judgements:
+        if judged.need.task and judged.need.action.operation is Operation.WRITE and not judged.refused:
+            for binding in judged.decision.bindings:
+                if not (binding.pattern == "LITERAL" and binding.name == judged.need.action.name):
+                    uses.setdefault((judged.need.cluster, binding), set()).add(judged.need.connector)
+    for (cluster, binding), connectors in sorted(uses.items()):
+        theirs = tuple(_reached(facts, cluster, binding, connectors))
+        if theirs:
+            yield Overreach(cluster, binding, tuple(sorted(connectors)), theirs)
+
+
+def _reached(facts: AclFacts, cluster: str, binding: Binding, users: set[str]) -> Iterator[str]:
+    for source in facts.sources:
+        # Somebody who may use these ids anyway reaches nothing new; whose principals are not known is told elsewhere.
+        owners = {source.principals.get(role, binding.principal) for role in (Role.PRODUCER, Role.ADMIN)}
+        if source.name in users or owners == {binding.principal} or source.clusters[Role.PRODUCER] != cluster:
+            continue
+        if covers_ids(binding, facts.group_id, source.name):
+            yield f"connector {source.name}"
+    if cluster == facts.bootstrap:
+        if facts.worker not in (None, binding.principal) and binding.covers(leader_id(facts.group_id)):
+            yield "the leader"
+        yield from (f"group {group}" for group in sorted(facts.groups) if covers_group(binding, group))
+
+
+def covers_ids(binding: Binding, group: str, connector: str) -> bool:
+    """Whether the pattern covers any id that a task of ``connector`` can have."""
+    stem = f"{group}-{connector}-"
+    return binding.covers(stem) or (binding.pattern == "PREFIXED" and _number_follows(binding.name, stem))
+
+
+def covers_group(binding: Binding, group: str) -> bool:
+    """Whether the pattern covers any id that a task of ``group`` can have, whatever its connectors are called."""
+    stem = f"{group}-"
+    return binding.covers(stem) or (binding.pattern == "PREFIXED" and binding.name.startswith(stem))
+
+
+def _number_follows(name: str, stem: str) -> bool:
+    return name.startswith(stem) and name[len(stem) :].isdigit()

@@ -1,0 +1,231 @@
+"""Puts together all that the checks of ACLs look at: the clusters' bindings, the connectors' clients, and who is who."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from connectctl.ops.checks.acls.clusters import (
+    MOST_AT_ONCE,
+    ClusterAcls,
+    Clusters,
+    Open,
+    look_at_home,
+    look_elsewhere,
+    named,
+    unseen,
+)
+from connectctl.ops.checks.acls.principals import CLIENTS, IN_WORKERS_PROPERTIES, Principals, Role, principal_of
+from connectctl.ops.checks.connector_config.active_topics import FEW, active_topics
+from connectctl.ops.checks.types import Unseen
+from connectctl.ops.connect.connector import path_of
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.acls import ANY
+
+if TYPE_CHECKING:
+    from connectctl.ops.checks.connector_config.active_topics import Recorded
+    from connectctl.ops.clients.protocols import AclReads, ConnectCalls
+    from connectctl.ops.connect.config_topic import ConfigState
+    from connectctl.ops.connect.connect_protocol import ConnectGroup
+    from connectctl.ops.connect.connector import Connector
+    from connectctl.ops.kafka.visibility import Answer
+
+_DEDICATED, _CREATION = "offsets.storage.topic", "topic.creation."
+
+
+@dataclass(frozen=True)
+class SourceAccess:
+    """A source connector: who its clients are and to which cluster each speaks, as bootstrap servers.
+
+    ``ids`` is how many transactional ids it needs. ``offsets_topic`` is the one that it uses with exactly-once support;
+    ``dedicated`` says that it is not the workers' one, and is used without that support, too.
+    """
+
+    name: str
+    ids: int
+    principals: Mapping[Role, str]
+    clusters: Mapping[Role, str]
+    offsets_topic: str | None = None
+    dedicated: bool = False
+    targets: tuple[str, ...] = ()
+    creates_topics: bool = False
+
+
+@dataclass(frozen=True)
+class AclFacts:
+    """All that the checks look at. ``hosts`` are the workers' addresses as the brokers see them, ``*`` if none is known.
+
+    ``clusters`` are by bootstrap servers; one that could not be looked at is not there. ``groups`` are the other Connect
+    clusters on the workers' Kafka cluster. ``said`` is what the person said of principals.
+    """
+
+    group_id: str
+    bootstrap: str
+    clusters: Mapping[str, ClusterAcls]
+    worker: str | None = None
+    internal: tuple[str, ...] = ()
+    sources: tuple[SourceAccess, ...] = ()
+    hosts: tuple[str, ...] = (ANY,)
+    groups: frozenset[str] = frozenset()
+    enabled_now: bool = False
+    said: Principals = field(default_factory=Principals)
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What was seen of the Connect cluster before. ``internal`` are its topics by role: config, offsets, status.
+
+    ``enabled`` says that a worker was proven to have exactly-once support enabled; ``recorded`` are the topics of connectors
+    by the status topic, None where it was not read.
+    """
+
+    group: ConnectGroup
+    connectors: Sequence[Connector]
+    internal: Mapping[str, str | None]
+    state: ConfigState | None = None
+    enabled: bool = False
+    recorded: Recorded | None = None
+
+
+@dataclass(frozen=True)
+class Asking:
+    """Whom to ask: the workers' Kafka cluster, another one (by a connector's overrides), the workers, if any answers.
+
+    ``groups`` gives the groups of Connect workers on the workers' Kafka cluster.
+    """
+
+    acls: Callable[[], AclReads]
+    other: Open
+    groups: Callable[[], Answer[frozenset[str]]]
+    calls: ConnectCalls | None = None
+
+
+def observe(asking: Asking, sight: Sight, said: Principals) -> tuple[AclFacts | None, tuple[Unseen, ...]]:
+    """The facts, and what could not be seen; no facts where not even the workers' own Kafka cluster tells its ACLs.
+
+    Without an authorizer on the brokers nothing is asked further, because everything is allowed.
+    """
+    home = look_at_home(asking.acls, said)
+    if isinstance(home, Unseen):
+        return None, (home,)
+    sources = [c for c in sight.connectors if c.type == "source"]
+    clusters, lost = look_elsewhere(asking.other, sources, home, said)
+    guarded = [cluster for cluster in clusters.by_bootstrap.values() if cluster.acls is not None]
+    targets = _targets(asking.calls, sources, sight.recorded, lost) if guarded else {}
+    facts = AclFacts(
+        group_id=sight.group.id,
+        bootstrap=home.bootstrap,
+        clusters=clusters.by_bootstrap,
+        worker=said.worker,
+        internal=tuple(name for name in sight.internal.values() if name),
+        sources=tuple(_source(c, sight, (home.bootstrap, clusters), said, targets.get(c.name, ())) for c in sources),
+        hosts=tuple(sorted({m.host.rpartition("/")[2] for m in sight.group.members if m.host})) or (ANY,),
+        groups=_groups(asking, lost) - {sight.group.id} if home.acls is not None else frozenset(),
+        enabled_now=sight.enabled,
+        said=said,
+    )
+    return facts, (*lost, *_unknown(facts, sources, said), *_other_authorizers(guarded))
+
+
+def _groups(asking: Asking, lost: list[Unseen]) -> frozenset[str]:
+    what = "the other Connect clusters, whose transactional ids a pattern may cover"
+    try:
+        groups = asking.groups()
+    except ConnectctlError as e:
+        lost.append(unseen(what, e))
+        return frozenset()
+    lost += [Unseen(what, gap.why, gap.next_step) for gap in groups.gaps]
+    return groups.seen
+
+
+def _targets(
+    calls: ConnectCalls | None, sources: Sequence[Connector], recorded: Recorded | None, lost: list[Unseen]
+) -> dict[str, tuple[str, ...]]:
+    """The topics that each connector is known to have written to (KIP-558)."""
+    if recorded is not None and len(sources) > FEW:
+        active, silent = active_topics(calls, [connector.name for connector in sources], recorded)
+        lost += silent
+        return {name: tuple(sorted(topics)) for name, topics in active.items()}
+    failed: dict[str, ConnectctlError] = {}
+
+    def ask(connector: Connector) -> tuple[str, ...]:
+        try:
+            if calls is None:
+                raise ConnectctlError("no worker answers")
+            answer = calls.get(path_of("connectors", connector.name, "topics"))
+            return tuple(sorted(answer.get(connector.name, {}).get("topics", ())))
+        except ConnectctlError as e:
+            failed[connector.name] = e
+            return ()
+
+    with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
+        found = dict(zip([c.name for c in sources], pool.map(ask, sources), strict=True))
+    if failed:
+        lost.append(unseen(f"the topics that {named(sorted(failed))} write to", failed[min(failed)]))
+    return found
+
+
+def _source(
+    connector: Connector,
+    sight: Sight,
+    where: tuple[str, Clusters],
+    said: Principals,
+    targets: tuple[str, ...],
+) -> SourceAccess:
+    config, (home, known) = connector.config, where
+    identities = {role: principal_of(connector.name, role, config, said).principal for role in CLIENTS}
+    given = {role: config.get(f"{role.prefix}bootstrap.servers") for role in CLIENTS}
+    clusters = {role: known.spelled[bootstrap] if bootstrap else home for role, bootstrap in given.items()}
+    worker = sight.internal.get("offsets")
+    own = config.get(_DEDICATED)
+    return SourceAccess(
+        name=connector.name,
+        ids=_ids(connector, sight.state),
+        principals={role: principal for role, principal in identities.items() if principal},
+        clusters=clusters,
+        offsets_topic=own or worker,
+        dedicated=own is not None and (own != worker or clusters[Role.PRODUCER] != home),
+        targets=targets,
+        creates_topics=any(name.startswith(_CREATION) for name in config),
+    )
+
+
+def _ids(connector: Connector, state: ConfigState | None) -> int:
+    """How many transactional ids tasks use or used: asked for, there now, and of the last round of fencing."""
+    asked = connector.config.get("tasks.max", "1").strip()
+    known = state.connectors.get(connector.name) if state else None
+    counts = [known.task_count, known.task_count_record or 0] if known else []
+    return max(int(asked) if asked.isascii() and asked.isdigit() else 1, 1, len(connector.tasks), *counts)
+
+
+def _unknown(facts: AclFacts, sources: Sequence[Connector], said: Principals) -> Iterator[Unseen]:
+    """Principals that nobody told: one line for all that only the workers' properties say, one for each other reason."""
+    reasons: dict[str, dict[str, list[str]]] = {}
+    for source, connector in zip(facts.sources, sources, strict=True):
+        for role in CLIENTS:
+            there = facts.clusters.get(source.clusters[role])
+            who = principal_of(source.name, role, connector.config, said)
+            if who.principal is None and there is not None and there.acls is not None:
+                reasons.setdefault(who.why, {}).setdefault(source.name, []).append(role)
+    clients = reasons.pop(IN_WORKERS_PROPERTIES, {})
+    home = facts.clusters[facts.bootstrap]
+    if clients or (facts.worker is None and home.acls is not None):
+        beside = f" and of the clients of {named(list(clients))}" if clients else ""
+        what = f"the permissions of the workers{beside}"
+        yield Unseen(what, f"who they are is not given: {IN_WORKERS_PROPERTIES}", "Give --principal User:NAME.")
+    for why, names in reasons.items():
+        for name, roles in names.items():
+            say = f"Give --principal {name}:{roles[0]}=User:NAME."
+            yield Unseen(
+                f"the permissions of the {' and '.join(roles)} of {name}", f"its principal is unknown: {why}", say
+            )
+
+
+def _other_authorizers(clusters: Iterable[ClusterAcls]) -> Iterator[Unseen]:
+    for cluster in clusters:
+        if cluster.acls is not None and cluster.acls.authorizer.decides_by_more:
+            name = cluster.acls.authorizer.class_name
+            why = f"the brokers at {cluster.bootstrap} use {name}, which may decide by more than ACLs"
+            yield Unseen("permissions that are not ACLs", why, "Ask whoever administers that authorizer.")

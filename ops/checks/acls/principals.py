@@ -1,0 +1,165 @@
+"""Who a connector's clients are for the brokers: as the person says, else by the connector's configuration.
+
+A connector has three clients, and each may have credentials of its own (KIP-458): a producer, a consumer of its offsets,
+and an admin client, which also fences. What its configuration does not say, the workers' properties do, and those can be
+seen from nowhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from connectctl.ops.core.errors import BadInput
+
+ANONYMOUS = "User:ANONYMOUS"
+
+
+class Role(StrEnum):
+    """Whose client it is: the workers' own, or one of a connector's three."""
+
+    WORKER = "worker"
+    PRODUCER = "producer"
+    CONSUMER = "consumer"
+    ADMIN = "admin"
+
+    @property
+    def prefix(self) -> str:
+        """What a connector's properties for this client begin with."""
+        return f"{self.value}.override."
+
+
+CLIENTS = (Role.PRODUCER, Role.CONSUMER, Role.ADMIN)
+IN_WORKERS_PROPERTIES = "the credentials are in the workers' properties"
+_SUPER = "super"
+_GIVEN = re.compile(
+    r"(?:(?:(?P<connector>.+):)?(?P<role>worker|producer|consumer|admin|super)=)?(?P<principal>[A-Za-z]\w*:.+)",
+    re.DOTALL,
+)
+_MODULE = re.compile(r"\s*([\w.$]+)")
+_OPTION = re.compile(r"""\b(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;]+))""")
+_BY_NAME = ("PlainLoginModule", "ScramLoginModule")
+_HOW = (
+    "Give User:NAME, ROLE=User:NAME or CONNECTOR:ROLE=User:NAME; roles are worker, producer, consumer, admin and super."
+)
+
+
+@dataclass(frozen=True)
+class Principals:
+    """What the person said, with ``--principal``. ``super_users`` may do everything, because they say so."""
+
+    roles: Mapping[Role, str] = field(default_factory=dict)
+    connectors: Mapping[tuple[str, Role], str] = field(default_factory=dict)
+    super_users: frozenset[str] = frozenset()
+
+    @property
+    def worker(self) -> str | None:
+        """The workers' own principal."""
+        return self.roles.get(Role.WORKER)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """What ``parse_principals`` made this of: the arguments of ``--principal``."""
+        roles = (f"{role}={who}" for role, who in self.roles.items())
+        connectors = (f"{connector}:{role}={who}" for (connector, role), who in self.connectors.items())
+        return (*roles, *connectors, *(f"{_SUPER}={who}" for who in sorted(self.super_users)))
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A principal; or None, with the reason why it cannot be known."""
+
+    principal: str | None
+    why: str = ""
+
+
+def parse_principals(given: Sequence[str]) -> Principals:
+    """What ``--principal`` was given. Raises ``BadInput`` for what is none, and for two where there can be one.
+
+    ``User:w`` is the workers' and everybody's whose own is not known; ``producer=User:x`` every connector's producer's;
+    ``CONNECTOR:producer=User:x`` one connector's; ``super=User:x`` says that a principal is a super user.
+    """
+    roles: dict[Role, str] = {}
+    connectors: dict[tuple[str, Role], str] = {}
+    users: set[str] = set()
+    for text in given:
+        connector, word, principal = _parts(text)
+        if word == _SUPER:
+            users.add(principal)
+            continue
+        role = Role(word)
+        known = roles.get(role) if connector is None else connectors.get((connector, role))
+        if known not in (None, principal):
+            whose = f"the {role}" if connector is None else f"the {role} of {connector}"
+            raise BadInput(f"--principal gives {whose} twice: {known} and {principal}", next_step="Give one of them.")
+        if connector is None:
+            roles[role] = principal
+        else:
+            connectors[connector, role] = principal
+    return Principals(roles, connectors, frozenset(users))
+
+
+def _parts(text: str) -> tuple[str | None, str, str]:
+    found = _GIVEN.fullmatch(text.strip())
+    if found is None or re.match(r"\w+:User:", found["principal"]):
+        raise BadInput(f"--principal {text!r} is not a principal", why="it has to be like User:NAME", next_step=_HOW)
+    connector, role = found["connector"], found["role"] or Role.WORKER.value
+    if connector is not None and role in (Role.WORKER, _SUPER):
+        raise BadInput(f"--principal {text!r}: a connector has no {role}", next_step=_HOW)
+    return connector, role, found["principal"]
+
+
+def principal_of(connector: str, role: Role, config: Mapping[str, str], said: Principals) -> Identity:
+    """Who this client of ``connector`` is: what is said for it, its own overrides, what is said for the role, the worker."""
+    if (own := said.connectors.get((connector, role))) is not None:
+        return Identity(own)
+    overrides = {name.removeprefix(role.prefix): v for name, v in config.items() if name.startswith(role.prefix)}
+    if (told := identity(overrides)) is not None:
+        return told
+    principal = said.roles.get(role) or said.worker
+    return Identity(principal, "" if principal else IN_WORKERS_PROPERTIES)
+
+
+def identity(properties: Mapping[str, str]) -> Identity | None:
+    """Who a Java client with these properties is; None where they do not change who it is."""
+    protocol = properties.get("security.protocol", "").upper()
+    if protocol == "PLAINTEXT":
+        return Identity(ANONYMOUS)
+    if protocol == "SSL" or (not protocol.startswith("SASL_") and _has_certificate(properties)):
+        return Identity(
+            None, "it comes from a certificate, whose name the brokers' ssl.principal.mapping.rules translate"
+        )
+    if jaas := properties.get("sasl.jaas.config"):
+        return _of_jaas(jaas)
+    if any(name.startswith(("sasl.oauthbearer.", "sasl.login.callback.")) for name in properties):
+        return Identity(None, "it comes from a token")
+    return None
+
+
+def _has_certificate(properties: Mapping[str, str]) -> bool:
+    return any(name.startswith("ssl.keystore.") for name in properties) and "sasl.jaas.config" not in properties
+
+
+def _of_jaas(text: str) -> Identity:
+    module = _MODULE.match(text)
+    name = module.group(1).rpartition(".")[2] if module else ""
+    if "${" in text and "username" not in text:
+        return Identity(None, "its sasl.jaas.config is kept by a config provider")
+    if name not in _BY_NAME:
+        what = f"the login module {name}" if name else "a sasl.jaas.config without a login module"
+        return Identity(None, f"it comes from {what}, not from a name")
+    options = {key: _unquoted(double, single, bare) for key, double, single, bare in _OPTION.findall(text)}
+    if options.get("tokenauth", "").lower() == "true":
+        return Identity(None, "it logs in with a delegation token, which is its owner's")
+    user = options.get("username")
+    if not user:
+        return Identity(None, "its sasl.jaas.config has no username")
+    if "${" in user:
+        return Identity(None, "its username is kept by a config provider")
+    return Identity(f"User:{user}")
+
+
+def _unquoted(double: str, single: str, bare: str) -> str:
+    return re.sub(r"\\(.)", r"\1", double or single) or bare

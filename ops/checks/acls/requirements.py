@@ -1,0 +1,174 @@
+"""KIP-618's tables of permissions, as data, with what they leave out; and who needs what of them, on a given cluster.
+
+Left out there: the admin client reads the offsets topic's end in every case (``TopicAdmin.endOffsets``); tasks that are no
+more are fenced by their old ids, so that as many ids are needed as any count of tasks says; with ``topic.creation.*`` the
+admin client also asks for the target topics (``AbstractWorkerSourceTask.maybeCreateTopic``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from connectctl.ops.checks.acls.principals import Role
+from connectctl.ops.checks.types import Wish
+from connectctl.ops.connect.transactional_ids import leader_id, task_id
+from connectctl.ops.kafka.acls import CLUSTER_NAME, Action, Operation, Resource
+
+if TYPE_CHECKING:
+    from connectctl.ops.checks.acls.observe import AclFacts, SourceAccess
+
+
+class Stage(StrEnum):
+    """What ``exactly.once.source.support`` is to be; a later stage needs all that an earlier one does."""
+
+    DISABLED = "disabled"
+    PREPARING = "preparing"
+    ENABLED = "enabled"
+
+    def reached(self, other: Stage) -> bool:
+        """Whether this stage is ``other`` or a later one."""
+        order = list(Stage)
+        return order.index(self) >= order.index(other)
+
+
+class When(StrEnum):
+    """On what else a row depends."""
+
+    ALWAYS = "always"
+    TOPIC_MISSING = "topic missing"
+    OLD_BROKER = "brokers before 2.8"
+    CREATES_TOPICS = "topic.creation.*"
+
+
+class Name(StrEnum):
+    """What a row is about, to be filled in for the cluster."""
+
+    GROUP = "group.id"
+    LEADER = "connect-cluster-<group.id>"
+    INTERNAL = "the workers' three topics"
+    TASKS = "<group.id>-<connector>-<task>, for every task"
+    OFFSETS = "the connector's offsets topic"
+    TARGETS = "the topics that the connector writes to"
+    CLUSTER = CLUSTER_NAME
+
+
+@dataclass(frozen=True)
+class Row:
+    """A permission that ``role`` needs from ``stage`` on. ``optional``: Connect goes on without, and sees less."""
+
+    role: Role
+    operation: Operation
+    resource: Resource
+    name: Name
+    stage: Stage = Stage.DISABLED
+    when: When = When.ALWAYS
+    optional: bool = False
+
+
+def _each(
+    role: Role, operations: tuple[Operation, ...], resource: Resource, name: Name, stage: Stage
+) -> tuple[Row, ...]:
+    return tuple(Row(role, operation, resource, name, stage) for operation in operations)
+
+
+_USE = (Operation.WRITE, Operation.DESCRIBE)
+WORKER_ROWS = (
+    Row(Role.WORKER, Operation.READ, Resource.GROUP, Name.GROUP),
+    *_each(Role.WORKER, (Operation.READ, *_USE), Resource.TOPIC, Name.INTERNAL, Stage.DISABLED),
+    Row(Role.WORKER, Operation.CREATE, Resource.TOPIC, Name.INTERNAL, when=When.TOPIC_MISSING),
+    Row(Role.WORKER, Operation.DESCRIBE_CONFIGS, Resource.TOPIC, Name.INTERNAL, optional=True),
+    *_each(Role.WORKER, _USE, Resource.TRANSACTIONAL_ID, Name.LEADER, Stage.PREPARING),
+    Row(Role.WORKER, Operation.IDEMPOTENT_WRITE, Resource.CLUSTER, Name.CLUSTER, Stage.PREPARING, When.OLD_BROKER),
+)
+CONNECTOR_ROWS = (
+    *_each(Role.PRODUCER, _USE, Resource.TRANSACTIONAL_ID, Name.TASKS, Stage.ENABLED),
+    Row(Role.PRODUCER, Operation.WRITE, Resource.TOPIC, Name.OFFSETS, Stage.ENABLED),
+    Row(Role.PRODUCER, Operation.IDEMPOTENT_WRITE, Resource.CLUSTER, Name.CLUSTER, Stage.ENABLED, When.OLD_BROKER),
+    *_each(Role.PRODUCER, _USE, Resource.TOPIC, Name.TARGETS, Stage.DISABLED),
+    Row(Role.CONSUMER, Operation.READ, Resource.TOPIC, Name.OFFSETS, Stage.ENABLED),
+    *_each(Role.ADMIN, _USE, Resource.TRANSACTIONAL_ID, Name.TASKS, Stage.ENABLED),
+    Row(Role.ADMIN, Operation.DESCRIBE, Resource.TOPIC, Name.OFFSETS, Stage.ENABLED),
+    Row(Role.ADMIN, Operation.CREATE, Resource.TOPIC, Name.OFFSETS, Stage.ENABLED, When.TOPIC_MISSING),
+    Row(Role.ADMIN, Operation.DESCRIBE, Resource.TOPIC, Name.TARGETS, when=When.CREATES_TOPICS),
+)
+"""Rows about the offsets topic hold in every stage for a connector with one of its own: it is used in every mode."""
+
+
+@dataclass(frozen=True, order=True)
+class Need:
+    """A permission that is needed: by whom, on which Kafka cluster (its bootstrap servers), from which stage on.
+
+    ``connector`` is empty for the workers'. ``task``: the name is a task's transactional id.
+    """
+
+    cluster: str
+    connector: str
+    role: Role
+    stage: Stage
+    action: Action
+    optional: bool = False
+    task: bool = False
+
+
+def stage_of(wish: Wish, enabled_now: bool) -> Stage:
+    """The stage whose permissions matter under ``wish``; NOW asks for what is in use."""
+    if wish is Wish.NOW:
+        return Stage.ENABLED if enabled_now else Stage.DISABLED
+    return {Wish.PREPARING: Stage.PREPARING, Wish.ENABLED: Stage.ENABLED}.get(wish, Stage.DISABLED)
+
+
+def needs(facts: AclFacts, stage: Stage) -> Iterator[Need]:
+    """All that must be allowed at ``stage``, for every principal that is known, on every cluster with an authorizer."""
+    yield from _of_workers(facts, stage)
+    for source in facts.sources:
+        yield from _of_source(facts, source, stage)
+
+
+def _of_workers(facts: AclFacts, stage: Stage) -> Iterator[Need]:
+    there = facts.clusters.get(facts.bootstrap)
+    if facts.worker is None or there is None or there.acls is None:
+        return
+    for row in WORKER_ROWS:
+        if not stage.reached(row.stage) or (row.when is When.OLD_BROKER and not there.wants_idempotent_write):
+            continue
+        names = {
+            Name.GROUP: (facts.group_id,),
+            Name.LEADER: (leader_id(facts.group_id),),
+            Name.CLUSTER: (CLUSTER_NAME,),
+            Name.INTERNAL: facts.internal,
+        }[row.name]
+        for name in names:
+            if row.when is not When.TOPIC_MISSING or name not in there.topics:
+                action = Action(facts.worker, row.operation, row.resource, name)
+                yield Need(facts.bootstrap, "", row.role, row.stage, action, row.optional)
+
+
+def _of_source(facts: AclFacts, source: SourceAccess, stage: Stage) -> Iterator[Need]:
+    for row in CONNECTOR_ROWS:
+        principal, cluster = source.principals.get(row.role), source.clusters[row.role]
+        there = facts.clusters.get(cluster)
+        if principal is None or there is None or there.acls is None:
+            continue
+        since = Stage.DISABLED if row.name is Name.OFFSETS and source.dedicated else row.stage
+        if not stage.reached(since) or not _holds(row, source, there.topics, there.wants_idempotent_write):
+            continue
+        names = {
+            Name.TASKS: tuple(task_id(facts.group_id, source.name, n) for n in range(source.ids)),
+            Name.OFFSETS: (source.offsets_topic,) if source.offsets_topic else (),
+            Name.TARGETS: source.targets,
+            Name.CLUSTER: (CLUSTER_NAME,),
+        }[row.name]
+        for name in names:
+            action = Action(principal, row.operation, row.resource, name)
+            yield Need(cluster, source.name, row.role, since, action, row.optional, row.name is Name.TASKS)
+
+
+def _holds(row: Row, source: SourceAccess, topics: frozenset[str], old: bool) -> bool:
+    if row.when is When.OLD_BROKER:
+        return old
+    if row.when is When.CREATES_TOPICS:
+        return source.creates_topics
+    return row.when is not When.TOPIC_MISSING or source.offsets_topic not in topics

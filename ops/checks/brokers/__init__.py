@@ -1,0 +1,1 @@
+"""Brokers: what exactly-once needs of them."""

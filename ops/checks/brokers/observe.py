@@ -1,0 +1,181 @@
+"""What transactions need of the brokers: versions, features, settings, ``__transaction_state``. Looked at, not judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+from connectctl.ops.checks.connector_config.active_topics import reason
+from connectctl.ops.checks.types import Unseen, Wish
+from connectctl.ops.connect.offset_store import client_bootstrap, servers
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.brokers import BrokerVersion
+
+if TYPE_CHECKING:
+    from connectctl.ops.checks.types import Checked
+    from connectctl.ops.clients.protocols import BrokerReads, KafkaReads, TopicFacts
+
+T = TypeVar("T")
+TRANSACTION_STATE = "__transaction_state"
+MAX_TIMEOUT, EXPIRATION = "transaction.max.timeout.ms", "transactional.id.expiration.ms"
+LOG_REPLICAS, LOG_MIN_ISR = "transaction.state.log.replication.factor", "transaction.state.log.min.isr"
+VERIFICATION = "transaction.partition.verification.enable"
+SETTINGS = (MAX_TIMEOUT, EXPIRATION, LOG_REPLICAS, LOG_MIN_ISR, VERIFICATION)
+TIMEOUT = "transaction.timeout.ms"
+DEFAULT_TIMEOUT_MS = 60_000
+"""``transaction.timeout.ms`` of Java's producer."""
+
+
+@dataclass(frozen=True)
+class ProducerTimeout:
+    """A producer's ``transaction.timeout.ms``, in milliseconds, and the property that says so, None for the default."""
+
+    name: str
+    milliseconds: int
+    property: str | None = None
+
+
+@dataclass(frozen=True)
+class BrokerFacts:
+    """All that was seen. ``versions`` and ``settings`` are of the brokers that told them, by their ids.
+
+    ``transaction_state`` is None where the topic does not exist yet, and where it is ``log_hidden``. ``sources`` are the
+    producers of source connectors that write to these brokers, ``leader`` the producer of the workers' leader.
+    ``enabled`` is whether tasks have transactions now, None where no worker tells. ``workers`` are the workers' versions.
+    """
+
+    brokers: int
+    versions: Mapping[int, BrokerVersion] = field(default_factory=dict)
+    settings: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    transaction_state: TopicFacts | None = None
+    log_hidden: bool = False
+    sources: tuple[ProducerTimeout, ...] = ()
+    leader: ProducerTimeout = ProducerTimeout("leader", DEFAULT_TIMEOUT_MS)
+    enabled: bool | None = None
+    workers: tuple[str, ...] = ()
+    unseen: tuple[Unseen, ...] = ()
+
+    def numbers(self, name: str) -> dict[int, int]:
+        """A setting that is a whole number, by broker."""
+        values = {broker: told.get(name, "") for broker, told in self.settings.items()}
+        return {broker: int(value) for broker, value in values.items() if value.lstrip("-").isdigit()}
+
+
+@dataclass(frozen=True)
+class BrokerSources:
+    """Where to look. ``connectors`` are source connectors; ``bootstrap`` are the workers' ``bootstrap.servers``.
+
+    ``told`` is a property of the workers as a driver tells it, None where none does; ``transaction.timeout.ms`` and
+    ``producer.transaction.timeout.ms`` count. ``versions`` are the workers'.
+    """
+
+    reads: BrokerReads
+    kafka: KafkaReads
+    connectors: Sequence[Checked]
+    bootstrap: str
+    enabled: bool | None
+    versions: Sequence[str] = ()
+    told: Callable[[str], str | None] = lambda name: None
+
+
+def concerned(enabled: bool | None, wish: Wish) -> bool:
+    """Whether the wish, or the cluster as it is, has transactions at all; the leader has them from ``preparing`` on."""
+    return wish in (Wish.PREPARING, Wish.ENABLED) or (wish is Wish.NOW and enabled is not False)
+
+
+def observe(sources: BrokerSources, wish: Wish) -> BrokerFacts:
+    """See what transactions need, all at once. Where nothing needs them nothing is asked."""
+    if not concerned(sources.enabled, wish):
+        return BrokerFacts(0, enabled=sources.enabled)
+    unseen: list[Unseen] = []
+    reads, kafka = sources.reads, sources.kafka
+    with ThreadPoolExecutor(3) as pool:
+        versions = pool.submit(_seen, "the brokers' versions", reads.versions)
+        settings = pool.submit(_seen, "the brokers' settings", lambda: reads.settings(SETTINGS))
+        hidden = pool.submit(_seen, TRANSACTION_STATE, lambda: reads.hidden([TRANSACTION_STATE]))
+        log = _taken(_seen(TRANSACTION_STATE, lambda: kafka.topics([TRANSACTION_STATE])), unseen, {})
+        count = _taken(_seen("the brokers", kafka.brokers), unseen, 0)
+        said = _taken(versions.result(), unseen, {})
+        told = _taken(settings.result(), unseen, {})
+        secret = bool(_taken(hidden.result(), unseen, frozenset()))
+    unseen += _silent(said, "version") + _silent(told, "settings")
+    if secret and not any(each.what == TRANSACTION_STATE for each in unseen):
+        hint = f"Give the principal that asks Describe and DescribeConfigs on the topic {TRANSACTION_STATE}."
+        unseen.append(Unseen(TRANSACTION_STATE, "this principal may not see the topic", hint))
+    here, elsewhere = _by_cluster(sources)
+    unseen += elsewhere
+    return BrokerFacts(
+        brokers=count,
+        versions={broker: each for broker, each in said.items() if isinstance(each, BrokerVersion)},
+        settings={broker: each for broker, each in told.items() if not isinstance(each, ConnectctlError)},
+        transaction_state=log.get(TRANSACTION_STATE),
+        log_hidden=secret,
+        sources=tuple(_timeout(each, sources.told) for each in here),
+        leader=_leader(sources.told),
+        enabled=sources.enabled,
+        workers=tuple(sorted(set(sources.versions))),
+        unseen=tuple(unseen),
+    )
+
+
+def _seen(what: str, ask: Callable[[], T]) -> T | Unseen:
+    try:
+        return ask()
+    except ConnectctlError as e:
+        return Unseen(what, reason(e), e.next_step)
+
+
+def _taken(seen: T | Unseen, unseen: list[Unseen], otherwise: T) -> T:
+    if isinstance(seen, Unseen):
+        unseen.append(seen)
+        return otherwise
+    return seen
+
+
+def _silent(answers: Mapping[int, object], what: str) -> list[Unseen]:
+    """The brokers that did not tell, those with one reason in one sentence."""
+    by_reason: dict[tuple[str, str | None], list[int]] = {}
+    for broker, answer in sorted(answers.items()):
+        if isinstance(answer, ConnectctlError):
+            by_reason.setdefault((reason(answer), answer.next_step), []).append(broker)
+    return [
+        Unseen(f"the {what} of broker {', '.join(map(str, brokers))}", why, hint)
+        for (why, hint), brokers in by_reason.items()
+    ]
+
+
+def _by_cluster(sources: BrokerSources) -> tuple[list[Checked], list[Unseen]]:
+    """The connectors whose producers write to these brokers, and what is not known of the brokers of others."""
+    here: list[Checked] = []
+    others: dict[str, list[str]] = {}
+    for each in sources.connectors:
+        there = client_bootstrap(each.config, "producer", sources.bootstrap)
+        if servers(there) & servers(sources.bootstrap):
+            here.append(each)
+        else:
+            others.setdefault(there, []).append(each.name)
+    hint = "Run connectctl preflight with a context whose bootstrap_servers are those."
+    return here, [
+        Unseen(f"the brokers at {there}", f"{', '.join(names)} writes to another Kafka cluster", hint)
+        for there, names in sorted(others.items())
+    ]
+
+
+def _timeout(each: Checked, told: Callable[[str], str | None]) -> ProducerTimeout:
+    """A task's, as a worker layers it: the connector's override, the worker's ``producer.``, the default."""
+    own, workers = f"producer.override.{TIMEOUT}", f"producer.{TIMEOUT}"
+    return next(_given(each.name, ((own, each.config.get(own)), (workers, told(workers)))))
+
+
+def _leader(told: Callable[[str], str | None]) -> ProducerTimeout:
+    """The leader's own producer has the worker's properties without a prefix."""
+    return next(_given("leader", ((TIMEOUT, told(TIMEOUT)),)))
+
+
+def _given(name: str, values: Sequence[tuple[str, str | None]]) -> Iterator[ProducerTimeout]:
+    for property_, value in values:
+        if value is not None and value.strip().isdigit():
+            yield ProducerTimeout(name, int(value), property_)
+    yield ProducerTimeout(name, DEFAULT_TIMEOUT_MS)

@@ -1,0 +1,234 @@
+"""BROKER001 …: what exactly-once needs of the brokers, checked on what was seen of them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from connectctl.ops.checks.brokers import findings as rules
+from connectctl.ops.checks.brokers.observe import (
+    EXPIRATION,
+    LOG_MIN_ISR,
+    LOG_REPLICAS,
+    MAX_TIMEOUT,
+    TIMEOUT,
+    TRANSACTION_STATE,
+    VERIFICATION,
+    BrokerFacts,
+    ProducerTimeout,
+    concerned,
+)
+from connectctl.ops.checks.severity import leads_to_enabled, softened
+from connectctl.ops.checks.types import Wish
+from connectctl.ops.connect.release import release_of
+from connectctl.ops.core.finding import Finding, Severity
+from connectctl.ops.kafka import replication
+from connectctl.ops.kafka.brokers import (
+    ADD_PARTITIONS_TO_TXN,
+    INIT_PRODUCER_ID,
+    LIST_OFFSETS,
+    TRANSACTION_VERSION,
+    bounds_min_in_sync,
+)
+from connectctl.ops.kafka.replication import numbers
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import TopicFacts
+
+RULES = rules.RULES
+_END_OFFSETS, _VERIFIES = 2, 4
+"""The versions of ListOffsets with isolation levels (KIP-98), and of AddPartitionsToTxn that verify (KIP-890)."""
+_EPOCH_PER_TRANSACTION = 2
+_WORKERS_USE_IT_SINCE = (4, 0, 0)
+_FENCING_TIMEOUT_MS = 90_000
+_FENCES_WITH_IT_SINCE = (3, 7, 1)
+_DAY_MS = 24 * 60 * 60 * 1000
+
+
+def check(facts: BrokerFacts, wish: Wish) -> Iterator[Finding]:
+    """Everything about the brokers; nothing where neither the wish nor the cluster has transactions."""
+    if not concerned(facts.enabled, wish):
+        return
+    for rule in (too_old, mixed, unverified, old_protocol, cannot_be_created):
+        yield from rule(facts)
+    yield from _of_log(facts)
+    for judged in (timeouts_refused, leader_refused, fencing_refused, ids_expire):
+        yield from judged(facts, wish)
+
+
+def too_old(facts: BrokerFacts) -> Iterator[Finding]:
+    """BROKER001, for each broker without transactions or end offsets by isolation level."""
+    for broker, seen in sorted(facts.versions.items()):
+        if INIT_PRODUCER_ID not in seen.apis or seen.apis.get(LIST_OFFSETS, -1) < _END_OFFSETS:
+            message = f"It speaks like Kafka {_text(seen.release)}, which has no transactions."
+            yield rules.TOO_OLD.found(f"broker {broker}", message, "Upgrade the brokers to 2.1 at least.")
+
+
+def mixed(facts: BrokerFacts) -> Iterator[Finding]:
+    """BROKER002, once."""
+    by_release: dict[tuple[int, ...], list[int]] = {}
+    for broker, seen in sorted(facts.versions.items()):
+        by_release.setdefault(seen.release, []).append(broker)
+    if len(by_release) > 1:
+        told = "; ".join(f"{_text(release)} on {_brokers(ids)}" for release, ids in sorted(by_release.items()))
+        yield rules.MIXED.found("brokers", f"They speak like different releases: {told}.", "Finish the upgrade.")
+
+
+def unverified(facts: BrokerFacts) -> Iterator[Finding]:
+    """BROKER003, once for those that are too old and once for those that are told not to."""
+    old = [broker for broker, seen in facts.versions.items() if seen.apis.get(ADD_PARTITIONS_TO_TXN, -1) < _VERIFIES]
+    off = [broker for broker, told in facts.settings.items() if told.get(VERIFICATION) == "false" and broker not in old]
+    if old:
+        message = f"{_brokers(old)}: older than 3.6, which is the first release that verifies."
+        yield rules.UNVERIFIED.found(
+            "brokers", message, "Upgrade the brokers; until then: connectctl transactions hanging"
+        )
+    if off:
+        hint = f"Set {VERIFICATION}=true on the brokers; until then: connectctl transactions hanging"
+        yield rules.UNVERIFIED.found("brokers", f"{_brokers(off)}: {VERIFICATION} is false.", hint)
+
+
+def old_protocol(facts: BrokerFacts) -> Iterator[Finding]:
+    """BROKER004: a warning where one command cures it, an information where brokers or workers are too old for it."""
+    if not facts.versions:
+        return
+    level = min(seen.finalized.get(TRANSACTION_VERSION, 0) for seen in facts.versions.values())
+    if level >= _EPOCH_PER_TRANSACTION:
+        return
+    old = [
+        b for b, seen in facts.versions.items() if seen.supported.get(TRANSACTION_VERSION, 0) < _EPOCH_PER_TRANSACTION
+    ]
+    message = f"{TRANSACTION_VERSION} is {level}."
+    if old:
+        message += f" {_brokers(old)}: older than 4.0, which knows 2."
+        yield rules.OLD_PROTOCOL.found("brokers", message, "Upgrade the brokers.", severity=Severity.INFO)
+        return
+    releases = [release for version in facts.workers if (release := release_of(version))]
+    useless = bool(releases) and max(releases) < _WORKERS_USE_IT_SINCE
+    if useless:
+        message += " The workers are older than 4.0, and would not use it."
+    hint = f"kafka-features.sh --bootstrap-server … upgrade --feature {TRANSACTION_VERSION}={_EPOCH_PER_TRANSACTION}"
+    yield rules.OLD_PROTOCOL.found("brokers", message, hint, severity=Severity.INFO if useless else None)
+
+
+def cannot_be_created(facts: BrokerFacts) -> Iterator[Finding]:
+    """BROKER005, where the topic is known not to exist."""
+    if facts.transaction_state is not None or facts.log_hidden or not facts.brokers:
+        return
+    replicas, wanted = facts.numbers(LOG_REPLICAS), facts.numbers(LOG_MIN_ISR)
+    if replicas and max(replicas.values()) > facts.brokers:
+        brokers = "1 broker" if facts.brokers == 1 else f"{facts.brokers} brokers"
+        message = f"{LOG_REPLICAS} is {max(replicas.values())}, and there {_are(facts.brokers)} {brokers}."
+        hint = f"Set {LOG_REPLICAS} to {min(3, facts.brokers)} on the brokers, and {LOG_MIN_ISR} below it or to 1."
+        yield rules.CANNOT_BE_CREATED.found(TRANSACTION_STATE, message, hint)
+        return
+    above = [broker for broker, count in wanted.items() if count > replicas.get(broker, count)]
+    if above and not bounds_min_in_sync(facts.versions.values()):
+        message = f"{LOG_MIN_ISR} is {wanted[above[0]]}, and {LOG_REPLICAS} is {replicas[above[0]]}."
+        hint = f"Set {LOG_MIN_ISR} on the brokers to no more than {LOG_REPLICAS}."
+        yield rules.CANNOT_BE_CREATED.found(TRANSACTION_STATE, message, hint)
+
+
+def _of_log(facts: BrokerFacts) -> Iterator[Finding]:
+    """BROKER006 to BROKER012, on the topic as it is."""
+    log = facts.transaction_state
+    if log is None:
+        return
+    if found := replication.leaderless(log):
+        message = f"No broker leads {numbers(found)}."
+        yield rules.NO_LEADER.found(log.name, message, "Bring the brokers back that hold its replicas.")
+    bounded = bounds_min_in_sync(facts.versions.values())
+    if found := replication.too_few_in_sync(log, bounded=bounded):
+        wanted = replication.min_in_sync(log)
+        message = f"On {numbers(found)} fewer replicas are in sync than min.insync.replicas, {wanted}, wants."
+        yield rules.TOO_FEW_IN_SYNC.found(log.name, message, replication.cure_of_too_few(log))
+    if found := replication.behind(log, bounded=bounded):
+        message = f"On {numbers(found)} replicas are not in sync."
+        yield rules.BEHIND.found(log.name, message, "Look at the brokers.")
+    yield from _of_settings(log, facts.brokers)
+
+
+def _of_settings(log: TopicFacts, brokers: int) -> Iterator[Finding]:
+    """BROKER009 to BROKER012."""
+    if brokers > 1 and replication.fewest_replicas(log) == 1:
+        hint = "Give it 3 replicas: kafka-reassign-partitions.sh"
+        yield rules.ONE_COPY.found(log.name, f"It has one replica on {brokers} brokers.", hint)
+    if replication.keeps_no_second_copy(log):
+        message = f"min.insync.replicas is 1 with {replication.fewest_replicas(log)} replicas."
+        yield rules.ACKNOWLEDGED_ALONE.found(
+            log.name, message, replication.alter(log.name, f"{replication.MIN_IN_SYNC}=2")
+        )
+    if replication.elects_uncleanly(log):
+        message = f"{replication.UNCLEAN} is true."
+        yield rules.UNCLEAN.found(log.name, message, replication.alter(log.name, f"{replication.UNCLEAN}=false"))
+    if replication.stops_with_one_broker(log):
+        count = replication.fewest_replicas(log)
+        message = f"It has {count} replicas, and min.insync.replicas is {replication.min_in_sync(log)}."
+        yield rules.STOPS_WITH_ONE.found(
+            log.name, message, replication.alter(log.name, f"{replication.MIN_IN_SYNC}={count - 1}")
+        )
+
+
+def timeouts_refused(facts: BrokerFacts, wish: Wish) -> Iterator[Finding]:
+    """BROKER013, for each source connector."""
+    if not leads_to_enabled(facts.enabled, wish):
+        return
+    for each in facts.sources:
+        if refusing := _refusing(facts, each.milliseconds):
+            limit = min(refusing.values())
+            hint = f"Set producer.override.{TIMEOUT} to {limit} or less, or raise {MAX_TIMEOUT} on the brokers."
+            severity = softened(rules.TIMEOUT_REFUSED.severity, wish)
+            message = f"{_said(each)}, and {_allowed(refusing)}."
+            yield rules.TIMEOUT_REFUSED.found(each.name, message, hint, severity=severity)
+
+
+def leader_refused(facts: BrokerFacts, wish: Wish) -> Iterator[Finding]:
+    """BROKER014, once: the leader has transactions from preparing on."""
+    refusing = _refusing(facts, facts.leader.milliseconds)
+    if refusing and (wish is not Wish.NOW or facts.enabled):
+        hint = f"Raise {MAX_TIMEOUT} on the brokers, or set {TIMEOUT}={min(refusing.values())} on the workers."
+        yield rules.LEADER_REFUSED.found("leader", f"{_said(facts.leader)}, and {_allowed(refusing)}.", hint)
+
+
+def fencing_refused(facts: BrokerFacts, wish: Wish) -> Iterator[Finding]:
+    """BROKER015, once; older workers fence with a timeout of 1 ms."""
+    releases = [release_of(version) for version in facts.workers]
+    new = not releases or any(release is None or release >= _FENCES_WITH_IT_SINCE for release in releases)
+    refusing = _refusing(facts, _FENCING_TIMEOUT_MS)
+    if refusing and new and leads_to_enabled(facts.enabled, wish):
+        hint = f"Set {MAX_TIMEOUT} on the brokers to {_FENCING_TIMEOUT_MS} at least."
+        severity = softened(rules.FENCING_REFUSED.severity, wish)
+        yield rules.FENCING_REFUSED.found("brokers", f"{_allowed(refusing)}.", hint, severity=severity)
+
+
+def ids_expire(facts: BrokerFacts, wish: Wish) -> Iterator[Finding]:
+    """BROKER016, once."""
+    soon = {broker: value for broker, value in facts.numbers(EXPIRATION).items() if value < _DAY_MS}
+    if soon and leads_to_enabled(facts.enabled, wish):
+        message = f"{EXPIRATION} of {_brokers(list(soon))} is {min(soon.values()):,} ms."
+        yield rules.IDS_EXPIRE.found("brokers", message, f"Set {EXPIRATION} on the brokers to 604800000, the default.")
+
+
+def _refusing(facts: BrokerFacts, milliseconds: int) -> dict[int, int]:
+    """The brokers that allow less, with what they allow."""
+    return {broker: limit for broker, limit in facts.numbers(MAX_TIMEOUT).items() if limit < milliseconds}
+
+
+def _said(each: ProducerTimeout) -> str:
+    return f"{each.property or TIMEOUT} is {each.milliseconds:,} ms" + ("" if each.property else " by default")
+
+
+def _allowed(refusing: Mapping[int, int]) -> str:
+    return f"{MAX_TIMEOUT} of {_brokers(list(refusing))} allows {min(refusing.values()):,} ms"
+
+
+def _brokers(ids: list[int]) -> str:
+    return ("broker " if len(ids) == 1 else "brokers ") + ", ".join(map(str, sorted(ids)))
+
+
+def _text(release: tuple[int, ...]) -> str:
+    return ".".join(map(str, release))
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"

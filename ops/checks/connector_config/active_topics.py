@@ -1,0 +1,93 @@
+"""The topics that source connectors write to: by their configurations, and by what their workers saw (KIP-558)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from connectctl.ops.checks.types import Unseen
+from connectctl.ops.config.json_text import read_json
+from connectctl.ops.connect.connector import path_of
+from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import ConnectCalls, Record
+
+PATIENCE = 3.0
+"""Seconds that the workers may take to name one connector's topics."""
+FEW = 20
+"""Connectors that workers are asked about one by one."""
+MOST = 1_000
+"""As ``FEW``, where nothing else tells of them."""
+Recorded = Mapping[str, frozenset[str]]
+_NO_TARGETS = ("offsets.storage.", "errors.", "transforms.", "predicates.", "producer.", "consumer.", "admin.")
+
+
+def configured_topics(config: Mapping[str, str]) -> frozenset[str]:
+    """The topics that a source connector's configuration names as targets, as far as names of properties tell."""
+    found: set[str] = set()
+    for name, value in config.items():
+        if name.rsplit(".", 1)[-1] in ("topic", "topics") and not name.startswith(_NO_TARGETS):
+            found |= {part.strip() for part in value.split(",") if part.strip()}
+    return frozenset(found)
+
+
+def active_topics(
+    calls: ConnectCalls | None, names: Sequence[str], recorded: Recorded | None = None
+) -> tuple[dict[str, frozenset[str]], tuple[Unseen, ...]]:
+    """The topics that each connector was seen to write to, and who could not be asked, said once.
+
+    Of more than a few connectors it is what is ``recorded`` in the status topic, from which workers answer, too; a worker
+    is then only asked whether they keep track at all.
+    """
+    if calls is None or not names:
+        return {}, ()
+
+    def ask(name: str) -> frozenset[str] | ConnectctlError:
+        try:
+            answer = calls.get(path_of("connectors", name) + "/topics", timeout=PATIENCE)
+        except ConnectctlError as e:
+            return e
+        return frozenset(answer.get(name, {}).get("topics", ()))
+
+    known = recorded if len(names) > FEW else None
+    asked = names[: MOST if known is None else 1]
+    with ThreadPoolExecutor(8) as pool:
+        answers = dict(zip(asked, pool.map(ask, asked), strict=True))
+    failed = {name: answer for name, answer in answers.items() if isinstance(answer, ConnectctlError)}
+    if known is not None and not any(isinstance(error, NotAuthorized) for error in failed.values()):
+        return {name: known.get(name, frozenset()) for name in names}, ()
+    found = {name: answer for name, answer in answers.items() if isinstance(answer, frozenset)}
+    left = list(names[len(asked) :])
+    if failed:
+        what = f"the active topics of {named([*failed, *left])}"
+        hint = "Set topic.tracking.enable=true on the workers, which is the default."
+        return found, (Unseen(what, reason(next(iter(failed.values()))), hint),)
+    why = f"the status topic could not be read, and workers are asked about {MOST:,} connectors at most"
+    return found, (Unseen(f"the active topics of {named(left)}", why, "Name connectors."),) if left else ()
+
+
+def recorded_topics(records: Iterable[Record]) -> dict[str, frozenset[str]]:
+    """The active topics of each connector, from the records of the status topic (KIP-558)."""
+    found: dict[str, set[str]] = {}
+    told = (record for record in records if (record.key or b"").startswith(b"status-topic-"))
+    for record in sorted(told, key=lambda each: each.offset):
+        try:
+            said = read_json(record.value or b"null")
+        except ValueError:
+            continue
+        topic = said.get("topic") if isinstance(said, dict) else None
+        if isinstance(topic, dict) and topic.get("name") and topic.get("connector"):
+            found.setdefault(str(topic["connector"]), set()).add(str(topic["name"]))
+    return {name: frozenset(topics) for name, topics in found.items()}
+
+
+def named(names: Sequence[str]) -> str:
+    """Connectors for a sentence; of many, how many more there are."""
+    return ", ".join(names) if len(names) <= FEW else f"{', '.join(names[:FEW])} and {len(names) - FEW:,} more"
+
+
+def reason(error: ConnectctlError) -> str:
+    """What went wrong, without what to do about it: for a sentence that goes on."""
+    return (f"{error.what}: {error.why}" if error.why else error.what).rstrip(".")

@@ -1,0 +1,249 @@
+"""Connector configurations from files: JSON, YAML and Java properties, in every shape in which Connect has them.
+
+A shape is what ``POST /connectors`` takes (``name`` and ``config``), what ``PUT …/config`` takes (a flat object), or what
+``connectctl connectors show -o json`` prints. Values become text as Connect's REST API makes them: numbers as they are
+written, ``true`` and ``false``. An object or a list for a value is refused there, and here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Any, NoReturn
+
+from connectctl.ops.config import java_properties, yaml_text
+from connectctl.ops.config.json_text import read_json
+from connectctl.ops.config.masking import remember
+from connectctl.ops.core.errors import BadInput
+
+JSON, YAML, PROPERTIES = "JSON", "YAML", "properties"
+FORMS = {".json": JSON, ".yaml": YAML, ".yml": YAML, ".properties": PROPERTIES}
+_AROUND = frozenset({"name", "config", "initial_state", "offsets", "apiVersion", "kind", "type", "tasks"})
+_SHAPES = "Give an object with name and config, or a flat one of properties, as Connect's REST API takes them."
+
+
+@dataclass(frozen=True)
+class Given:
+    """A configuration as a file gives it. ``name`` is empty where the file has none; a value is None for null.
+
+    ``repeated`` are the properties that are there more than once, with their lines. ``initial_state`` is the one that the
+    connector is to be created in (KIP-980), ``with_offsets``: the file has initial offsets, too (KIP-995).
+    """
+
+    name: str
+    config: Mapping[str, str | None]
+    file: str
+    repeated: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    initial_state: str | None = None
+    with_offsets: bool = False
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """An object with its members in order, doubles included, each with its line where that is known."""
+
+    members: tuple[tuple[str, Any, int | None], ...]
+
+    @property
+    def last(self) -> dict[str, Any]:
+        return {name: value for name, value, _ in self.members}
+
+
+def parse(raw: bytes, file: str) -> tuple[Given, ...]:
+    """The configurations in ``raw``; the form is told by the name of ``file``, else by what is in it.
+
+    JSON and YAML may be a list of configurations, YAML several documents. Raises ``BadInput`` with file and line.
+    """
+    form = FORMS.get(PurePath(file).suffix.lower()) or _sniffed(_text(raw, file, strict=False))
+    if form == PROPERTIES:
+        return (_from_properties(raw.decode(java_properties.ENCODING), file),)
+    text = _text(raw, file)
+    whole = _json(text, file) if form == JSON else _yaml(text, file)
+    found = tuple(_given(each, text, file, form) for each in whole)
+    for given in found:
+        remember(given.config)
+    if not found:
+        raise BadInput(f"{file} is empty", next_step=_SHAPES)
+    return found
+
+
+def _text(raw: bytes, file: str, *, strict: bool = True) -> str:
+    try:
+        return raw.decode("utf-8-sig", "strict" if strict else "replace")
+    except UnicodeDecodeError as e:
+        line = raw.count(b"\n", 0, e.start) + 1
+        raise BadInput(f"{file}, line {line} is not UTF-8", next_step="Save the file as UTF-8.") from e
+
+
+def _sniffed(text: str) -> str:
+    """The form by the first line that says anything."""
+    for line in map(str.strip, text.splitlines()):
+        if not line or line[0] in "#!":
+            continue
+        if line[0] in "{[":
+            return JSON
+        sign = re.search(r"[=:]", line)
+        return PROPERTIES if sign and sign.group() == "=" else YAML
+    return YAML
+
+
+# ------------------------------------------------------------------------------------------------------------ the forms
+
+
+def _json(text: str, file: str) -> list[Any]:
+    def refuse(word: str) -> NoReturn:
+        raise BadInput(f"{file} is not JSON", why=f"{word} is not a JSON number")
+
+    def pairs(members: list[tuple[str, Any]]) -> _Pairs:
+        return _Pairs(tuple((name, value, None) for name, value in members))
+
+    try:
+        whole = read_json(
+            text, object_pairs_hook=pairs, parse_int=str, parse_float=str, parse_constant=refuse, strict=False
+        )
+    except json.JSONDecodeError as e:
+        raise BadInput(f"{file}, line {e.lineno} is not JSON", why=e.msg, next_step=_SHAPES) from e
+    except RecursionError as e:
+        raise BadInput(f"{file} is not a connector configuration", why="it is nested too deeply") from e
+    return whole if isinstance(whole, list) else [whole]
+
+
+def _yaml(text: str, file: str) -> list[Any]:
+    import yaml
+
+    try:
+        documents = [_plain(node, file) for node in yaml_text.compose_all(text)]
+    except yaml.MarkedYAMLError as e:
+        line = f", line {e.problem_mark.line + 1}" if e.problem_mark else ""
+        raise BadInput(f"{file}{line} is not YAML", why=e.problem, next_step=_SHAPES) from e
+    except (yaml.YAMLError, RecursionError) as e:
+        raise BadInput(f"{file} is not YAML", why=" ".join(str(e).split()), next_step=_SHAPES) from e
+    return [each for document in documents for each in (document if isinstance(document, list) else [document])]
+
+
+def _plain(node: Any, file: str) -> Any:
+    """A YAML node with scalars as text, the way they are written; null is None, booleans are as Connect writes them."""
+    import yaml
+
+    if isinstance(node, yaml.MappingNode):
+        members = []
+        for key, value in node.value:
+            line = key.start_mark.line + 1
+            if not isinstance(key, yaml.ScalarNode) or key.tag.endswith(":merge"):
+                raise BadInput(f"{file}, line {line} is not a connector configuration", why="a name must be a text")
+            members.append((key.value, _plain(value, file), line))
+        return _Pairs(tuple(members))
+    if isinstance(node, yaml.SequenceNode):
+        return [_plain(each, file) for each in node.value]
+    if node.tag.endswith(":null"):
+        return None
+    if node.tag.endswith(":bool"):
+        return node.value.lower() in ("true", "yes", "on")
+    return node.value
+
+
+def _from_properties(text: str, file: str) -> Given:
+    try:
+        found = list(java_properties.properties(text))
+    except java_properties.Malformed as e:
+        why = "\\u needs four hexadecimal digits behind it"
+        raise BadInput(f"{file}, line {e.line} cannot be read", why=why) from e
+    if not found:
+        raise BadInput(f"{file} is empty", next_step="Write one property on a line: name=value.")
+    for each in found:
+        if not each.separated:
+            line = _line_of(text, each.begin)
+            raise BadInput(f"{file}, line {line} is not a property", why=f"{each.key[:40]!r} has no value behind it")
+    lines: dict[str, list[int]] = {}
+    for each in found:
+        lines.setdefault(each.key, []).append(_line_of(text, each.begin))
+    config: dict[str, str | None] = {each.key: each.value for each in found}
+    return Given(config.get("name") or "", config, file, {name: at for name, at in lines.items() if len(at) > 1})
+
+
+def _line_of(text: str, at: int) -> int:
+    return len(re.findall(r"\r\n|\r|\n", text[:at])) + 1
+
+
+# ----------------------------------------------------------------------------------------------------------- the shapes
+
+
+def _given(whole: Any, text: str, file: str, form: str) -> Given:
+    if not isinstance(whole, _Pairs):
+        kind = {list: "a list in a list", type(None): "null"}.get(type(whole), "a single value")
+        raise BadInput(f"{file} is not a connector configuration", why=f"there is {kind} in it", next_step=_SHAPES)
+    if _is_list_of_connectors(whole):
+        raise BadInput(
+            f"{file} is not a connector configuration",
+            why="it is what connectors list prints, which has no configurations",
+            next_step="Use connectctl connectors show NAME -o json.",
+        )
+    outer, inner = whole, whole
+    if isinstance(config := whole.last.get("config"), _Pairs):
+        inner = config
+        if not whole.last.keys() & {"kind", "apiVersion"}:
+            _no_strangers(whole, file)
+    elif "config" in whole.last and whole.last.keys() <= _AROUND:
+        raise BadInput(f"{file} is not a connector configuration", why="config is not an object", next_step=_SHAPES)
+    if not inner.members:
+        raise BadInput(f"{file} is not a connector configuration", why="it has no properties", next_step=_SHAPES)
+    config = {name: _value(name, value, line, file) for name, value, line in inner.members}
+    own = outer.last.get("name") if outer is not inner else None
+    # Workers take the blanks around the name that a request has, and not around that of the configuration.
+    name = own.strip() if isinstance(own, str) else config.get("name") or ""
+    if outer is inner and "name" not in config:
+        # What PUT …/config takes has its name in the address; the file's own name stands for it.
+        name = PurePath(file).stem.removeprefix("-") or "stdin"
+    around = outer.last if outer is not inner else {}
+    state = around.get("initial_state")
+    return Given(
+        name,
+        config,
+        file,
+        dict(_repeated(inner, text, form)),
+        None if state is None else str(state),
+        # What connectors show prints has its offsets elsewhere, and is no request.
+        "offsets" in around and "kind" not in around,
+    )
+
+
+def _is_list_of_connectors(whole: _Pairs) -> bool:
+    return isinstance(whole.last.get("connectors"), list) and "connector.class" not in whole.last
+
+
+def _no_strangers(whole: _Pairs, file: str) -> None:
+    """``POST /connectors`` refuses any member that it does not know."""
+    strange = [name for name in whole.last if name not in _AROUND]
+    if strange:
+        why = f"Connect takes name, config and initial_state beside each other, and no {strange[0]}"
+        raise BadInput(f"{file} is not a connector configuration", why=why, next_step="Move it into config.")
+
+
+def _value(name: str, value: Any, line: int | None, file: str) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    where = f"{file}, line {line}" if line else file
+    kind = "a list" if isinstance(value, list) else "an object"
+    raise BadInput(
+        f"{where}: {name} is {kind}",
+        why="Connect takes text, numbers, true and false",
+        next_step="Write lists as one text, with commas.",
+    )
+
+
+def _repeated(whole: _Pairs, text: str, form: str) -> Iterator[tuple[str, list[int]]]:
+    """Members that are there more than once, with their lines."""
+    for name, count in Counter(name for name, _, _ in whole.members).items():
+        if count < 2:
+            continue
+        lines = [line for each, _, line in whole.members if each == name and line is not None]
+        if form == JSON:
+            pattern = re.compile(re.escape(json.dumps(name, ensure_ascii=False)) + r"\s*:")
+            lines = [text.count("\n", 0, found.start()) + 1 for found in pattern.finditer(text)]
+        yield name, lines

@@ -1,0 +1,160 @@
+"""A source connector's exactly-once properties against what workers and its class make of them. Pure."""
+
+from __future__ import annotations
+
+from connectctl.ops.checks.connector_config import exactly_once_findings as rules
+from connectctl.ops.checks.connector_config.observe import SINK, SOURCE, Subject, Words, number_problem, word_problem
+from connectctl.ops.checks.types import PluginSays, Wish
+from connectctl.ops.connect.worker import NOT_ENABLED
+from connectctl.ops.core.finding import Severity
+
+SUPPORT = "exactly.once.support"
+BOUNDARY = "transaction.boundary"
+INTERVAL = "transaction.boundary.interval.ms"
+OFFSETS_TOPIC = "offsets.storage.topic"
+TIMEOUT = "producer.override.transaction.timeout.ms"
+DEFAULT_TIMEOUT = DEFAULT_INTERVAL = 60000
+"""Milliseconds: ``transaction.timeout.ms`` of a producer, ``offset.flush.interval.ms`` of a worker."""
+SAYS_NO = "The connector does not support exactly-once semantics with the provided configuration."
+SAYS_NOTHING = (
+    "The connector does not implement the API required for preflight validation of exactly-once source support. Please "
+    "consult the documentation for the connector to determine whether it supports exactly-once semantics, and then "
+    'consider reconfiguring the connector to use the value "requested" for this property (which will disable this '
+    "preflight check and allow the connector to be created)."
+)
+FAILED = "An unexpected error occurred during validation"
+GOES_ON = (
+    f"{SUPPORT} is required. Without exactly-once on its workers it keeps running, at least once: it can "
+    "write records twice. Workers refuse every change of its configuration then, even an identical one."
+)
+GOES_ON_STEP = f"Set {SUPPORT} to requested before or with its next change; or stop it first, if it must not run so."
+NO_BOUNDARIES = (
+    "The connector does not support connector-defined transaction boundaries",
+    "This connector has returned a null value from its canDefineTransactionBoundaries method",
+    FAILED,
+)
+WORKERS_OWN = {
+    "exactly.once.source.support": "A connector has exactly.once.support",
+    "offset.storage.topic": "A connector has offsets.storage.topic, with an s",
+}
+_REQUESTED = f"Set {SUPPORT} to requested"
+
+
+def check(subject: Subject, words: Words) -> None:
+    """All rules of this file."""
+    worker_properties(subject, words)
+    if subject.kind == SINK:
+        of_a_sink(subject, words)
+        return
+    support(subject, words)
+    boundary(subject, words)
+    interval(subject, words)
+
+
+def worker_properties(subject: Subject, words: Words) -> None:
+    """EOS014: properties that only a worker has."""
+    for name, step in WORKERS_OWN.items():
+        if name in subject.config:
+            words.add(rules.WORKERS_PROPERTY, name, f"{name} is a worker's property, and ignored here.", f"{step}.")
+
+
+def of_a_sink(subject: Subject, words: Words) -> None:
+    """EOS013: a sink with properties of sources."""
+    found = [name for name in (SUPPORT, BOUNDARY, INTERVAL, OFFSETS_TOPIC) if name in subject.config]
+    if found:
+        message = f"It is a sink connector, which knows no {', '.join(found)}: neither used nor checked."
+        words.add(rules.NO_EFFECT, tuple(found), message, f"Leave out {', '.join(found)}.")
+
+
+def support(subject: Subject, words: Words) -> None:
+    """EOS001 to EOS006."""
+    value = subject.text(SUPPORT)
+    if value is not None and (problem := word_problem(SUPPORT, value, ("REQUIRED", "REQUESTED"), any_case=True)):
+        words.refused(rules.BAD_SUPPORT, SUPPORT, problem, f"{_REQUESTED} or required, or leave it out.")
+        return
+    if subject.word(SUPPORT, "requested") == "required":
+        required(subject, words)
+    elif True in subject.modes and subject.plugin in (PluginSays.UNSUPPORTED, PluginSays.FAILS):
+        says = (
+            "that it does not support exactly-once" if subject.plugin is PluginSays.UNSUPPORTED else "nothing but fails"
+        )
+        message = f"Asked about exactly-once with this configuration, the connector says {says}; it runs without it."
+        step = f"Change what the connector needs for it, or set {SUPPORT} to required to have it refused."
+        words.add(rules.NO_GUARANTEE, SUPPORT, message, step)
+
+
+def required(subject: Subject, words: Words) -> None:
+    """EOS001 to EOS004: what a worker refuses to do without.
+
+    On the way to preparing or disabled they are warnings for a connector that is there: it is not validated when workers
+    change, and goes on running.
+    """
+    if subject.running and subject.wish in (Wish.PREPARING, Wish.DOWNGRADE):
+        words.add(rules.NOT_ENABLED, SUPPORT, GOES_ON, GOES_ON_STEP, severity=Severity.WARNING)
+        return
+    if False in subject.modes:
+        step = f"connectctl upgrade plan; or {_REQUESTED[0].lower()}{_REQUESTED[1:]}."
+        words.add(rules.NOT_ENABLED, SUPPORT, NOT_ENABLED, step, text=NOT_ENABLED)
+    told = {each.plugin: each.detail for each in subject.answers}
+    if PluginSays.UNSUPPORTED in told:
+        step = f"Change what the connector needs for it; or {_REQUESTED[0].lower()}{_REQUESTED[1:]}."
+        words.add(rules.UNSUPPORTED, SUPPORT, SAYS_NO, step, text=SAYS_NO)
+    if PluginSays.UNKNOWN in told:
+        words.add(rules.SAYS_NOTHING, SUPPORT, SAYS_NOTHING, f"{_REQUESTED}.", text=SAYS_NOTHING)
+    if PluginSays.FAILS in told:
+        said = told[PluginSays.FAILS] or FAILED
+        words.add(rules.FAILS_WHEN_ASKED, SUPPORT, said, "Correct the connector's other properties.", text=said)
+
+
+def boundary(subject: Subject, words: Words) -> None:
+    """EOS007 and EOS008, and EOS013 where there are no transactions to end."""
+    value = subject.text(BOUNDARY)
+    if value is None:
+        return
+    if problem := word_problem(BOUNDARY, value, ("POLL", "INTERVAL", "CONNECTOR"), any_case=True):
+        words.refused(rules.BAD_BOUNDARY, BOUNDARY, problem, "Set it to poll, interval or connector.")
+        return
+    if value.lower() == "connector":
+        texts = {text for each in subject.answers for text in each.errors.get(BOUNDARY, ())}
+        for text in sorted(text for text in texts if text.startswith(NO_BOUNDARIES)):
+            words.refused(rules.NO_BOUNDARIES, BOUNDARY, text, f"Set {BOUNDARY} to poll or interval.")
+    if subject.modes == {False} and subject.kind == SOURCE:
+        message = f"{BOUNDARY} is {value}, and has no effect where exactly-once is not enabled."
+        words.add(rules.NO_EFFECT, BOUNDARY, message, "connectctl upgrade plan")
+
+
+def interval(subject: Subject, words: Words) -> None:
+    """EOS009 to EOS012."""
+    value = subject.text(INTERVAL)
+    used = subject.word(BOUNDARY, "poll") == "interval"
+    if value is not None and (problem := number_problem(INTERVAL, value, "LONG", 0)):
+        words.refused(rules.BAD_INTERVAL, INTERVAL, problem, "Give milliseconds from 0 on, or leave it out.")
+        return
+    if value is not None and not used:
+        at_hand = subject.word(BOUNDARY, "poll")
+        message = f"{INTERVAL} is {value}, and {BOUNDARY} is {at_hand}: it is not used."
+        words.add(rules.IDLE_INTERVAL, INTERVAL, message, f"Set {BOUNDARY} to interval, or leave it out.")
+    timeout = _timeout(subject)
+    if not used or timeout is None or subject.modes == {False} or (INTERVAL in subject.config and value is None):
+        return
+    if subject.running:
+        return  # TXN005 tells of it, with what the brokers say
+    sure = True in subject.modes
+    if value is None:
+        if timeout <= DEFAULT_INTERVAL:
+            message = f"The worker's offset.flush.interval.ms decides, {DEFAULT_INTERVAL} by default; the transaction"
+            step = f"Set {INTERVAL}, well below {timeout}."
+            words.add(rules.WORKERS_INTERVAL, INTERVAL, f"{message} times out after {timeout} ms.", step)
+    elif int(value) >= timeout:
+        message = f"Transactions end after {int(value)} ms, and the broker rolls them back after {timeout} ms."
+        step = f"Set {INTERVAL} well below {timeout}, or {TIMEOUT} well above {int(value)}."
+        severity = Severity.ERROR if sure else Severity.WARNING
+        words.add(rules.LONG_INTERVAL, INTERVAL, message, step, severity=severity)
+
+
+def _timeout(subject: Subject) -> int | None:
+    """The transaction timeout in milliseconds; None where it is not known or no timeout."""
+    if TIMEOUT not in subject.config:
+        return DEFAULT_TIMEOUT
+    value = subject.text(TIMEOUT)
+    return int(value) if value is not None and number_problem(TIMEOUT, value, "INT", 1) is None else None

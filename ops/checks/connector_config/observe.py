@@ -1,0 +1,216 @@
+"""What the rules for configurations look at, and how Connect reads a property's text (``ConfigDef.parseType``)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from connectctl.ops.checks.types import PluginSays, Validation, Wish
+from connectctl.ops.config.masking import MASK, is_secret, secrets_of
+from connectctl.ops.connect.worker import Support
+
+if TYPE_CHECKING:
+    from connectctl.ops.core.finding import Finding, Severity
+    from connectctl.ops.core.rule import Rule
+
+SOURCE, SINK = "source", "sink"
+_SIZES = {"SHORT": 15, "INT": 31, "LONG": 63}
+_NUMBER = re.compile(r"[+-]?[0-9]+")
+_REFERENCE = re.compile(r"\$\{[^}]*\}")
+_TOPIC = re.compile(r"[a-zA-Z0-9._-]+")
+LONGEST_TOPIC = 249
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One configuration to judge, and what is known beside it.
+
+    ``validations`` are the workers' answers; none where they were not asked. ``offsets_topic`` is the workers'
+    ``offset.storage.topic``, ``group_id`` their group. ``running``: it is a connector of the cluster, and no file.
+    ``is_source``: its class is at hand, and is a source's. ``release`` is the one of Kafka that is planned, ``policy`` what
+    the workers are told to be the policy for client overrides, as far as that is known. ``supports`` is what all workers
+    prove of exactly-once, which counts where none was asked about this configuration.
+    """
+
+    name: str
+    config: Mapping[str, str | None]
+    wish: Wish = Wish.NOW
+    validations: tuple[Validation, ...] = ()
+    group_id: str | None = None
+    offsets_topic: str | None = None
+    running: bool = False
+    is_source: bool = False
+    release: tuple[int, int] | None = None
+    policy: str | None = None
+    supports: frozenset[Support] = frozenset()
+
+    @property
+    def answers(self) -> tuple[Validation, ...]:
+        """The validations that came about."""
+        return tuple(each for each in self.validations if each.problem is None)
+
+    @cached_property
+    def kind(self) -> str | None:
+        """``source`` or ``sink``: as the workers say, else as the configuration looks; None where neither tells."""
+        told = {each.kind for each in self.answers if each.kind}
+        if self.is_source or len(told) == 1:
+            return SOURCE if self.is_source else told.pop()
+        name = (self.config.get("connector.class") or "").rsplit(".", 1)[-1]
+        marks = [kind for kind in (SOURCE, SINK) if kind.capitalize() in name]
+        if len(marks) == 1:  # before topics, which are also those that a MirrorSourceConnector reads elsewhere
+            return marks[0]
+        return SINK if "topics" in self.config or "topics.regex" in self.config else None
+
+    @property
+    def modes(self) -> frozenset[bool]:
+        """Whether exactly-once is enabled where this runs: both where workers differ, neither where nobody knows."""
+        if self.wish is not Wish.NOW:
+            return frozenset({self.wish is Wish.ENABLED})
+        known = {*(each.support for each in self.answers)} or {*self.supports}
+        known -= {Support.UNKNOWN}
+        return frozenset(support is Support.ENABLED for support in known)
+
+    @property
+    def plugin(self) -> PluginSays:
+        """What the connector's class says of exactly-once; NOT_ASKED where workers differ or nobody was asked."""
+        told = {each.plugin for each in self.answers} - {PluginSays.NOT_ASKED}
+        return told.pop() if len(told) == 1 else PluginSays.NOT_ASKED
+
+    def text(self, name: str) -> str | None:
+        """The value as Connect compares it, without the blanks around it; None where it is not set or not known yet.
+
+        A value with a reference (``${file:…}``) is known to workers only.
+        """
+        value = self.config.get(name)
+        return None if value is None or _REFERENCE.search(value) else value.strip()
+
+    def word(self, name: str, default: str) -> str:
+        """The value in lower case, for words whose case does not matter."""
+        value = self.text(name)
+        return default if value is None else value.lower()
+
+    def overrides(self, client: str) -> dict[str, str]:
+        """The overrides of ``producer``, ``consumer`` or ``admin`` whose values are known."""
+        prefix = f"{client}.override."
+        names = (name for name in self.config if name.startswith(prefix))
+        return {name.removeprefix(prefix): value for name in names if (value := self.text(name)) is not None}
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A rule that was met, with the properties it is about.
+
+    ``text`` are the worker's own words where it refuses this, too. ``validated``: its validation decides, so that the
+    hit counts for nothing where workers were asked and did not say so.
+    """
+
+    finding: Finding
+    properties: tuple[str, ...]
+    text: str | None = None
+    validated: bool = False
+
+
+@dataclass(frozen=True)
+class Words:
+    """Builds the hits of one subject."""
+
+    subject: Subject
+    hits: list[Hit] = field(default_factory=list)
+
+    def add(
+        self,
+        rule: Rule,
+        properties: str | tuple[str, ...],
+        message: str,
+        step: str | None = None,
+        *,
+        text: str | None = None,
+        severity: Severity | None = None,
+        validated: bool = False,
+    ) -> None:
+        """A rule is met; ``message`` is scrubbed of secrets."""
+        named = (properties,) if isinstance(properties, str) else properties
+        said = scrubbed(message, self.subject.config, named[0])
+        finding = rule.found(self.subject.name, said, step, severity=severity)
+        self.hits.append(Hit(finding, named, text, validated))
+
+    def refused(self, rule: Rule, properties: str | tuple[str, ...], text: str, step: str | None = None) -> None:
+        """A rule is met that the workers' validation has words for."""
+        self.add(rule, properties, text, step, text=text, validated=True)
+
+
+def invalid(name: str, value: object, why: str) -> str:
+    """The words of ``ConfigException``."""
+    return f"Invalid value {value} for configuration {name}: {why}"
+
+
+def number_problem(name: str, value: str, type_: str = "INT", least: int | None = None) -> str | None:
+    """What Connect says of ``value`` where it is no number of that type, or smaller than ``least``; None: it is fine."""
+    text = value.strip()
+    if not _NUMBER.fullmatch(text) or not -(1 << _SIZES[type_]) <= int(text) < 1 << _SIZES[type_]:
+        return invalid(name, value, f"Not a number of type {type_}")
+    if least is not None and int(text) < least:
+        return invalid(name, int(text), f"Value must be at least {least}")
+    return None
+
+
+def boolean_problem(name: str, value: str) -> str | None:
+    """What Connect says of ``value`` where it is neither true nor false."""
+    if value.strip().lower() in ("true", "false"):
+        return None
+    return invalid(name, value, "Expected value to be either true or false")
+
+
+def word_problem(name: str, value: str, words: tuple[str, ...], *, any_case: bool = False) -> str | None:
+    """What Connect says of ``value`` where it is none of ``words``."""
+    text = value.strip()
+    if text in words or (any_case and text.upper() in words):
+        return None
+    return invalid(name, text, f"String must be one of{' (case insensitive)' if any_case else ''}: {', '.join(words)}")
+
+
+def listed(value: str | None) -> list[str]:
+    """A list as Connect splits it; an empty text is an empty list, an empty part stays."""
+    text = (value or "").strip()
+    return re.split(r"\s*,\s*", text) if text else []
+
+
+def topic_problem(name: str) -> str | None:
+    """Why brokers refuse a topic of this name, in their words (``Topic.validate``)."""
+    if name == "":
+        return "the empty string is not allowed"
+    if name in (".", ".."):
+        return f"'{name}' is not allowed"
+    if len(name) > LONGEST_TOPIC:
+        return f"the length of '{name}' is longer than the max allowed length {LONGEST_TOPIC}"
+    if not _TOPIC.fullmatch(name):
+        return f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
+    return None
+
+
+def same_words(text: str) -> str:
+    """``text`` for comparison: the order of the words to choose from comes from a set, and differs by run."""
+    head, mark, words = text.partition("must be one of")
+    if not mark:
+        return text.strip()
+    kind, _, choice = words.partition(":")
+    return f"{head}{mark}{kind}:{sorted(part.strip() for part in choice.split(','))}"
+
+
+def scrubbed(text: str, config: Mapping[str, str | None], about: str = "") -> str:
+    """``text`` without the values of secrets: of those that the configuration has, and of one that a worker looked up."""
+    value = config.get(about)
+    if is_secret(about) or (value is not None and _REFERENCE.search(value)):
+        text = re.sub(
+            r"Invalid value .* for configuration", f"Invalid value {MASK} for configuration", text, flags=re.S
+        )
+    for name, secret in config.items():
+        if secret and is_secret(name) and not _REFERENCE.fullmatch(secret) and (len(secret) > 3 or name == about):
+            text = text.replace(secret, MASK)
+    # Passwords inside values: in a URL, in JSON.
+    for part in sorted(secrets_of(config), key=len, reverse=True):
+        text = text.replace(part, MASK)
+    return text

@@ -1,0 +1,214 @@
+"""Client overrides, and the topics that a connector names, against what Kafka's clients make of them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from connectctl.ops.checks.connector_config import override_findings as rules
+from connectctl.ops.checks.connector_config.observe import (
+    SINK,
+    SOURCE,
+    Subject,
+    Words,
+    boolean_problem,
+    listed,
+    number_problem,
+    topic_problem,
+    word_problem,
+)
+from connectctl.ops.core.finding import Severity
+
+EMPTY_ALLOWLIST = (5, 0)
+"""The first release whose workers allow no override unless they are told to (KIP-1188)."""
+POLICY, ALLOWLIST = "connector.client.config.override.policy", "connector.client.config.override.allowlist"
+_FLIGHT = "max.in.flight.requests.per.connection"
+_NUMBERS: dict[str, tuple[str, int | None]] = {
+    "retries": ("INT", 0),
+    _FLIGHT: ("INT", 1),
+    "transaction.timeout.ms": ("INT", None),
+    "delivery.timeout.ms": ("INT", 0),
+    "request.timeout.ms": ("INT", 0),
+    "linger.ms": ("LONG", 0),
+    "batch.size": ("INT", 0),
+    "buffer.memory": ("LONG", 0),
+    "max.block.ms": ("LONG", 0),
+    "max.request.size": ("INT", 0),
+    "max.poll.records": ("INT", 1),
+    "max.poll.interval.ms": ("INT", 1),
+    "session.timeout.ms": ("INT", None),
+    "fetch.min.bytes": ("INT", 0),
+    "retry.backoff.ms": ("LONG", 0),
+    "retry.backoff.max.ms": ("LONG", 0),
+    "default.api.timeout.ms": ("INT", 0),
+}
+_BOOLEANS = ("enable.idempotence", "enable.auto.commit", "allow.auto.create.topics")
+_WORDS = {
+    "acks": ("all", "-1", "0", "1"),
+    "compression.type": ("none", "gzip", "snappy", "lz4", "zstd"),
+    "isolation.level": ("read_committed", "read_uncommitted"),
+}
+_SECURITY = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_KAFKAS = ("org.apache.kafka.connect.", "FileStream", "Verifiable", "Mock", "Schema")
+_DROPPED = "will be ignored as it cannot be overridden"
+_FOR = {
+    "producer": " for connectors when exactly-once source support is enabled",
+    "consumer": " for source connectors' offset consumers when exactly-once source support is enabled",
+}
+
+
+def check(subject: Subject, words: Words) -> None:
+    """All rules of this file."""
+    for client in _clients(subject):
+        values(subject, words, client)
+    allowed_later(subject, words)
+    if subject.kind == SOURCE:
+        ignored(subject, words)
+        transactional(subject, words)
+        offsets_topic(subject, words)
+    topics(subject, words)
+
+
+def _clients(subject: Subject) -> Iterator[str]:
+    """The clients that the connector certainly has (``connectorUses…`` of the herder)."""
+    if subject.kind == SINK:
+        yield "consumer"
+        if (subject.text("errors.deadletterqueue.topic.name") or "") != "":
+            yield from ("producer", "admin")
+    elif subject.kind == SOURCE:
+        yield "producer"
+        own = bool(subject.text("offsets.storage.topic"))
+        if own or True in subject.modes:
+            yield "consumer"
+        if own or True in subject.modes or any(name.startswith("topic.creation.") for name in subject.config):
+            yield "admin"
+
+
+def allowed_later(subject: Subject, words: Words) -> None:
+    """CONFIG028: overrides that the default policy of 5.0 refuses, where none is known to be set."""
+    if subject.release is None or subject.release < EMPTY_ALLOWLIST or subject.policy is not None:
+        return
+    names = [
+        name
+        for client in _clients(subject)
+        for name in sorted(subject.config)
+        if name.startswith(f"{client}.override.")
+    ]
+    if names:
+        wanted = ",".join(dict.fromkeys(name.partition(".override.")[2] for name in names))
+        message = f"{', '.join(names)}: refused, unless the workers set {POLICY}; nothing tells that they do."
+        step = f"Set {POLICY}=Allowlist and {ALLOWLIST}={wanted} on every worker (4.2 or newer), or {POLICY}=All."
+        words.add(rules.NOT_ALLOWED_LATER, tuple(names), message, step)
+
+
+def values(subject: Subject, words: Words, client: str) -> None:
+    """CONFIG024: values that the client does not take."""
+    for name, value in subject.overrides(client).items():
+        if client == "consumer" and subject.kind == SOURCE and name == "isolation.level":
+            continue
+        problem = _problem(name, value)
+        if problem is None:
+            continue
+        step = f"Correct {client}.override.{name}, or leave it out."
+        kind = "Not a number" in problem or "true or false" in problem
+        text = problem if kind else None
+        words.add(rules.BAD_OVERRIDE, f"{client}.override.{name}", problem, step, text=text)
+
+
+def _problem(name: str, value: str) -> str | None:
+    if name in _NUMBERS:
+        return number_problem(name, value, *_NUMBERS[name])
+    if name in _BOOLEANS:
+        return boolean_problem(name, value)
+    if name in _WORDS:
+        return word_problem(name, value, _WORDS[name])
+    if name == "security.protocol":
+        return word_problem(name, value, _SECURITY, any_case=True)
+    if name == "bootstrap.servers" and not listed(value):
+        return "Configuration 'bootstrap.servers' must not be empty. Valid values include: any non-empty value"
+    return None
+
+
+def ignored(subject: Subject, words: Words) -> None:
+    """CONFIG020: what a worker that is enabled sets itself."""
+    if subject.modes == {False}:
+        return
+    producer, consumer = subject.overrides("producer"), subject.overrides("consumer")
+    forced = {
+        "producer.override.enable.idempotence": (producer.get("enable.idempotence"), "true"),
+        "producer.override.transactional.id": (producer.get("transactional.id"), f"<group.id>-{subject.name}-<task>"),
+        "consumer.override.isolation.level": (consumer.get("isolation.level"), "read_committed"),
+    }
+    for name, (value, used) in forced.items():
+        if value is None or value.lower() == used or (name.endswith("idempotence") and _problem(name[18:], value)):
+            continue
+        client, _, short = name.partition(".override.")
+        message = f"The value '{value}' for the '{short}' property {_DROPPED}{_FOR[client]}. The value '{used}' will be"
+        words.add(rules.IGNORED, name, f"{message} used instead.", f"Leave out {name}.")
+
+
+def transactional(subject: Subject, words: Words) -> None:
+    """CONFIG021 to CONFIG023: what an idempotent or a transactional producer does not take."""
+    own = subject.overrides("producer")
+    asked = own.get("enable.idempotence", "").lower() == "true"
+    soft = None if subject.modes or asked else Severity.WARNING
+    if subject.modes != {False} or asked:
+        for name, problem in _not_idempotent(own):
+            step = f"Leave out producer.override.{name}."
+            words.add(rules.BREAKS, f"producer.override.{name}", problem, step, severity=soft)
+    timeout = own.get("transaction.timeout.ms")
+    if subject.modes != {False} and timeout and not _problem("transaction.timeout.ms", timeout) and int(timeout) <= 0:
+        name = "producer.override.transaction.timeout.ms"
+        message = f"transaction timeout value is not positive: {int(timeout)}"
+        words.add(rules.NEVER_STARTS, name, message, f"Leave out {name}, or raise it.", severity=soft)
+    if False in subject.modes and "transactional.id" in own:
+        name = "producer.override.transactional.id"
+        message = "Cannot set a transactional.id without also enabling idempotence."
+        words.add(rules.ID_WITHOUT_IDEMPOTENCE, name, message, f"Leave out {name}.")
+
+
+def _not_idempotent(own: dict[str, str]) -> Iterator[tuple[str, str]]:
+    fine = {name: value for name, value in own.items() if _problem(name, value) is None}
+    if fine.get("acks", "all") not in ("all", "-1"):
+        yield (
+            "acks",
+            (
+                "Must set acks to all in order to use the idempotent producer. Otherwise we cannot guarantee idempotence."
+            ),
+        )
+    if "retries" in fine and int(fine["retries"]) == 0:
+        yield "retries", "Must set retries to non-zero when using the idempotent producer."
+    if int(fine.get(_FLIGHT, 1)) > 5:
+        at_hand = f"must be set to at most 5. Current value is {int(fine[_FLIGHT])}."
+        yield _FLIGHT, f"To use the idempotent producer, {_FLIGHT} {at_hand}"
+
+
+def offsets_topic(subject: Subject, words: Words) -> None:
+    """CONFIG026: a dedicated offsets topic that cannot be."""
+    name = "offsets.storage.topic"
+    value = subject.text(name)
+    if value is None:
+        return
+    if value == "":
+        text = "Invalid value  for configuration offsets.storage.topic: String must be non-empty"
+        words.refused(rules.BAD_OFFSETS_TOPIC, name, text, f"Leave out {name} for the workers' own topic.")
+    elif problem := topic_problem(value):
+        words.add(rules.BAD_OFFSETS_TOPIC, name, f"Topic name is invalid: {problem}", f"Give {name} another name.")
+
+
+def topics(subject: Subject, words: Words) -> None:
+    """CONFIG027: topics to read from or to write to that cannot be."""
+    for name in ("topic", "kafka.topic", "topics", "errors.deadletterqueue.topic.name"):
+        if (name in ("topic", "kafka.topic")) == (subject.kind == SINK):
+            continue
+        value = subject.text(name)
+        parts = listed(value) if name == "topics" else [value] if value else []
+        for part in parts:
+            if part and (problem := topic_problem(part)):
+                message = f"{name}: Topic name is invalid: {problem}"
+                words.add(rules.BAD_TARGET, name, message, f"Correct {name}.", severity=_sure(subject, name))
+
+
+def _sure(subject: Subject, name: str) -> Severity:
+    """A property ``topic`` is Kafka's in the connectors that come with Kafka; in others it may be another system's."""
+    known = (subject.config.get("connector.class") or "").startswith(_KAFKAS) or name != "topic"
+    return Severity.ERROR if known else Severity.WARNING

@@ -1,0 +1,301 @@
+"""Whether a connector's configuration will do: our rules and the workers' own validation, told once. Pure.
+
+EOS001 to EOS015 are about exactly-once, CONFIG001 to CONFIG015 about what every configuration has, CONFIG020 to CONFIG028
+about client overrides and topics, CONFIG030 to CONFIG034 about what is left.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from connectctl.ops.checks.connector_config import (
+    exactly_once_findings,
+    exactly_once_rules,
+    framework_findings,
+    framework_rules,
+    override_findings,
+    override_rules,
+)
+from connectctl.ops.checks.connector_config.active_topics import configured_topics
+from connectctl.ops.checks.connector_config.observe import SOURCE, Hit, Subject, Words, same_words, scrubbed
+from connectctl.ops.checks.offset_stores.findings import OWN_TARGET
+from connectctl.ops.checks.types import PluginSays, Wish
+from connectctl.ops.connect.worker import NOT_ENABLED
+from connectctl.ops.core.finding import Severity
+from connectctl.ops.core.rule import Rule
+
+if TYPE_CHECKING:
+    from connectctl.ops.checks.types import Checked, Validation
+    from connectctl.ops.connect.worker import Support
+    from connectctl.ops.core.finding import Finding
+
+WORKER_SAYS = Rule(
+    "CONFIG030",
+    Severity.ERROR,
+    "Workers refuse the configuration",
+    "The connector is not created, or keeps its configuration of before",
+    "AbstractHerder.validateConnectorConfig",
+    """
+    Workers and the connector's class check more than connectctl has rules for: properties of the connector itself,
+    converters, transformations, versions. The message is the worker's own.
+
+    Correct the property. The connector's documentation, and GET /connector-plugins/<class>/config, say what it takes.
+    """,
+)
+REPEATED = Rule(
+    "CONFIG031",
+    Severity.WARNING,
+    "A property is there twice",
+    "Only the last one counts, without a word",
+    "java.util.Properties, Jackson",
+    """
+    Files of properties, JSON and YAML may have a name twice, and whoever reads them takes the last. It is mostly a line
+    that was copied, or one that somebody believes to be in effect.
+    """,
+)
+SAME_NAME = Rule(
+    "CONFIG032",
+    Severity.WARNING,
+    "Two configurations are for the same connector",
+    "The one that is applied last replaces the other",
+    "ConnectorsResource.putConnectorConfig",
+    """
+    A connector's name is its identity. Of two configurations with the same name the first is created and the second
+    changes it, or is refused because the connector exists.
+    """,
+)
+BAD_STATE = Rule(
+    "CONFIG033",
+    Severity.ERROR,
+    "A connector cannot be created in that state",
+    "Workers answer the creation with an error, and validation does not see it",
+    "KIP-980, CreateConnectorRequest.InitialState",
+    """
+    initial_state beside name and config says in which state POST /connectors creates the connector: RUNNING, which is the
+    default, PAUSED or STOPPED, in letters of any case. Workers have it since 3.7. It is no property of the configuration.
+    """,
+)
+INITIAL_OFFSETS = Rule(
+    "CONFIG034",
+    Severity.ERROR,
+    "A creation cannot have offsets",
+    "Workers answer the creation with an error, and validation does not see it",
+    "KIP-995, CreateConnectorRequest",
+    """
+    KIP-995 would let POST /connectors have initial offsets. It is accepted, and no release up to 4.3 has it: workers refuse
+    the whole request because they do not know the member.
+
+    Create the connector with initial_state STOPPED, set its offsets (connectctl offsets set), and resume it.
+    """,
+)
+RULES: tuple[Rule, ...] = (
+    *exactly_once_findings.RULES,
+    *framework_findings.RULES,
+    *override_findings.RULES,
+    WORKER_SAYS,
+    REPEATED,
+    SAME_NAME,
+    BAD_STATE,
+    INITIAL_OFFSETS,
+)
+STATES = ("RUNNING", "PAUSED", "STOPPED")
+OWN_TOPIC = "Source tasks may not produce to their own offsets topics when exactly-once support is enabled"
+_POLICY = re.compile(r"The '(\w+)' policy does not allow '(.+)' to be overridden")
+_NO_CLASS = "Failed to find any class that implements Connector"
+_FOLLOWS = "Invalid value null for configuration "
+_SHORT = 160
+
+
+@dataclass(frozen=True)
+class _Said:
+    """One of the workers' own errors, and who says it."""
+
+    property: str
+    text: str
+    workers: tuple[str, ...]
+
+
+class Outcome(StrEnum):
+    """What becomes of a configuration: workers refuse it; they take it, and connector or tasks fail; neither."""
+
+    REFUSED = "refused"
+    FAILS = "fails"
+    TAKEN = "taken"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The verdict on one configuration."""
+
+    findings: tuple[Finding, ...]
+    outcome: Outcome
+
+
+def subject_of(
+    checked: Checked,
+    wish: Wish,
+    *,
+    group_id: str | None = None,
+    offsets_topic: str | None = None,
+    release: tuple[int, int] | None = None,
+    policy: str | None = None,
+    supports: frozenset[Support] = frozenset(),
+) -> Subject:
+    """A connector of the cluster as a subject of these rules."""
+    return Subject(
+        checked.name,
+        checked.config,
+        wish,
+        checked.validations,
+        group_id,
+        offsets_topic,
+        running=True,
+        release=release,
+        policy=policy,
+        supports=supports,
+    )
+
+
+def check(subject: Subject) -> tuple[Finding, ...]:
+    """Every finding about the configuration. A worker's error that a rule tells, too, is one finding."""
+    return judge(subject).findings
+
+
+def judge(subject: Subject) -> Judged:
+    """The findings about the configuration, and what becomes of it."""
+    words = Words(subject)
+    for area in (exactly_once_rules, framework_rules, override_rules):
+        area.check(subject, words)
+    own_target(subject, words)
+    said = _said(subject)
+    kept = [hit for hit in words.hits if _stands(hit, subject, said)]
+    told = {each for each in said for hit in kept if _same(hit, each)}
+    left = tuple(_left_over(each, subject) for each in said if each not in told)
+    bad = [hit for hit in kept if hit.finding.severity is Severity.ERROR]
+    refused = bool(left) or any(hit.text is not None for hit in bad)
+    outcome = Outcome.REFUSED if refused else Outcome.FAILS if bad else Outcome.TAKEN
+    theirs = (_in_their_words(hit, said, subject) for hit in kept)
+    return Judged((*theirs, *left, *disagreement(subject, said)), outcome)
+
+
+def own_target(subject: Subject, words: Words) -> None:
+    """STORE008, for a configuration that is not on the cluster yet; its look at connectors finds it there."""
+    if subject.running or subject.kind != SOURCE or subject.modes == {False}:
+        return
+    own = subject.text(exactly_once_rules.OFFSETS_TOPIC)
+    topic = subject.offsets_topic if own is None else own
+    targets = configured_topics({name: value for name, value in subject.config.items() if value is not None})
+    if topic and topic in targets:
+        severity = Severity.ERROR if subject.modes else Severity.WARNING
+        step = f"Write to another topic than {topic}, or give {exactly_once_rules.OFFSETS_TOPIC} another name."
+        words.add(OWN_TARGET, exactly_once_rules.OFFSETS_TOPIC, f"{OWN_TOPIC}.", step, severity=severity)
+
+
+def _said(subject: Subject) -> tuple[_Said, ...]:
+    """The workers' errors as far as they matter under the wish, those of several workers together."""
+    found: dict[tuple[str, str], list[str]] = {}
+    texts: dict[tuple[str, str], str] = {}
+    for answer in subject.answers:
+        for name, text in _errors(answer, subject):
+            key = (name, same_words(text))
+            texts.setdefault(key, text)
+            found.setdefault(key, []).append(answer.worker)
+    return tuple(_Said(name, texts[name, key], tuple(workers)) for (name, key), workers in found.items())
+
+
+def _errors(answer: Validation, subject: Subject) -> Iterator[tuple[str, str]]:
+    more = answer.once_enabled if subject.wish is Wish.ENABLED else {}
+    for name in dict.fromkeys((*answer.errors, *more)):
+        texts = dict.fromkeys((*answer.errors.get(name, ()), *more.get(name, ())))
+        for text in texts:
+            follows = text.startswith(_FOLLOWS) and len(texts) > 1
+            if not follows and not (text == NOT_ENABLED and subject.wish is not Wish.NOW):
+                yield name, text
+
+
+def _stands(hit: Hit, subject: Subject, said: Sequence[_Said]) -> bool:
+    """Whether the hit counts: what validation decides was also said, where anybody was asked."""
+    # A worker that gave up on the whole configuration has not looked at the rest of it.
+    whole = any("" not in answer.errors for answer in subject.answers)
+    return not hit.validated or not whole or any(_same(hit, each) for each in said)
+
+
+def _same(hit: Hit, said: _Said) -> bool:
+    if hit.text is None or said.property not in (*hit.properties, ""):
+        return False
+    return same_words(hit.text) == same_words(said.text)
+
+
+def _in_their_words(hit: Hit, said: Sequence[_Said], subject: Subject) -> Finding:
+    """The finding with the worker's order of words, where the message is the worker's."""
+    theirs = next((each for each in said if _same(hit, each)), None)
+    if theirs is None or hit.finding.message != scrubbed(hit.text or "", subject.config, hit.properties[0]):
+        return hit.finding
+    return replace(hit.finding, message=scrubbed(theirs.text, subject.config, theirs.property))
+
+
+def _left_over(said: _Said, subject: Subject) -> Finding:
+    """An error of the workers for which there is no rule of ours, or one that only they can see."""
+    text = " ".join(scrubbed(said.text, subject.config, said.property).split())
+    some = f" (so says {', '.join(said.workers)})" if len(said.workers) < len(subject.answers) else ""
+    if _POLICY.search(text):
+        step = f"Leave out {said.property}, or have it allowed by connector.client.config.override.policy."
+        return override_findings.NOT_ALLOWED.found(subject.name, f"{text}{some}", step)
+    if text.startswith(_NO_CLASS):
+        message = text.partition(", available connectors are")[0]
+        step = "Correct connector.class, or install the plugin on every worker."
+        return framework_findings.NO_CLASS.found(subject.name, f"{message}.{some}", step)
+    named = said.property if said.property and said.property not in text else ""
+    step = f"Correct {said.property}." if said.property else "Correct the property that the worker names."
+    return WORKER_SAYS.found(subject.name, f"{named}{': ' if named else ''}{text}{some}", step)
+
+
+def disagreement(subject: Subject, said: Sequence[_Said]) -> Iterator[Finding]:
+    """EOS015: some workers take what others refuse, or a plugin answers differently."""
+    workers = [answer.worker for answer in subject.answers]
+    apart = [each for each in said if len(set(each.workers)) < len(workers)]
+    if apart:
+        parts = []
+        for worker in workers:
+            texts = [each.text for each in apart if worker in each.workers]
+            if not texts:
+                parts.append(f"{worker} takes it")
+            else:
+                parts.append(f"{worker} says: {_shortened(scrubbed(texts[0], subject.config))}")
+        yield exactly_once_findings.DISAGREE.found(subject.name, f"{'; '.join(parts)}.", "connectctl cluster show")
+        return
+    plugins = {a.worker: a.plugin.value for a in subject.answers if a.plugin is not PluginSays.NOT_ASKED}
+    if len(set(plugins.values())) > 1:
+        told = "; ".join(f"{plugin} on {worker}" for worker, plugin in plugins.items())
+        message = f"Asked whether it supports exactly-once, the connector answers differently: {told}."
+        yield exactly_once_findings.DISAGREE.found(
+            subject.name, message, "Install the same version of the plugin on every worker."
+        )
+
+
+def _shortened(text: str) -> str:
+    line = " ".join(text.split()).rstrip(".")
+    return line if len(line) <= _SHORT else f"{line[:_SHORT]}…"
+
+
+def creation(name: str, initial_state: str | None, *, with_offsets: bool) -> Iterator[Finding]:
+    """CONFIG033 and CONFIG034: what stands beside a configuration when a connector is created."""
+    if initial_state is not None and initial_state.upper() not in STATES:
+        message = f"initial_state is {initial_state}, which is not one of {', '.join(STATES)}."
+        yield BAD_STATE.found(name, message, "Correct initial_state, or leave it out for RUNNING.")
+    if with_offsets:
+        message = "It has offsets beside its configuration, which no release up to 4.3 takes."
+        step = f"Create it with initial_state STOPPED, then: connectctl offsets set {name} -f FILE"
+        yield INITIAL_OFFSETS.found(name, message, step)
+
+
+def repeated(name: str, lines: Mapping[str, Sequence[int]]) -> Iterator[Finding]:
+    """CONFIG031, for each property with the lines on which it stands."""
+    for each, at in lines.items():
+        where = ", ".join(map(str, at))
+        message = f"{each} is there {len(at)} times, on lines {where}; the last one counts."
+        yield REPEATED.found(name, message, "Leave one of them.")

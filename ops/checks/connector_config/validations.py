@@ -1,0 +1,203 @@
+"""What every worker says of configurations: its own validation, and the same as it would be with exactly-once enabled.
+
+A validation touches nothing outside the worker. It is asked once as the configuration is, and once with
+``exactly.once.support=required``, to which every worker since 3.3 answers with what the connector's class says. Where the
+configuration overrides clients that only exactly-once brings about, the second has an offsets topic besides, so that the
+worker checks those overrides, too; the topic is not created.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import cycle
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.checks.connector_config.exactly_once_rules import (
+    FAILED,
+    OFFSETS_TOPIC,
+    SAYS_NO,
+    SAYS_NOTHING,
+    SUPPORT,
+)
+from connectctl.ops.checks.types import PluginSays, Unseen, Validation
+from connectctl.ops.connect.connector import path_of
+from connectctl.ops.connect.internal_topics import address
+from connectctl.ops.connect.worker import NOT_ENABLED, Support
+from connectctl.ops.core.errors import ConnectctlError
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import ConnectCalls
+
+PATIENCE = 8.0
+"""Seconds that a worker may take for one validation; a plugin may look at its source meanwhile."""
+MOST_AT_ONCE = 16
+MOST = 500
+"""Questions in one check, a configuration and a worker each: one to three requests."""
+Configs = Mapping[str, Mapping[str, str | None]]
+_PREFIX = re.compile(r"^(?:[a-z]+\.)+[A-Z]\w*(?:Exception|Error): ")
+_HINT = "Check that the worker runs: connectctl cluster show."
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """Errors by property, and all properties; ``problem`` where there is none."""
+
+    errors: Mapping[str, tuple[str, ...]]
+    properties: frozenset[str] = frozenset()
+    problem: str | None = None
+
+
+def ask(
+    calls: ConnectCalls, urls: Sequence[str], configs: Configs, *, most: int | None = None
+) -> dict[str, tuple[Validation, ...]]:
+    """By connector, what each of the workers at ``urls`` says of its configuration. Raises nothing.
+
+    A configuration without a class is asked about nowhere: there is no address for that. With ``most`` no more than that
+    many questions are asked, dealt out by ``questions``.
+    """
+    pairs = questions(urls, configs, most)
+    with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
+        found = list(pool.map(lambda pair: _validation(calls, pair[1], {**configs[pair[0]], "name": pair[0]}), pairs))
+    answers: dict[str, tuple[Validation, ...]] = dict.fromkeys(configs, ())
+    for (name, _), validation in zip(pairs, found, strict=True):
+        answers[name] = (*answers[name], validation)
+    return answers
+
+
+def questions(urls: Sequence[str], configs: Configs, most: int | None = None) -> list[tuple[str, str]]:
+    """Which configuration is validated by which worker: each by all, or, where that is more than ``most``, as follows.
+
+    Of every class one by all workers, who may have different plugins, as far as half of the questions go; then of every
+    class and set of properties one, and then others, by one worker each, the workers in turn.
+    """
+    classes = {
+        name: kind for name, config in configs.items() if (kind := (config.get("connector.class") or "").strip())
+    }
+    if most is None or len(classes) * len(urls) <= most:
+        return [(name, url) for name in classes for url in urls]
+    first = {kind: name for name, kind in reversed(classes.items())}
+    common = Counter(classes.values()).most_common(max(1, most // (2 * len(urls))))
+    everywhere = {first[kind]: None for kind, _ in common}
+    shapes: dict[Any, str] = {}
+    for name, kind in classes.items():
+        shapes.setdefault((kind, frozenset(configs[name])), name)
+    once = [name for name in dict.fromkeys([*shapes.values(), *classes]) if name not in everywhere]
+    pairs = [(name, url) for name in everywhere for url in urls][:most]
+    return pairs + list(zip(once[: most - len(pairs)], cycle(urls), strict=False))
+
+
+def unasked(urls: Sequence[str], answers: Mapping[str, Sequence[Validation]], configs: Configs) -> Iterator[Unseen]:
+    """That some configurations were validated by no worker, because that many are not asked about."""
+    left = [name for name, said in answers.items() if not said and (configs[name].get("connector.class") or "").strip()]
+    if left and urls:
+        asked = -(-sum(map(len, answers.values())) // len(urls))
+        why = f"with {len(urls)} workers a check has each worker validate {asked} of them, and no more"
+        what = f"the workers' validation of {len(left):,} of {len(answers):,} configurations"
+        yield Unseen(what, why, f"Name connectors, up to {MOST // len(urls) or 1}: connectctl preflight {left[0]}")
+
+
+def unseen(answers: Mapping[str, Sequence[Validation]]) -> Iterator[Unseen]:
+    """The workers that gave no answer, each once, with the connectors that it was asked about."""
+    silent: dict[tuple[str, str], list[str]] = {}
+    for name, validations in answers.items():
+        for each in validations:
+            if each.problem is not None:
+                silent.setdefault((each.worker, each.problem), []).append(name)
+    for (worker, problem), names in silent.items():
+        whose = names[0] if len(names) == 1 else f"{len(names)} connectors"
+        yield Unseen(f"the validation of {whose} on {worker}", problem, _HINT)
+
+
+def _validation(calls: ConnectCalls, url: str, config: Mapping[str, str | None]) -> Validation:
+    worker = address(url) or url
+    as_it_is = _ask(calls, url, config)
+    if as_it_is.problem is not None:
+        return Validation(worker, problem=as_it_is.problem)
+    kind = _kind(as_it_is.properties)
+    found = Validation(worker, as_it_is.errors, kind=kind)
+    if kind == "sink" or ("" in as_it_is.errors and not as_it_is.properties):
+        return found
+    if kind == "source" and SUPPORT not in as_it_is.properties:
+        return replace(found, support=Support.NOT_SUPPORTED)
+    return _with_probe(calls, url, config, found)
+
+
+def _with_probe(calls: ConnectCalls, url: str, config: Mapping[str, str | None], found: Validation) -> Validation:
+    """What the worker says when exactly-once is required."""
+    required = {**config, SUPPORT: "required"}
+    clients = any(name.startswith(("consumer.override.", "admin.override.")) for name in config)
+    probe = {**required, OFFSETS_TOPIC: config.get(OFFSETS_TOPIC) or "connectctl-probe"} if clients else required
+    answer = _ask(calls, url, probe)
+    more: Mapping[str, tuple[str, ...]] = {}
+    if answer.problem is None:
+        more = {p: new for p, texts in answer.errors.items() if (new := _news(found, p, texts))}
+    if clients and "" in answer.errors:
+        answer = _ask(calls, url, required)
+    if answer.problem is not None or SUPPORT not in answer.properties:
+        return replace(found, once_enabled=more)
+    told = [text for text in answer.errors.get(SUPPORT, ()) if text != NOT_ENABLED]
+    enabled = NOT_ENABLED not in answer.errors.get(SUPPORT, ())
+    says, detail = _plugin(told)
+    return replace(
+        found,
+        support=Support.ENABLED if enabled else Support.NOT_ENABLED,
+        plugin=says,
+        detail=detail,
+        once_enabled=more,
+    )
+
+
+def _news(found: Validation, name: str, texts: Sequence[str]) -> tuple[str, ...]:
+    """What the probe brought up that the worker does not say of the configuration as it is."""
+    if name == SUPPORT:
+        return ()
+    return tuple(text for text in texts if text not in found.errors.get(name, ()))
+
+
+def _plugin(told: Sequence[str]) -> tuple[PluginSays, str | None]:
+    """The plugin's answer from what the worker says besides its own."""
+    for text in told:
+        if text == SAYS_NO:
+            return PluginSays.UNSUPPORTED, None
+        if text.startswith(SAYS_NOTHING[:70]):
+            return PluginSays.UNKNOWN, None
+        if text.startswith(FAILED):
+            return PluginSays.FAILS, text
+    return PluginSays.SUPPORTED, None
+
+
+def _ask(calls: ConnectCalls, url: str, config: Mapping[str, str | None]) -> _Answer:
+    path = path_of("connector-plugins", (config["connector.class"] or "").strip(), "config", "validate")
+    try:
+        said = calls.send("PUT", path, dict(config), url=url, timeout=PATIENCE)
+    except ConnectctlError as e:
+        why = (e.why or e.what).rstrip(".")
+        if e.code in ("worker-error", "rejected", "not-found"):
+            return _Answer({"": (_PREFIX.sub("", e.why or e.what),)})
+        return _Answer({}, problem=why)
+    return _read(said)
+
+
+def _read(said: Any) -> _Answer:
+    """A worker's answer; one of another form than Connect's is a problem."""
+    try:
+        values = [entry["value"] for entry in said["configs"]]
+        errors: dict[str, tuple[str, ...]] = {}
+        for value in values:
+            texts = tuple(str(text) for text in value.get("errors") or ())
+            if texts:
+                errors[str(value["name"])] = (*errors.get(str(value["name"]), ()), *texts)
+        return _Answer(errors, frozenset(str(value["name"]) for value in values))
+    except (KeyError, TypeError, AttributeError):
+        return _Answer({}, problem="its answer is not that of a Connect worker")
+
+
+def _kind(properties: frozenset[str]) -> str | None:
+    """``source`` or ``sink`` by the properties that a worker checked; None where it does not tell."""
+    if "topics.regex" in properties:
+        return "sink"
+    return "source" if properties & {SUPPORT, "topic.creation.groups"} else None

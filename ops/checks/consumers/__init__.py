@@ -1,0 +1,1 @@
+"""Consumers of what source connectors write."""

@@ -1,0 +1,283 @@
+"""Who reads what source connectors write, and what shows with which isolation level: looked at, not judged.
+
+No request tells a consumer's ``isolation.level``. What shows it: the configuration of sinks and mirrors, the setting of a
+share group, and a committed offset beyond the last stable offset, which no read_committed reader can have reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from connectctl.ops.checks.connector_config.active_topics import (
+    active_topics,
+    configured_topics,
+    named,
+    reason,
+    recorded_topics,
+)
+from connectctl.ops.checks.connector_config.sink_topics import is_mirror, of_mirror, of_sink
+from connectctl.ops.checks.severity import leads_to_enabled
+from connectctl.ops.checks.types import Checked, Unseen, Wish
+from connectctl.ops.connect.offset_store import client_bootstrap, servers
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.brokers import ReaderGroup, ReaderGroups
+from connectctl.ops.kafka.transactions import Bounds, Place
+from connectctl.ops.kafka.visibility import DESCRIBE_CLUSTER, describe_topic, grant
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import BrokerReads, ConnectCalls, KafkaReads, TransactionCalls
+
+SINK, MIRROR = "sink", "mirror"
+ISOLATION = "isolation.level"
+COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
+PATIENCE = 2.0
+"""Seconds that a transaction may hold up a reading of the status topic."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """A source connector of which somebody may read, with its topics on the workers' Kafka cluster."""
+
+    name: str
+    topics: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A connector of this Connect cluster that reads ``topics``, which source connectors write.
+
+    ``level`` is its consumer's isolation level as far as anybody says, None for Kafka's default; ``property`` is where it
+    is to be set, ``group`` the group that a sink reads in.
+    """
+
+    name: str
+    kind: str
+    topics: frozenset[str]
+    level: str | None
+    property: str
+    group: str | None = None
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """A committed offset above the last stable offset, which was asked for later; ``end`` is the high watermark."""
+
+    place: Place
+    committed: int
+    stable: int
+    end: int
+
+
+@dataclass(frozen=True)
+class ReaderFacts:
+    """All that was seen. ``groups`` are those that read one of the topics; ``beyond`` is evidence, by group.
+
+    ``sinks`` are all sink connectors. ``enabled`` is whether tasks have transactions now, None where no worker tells.
+    """
+
+    sources: tuple[Written, ...] = ()
+    connectors: tuple[Reading, ...] = ()
+    groups: tuple[ReaderGroup, ...] = ()
+    beyond: Mapping[str, tuple[Beyond, ...]] = field(default_factory=dict)
+    sinks: tuple[str, ...] = ()
+    enabled: bool | None = None
+    unseen: tuple[Unseen, ...] = ()
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """Every topic that a source connector writes to."""
+        return topics_of(self.sources)
+
+    @cached_property
+    def unexplained(self) -> dict[str, list[str]]:
+        """By topic the groups that read it, of which nothing tells with which isolation.level."""
+        known = {reading.group for reading in self.connectors} | set(self.beyond)
+        found: dict[str, list[str]] = {}
+        for group in self.groups:
+            if group.id not in known and group.isolation is None:
+                for topic in group.topics:
+                    found.setdefault(topic, []).append(group.id)
+        return found
+
+
+@dataclass(frozen=True)
+class ReaderSources:
+    """Where to look. ``connectors`` are all connectors, sinks among them; ``sources`` names those whose topics count.
+
+    ``bootstrap`` are the workers' ``bootstrap.servers``; ``told`` is a property of the workers as a driver tells it, of
+    which ``consumer.isolation.level`` counts. ``calls`` is None where no worker answers.
+    """
+
+    reads: BrokerReads
+    transactions: TransactionCalls
+    kafka: KafkaReads
+    calls: ConnectCalls | None
+    connectors: Sequence[Checked]
+    sources: Sequence[str]
+    bootstrap: str
+    enabled: bool | None
+    status_topic: str | None = None
+    told: Callable[[str], str | None] = lambda name: None
+
+
+def topics_of(sources: Iterable[Written]) -> frozenset[str]:
+    """Every topic of ``sources``."""
+    return frozenset().union(*(each.topics for each in sources))
+
+
+def observe(sources: ReaderSources, wish: Wish) -> ReaderFacts:
+    """See who reads. Where nothing is written in transactions nobody is asked."""
+    sinks = tuple(sorted(each.name for each in sources.connectors if each.connector.type == SINK))
+    empty = ReaderFacts(sinks=sinks, enabled=sources.enabled)
+    if not leads_to_enabled(sources.enabled, wish) or not sources.sources:
+        return empty
+    unseen: list[Unseen] = []
+    with ThreadPoolExecutor(1) as pool:
+        listing = pool.submit(sources.reads.readers)
+        written = _written(sources, unseen)
+        try:
+            readers = listing.result()
+        except ConnectctlError as e:
+            unseen.append(Unseen("consumer groups", reason(e), e.next_step))
+            readers = ReaderGroups()
+    topics = topics_of(written)
+    unseen += _unlisted(readers) + _hidden(sources.reads, topics)
+    groups = tuple(group for group in readers.groups if group.topics & topics)
+    return replace(
+        empty,
+        sources=written,
+        connectors=tuple(_readings(sources, topics)),
+        groups=groups,
+        beyond=_beyond(sources.transactions, groups, topics, unseen),
+        unseen=tuple(unseen),
+    )
+
+
+# ------------------------------------------------------------------------------------------------- what is written
+
+
+def _written(sources: ReaderSources, unseen: list[Unseen]) -> tuple[Written, ...]:
+    """The topics of each source connector: those that it was seen to write to, and those that its configuration names."""
+    here = servers(sources.bootstrap)
+    counted = frozenset(sources.sources)
+    mine = [each for each in sources.connectors if each.name in counted and each.connector.type != SINK]
+    far = [each for each in mine if not servers(client_bootstrap(each.config, "producer", sources.bootstrap)) & here]
+    if far:
+        names = named(sorted(each.name for each in far))
+        hint = "Look at the consumer groups of that cluster, and at their isolation.level."
+        unseen.append(Unseen(f"who reads from {names}", "it writes to another Kafka cluster", hint))
+    away = frozenset(each.name for each in far)
+    near = [each for each in mine if each.name not in away]
+    told = _recorded(sources)
+    active, silent = active_topics(sources.calls, [each.name for each in near], told)
+    missing = [each.name for each in near if each.name not in active]
+    recorded = {name: told[name] for name in missing if name in told} if told else {}
+    # What the status topic tells is as good; without it only the configurations are left.
+    unseen += [] if recorded else silent
+    return tuple(
+        Written(each.name, frozenset((*active.get(each.name, ()), *recorded.get(each.name, ()), *_named(each.config))))
+        for each in near
+    )
+
+
+def _named(config: Mapping[str, str]) -> frozenset[str]:
+    """The topics that a configuration names as targets; those of a mirror are the ones that it reads."""
+    return frozenset() if is_mirror(config) else configured_topics(config)
+
+
+def _recorded(sources: ReaderSources) -> dict[str, frozenset[str]] | None:
+    """What the status topic says of connectors' topics; None where it cannot be read."""
+    if sources.status_topic is None:
+        return None
+    try:
+        image = sources.kafka.image([sources.status_topic], patience=PATIENCE).get(sources.status_topic)
+    except ConnectctlError:
+        return None  # who does not answer is told of
+    return recorded_topics(image.latest) if image else None
+
+
+# --------------------------------------------------------------------------------------------------- who reads it
+
+
+def _readings(sources: ReaderSources, topics: frozenset[str]) -> Iterable[Reading]:
+    here = servers(sources.bootstrap)
+    for each in sources.connectors:
+        if each.connector.type == SINK:
+            if not servers(client_bootstrap(each.config, "consumer", sources.bootstrap)) & here:
+                continue
+            read = of_sink(each.config, topics)
+            own = f"consumer.override.{ISOLATION}"
+            level = each.config.get(own) or sources.told(f"consumer.{ISOLATION}") if read else None
+            group = each.config.get("consumer.override.group.id") or f"connect-{each.name}"
+            reading = Reading(each.name, SINK, read, level, own, group)
+        elif is_mirror(each.config):
+            if not servers(each.config.get("source.cluster.bootstrap.servers", "")) & here:
+                continue
+            # Both prefixes count, and the longer one wins (MirrorConnectorConfig.sourceConsumerConfig).
+            own = f"source.consumer.{ISOLATION}"
+            level = each.config.get(own) or each.config.get(f"consumer.{ISOLATION}")
+            reading = Reading(each.name, MIRROR, of_mirror(each.config, topics), level, own)
+        else:
+            continue
+        if reading.topics:
+            yield reading
+
+
+# ------------------------------------------------------------------------------------------------------- evidence
+
+
+def _beyond(
+    calls: TransactionCalls, groups: Sequence[ReaderGroup], topics: frozenset[str], unseen: list[Unseen]
+) -> dict[str, tuple[Beyond, ...]]:
+    """Where groups committed further than read_committed readers get.
+
+    The last stable offset is asked for after the commits were, and never goes back: what was beyond it is beyond it still.
+    """
+    places = sorted({place for group in groups for place in group.committed if place.topic in topics})
+    try:
+        bounds = calls.bounds(places) if places else {}
+    except ConnectctlError as e:
+        unseen.append(Unseen("last stable offsets", reason(e), e.next_step))
+        return {}
+    found = {
+        group.id: tuple(
+            Beyond(place, committed, known.stable, known.end)
+            for place, committed in sorted(group.committed.items())
+            if isinstance(known := bounds.get(place), Bounds) and known.stable < committed <= known.end
+        )
+        for group in groups
+    }
+    return {id: evidence for id, evidence in found.items() if evidence}
+
+
+def _unlisted(readers: ReaderGroups) -> list[Unseen]:
+    found = [
+        Unseen(f"the groups of broker {broker}", reason(error), error.next_step)
+        for broker, error in sorted(readers.problems.items())
+    ]
+    if not readers.complete:
+        why = f"this principal is shown only those that it may describe: {DESCRIBE_CLUSTER} is missing"
+        found.append(Unseen("all consumer groups", why, grant(DESCRIBE_CLUSTER)))
+    by_reason: dict[tuple[str, str | None], list[str]] = {}
+    for group in readers.groups:
+        if group.problem is not None:
+            by_reason.setdefault((reason(group.problem), group.problem.next_step), []).append(group.id)
+    found += [Unseen(f"what {', '.join(ids)} reads", why, hint) for (why, hint), ids in by_reason.items()]
+    return found
+
+
+def _hidden(reads: BrokerReads, topics: frozenset[str]) -> list[Unseen]:
+    """Topics of which this principal would not be told who committed there."""
+    try:
+        hidden = sorted(reads.hidden(sorted(topics)))
+    except ConnectctlError as e:
+        return [Unseen("who reads the topics of source connectors", reason(e), e.next_step)]
+    if not hidden:
+        return []
+    missing = ", ".join(str(describe_topic(topic)) for topic in hidden)
+    why = f"this principal may not see the topics: {missing} is missing"
+    return [Unseen(f"who reads {', '.join(hidden)}", why, grant(describe_topic(hidden[0])))]

@@ -1,0 +1,160 @@
+"""What is looked at once, for all the areas of preflight: the cluster, its topics, what its connectors are.
+
+Whatever cannot be seen is noted and the rest is looked at all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from connectctl.ops.checks.connector_config.active_topics import recorded_topics
+from connectctl.ops.checks.types import Checked, Unseen
+from connectctl.ops.connect import config_topic
+from connectctl.ops.connect.transactional_ids import Directory
+from connectctl.ops.connect.worker import Support
+from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.operations.cluster import observe
+from connectctl.ops.operations.cluster.read_once import read_once
+from connectctl.ops.operations.connectors.fencing_diagnosis import times
+from connectctl.ops.operations.fencing.observe import Sources as FenceSources
+from connectctl.ops.operations.fencing.observe import visible_connectors
+
+if TYPE_CHECKING:
+    from connectctl.ops.checks.acls.observe import Asking
+    from connectctl.ops.clients.protocols import BrokerReads, ConnectCalls, KafkaReads, TransactionCalls
+    from connectctl.ops.connect.config_topic import ConfigState
+    from connectctl.ops.connect.connect_protocol import ConnectGroup
+    from connectctl.ops.operations.cluster.observe import ClusterView
+
+PATIENCE = 5.0
+"""Seconds that an open transaction may hold up a reading of the internal topics."""
+
+
+@dataclass(frozen=True)
+class Edges:
+    """Whom preflight may ask. What is a function is opened only where it is needed.
+
+    ``told`` is the value of a worker's property, by its address, as its driver tells it; None where nobody does.
+    """
+
+    kafka: KafkaReads
+    calls: ConnectCalls
+    transactions: Callable[[], TransactionCalls]
+    brokers: Callable[[], BrokerReads]
+    acls: Asking
+    other_kafka: Callable[[str, Mapping[str, str]], KafkaReads]
+    bootstrap: str
+    told: Callable[[str, str], str | None] = lambda worker, name: None
+
+
+@dataclass
+class Scene:
+    """The cluster as all areas see it. ``picked`` are the connectors that were asked for, all of them if none was named."""
+
+    edges: Edges
+    view: ClusterView
+    picked: tuple[str, ...]
+    checked: tuple[Checked, ...] = ()
+    state: ConfigState | None = None
+    written: Mapping[str, float] = field(default_factory=dict)
+    recorded: Mapping[str, frozenset[str]] | None = None
+    """The topics of connectors by the status topic, None where it was not read."""
+    unseen: list[Unseen] = field(default_factory=list)
+
+    @property
+    def group(self) -> ConnectGroup:
+        """The workers' group."""
+        return self.view.group
+
+    @property
+    def internal(self) -> dict[str, str]:
+        """The workers' topics by role, as far as they were found."""
+        return {topic.role: topic.name for topic in self.view.topics if topic.name}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the connectors that are judged."""
+        return tuple(each.name for each in self.checked)
+
+    @property
+    def sources(self) -> list[Checked]:
+        """The source connectors among the picked."""
+        return [each for each in self.checked if each.connector.type != "sink"]
+
+    @property
+    def enabled(self) -> bool | None:
+        """Whether exactly-once is enabled on a worker, None where no worker tells."""
+        supports = {worker.support for worker in self.view.workers} - {Support.UNKNOWN}
+        return Support.ENABLED in supports if supports else None
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """The versions that workers tell."""
+        return tuple(sorted({worker.version for worker in self.view.workers if worker.version}))
+
+    @cached_property
+    def directory(self) -> Directory:
+        """The connectors of all groups that can be seen."""
+        try:
+            sources = FenceSources(
+                self.edges.transactions(), self.group.id, self.edges.kafka.group, lambda g: frozenset()
+            )
+            seen = visible_connectors(sources)
+        except ConnectctlError as e:
+            self.unseen.append(unseen_by("connectors of other groups", e))
+            return Directory({self.group.id: frozenset()})
+        self.unseen += [Unseen("connectors of other groups", gap.why, gap.next_step) for gap in seen.gaps]
+        return seen.seen
+
+    def told(self, name: str) -> str | None:
+        """A property of the workers, where all drivers that tell it tell the same."""
+        values = {value for worker in self.view.workers if (value := self.edges.told(worker.address, name)) is not None}
+        return values.pop() if len(values) == 1 else None
+
+
+def see(edges: Edges, group: ConnectGroup, named: Mapping[str, str | None], wanted: Sequence[str]) -> Scene:
+    """Look at the cluster. Raises ``BadInput`` for a connector in ``wanted`` that is not there."""
+    edges = replace(edges, kafka=read_once(edges.kafka))
+    view = observe.look(edges.kafka, edges.calls, group, named)
+    known = {judged.name: judged.connector for judged in view.connectors}
+    _check(wanted, list(known))
+    scene = Scene(edges, view, tuple(wanted))
+    picked = frozenset(wanted) or known.keys()
+    scene.checked = tuple(Checked(c) for name, c in sorted(known.items()) if name in picked)
+    _read_config_topic(scene)
+    return scene
+
+
+def unseen_by(what: str, error: ConnectctlError) -> Unseen:
+    """That ``what`` could not be looked at, in the words of the error."""
+    why = f"{error.what}: {error.why}" if error.why else error.what
+    return Unseen(what, why.rstrip("."), error.next_step)
+
+
+def _check(wanted: Sequence[str], known: Sequence[str]) -> None:
+    from difflib import get_close_matches
+
+    for name in wanted:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"Did you mean {near[0]}?" if near else "connectctl connectors list"
+            raise BadInput(f"There is no connector {name}", next_step=hint)
+
+
+def _read_config_topic(scene: Scene) -> None:
+    topics = [scene.internal[role] for role in ("config", "status") if role in scene.internal]
+    try:
+        images = scene.edges.kafka.image(topics, patience=PATIENCE)
+    except ConnectctlError as e:
+        scene.unseen.append(unseen_by("the config and status topics", e))
+        return
+    config = scene.internal.get("config")
+    if config in images:
+        scene.state = config_topic.state_of(images[config])
+    status = scene.internal.get("status")
+    if status in images:
+        scene.recorded = recorded_topics(images[status].latest)
+    scene.written = {key: at for image in images.values() for key, at in times(image.latest).items()}

@@ -1,0 +1,1 @@
+"""Rounds of zombie fencing."""

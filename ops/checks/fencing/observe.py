@@ -1,0 +1,229 @@
+"""What rounds of fencing depend on: ids per coordinator, back-off, who else has the ids. Looked at, not judged."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from connectctl.ops.checks.connector_config.active_topics import configured_topics, reason
+from connectctl.ops.checks.types import Unseen
+from connectctl.ops.connect.offset_store import client_bootstrap, servers
+from connectctl.ops.connect.transactional_ids import Directory, task_id
+from connectctl.ops.connect.zombie_fencing import Backoff, Round
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.error_handling import DESCRIBE, Code, Move, verdict
+from connectctl.ops.kafka.partitioner import coordinator_partition
+from connectctl.ops.kafka.transactions import Place, Transaction
+from connectctl.ops.operations.connectors.fencing_diagnosis import Case, round_of
+from connectctl.ops.operations.fencing.observe import look
+
+if TYPE_CHECKING:
+    from connectctl.ops.checks.types import Checked
+    from connectctl.ops.clients.protocols import KafkaReads, TransactionCalls
+    from connectctl.ops.connect.config_topic import ConfigState
+
+TRANSACTION_STATE = "__transaction_state"
+DEFAULT_PARTITIONS = 50
+"""``transaction.state.log.num.partitions`` where the topic is not seen."""
+_MOST_TASKS = 10_000
+"""No connector has more tasks; a tasks.max beyond it is a way to say "as many as you like"."""
+
+
+@dataclass(frozen=True)
+class Coordinators:
+    """The brokers that lead ``__transaction_state``, by partition, None for none. Empty where the topic was not seen."""
+
+    leaders: Mapping[int, int | None] = field(default_factory=dict)
+    brokers: int = 1
+
+    def load(self, ids: Sequence[str]) -> Counter[int | None]:
+        """How many of ``ids`` each broker coordinates, None for those that no broker does now.
+
+        Where the topic was not seen its partitions are dealt out to the brokers in turn, as Kafka does it.
+        """
+        count = len(self.leaders) or DEFAULT_PARTITIONS
+        partitions = (coordinator_partition(id, count) for id in ids)
+        return Counter(self.leaders.get(p) if self.leaders else p % max(1, self.brokers) for p in partitions)
+
+
+@dataclass(frozen=True)
+class Fenced:
+    """A source connector with what its next round of fencing will be about.
+
+    ``ids`` is how many ids, ``by_broker`` how many of them each coordinator has, None where its admin client fences on
+    another Kafka cluster than was seen. ``foreign`` are its ids with an open transaction that cannot be its own, and
+    the partitions that show it.
+    """
+
+    name: str
+    ids: int
+    by_broker: Mapping[int | None, int] | None
+    backoff: Backoff
+    config: Mapping[str, str] = field(default_factory=dict)
+    foreign: Mapping[str, tuple[Place, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FencingFacts:
+    """All that was seen. ``enabled`` is whether tasks have transactional ids now, None where no worker tells.
+
+    ``versions`` are the workers'; ``rounds`` are those that are due or under way; ``topic_seen`` says whether the ids'
+    coordinators are known or taken to be dealt out evenly.
+    """
+
+    group: str
+    connectors: tuple[Fenced, ...]
+    directory: Directory
+    enabled: bool | None
+    versions: tuple[str, ...] = ()
+    workers: int = 1
+    rounds: tuple[Round, ...] = ()
+    unseen: tuple[Unseen, ...] = ()
+    topic_seen: bool = True
+
+
+@dataclass(frozen=True)
+class FencingSources:
+    """Where to look. ``connectors`` are source connectors; ``directory`` has those of other groups, too.
+
+    ``written`` is when the newest record of each key of the config topic was written, in seconds since the epoch
+    (``fencing_diagnosis.times``). ``active`` names the topics that a connector was seen to write to, None if not known.
+    """
+
+    calls: TransactionCalls
+    kafka: KafkaReads
+    group: str
+    bootstrap: str
+    connectors: Sequence[Checked]
+    state: ConfigState | None
+    directory: Directory
+    enabled: bool | None
+    versions: Sequence[str] = ()
+    workers: int = 1
+    written: Mapping[str, float] = field(default_factory=dict)
+    active: Callable[[str], frozenset[str] | None] = lambda name: None
+    offsets_topic: str | None = None
+
+
+def observe(sources: FencingSources, now: float) -> FencingFacts:
+    """See what fencing will be about; ``now`` in seconds since the epoch."""
+    unseen: list[Unseen] = []
+    coordinators = _coordinators(sources, unseen)
+    reach = {each.name: ids_of(each, sources.state) for each in sources.connectors}
+    foreign = _foreign(sources, reach, unseen)
+    found = []
+    for each in sources.connectors:
+        there = client_bootstrap(each.config, "admin", sources.bootstrap)
+        ids = [task_id(sources.group, each.name, n) for n in range(reach[each.name])]
+        load = coordinators.load(ids) if servers(there) == servers(sources.bootstrap) else None
+        mine = {id: foreign[id] for id in ids if id in foreign}
+        found.append(Fenced(each.name, len(ids), load, Backoff.of(each.config), each.config, mine))
+    return FencingFacts(
+        group=sources.group,
+        connectors=tuple(found),
+        directory=sources.directory,
+        enabled=sources.enabled,
+        versions=tuple(sorted(set(sources.versions))),
+        workers=sources.workers,
+        rounds=_rounds(sources, now, unseen),
+        unseen=tuple(unseen),
+        topic_seen=bool(coordinators.leaders),
+    )
+
+
+def ids_of(each: Checked, state: ConfigState | None) -> int:
+    """For how many tasks the next round fences: as many as the last one was for, or as run now, whichever is more.
+
+    A connector that has never had tasks may get as many as ``tasks.max`` says.
+    """
+    known = state.connectors.get(each.name) if state else None
+    record = known.task_count_record if known else None
+    tasks = max(known.task_count if known else 0, len(each.connector.tasks), record or 0)
+    if tasks:
+        return tasks
+    wanted = each.config.get("tasks.max", "1").strip()
+    return int(wanted) if wanted.isascii() and wanted.isdigit() and int(wanted) <= _MOST_TASKS else 1
+
+
+def _coordinators(sources: FencingSources, unseen: list[Unseen]) -> Coordinators:
+    try:
+        brokers = sources.kafka.brokers()
+        known = sources.kafka.topics([TRANSACTION_STATE]).get(TRANSACTION_STATE)
+    except ConnectctlError as e:
+        unseen.append(Unseen("the coordinators of transactional ids", reason(e), e.next_step))
+        return Coordinators()
+    # Without the topic no transaction has been on this cluster yet; the first one makes Kafka create it.
+    leaders = dict(known.leaders) if known else {}
+    dark = sorted(p for p, leader in leaders.items() if leader is None)
+    if dark:
+        why = f"{len(dark)} of its {len(leaders)} partitions have no leader: ids there can be neither used nor fenced"
+        unseen.append(Unseen(f"a part of {TRANSACTION_STATE}", why, "Bring the brokers back."))
+    return Coordinators(leaders, brokers)
+
+
+def _foreign(sources: FencingSources, reach: Mapping[str, int], unseen: list[Unseen]) -> dict[str, tuple[Place, ...]]:
+    """The ids in an open transaction that none of their connector's tasks can have begun."""
+    owner = {task_id(sources.group, name, n): name for name, tasks in reach.items() for n in range(tasks)}
+    if not owner:
+        return {}
+    try:
+        described = look(sources.calls, list(owner))
+    except ConnectctlError as e:
+        unseen.append(Unseen("transactional ids of source tasks", reason(e), e.next_step))
+        return {}
+    unseen += _unanswered(described)
+    configs = {each.name: each.config for each in sources.connectors}
+    found: dict[str, tuple[Place, ...]] = {}
+    for id, seen in described.items():
+        if isinstance(seen, Transaction) and seen.state == "Ongoing" and seen.partitions:
+            strange = _strange(sources, owner[id], configs[owner[id]], seen)
+            found |= {id: strange} if strange else {}
+    return found
+
+
+def _strange(sources: FencingSources, name: str, config: Mapping[str, str], seen: Transaction) -> tuple[Place, ...]:
+    """The partitions of an open transaction that show that it is not a task's of this connector."""
+    if sources.enabled is False:
+        return seen.partitions
+    groups = tuple(place for place in seen.partitions if place.topic == "__consumer_offsets")
+    active = sources.active(name)
+    if groups or not sources.enabled or active is None:
+        return groups
+    own = active | configured_topics(config) | {config.get("offsets.storage.topic"), sources.offsets_topic}
+    # One topic that is the connector's own and the transaction is its own: a task may have begun with a new one.
+    return () if any(place.topic in own for place in seen.partitions) or not active else seen.partitions
+
+
+def _unanswered(described: Mapping[str, Transaction | Code]) -> list[Unseen]:
+    """The ids that no coordinator told of, by reason; an id that does not exist is none of them."""
+    by_code: dict[Code, list[str]] = {}
+    for id, seen in described.items():
+        if isinstance(seen, Code) and verdict(DESCRIBE, seen).move is not Move.ABSENT:
+            by_code.setdefault(seen, []).append(id)
+    return [
+        Unseen(
+            f"the transactional id {ids[0]}" + (f" and {len(ids) - 1:,} more" if len(ids) > 1 else ""),
+            verdict(DESCRIBE, code).meaning.rstrip("."),
+            verdict(DESCRIBE, code).advice or None,
+        )
+        for code, ids in by_code.items()
+    ]
+
+
+def _rounds(sources: FencingSources, now: float, unseen: list[Unseen]) -> tuple[Round, ...]:
+    """The rounds that the config topic says are due, of connectors that have tasks."""
+    if not sources.enabled or sources.state is None:
+        return ()
+    found = []
+    for each in sources.connectors:
+        known = sources.state.connectors.get(each.name)
+        if known is None or not known.fencing_pending or not known.task_count:
+            continue
+        case = Case(sources.group, each.connector, known, sources.written, sources.directory, sources.workers)
+        try:
+            found.append(round_of(sources.calls, case, now))
+        except ConnectctlError as e:
+            unseen.append(Unseen(f"the round of fencing for {each.name}", reason(e), e.next_step))
+    return tuple(filter(None, found))

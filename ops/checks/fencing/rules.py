@@ -1,0 +1,203 @@
+"""What can go wrong with fencing: rules over ``fencing.observe``, pure. A round that is due gives FENCE008."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from connectctl.ops.checks.fencing.observe import Fenced, FencingFacts
+from connectctl.ops.checks.severity import leads_to_enabled, softened
+from connectctl.ops.checks.types import Wish
+from connectctl.ops.connect.release import release_of
+from connectctl.ops.connect.transactional_ids import Owner, leader_id, task_id
+from connectctl.ops.connect.zombie_fencing import FORWARD_LIMIT, LEADER_LIMIT, Backoff, diagnose
+from connectctl.ops.core.finding import Finding, Severity
+from connectctl.ops.core.rule import Rule
+
+JITTER = 0.2
+"""The share by which a back-off may be longer than it says (``ExponentialBackoff``)."""
+_EXPONENTIAL_SINCE = (3, 7, 0)
+_FENCING_FIXED_IN = (3, 7, 1)
+
+AMBIGUOUS = Rule(
+    "FENCE001",
+    Severity.WARNING,
+    "A transactional id belongs to two tasks, or to a task and a leader",
+    "Whoever fences one of the two fences the other, which then fails, again and again",
+    "KIP-618, Transactional IDs; Worker.taskTransactionalId",
+    """
+    A task's id is <group.id>-<connector>-<task>, with no more than a dash between the parts. Group a with connector b-1
+    and group a-b with connector 1 have the same ids on one Kafka cluster. So have connector cluster-x of a group connect,
+    task 0, and the leader of a group x-0, whose id is connect-cluster-x-0.
+
+    Each start of the one fences the other's producer. Its task fails, is restarted, and fences in return. No record is
+    lost or doubled by that, but neither makes progress for long.
+
+    Only groups that this principal may see are compared, and of another group the connectors that run now.
+
+    Rename one of the connectors, or give one of the Connect clusters another group.id.
+    """,
+)
+SLOW_ROUND = Rule(
+    "FENCE010",
+    Severity.ERROR,
+    "A round of fencing takes longer than the leader or its followers wait for it",
+    "The tasks fail whenever the connector is reconfigured or resumed, until they are restarted",
+    "KIP-618, Zombie fencing; AdminApiDriver, RestServer.DEFAULT_REST_REQUEST_TIMEOUT_MS",
+    """
+    Before tasks with new configurations start, the leader fences the ids of all tasks that the connector had. It uses
+    Admin.fenceProducers, which sends the ids that share a coordinator one after the other, with the admin client's retry
+    back-off in between although nothing failed: 100 ms, doubled up to 1 s since 3.7, so about a second for each id.
+    Coordinators work side by side.
+
+    The leader gives that 90 s, all or nothing. A task on another worker asks through that worker, which waits for 30 s.
+    Measured on one broker: 40 ids took 35 s, and a connector of 110 tasks could not be reconfigured at all.
+
+    How many ids a coordinator has follows from their names: the hash of an id is the partition of __transaction_state,
+    whose leader is the coordinator. More brokers help, more partitions do not.
+
+    Two properties cure it: admin.override.retry.backoff.ms=10 and admin.override.retry.backoff.max.ms=10 on the
+    connector; 200 ids then take a second or two. connectctl connectors cure sets them. The workers'
+    connector.client.config.override.policy has to allow that; or set admin.retry.backoff.ms and .max.ms on the workers.
+    """,
+)
+OLD_FENCING = Rule(
+    "FENCE011",
+    Severity.WARNING,
+    "Workers of this version fail rounds of fencing when an id has an open transaction or a broker is slow",
+    "The tasks fail for a reason that a second attempt may not meet",
+    "KAFKA-16047, KAFKA-16570; FenceProducersHandler",
+    """
+    Up to 3.7.0 Admin.fenceProducers asks for a transaction timeout of 1 ms, and brokers bound their own write to the
+    transaction log by it, so that the request often times out. And where the id has an open transaction, which is what
+    fencing is for, the answer that the coordinator is still aborting it counts as an error.
+
+    Both are mended in 3.7.1. Until then a round may fail that has nothing wrong with it.
+
+    Fence the connector's ids yourself before you reconfigure it (connectctl fence), so that the leader finds them at
+    rest; and restart what failed: connectctl connectors restart CONNECTOR --only-failed.
+    """,
+)
+FOREIGN = Rule(
+    "FENCE012",
+    Severity.WARNING,
+    "A transactional id of a task is in use by a producer that is not the task's",
+    "The two fence each other: the other application fails when the task starts, and the task when that continues",
+    "KIP-618, Transactional IDs",
+    """
+    The id of a source task has an open transaction that cannot be the task's: no worker has exactly-once enabled, or it
+    is open on none of the topics that the connector writes to, or it holds offsets of a consumer group, which no source
+    task commits.
+
+    Some other application has chosen the same transactional id, or another Connect cluster has the same group.id. Kafka
+    lets the newest producer of an id win.
+
+    Find out whose it is (connectctl transactions show ID), and give it another id, or the connector another name.
+    """,
+)
+RULES: tuple[Rule, ...] = (AMBIGUOUS, SLOW_ROUND, OLD_FENCING, FOREIGN)
+
+
+def check(facts: FencingFacts, wish: Wish) -> Iterator[Finding]:
+    """Everything about fencing; nothing where the wish leads to no transactions, because then nothing is fenced."""
+    if not leads_to_enabled(facts.enabled, wish):
+        return
+    due = [finding for finding in map(diagnose, facts.rounds if wish is Wish.NOW else ()) if finding]
+    yield from due
+    told = {finding.subject for finding in due}
+    for each in facts.connectors:
+        yield from ambiguous(facts, each)
+        if each.name not in told:
+            yield from filter(None, [slow_round(facts, each, wish)])
+        yield from foreign(facts, each, wish)
+    yield from filter(None, [old_fencing(facts)])
+
+
+def seconds(ids: int, backoff: Backoff, versions: Sequence[str]) -> float:
+    """How long a worker takes for ``ids`` of one coordinator: with equal pauses before 3.7, with growing ones since.
+
+    Of several versions the slower counts; any of the workers may be the leader.
+    """
+    releases = [release for version in versions if (release := release_of(version))]
+    if releases and max(releases) < _EXPONENTIAL_SINCE:
+        return max(0, ids - 1) * backoff.first
+    return backoff.seconds(ids)
+
+
+def slow_round(facts: FencingFacts, each: Fenced, wish: Wish) -> Finding | None:
+    """FENCE010, from the ids of the coordinator that has most of them."""
+    loads = each.by_broker.items() if each.by_broker else ()
+    broker, most = max(loads, key=lambda item: item[1], default=(None, 0))
+    if each.by_broker is None:
+        most = each.ids
+    time = seconds(most, each.backoff, facts.versions)
+    limit = FORWARD_LIMIT if facts.workers > 1 else LEADER_LIMIT
+    if time * (1 + JITTER) <= limit and time <= FORWARD_LIMIT:
+        return None
+    severity = Severity.ERROR if time > limit and each.by_broker is not None else Severity.WARNING
+    share = _share(facts, each, broker, most)
+    message = f"Its next round of fencing takes about {time:.0f} s: {share}. {_limits(time, facts)}"
+    hint = f"connectctl connectors cure {each.name}"
+    return SLOW_ROUND.found(each.name, message, hint, severity=softened(severity, wish))
+
+
+def _share(facts: FencingFacts, each: Fenced, broker: int | None, most: int) -> str:
+    if each.by_broker is None:
+        return f"it has {each.ids} ids, on another Kafka cluster, at worst with one coordinator for all"
+    if facts.topic_seen and broker is None:
+        return f"{most} of its {each.ids} ids have no coordinator now, and they are fenced one by one"
+    whose = f"broker {broker}" if facts.topic_seen else "one broker"
+    return f"{whose} coordinates {most} of its {each.ids} ids, and they are fenced one by one"
+
+
+def _limits(time: float, facts: FencingFacts) -> str:
+    if time > LEADER_LIMIT:
+        return f"The leader times out after {LEADER_LIMIT:.0f} s, and all its tasks fail."
+    if time > FORWARD_LIMIT and facts.workers > 1:
+        return f"Tasks that ask through a follower fail after {FORWARD_LIMIT:.0f} s."
+    limit = FORWARD_LIMIT if facts.workers > 1 else LEADER_LIMIT
+    return f"That is near the {limit:.0f} s after which tasks fail, and no task works meanwhile."
+
+
+def ambiguous(facts: FencingFacts, each: Fenced) -> Iterator[Finding]:
+    """FENCE001, once for all ids of a connector that are another's, and for an id that is a leader's."""
+    hint = "Rename one of the connectors, or give one cluster another group.id."
+    id = task_id(facts.group, each.name, 0)
+    others = [owner for owner in facts.directory.owners(id) if _other(facts, each, owner)]
+    if others:
+        whose = " and ".join(f"{owner.connector} in {owner.group}" for owner in others)
+        yield AMBIGUOUS.found(each.name, f"Its transactional ids are those of {whose}, too ({id} for one).", hint)
+    for group in sorted(facts.directory.connectors):
+        mine = [o for o in facts.directory.owners(leader_id(group)) if not _other(facts, each, o) and o.task < each.ids]
+        if mine:
+            whose = f"the leader of {group}: {leader_id(group)}"
+            message = f"The transactional id of its task {mine[0].task} is the one of {whose}."
+            yield AMBIGUOUS.found(each.name, message, hint)
+
+
+def _other(facts: FencingFacts, each: Fenced, owner: Owner) -> bool:
+    return (owner.group, owner.connector) != (facts.group, each.name)
+
+
+def foreign(facts: FencingFacts, each: Fenced, wish: Wish) -> Iterator[Finding]:
+    """FENCE012, for every id that a stranger uses; certain only where no worker can have begun the transaction."""
+    for id, places in sorted(each.foreign.items()):
+        if facts.enabled is False:
+            why = "though no worker has exactly-once enabled"
+        else:
+            why = "where no task of this connector writes"
+        where = ", ".join(sorted({place.topic for place in places}))
+        rule = replace(FOREIGN, severity=Severity.ERROR) if facts.enabled is False else FOREIGN
+        message = f"{id} has a transaction open on {where}, {why}."
+        yield rule.found(
+            each.name, message, f"connectctl transactions show {id}", severity=softened(rule.severity, wish)
+        )
+
+
+def old_fencing(facts: FencingFacts) -> Finding | None:
+    """FENCE011, for workers between 3.3, which fence first, and 3.7.1."""
+    old = [v for v in facts.versions if (release := release_of(v)) and (3, 3, 0) <= release < _FENCING_FIXED_IN]
+    if not old or not facts.connectors:
+        return None
+    message = f"They run {' and '.join(old)}, whose admin client fails to fence ids with an open transaction."
+    return OLD_FENCING.found("workers", message, "Upgrade the workers to 3.7.1 or newer.")

@@ -1,0 +1,284 @@
+"""TOPIC007 …: whether the workers' topics, and the offsets topics of connectors, keep and take what is written to them.
+
+What ``cluster_findings`` says of the workers' three topics (TOPIC001 to TOPIC006) is not said again, but of dedicated
+offsets topics it is. Transactions that hold a topic back are TXN001 and TXN004, of ``transactions.lag``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from connectctl.ops.checks.connector_config.active_topics import reason
+from connectctl.ops.checks.types import Unseen
+from connectctl.ops.connect import cluster_findings as say
+from connectctl.ops.connect.offset_store import TOPIC, client_bootstrap, servers
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.core.finding import Severity
+from connectctl.ops.core.rule import Rule
+from connectctl.ops.kafka import replication
+from connectctl.ops.kafka.brokers import BrokerVersion, bounds_min_in_sync
+from connectctl.ops.kafka.replication import numbers
+from connectctl.ops.operations.transactions.lag import measure
+
+if TYPE_CHECKING:
+    from connectctl.ops.checks.types import Checked
+    from connectctl.ops.clients.protocols import BrokerReads, KafkaReads, TopicFacts, TransactionCalls
+    from connectctl.ops.connect.transactional_ids import Directory
+    from connectctl.ops.core.finding import Finding
+
+OFFSETS, DEDICATED = "offsets", "dedicated offsets"
+TOMBSTONES, SHORTEST_MS = "delete.retention.ms", 60 * 60 * 1000
+"""Milliseconds in which any worker has read a topic from its beginning to its end."""
+
+NO_LEADER = Rule(
+    "TOPIC007",
+    Severity.ERROR,
+    "Partitions of an internal topic have no leader",
+    "What is there can be neither read nor written: workers do not start, connectors stand still",
+    "KafkaBasedLog.start",
+    """
+    Workers read their topics from the beginning to the end when they start, and wait for each partition. While one of
+    them has no leader no worker comes up, and no connector can be changed; source tasks whose offsets are there neither
+    start nor commit.
+
+    Bring the brokers back that hold the replicas.
+    """,
+)
+REFUSES_WRITES = Rule(
+    "TOPIC008",
+    Severity.ERROR,
+    "An internal topic has fewer replicas in sync than min.insync.replicas",
+    "Everything that is written to it is refused: configurations, offsets or statuses",
+    "ProduceRequest, NOT_ENOUGH_REPLICAS",
+    """
+    Workers write with acks=all, which a partition takes only while min.insync.replicas of its replicas are in sync. On the
+    config topic no connector can be created or changed; on an offsets topic source tasks cannot commit, and with
+    exactly-once enabled they fail when their transaction times out; on the status topic states are no longer true.
+
+    Bring the brokers back. Brokers before 3.7 refuse writes also where the topic wants more in sync than it has replicas:
+    lower the one or raise the other. Newer ones want no more than there are (KAFKA-15583).
+    """,
+)
+ACKNOWLEDGED_ALONE = Rule(
+    "TOPIC009",
+    Severity.WARNING,
+    "An internal topic acknowledges what one replica alone has",
+    "Configurations or offsets that were acknowledged can be lost with one broker",
+    "TopicAdmin.NewTopicBuilder; Kafka's documentation, min.insync.replicas",
+    """
+    Workers create their topics with the brokers' min.insync.replicas, which is 1 unless somebody set it. A leader whose
+    followers have fallen behind then goes on alone, and if it is lost, so are the last configurations or offsets.
+
+    For an offsets topic that means records twice: with exactly-once, too, because the transaction was committed, and the
+    half of it that said how far the source was read is gone.
+
+    With three replicas set it to 2. One broker may then be away without anybody noticing.
+    """,
+)
+UNCLEAN = Rule(
+    "TOPIC010",
+    Severity.WARNING,
+    "An internal topic allows unclean leader election",
+    "After the loss of brokers it may silently continue from an older state",
+    "KIP-106",
+    """
+    With unclean.leader.election.enable=true a partition without any replica in sync is led by one that is behind, so that
+    it is available again sooner. What that one had not copied is gone: configurations are the old ones again, offsets go
+    back, and sources write their records twice.
+
+    For topics that hold state, waiting is better. Set it to false.
+    """,
+)
+STOPS_WITH_ONE = Rule(
+    "TOPIC011",
+    Severity.WARNING,
+    "min.insync.replicas of an internal topic leaves no replica to spare",
+    "Nothing can be written while any one broker is away, as in every rolling restart of the brokers",
+    "ProduceRequest, NOT_ENOUGH_REPLICAS",
+    """
+    Where every replica must be in sync, none may be away. Until the broker is back no connector can be changed and no
+    source task can commit; with exactly-once enabled, tasks fail when that takes longer than their transaction timeout.
+
+    Give the topic one replica more than min.insync.replicas asks for: 3 and 2.
+    """,
+)
+ONE_PARTITION = Rule(
+    "TOPIC012",
+    Severity.INFO,
+    "An offsets topic has one partition",
+    "One transaction that stays open there holds up the start of every source task",
+    "KIP-618, Offset reads",
+    """
+    Source tasks read their offsets to the end of every partition before they start, and wait there for open transactions.
+    On a topic with many partitions a transaction holds the partitions that it wrote to, on a topic with one that is all of
+    it; the load is not spread over brokers either.
+
+    Workers create the topic with 25 partitions (offset.storage.partitions). Do not add partitions to one that exists: keys
+    would move to others, and workers would see two truths. A connector can be given a topic of its own instead:
+    connectctl offsets merge CONNECTOR --into dedicated --topic NAME
+    """,
+)
+TOMBSTONES_GO_EARLY = Rule(
+    "TOPIC013",
+    Severity.WARNING,
+    "delete.retention.ms of an internal topic is too low",
+    "A worker that reads the topic meanwhile can keep a connector or an offset that was deleted",
+    "Kafka's documentation, Log compaction: delete.retention.ms",
+    """
+    What is deleted is marked with a record without a value. Compaction removes that mark delete.retention.ms after it has
+    removed what it deletes, a day by default. A reader that takes longer to get from the old record to the end of the
+    topic than the mark is kept never hears of the deletion.
+
+    Set delete.retention.ms of the topic back to 86400000.
+    """,
+)
+RULES: tuple[Rule, ...] = (
+    NO_LEADER,
+    REFUSES_WRITES,
+    ACKNOWLEDGED_ALONE,
+    UNCLEAN,
+    STOPS_WITH_ONE,
+    ONE_PARTITION,
+    TOMBSTONES_GO_EARLY,
+)
+
+
+@dataclass(frozen=True)
+class TopicsSeen:
+    """The topics that Connect keeps its state in, with their roles by name; a dedicated offsets topic is ``DEDICATED``.
+
+    ``bounded``: the brokers want no more replicas in sync than there are. ``held`` are findings about transactions that
+    hold the topics back.
+    """
+
+    topics: tuple[TopicFacts, ...] = ()
+    roles: Mapping[str, str] = field(default_factory=dict)
+    brokers: int = 1
+    bounded: bool = True
+    held: tuple[Finding, ...] = ()
+    unseen: tuple[Unseen, ...] = ()
+
+
+@dataclass(frozen=True)
+class TopicSources:
+    """Where to look. ``internal`` are the workers' topics by role; ``connectors`` are source connectors.
+
+    ``bootstrap`` are the workers' ``bootstrap.servers``: topics on other Kafka clusters are another preflight's.
+    """
+
+    kafka: KafkaReads
+    calls: TransactionCalls
+    internal: Mapping[str, str]
+    connectors: Sequence[Checked]
+    bootstrap: str
+    directory: Directory
+    brokers: BrokerReads
+
+
+def observe(sources: TopicSources, now: float) -> TopicsSeen:
+    """See every internal topic, and the transactions on them; ``now`` in seconds since the epoch."""
+    roles = _roles(sources)
+    unseen: list[Unseen] = []
+    found: dict[str, TopicFacts] = {}
+    held: tuple[Finding, ...] = ()
+    brokers = 1
+    bounded = True
+    with ThreadPoolExecutor(2) as pool:
+        # ``transactions.lag`` calls every offsets topic by the one role.
+        named = {name: OFFSETS if role == DEDICATED else role for name, role in roles.items()}
+        asking = pool.submit(sources.brokers.versions)
+        measuring = pool.submit(measure, sources.calls, sources.directory, named, now)
+        try:
+            there = sources.kafka.existing(list(roles))
+            unseen += [Unseen(f"the layout of {gap.subject}", gap.why, gap.next_step) for gap in there.gaps]
+            found, brokers = sources.kafka.topics(sorted(there.seen)), sources.kafka.brokers()
+        except ConnectctlError as e:
+            unseen.append(Unseen("the layout of internal topics", reason(e), e.next_step))
+        with suppress(ConnectctlError):  # that their versions are unseen is said with the brokers
+            known = asking.result().values()
+            bounded = bounds_min_in_sync(each for each in known if isinstance(each, BrokerVersion))
+        try:
+            held = measuring.result().findings
+        except ConnectctlError as e:
+            unseen.append(Unseen("transactions on internal topics", reason(e), e.next_step))
+    for name, facts in found.items():
+        if not facts.config:
+            hint = f"Give the principal that asks DescribeConfigs on the topic {name}."
+            unseen.append(Unseen(f"the settings of {name}", "this principal may not describe them", hint))
+    # One that does not exist is told of elsewhere: TOPIC002, and STORE003 and STORE004 for dedicated ones.
+    return TopicsSeen(tuple(found.values()), roles, brokers, bounded, held, tuple(unseen))
+
+
+def _roles(sources: TopicSources) -> dict[str, str]:
+    """Every topic of the workers' Kafka cluster that is to be looked at, with its role."""
+    here = servers(sources.bootstrap)
+    dedicated = {
+        each.config[TOPIC]
+        for each in sources.connectors
+        if each.config.get(TOPIC) and servers(client_bootstrap(each.config, "producer", sources.bootstrap)) & here
+    }
+    return dict.fromkeys(sorted(dedicated), DEDICATED) | {name: role for role, name in sources.internal.items()}
+
+
+def check(seen: TopicsSeen) -> Iterator[Finding]:
+    """Everything about the internal topics; what they are is the same for every wish."""
+    for facts in seen.topics:
+        role = seen.roles.get(facts.name, DEDICATED)
+        yield from _writable(role, facts, bounded=seen.bounded)
+        yield from _durable(role, facts)
+        yield from one_partition(role, facts)
+        yield from tombstones_go_early(role, facts)
+        if role == DEDICATED:
+            about = (say.under_replicated(role, facts), say.not_replicated(role, facts, seen.brokers))
+            yield from filter(None, about)
+    yield from seen.held
+
+
+def _writable(role: str, facts: TopicFacts, *, bounded: bool) -> Iterator[Finding]:
+    """TOPIC007 and TOPIC008."""
+    if dark := replication.leaderless(facts):
+        message = f"No broker leads {numbers(dark)} of the {role} topic."
+        yield NO_LEADER.found(facts.name, message, "Bring the brokers back that hold its replicas.")
+    if few := replication.too_few_in_sync(facts, bounded=bounded):
+        message = (
+            f"On {numbers(few)} of the {role} topic fewer replicas are in sync than min.insync.replicas, "
+            f"{replication.min_in_sync(facts)}, wants."
+        )
+        yield REFUSES_WRITES.found(facts.name, message, replication.cure_of_too_few(facts))
+
+
+def _durable(role: str, facts: TopicFacts) -> Iterator[Finding]:
+    """TOPIC009 to TOPIC011."""
+    replicas = replication.fewest_replicas(facts)
+    if replication.keeps_no_second_copy(facts):
+        message = f"min.insync.replicas of the {role} topic is 1, with {replicas} replicas."
+        hint = replication.alter(facts.name, f"{replication.MIN_IN_SYNC}=2")
+        yield ACKNOWLEDGED_ALONE.found(facts.name, message, hint)
+    if replication.elects_uncleanly(facts):
+        message = f"{replication.UNCLEAN} of the {role} topic is true."
+        yield UNCLEAN.found(facts.name, message, replication.alter(facts.name, f"{replication.UNCLEAN}=false"))
+    if replication.stops_with_one_broker(facts):
+        wanted = replication.min_in_sync(facts)
+        message = f"The {role} topic has {replicas} replicas, and its min.insync.replicas is {wanted}."
+        hint = replication.alter(facts.name, f"{replication.MIN_IN_SYNC}={replicas - 1}")
+        yield STOPS_WITH_ONE.found(facts.name, message, hint)
+
+
+def one_partition(role: str, facts: TopicFacts) -> Iterator[Finding]:
+    """TOPIC012, for offsets topics; the config topic must have one, the status topic has no transactions."""
+    if role in (OFFSETS, DEDICATED) and facts.partitions == 1:
+        hint = "Leave it as it is, or: connectctl offsets merge CONNECTOR --into dedicated --topic NAME"
+        yield ONE_PARTITION.found(facts.name, f"The {role} topic has one partition.", hint)
+
+
+def tombstones_go_early(role: str, facts: TopicFacts) -> Iterator[Finding]:
+    """TOPIC013."""
+    value = facts.config.get(TOMBSTONES, "")
+    if value.isdigit() and int(value) < SHORTEST_MS:
+        message = f"{TOMBSTONES} of the {role} topic is {int(value):,}."
+        hint = replication.alter(facts.name, f"{TOMBSTONES}=86400000")
+        yield TOMBSTONES_GO_EARLY.found(facts.name, message, hint)

@@ -1,0 +1,151 @@
+"""Configurations from files, judged with whatever is known: no cluster at all, some of its workers, or all of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from connectctl.ops.checks.connector_config import rules, validations
+from connectctl.ops.checks.connector_config.observe import Subject
+from connectctl.ops.checks.connector_config.rules import SAME_NAME, Outcome
+from connectctl.ops.checks.not_checked import NOT_SEEN, finding_of
+from connectctl.ops.checks.types import Unseen, Wish
+from connectctl.ops.core.finding import Finding, Severity
+
+if TYPE_CHECKING:
+    from connectctl.ops.checks.connector_config.config_file import Given
+    from connectctl.ops.checks.types import Validation
+    from connectctl.ops.clients.protocols import ConnectCalls
+
+WORKERS = "the workers' validation"
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of the cluster. ``answers`` are the workers' validations, one tuple for each configuration."""
+
+    answers: tuple[tuple[Validation, ...], ...] = ()
+    group_id: str | None = None
+    offsets_topic: str | None = None
+    unseen: tuple[Unseen, ...] = ()
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is said of one configuration of a file."""
+
+    given: Given
+    subject: Subject
+    findings: tuple[Finding, ...]
+    outcome: Outcome
+
+
+@dataclass(frozen=True)
+class Report:
+    """All verdicts, and the findings that belong to no configuration of its own."""
+
+    verdicts: tuple[Verdict, ...]
+    general: tuple[Finding, ...]
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Every finding, each once."""
+        of_files = (finding for verdict in self.verdicts for finding in verdict.findings)
+        return tuple(dict.fromkeys((*of_files, *self.general)))
+
+    def file_of(self, finding: Finding) -> str | None:
+        """The file that the finding is about; None for standard input and for what is about no file."""
+        files = (verdict.given.file for verdict in self.verdicts if finding in verdict.findings)
+        return next((file for file in files if file != "-"), None)
+
+
+def ask_workers(calls: ConnectCalls, urls: Sequence[str], given: Sequence[Given]) -> tuple[tuple[Validation, ...], ...]:
+    """What the workers at ``urls`` say of each configuration, in the order of ``given``. Raises nothing."""
+    found: dict[int, tuple[Validation, ...]] = {}
+    left = dict(enumerate(given))
+    while left:
+        # Two configurations may have the same name: one of each at a time.
+        batch = {each.name: at for at, each in reversed(left.items())}
+        answers = validations.ask(calls, urls, {name: left[at].config for name, at in batch.items()})
+        for name, at in batch.items():
+            found[at] = answers[name]
+            del left[at]
+    return tuple(found[at] for at in range(len(given)))
+
+
+def report(given: Sequence[Given], wish: Wish, known: Known | None, release: tuple[int, int] | None = None) -> Report:
+    """Judge every configuration; ``known`` is None where there is no cluster to ask, ``release`` the one that is planned."""
+    answers = known.answers if known is not None and known.answers else ((),) * len(given)
+    pairs = zip(given, answers, strict=True)
+    verdicts = tuple(_verdict(each, wish, said, known or Known(), release) for each, said in pairs)
+    return Report(verdicts, tuple(_general(verdicts, wish, known)))
+
+
+def _verdict(
+    given: Given, wish: Wish, answers: tuple[Validation, ...], known: Known, release: tuple[int, int] | None
+) -> Verdict:
+    subject = Subject(given.name, given.config, wish, answers, known.group_id, known.offsets_topic, release=release)
+    judged = rules.judge(subject)
+    refused = tuple(rules.creation(given.name, given.initial_state, with_offsets=given.with_offsets))
+    found = (*judged.findings, *refused, *rules.repeated(given.name, given.repeated))
+    named = tuple(finding if finding.subject.strip() else replace(finding, subject=given.file) for finding in found)
+    return Verdict(given, subject, named, Outcome.REFUSED if refused else judged.outcome)
+
+
+def _general(verdicts: Sequence[Verdict], wish: Wish, known: Known | None) -> Iterator[Finding]:
+    count = Counter(verdict.given.name for verdict in verdicts)
+    for name in (name for name, n in count.items() if name and n > 1):
+        files = ", ".join(dict.fromkeys(verdict.given.file for verdict in verdicts if verdict.given.name == name))
+        message = f"{count[name]} configurations have this name, in {files}."
+        yield SAME_NAME.found(name, message, "Give each connector a name of its own.")
+    if known is None:
+        yield undecided(verdicts, wish)
+        return
+    yield from map(finding_of, known.unseen)
+    names = Counter[str]()
+    told: dict[str, tuple[Validation, ...]] = {}
+    for verdict in verdicts:
+        names[verdict.given.name] += 1
+        told[f"{verdict.given.name or verdict.given.file}{'' if names[verdict.given.name] == 1 else ' again'}"] = (
+            verdict.subject.validations
+        )
+    yield from map(finding_of, validations.unseen(told))
+
+
+def undecided(verdicts: Sequence[Verdict], wish: Wish) -> Finding:
+    """UNSEEN001, as an info: what nobody can tell without workers."""
+    parts = ["properties of the connector itself", "whether its class is there"]
+    if any(verdict.subject.kind != "sink" for verdict in verdicts):
+        parts.append("whether it supports exactly-once")
+        parts += ["whether the workers do (see --for)"] if wish is Wish.NOW else []
+    if any(".override." in name for verdict in verdicts for name in verdict.given.config):
+        parts.append("whether the overrides are allowed")
+    if any("${" in (value or "") for verdict in verdicts for value in verdict.given.config.values()):
+        parts.append("what the references ${…} stand for")
+    message = f"No worker was asked, so that this is not decided: {', '.join(parts)}."
+    step = "Give a cluster, without --offline: --context, --rest, or --bootstrap-servers and --group-id."
+    return NOT_SEEN.found(WORKERS, message, step, severity=Severity.INFO)
+
+
+def as_json(verdict: Verdict) -> Mapping[str, object]:
+    """One configuration as scripts get it; its values are not in it."""
+    config = verdict.given.config
+    return {
+        "file": verdict.given.file,
+        "name": verdict.given.name,
+        "class": config.get("connector.class"),
+        "type": verdict.subject.kind,
+        "outcome": verdict.outcome.value,
+        "workers": [
+            {
+                "worker": each.worker,
+                "exactlyOnceSupport": each.support.value,
+                "plugin": each.plugin.value,
+                "errors": sum(map(len, each.errors.values())),
+                "problem": each.problem,
+            }
+            for each in verdict.subject.validations
+        ],
+    }

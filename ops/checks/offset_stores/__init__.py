@@ -1,0 +1,1 @@
+"""Where source connectors keep their offsets."""

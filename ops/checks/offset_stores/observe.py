@@ -1,0 +1,251 @@
+"""Which offset store every source connector has, now and under the wish, and what is in it: looked at, not judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from connectctl.ops.checks.connector_config.active_topics import active_topics, configured_topics, reason
+from connectctl.ops.checks.severity import leads_to_enabled
+from connectctl.ops.checks.types import Unseen, Wish
+from connectctl.ops.connect.offset_store import CLIENTS, Kind, Mode, Store, client_bootstrap, servers, store_of
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.operations.offsets.effective_offsets import assemble
+from connectctl.ops.operations.offsets.observe import observe as read_offsets
+from connectctl.ops.operations.offsets.snapshot import Wish as Look
+from connectctl.ops.operations.offsets.snapshot import Workers
+
+if TYPE_CHECKING:
+    from connectctl.ops.checks.connector_config.active_topics import Recorded
+    from connectctl.ops.checks.types import Checked
+    from connectctl.ops.clients.protocols import ConnectCalls, TopicFacts
+    from connectctl.ops.connect.source_offsets import ConnectorOffsets
+    from connectctl.ops.core.finding import Finding
+    from connectctl.ops.operations.offsets.observe import Sources
+
+MOST = 500_000
+"""Records in an offsets topic beyond which a check is not the time to read them all."""
+_SHOW = "connectctl offsets show"
+
+
+def aim(mode: Mode | None, wish: Wish) -> Mode | None:
+    """The workers' mode that the wish leads to, None where it is today's and not known."""
+    if mode is None and wish is Wish.NOW:
+        return None
+    return Mode.ENABLED if leads_to_enabled(mode is Mode.ENABLED, wish) else Mode.NOT_ENABLED
+
+
+@dataclass(frozen=True)
+class ConnectorStore:
+    """A source connector's store ``now`` and ``then``, when the wish has come true, with what its offsets topics hold.
+
+    ``offsets`` is None where they were not read. ``targets`` are the topics that it writes to, ``clients`` the bootstrap
+    servers of its producer, consumer and admin.
+    """
+
+    name: str
+    config: Mapping[str, str]
+    now: Store
+    then: Store
+    offsets: ConnectorOffsets | None = None
+    targets: frozenset[str] = frozenset()
+    clients: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def separate(self) -> Store | None:
+        """The separate store that it will have, or else the one that it has now and will leave."""
+        return next((store for store in (self.then, self.now) if store.kind is Kind.SEPARATE), None)
+
+
+@dataclass(frozen=True)
+class SeenCluster:
+    """A Kafka cluster at some bootstrap servers; ``topics`` are those of the topics asked for that exist."""
+
+    id: str
+    brokers: int
+    topics: Mapping[str, TopicFacts] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class StoreFacts:
+    """All that was seen. ``clusters`` are those that could be reached, by bootstrap servers, the workers' own among them.
+
+    ``bootstrap`` is the workers' ``bootstrap.servers``; unless ``bootstrap_told`` it is how we reach them, and theirs may
+    be spelled otherwise. ``internal`` are their topics by role, ``offsets_findings`` OFFSETS001–018 of the connectors;
+    ``taken_at`` is in seconds since the epoch.
+    """
+
+    connectors: tuple[ConnectorStore, ...]
+    mode: Mode | None
+    version: str | None
+    offsets_topic: str
+    bootstrap: str
+    bootstrap_told: bool = False
+    internal: Mapping[str, str] = field(default_factory=dict)
+    clusters: Mapping[str, SeenCluster] = field(default_factory=dict)
+    oddities: tuple[Finding, ...] = ()
+    unseen: tuple[Unseen, ...] = ()
+    taken_at: float = 0.0
+
+    def cluster(self, bootstrap: str | None) -> SeenCluster | None:
+        """The Kafka cluster at ``bootstrap``, the workers' own for None; None where it could not be reached."""
+        return self.clusters.get(self.bootstrap if bootstrap is None else bootstrap)
+
+    def is_workers(self, bootstrap: str | None) -> bool:
+        """Whether ``bootstrap`` is known to lead to the workers' Kafka cluster, however it is spelled."""
+        there, here = self.cluster(bootstrap), self.cluster(None)
+        if bootstrap in (None, self.bootstrap):
+            return True
+        return there is not None and here is not None and there.id == here.id
+
+
+@dataclass(frozen=True)
+class StoreSources:
+    """Where to look. ``connectors`` are source connectors; ``internal`` are the names of the workers' topics by role.
+
+    ``worker_bootstrap`` and ``producer_bootstrap`` are ``bootstrap.servers`` and ``producer.bootstrap.servers`` of the
+    workers, where a driver tells; else ours stand in. ``calls`` is None where no worker answers.
+    """
+
+    offsets: Sources
+    connectors: Sequence[Checked]
+    mode: Mode | None
+    version: str | None
+    calls: ConnectCalls | None = None
+    internal: Mapping[str, str] = field(default_factory=dict)
+    worker_bootstrap: str | None = None
+    producer_bootstrap: str | None = None
+    recorded: Recorded | None = None
+    """The topics of connectors by the status topic, None where it was not read."""
+
+    @property
+    def bootstrap(self) -> str:
+        """The workers' bootstrap servers, as far as anybody tells."""
+        return self.worker_bootstrap or self.offsets.bootstrap
+
+    def clients(self, config: Mapping[str, str]) -> dict[str, str]:
+        """Where each client of a connector connects, in the workers' spelling where that is the same to Connect."""
+        defaults = dict.fromkeys(CLIENTS, self.bootstrap) | {"producer": self.producer_bootstrap or self.bootstrap}
+        found = {client: client_bootstrap(config, client, defaults[client]) for client in CLIENTS}
+        return {c: self.bootstrap if servers(b) == servers(self.bootstrap) else b for c, b in found.items()}
+
+
+def observe(sources: StoreSources, wish: Wish, now: float) -> StoreFacts:
+    """See the stores of all connectors of ``sources``; ``now`` in seconds since the epoch."""
+    found = [_stores(each, sources, wish) for each in sources.connectors]
+    unseen: tuple[Unseen, ...] = ()
+    if sources.mode is None and wish is not Wish.ENABLED and found:
+        why = "no worker tells whether exactly-once is enabled, on which implicit dedicated topics depend"
+        unseen = (Unseen("offset stores", why, "connectctl cluster show"),)
+    with ThreadPoolExecutor(3) as pool:
+        reading = pool.submit(_offsets, sources, found)
+        asking = pool.submit(active_topics, sources.calls, [each.name for each in found], sources.recorded)
+        clusters, unreached = _clusters(sources, found)
+        offsets, oddities, unread = reading.result()
+        active, silent = asking.result()
+    targets = {each.name: configured_topics(each.config) | active.get(each.name, frozenset()) for each in found}
+    return StoreFacts(
+        connectors=tuple(replace(e, offsets=offsets.get(e.name), targets=targets[e.name]) for e in found),
+        mode=sources.mode,
+        version=sources.version,
+        offsets_topic=sources.offsets.offsets_topic,
+        bootstrap=sources.bootstrap,
+        bootstrap_told=sources.worker_bootstrap is not None,
+        internal=sources.internal,
+        clusters=clusters,
+        oddities=oddities,
+        unseen=(*unseen, *unreached, *unread, *silent),
+        taken_at=now,
+    )
+
+
+def _stores(each: Checked, sources: StoreSources, wish: Wish) -> ConnectorStore:
+    def store(mode: Mode | None) -> Store:
+        topic = sources.offsets.offsets_topic
+        return store_of(mode or Mode.NOT_ENABLED, each.config, topic, sources.bootstrap, sources.producer_bootstrap)
+
+    now, then = store(sources.mode), store(aim(sources.mode, wish))
+    return ConnectorStore(each.name, each.config, now, then, clients=sources.clients(each.config))
+
+
+def _offsets(
+    sources: StoreSources, found: Sequence[ConnectorStore]
+) -> tuple[dict[str, ConnectorOffsets], tuple[Finding, ...], tuple[Unseen, ...]]:
+    """What the topics hold, the implicit ones among them that somebody has or will have."""
+    if not found:
+        return {}, (), ()
+    implicit = any(each.separate is not None and each.separate.implicit for each in found)
+    workers = Workers(sources.version, implicit or sources.mode is Mode.ENABLED)
+    where = replace(sources.offsets, bootstrap=sources.bootstrap, workers=lambda: workers)
+    names = tuple(each.name for each in found)
+    try:
+        size = _size(sources.offsets)
+        if size > MOST:
+            return {}, (), (Unseen("source offsets", f"{size:,} records are more than a check reads", _SHOW),)
+        snapshot = read_offsets(where, Look(names))
+        known = snapshot.configs.connectors if snapshot.configs else {}
+        wanted = tuple(name for name in names if name in known and known[name].looks_like != "sink")
+        if not wanted:
+            return {}, snapshot.findings, ()
+        answer = assemble(snapshot, Look(wanted))
+    except ConnectctlError as e:
+        return {}, (), (Unseen("source offsets", reason(e), e.next_step or _SHOW),)
+    return {each.name: each for each in answer.connectors}, answer.findings, ()
+
+
+def _size(offsets: Sources) -> int:
+    extents = offsets.kafka.extents([offsets.offsets_topic])
+    return sum(each.end - each.first for by in extents.values() for each in by.values())
+
+
+@dataclass
+class _Visit:
+    """A Kafka cluster to look at: for whose sake, with which of its overrides, and which topics."""
+
+    connector: str
+    overrides: Mapping[str, str]
+    topics: set[str] = field(default_factory=set)
+
+
+def _clusters(
+    sources: StoreSources, found: Sequence[ConnectorStore]
+) -> tuple[dict[str, SeenCluster], tuple[Unseen, ...]]:
+    """Every Kafka cluster that a client of a connector is sent to, all asked at once."""
+    visits = {sources.bootstrap: _Visit("", {}, {sources.offsets.offsets_topic})}
+    for each in found:
+        for client, there in sources.clients(each.config).items() if _matters(each) else ():
+            visit = visits.setdefault(there, _Visit(each.name, _overrides(each.config, client)))
+            if client == "producer" and each.separate is not None:
+                visit.topics.add(each.separate.topic)
+    with ThreadPoolExecutor(8) as pool:
+        seen = dict(zip(visits, pool.map(lambda at: _visit(sources, *at), visits.items()), strict=True))
+    clusters = {bootstrap: what for bootstrap, what in seen.items() if isinstance(what, SeenCluster)}
+    return clusters, tuple(what for what in seen.values() if isinstance(what, Unseen))
+
+
+def _matters(each: ConnectorStore) -> bool:
+    """Whether the connector's own clients have anything to do with its offsets."""
+    return {each.now.kind, each.then.kind} != {Kind.WORKERS}
+
+
+def _visit(sources: StoreSources, bootstrap: str, visit: _Visit) -> SeenCluster | Unseen:
+    try:
+        here = bootstrap == sources.bootstrap
+        kafka = sources.offsets.kafka if here else sources.offsets.other_kafka(bootstrap, visit.overrides)
+        return SeenCluster(kafka.cluster_id(), kafka.brokers(), kafka.topics(sorted(visit.topics)))
+    except ConnectctlError as e:
+        hint = "Name that cluster under clusters: in the context, with the client properties it needs."
+        whose = f", to which {visit.connector} connects" if visit.connector else ""
+        return Unseen(f"the Kafka cluster at {bootstrap}{whose}", reason(e), hint)
+
+
+def _overrides(config: Mapping[str, str], client: str) -> dict[str, str]:
+    prefix = f"{client}.override."
+    return {name.removeprefix(prefix): value for name, value in config.items() if name.startswith(prefix)}
+
+
+def names(connectors: Iterable[ConnectorStore]) -> str:
+    """Connectors by name, for a sentence."""
+    return ", ".join(sorted(each.name for each in connectors))

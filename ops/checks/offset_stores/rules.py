@@ -1,0 +1,300 @@
+"""What can go wrong with where source connectors keep their offsets: rules over ``offset_stores.observe``, pure.
+
+``check`` also gives the OFFSETS findings of the connectors, without those that a rule here says better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from connectctl.ops.checks.offset_stores.findings import (
+    CANNOT_BE_CREATED,
+    CLIENTS_APART,
+    IMPLICIT,
+    INTERNAL_TOPIC,
+    LEFT_BEHIND,
+    LOSES_ITS_PLACE,
+    OWN_TARGET,
+    RESET_FAILS,
+    RULES,
+    SHARED,
+    STALE,
+    TWO_SPELLINGS,
+    WILL_BE_CREATED,
+)
+from connectctl.ops.checks.offset_stores.observe import ConnectorStore, StoreFacts, aim, names
+from connectctl.ops.checks.severity import softened
+from connectctl.ops.checks.types import Wish
+from connectctl.ops.connect.offset_store import Kind, Mode
+from connectctl.ops.connect.offsets_findings import STALE_MS
+from connectctl.ops.connect.release import release_of
+from connectctl.ops.core.finding import Finding, Severity
+
+if TYPE_CHECKING:
+    from connectctl.ops.connect.source_offsets import SourceOffset
+
+__all__ = ["RULES", "check"]
+_FIRST_BROKEN_RESET, _LAST_KNOWN = (3, 8), (4, 3)
+
+
+def check(facts: StoreFacts, wish: Wish) -> Iterator[Finding]:
+    """Everything about offset stores: the rules here, and OFFSETS001–018 where no rule here says more."""
+    found = [*_of_each(facts, wish), *shared(facts), *filter(None, [reset_fails(facts, wish)])]
+    yield from _oddities(facts, {(each.id, each.subject) for each in found})
+    yield from found
+
+
+def _of_each(facts: StoreFacts, wish: Wish) -> Iterator[Finding]:
+    rules = (loses_its_place, stale, cannot_be_created, will_be_created, two_spellings, internal_topic, clients_apart)
+    for each in facts.connectors:
+        yield from filter(None, (rule(facts, each, wish) for rule in (*rules, own_target, implicit, left_behind)))
+
+
+def _oddities(facts: StoreFacts, said: set[tuple[str, str]]) -> Iterator[Finding]:
+    known = {each.name for each in facts.connectors if each.offsets is not None}
+    for finding in facts.oddities:
+        instead = {
+            "OFFSETS001": [LOSES_ITS_PLACE.id],
+            "OFFSETS010": [WILL_BE_CREATED.id, CANNOT_BE_CREATED.id, LOSES_ITS_PLACE.id],
+            "OFFSETS013": [STALE.id],
+        }.get(finding.id, [])
+        if any((id, finding.subject) in said for id in instead):
+            continue
+        # Of a separate topic that was asked for it says what is no fault; of the others STORE005 tells more.
+        if finding.id == "OFFSETS015" and finding.subject in known:
+            continue
+        yield finding
+
+
+def _softly(rule_is: Severity, each: ConnectorStore, wish: Wish) -> Severity:
+    """The severity of what only the step after ``preparing`` brings about."""
+    return softened(rule_is, wish) if each.now != each.then else rule_is
+
+
+def _same_topic(facts: StoreFacts, each: ConnectorStore) -> bool:
+    """Whether the separate store is the workers' own topic, reached by another spelling."""
+    store = each.then
+    return store.kind is Kind.SEPARATE and store.topic == facts.offsets_topic and facts.is_workers(store.bootstrap)
+
+
+def _lost(each: ConnectorStore) -> list[SourceOffset]:
+    return [entry for entry in each.offsets.offsets if entry.origin == "global" and entry.lost] if each.offsets else []
+
+
+def _seeded(each: ConnectorStore) -> bool:
+    """Whether the separate topic has any offset of the connector."""
+    sides = [entry.dedicated for entry in each.offsets.offsets] if each.offsets else []
+    return any(side is not None and not side.tombstone for side in sides)
+
+
+def _where(each: ConnectorStore) -> str:
+    store = each.then
+    return f"{store.topic} on {store.bootstrap}" if store.bootstrap else store.topic
+
+
+def _seed(each: ConnectorStore) -> str:
+    merge = f"connectctl offsets merge {each.name} --into dedicated"
+    if not each.then.implicit or each.now == each.then:
+        return f"{merge} --stop"
+    return (
+        f"Before exactly-once is enabled: connectctl connectors stop {each.name} --wait, set "
+        f"offsets.storage.topic={each.name}-offsets on it, then {merge}"
+    )
+
+
+def loses_its_place(facts: StoreFacts, each: ConnectorStore, wish: Wish) -> Finding | None:
+    """STORE001, for a separate topic without what the global one has of the connector."""
+    lost = _lost(each)
+    if each.then.kind is not Kind.SEPARATE or not lost or (_seeded(each) and each.now == each.then):
+        return None
+    count = "1 source partition" if len(lost) == 1 else f"{len(lost):,} source partitions"
+    how = ", which it gets without asking because it writes to other bootstrap servers" if each.then.implicit else ""
+    message = (
+        f"Its offsets are in {facts.offsets_topic} and not in its dedicated topic {_where(each)}{how}: its tasks start "
+        f"{count} over, {lost[0].key.text} for one."
+    )
+    severity = _softly(Severity.ERROR, each, wish)
+    return LOSES_ITS_PLACE.found(each.name, message, _seed(each), severity=severity)
+
+
+def stale(facts: StoreFacts, each: ConnectorStore, wish: Wish) -> Finding | None:
+    """STORE002, for a separate topic of earlier times that is about to be used again."""
+    if each.then.kind is not Kind.SEPARATE or each.now == each.then or _same_topic(facts, each):
+        return None
+    for entry in each.offsets.offsets if each.offsets else ():
+        ours, theirs = entry.dedicated, entry.global_
+        if ours is None or theirs is None or ours.tombstone or ours.offset == theirs.offset:
+            continue
+        behind = (theirs.timestamp or 0) - (ours.timestamp or 0)
+        if behind > STALE_MS:
+            message = (
+                f"Its dedicated topic {_where(each)} is {behind // 1000} s older than {facts.offsets_topic} for "
+                f"{entry.key.text}, and will win as soon as exactly-once is enabled: its tasks go back to where they were."
+            )
+            return STALE.found(each.name, message, _seed(each), severity=_softly(Severity.ERROR, each, wish))
+    return None
+
+
+def _missing(facts: StoreFacts, each: ConnectorStore) -> bool:
+    cluster = facts.cluster(each.then.bootstrap)
+    return each.then.kind is Kind.SEPARATE and cluster is not None and each.then.topic not in cluster.topics
+
+
+def _replicas(facts: StoreFacts) -> int:
+    """What the global topic tells of the workers' ``offset.storage.replication.factor``."""
+    here = facts.cluster(None)
+    known = here.topics.get(facts.offsets_topic) if here else None
+    return max(known.replicas.values(), default=0) if known else 0
+
+
+def cannot_be_created(facts: StoreFacts, each: ConnectorStore, wish: Wish) -> Finding | None:
+    """STORE003, for a topic that needs more brokers than there are."""
+    there = facts.cluster(each.then.bootstrap)
+    if there is None or not _missing(facts, each) or _replicas(facts) <= there.brokers:
+        return None
+    message = (
+        f"Its dedicated topic {_where(each)} does not exist, and cannot be created there: the workers want "
+        f"{_replicas(facts)} replicas, as {facts.offsets_topic} has, of {there.brokers} brokers."
+    )
+    hint = f"Create {each.then.topic} there with cleanup.policy=compact and fewer replicas."
+    return CANNOT_BE_CREATED.found(each.name, message, hint, severity=_softly(Severity.ERROR, each, wish))
+
+
+def will_be_created(facts: StoreFacts, each: ConnectorStore, wish: Wish) -> Finding | None:
+    """STORE004, for a topic that the workers will make, and nothing to lose."""
+    there = facts.cluster(each.then.bootstrap)
+    if there is None or not _missing(facts, each) or _replicas(facts) > there.brokers or _lost(each):
+        return None
+    message = (
+        f"Its dedicated topic {_where(each)} does not exist yet; the connector's admin client creates it at the next "
+        "start, like the workers' own, and needs the right to Create it."
+    )
+    hint = f"Let its admin principal Create {each.then.topic}, or create it with cleanup.policy=compact."
+    return WILL_BE_CREATED.found(each.name, message, hint)
+
+
+def two_spellings(facts: StoreFacts, each: ConnectorStore, wish: Wish) -> Finding | None:
+    """STORE005, for the workers' own topic that Connect takes for another one."""
+    if not _same_topic(facts, each):
+        return None
+    sure = "" if facts.bootstrap_told else " (unless the workers spell theirs so, too)"
+    message = (
+        f"Its producer's bootstrap servers {each.then.bootstrap} are the workers' own Kafka cluster, spelled otherwise "
+        f"than {facts.bootstrap}{sure}: to Connect {each.then.topic} is two stores, and every offset is written twice."
+    )
+    hint = (
+        f"Remove producer.override.bootstrap.servers from {each.name}, or spell it as the workers' bootstrap.servers."
+    )
+    return TWO_SPELLINGS.found(each.name, message, hint)
+
+
+def internal_topic(facts: StoreFacts, each: ConnectorStore, wish: Wish) -> Finding | None:
+    """STORE006, for a dedicated topic that is the workers' config or status topic."""
+    roles = {facts.internal.get(role): role for role in ("config", "status")}
+    role = roles.get(each.then.topic)
+    if role is None or each.then.kind is not Kind.SEPARATE or not facts.is_workers(each.then.bootstrap):
+        return None
+    message = f"Its dedicated topic {each.then.topic} is the workers' {role} topic."
+    return INTERNAL_TOPIC.found(each.name, message, f"Set offsets.storage.topic={each.name}-offsets on it.")
+
+
+def clients_apart(facts: StoreFacts, each: ConnectorStore, wish: Wish) -> Finding | None:
+    """STORE007, for offsets that are written on one Kafka cluster and read on another."""
+    if each.then.kind is Kind.WORKERS:
+        return None
+    seen = {client: facts.cluster(bootstrap) for client, bootstrap in each.clients.items()}
+    writes = seen.get("producer")
+    apart = [c for c in ("consumer", "admin") if writes and (there := seen.get(c)) and there.id != writes.id]
+    if not apart:
+        return None
+    message = (
+        f"Its producer writes to {each.clients['producer']}, and its {' and '.join(apart)} "
+        f"{'connect' if len(apart) > 1 else 'connects'} to {each.clients[apart[0]]}, another Kafka cluster: its offsets "
+        "are written where they are not read."
+    )
+    hint = "; ".join(f"{client}.override.bootstrap.servers={each.clients['producer']}" for client in apart)
+    return CLIENTS_APART.found(each.name, message, f"Set {hint}", severity=_softly(Severity.ERROR, each, wish))
+
+
+def own_target(facts: StoreFacts, each: ConnectorStore, wish: Wish) -> Finding | None:
+    """STORE008, for a connector that writes its records to an offsets topic of its own."""
+    writes_to = each.clients.get("producer")
+    own = {each.then.topic} if each.then.kind is not Kind.WORKERS else set()
+    own |= {facts.offsets_topic} if facts.is_workers(writes_to) else set()
+    hit = sorted(own & each.targets)
+    if not hit:
+        return None
+    refused = aim(facts.mode, wish) is Mode.ENABLED and each.then.topic in hit
+    message = f"It writes its records to {hit[0]}, where its source offsets are."
+    message += " With exactly-once enabled its tasks fail with the first of them." if refused else ""
+    severity = _softly(Severity.ERROR, each, wish) if refused else Severity.WARNING
+    return OWN_TARGET.found(each.name, message, "Give it another target topic.", severity=severity)
+
+
+def implicit(facts: StoreFacts, each: ConnectorStore, wish: Wish) -> Finding | None:
+    """STORE009, for a dedicated topic that comes with exactly-once, without anything to lose."""
+    if each.now == each.then or not each.then.implicit or _lost(each) or facts.is_workers(each.then.bootstrap):
+        return None
+    message = (
+        f"It writes to {each.then.bootstrap}. With exactly-once enabled its offsets move there, to a topic that is named "
+        f"{each.then.topic} like the workers' own."
+    )
+    return IMPLICIT.found(
+        each.name, message, f"Set offsets.storage.topic={each.name}-offsets on it, for a name of its own."
+    )
+
+
+def left_behind(facts: StoreFacts, each: ConnectorStore, wish: Wish) -> Finding | None:
+    """STORE010, for offsets that only the dedicated topic has when workers stop reading it."""
+    back = wish is Wish.DOWNGRADE or (wish is Wish.PREPARING and facts.mode is Mode.ENABLED)
+    if not back or each.now.kind is not Kind.SEPARATE or each.offsets is None:
+        return None
+    ahead = [entry for entry in each.offsets.offsets if _ahead(entry, facts.taken_at * 1000)]
+    if not ahead:
+        return None
+    when = "Workers before 3.3" if each.then.kind is Kind.SEPARATE else "After the downgrade workers"
+    message = (
+        f"{when} read only {facts.offsets_topic}, which is behind {each.now.topic} for {len(ahead):,} source partitions, "
+        f"{ahead[0].key.text} for one: its tasks write again what they have written since."
+    )
+    severity = Severity.INFO if each.then.kind is Kind.SEPARATE else Severity.WARNING
+    hint = f"connectctl offsets merge {each.name} --into global --stop"
+    return LEFT_BEHIND.found(each.name, message, hint, severity=severity)
+
+
+def _ahead(entry: SourceOffset, now_ms: float) -> bool:
+    """Whether the dedicated offset has waited for its copy in the global topic for longer than a running copy takes."""
+    ours, theirs = entry.dedicated, entry.global_
+    if ours is None or ours.offset is None or (theirs is not None and theirs.offset == ours.offset):
+        return False
+    written, copied = ours.timestamp or 0, (theirs.timestamp or 0) if theirs else 0
+    return written >= copied and (now_ms - written > STALE_MS or (theirs is not None and written - copied > STALE_MS))
+
+
+def shared(facts: StoreFacts) -> Iterator[Finding]:
+    """STORE011, for a dedicated topic that several connectors name."""
+    by_place: dict[tuple[str, str], list[ConnectorStore]] = {}
+    for each in facts.connectors:
+        if each.then.kind is Kind.SEPARATE and not each.then.implicit:
+            there = facts.cluster(each.then.bootstrap)
+            at = there.id if there else str(each.then.bootstrap)
+            by_place.setdefault((at, each.then.topic), []).append(each)
+    for (_, topic), connectors in sorted(by_place.items()):
+        if len(connectors) > 1:
+            message = f"It is the dedicated offsets topic of {len(connectors)} connectors: {names(connectors)}."
+            yield SHARED.found(topic, message, "Set another offsets.storage.topic on all but one of them.")
+
+
+def reset_fails(facts: StoreFacts, wish: Wish) -> Finding | None:
+    """STORE012, for connectors whose offsets the workers' own REST API cannot reset."""
+    release = release_of(facts.version)
+    hit = [each for each in facts.connectors if each.then.kind is Kind.SEPARATE]
+    broken = release is not None and _FIRST_BROKEN_RESET <= release[:2] <= _LAST_KNOWN
+    if not hit or not broken or aim(facts.mode, wish) is not Mode.ENABLED:
+        return None
+    message = (
+        f"DELETE /connectors/…/offsets fails for them on {facts.version} with exactly-once enabled, and leaves their "
+        "global offsets deleted and the dedicated ones in place."
+    )
+    return RESET_FAILS.found(names(hit), message, f"connectctl offsets reset {hit[0].name}")

@@ -1,0 +1,1 @@
+"""What the principal in use may do."""

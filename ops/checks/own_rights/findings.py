@@ -1,0 +1,95 @@
+"""What a principal's missing rights mean for the commands, as findings: RIGHT001 and RIGHT002; and as ACLs to be added."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from connectctl.ops.checks.acls.emit import additions
+from connectctl.ops.checks.own_rights.rules import State
+from connectctl.ops.core.finding import Severity
+from connectctl.ops.core.rights import Effect
+from connectctl.ops.core.rule import Rule
+from connectctl.ops.kafka.acls import ANY, Binding, Pattern, Permission
+from connectctl.ops.kafka.visibility import grant
+
+if TYPE_CHECKING:
+    from connectctl.ops.checks.own_rights.rules import Checked, OfCommand
+    from connectctl.ops.core.finding import Finding
+    from connectctl.ops.kafka.visibility import Right
+
+MISSING = Rule(
+    "RIGHT001",
+    Severity.ERROR,
+    "The principal in use lacks a right that commands need",
+    "Commands are refused, or see a part and say so",
+    "KIP-430, docs/rights.md",
+    """
+    preflight --self asks the brokers what the principal of this context may do, and compares it with what every command
+    needs. It is an error where a command is refused without the right, and a warning where it shows less.
+
+    Grant what the commands need that you use: preflight --self --emit kafka-acls prints it, --command names the commands.
+    """,
+)
+UNKNOWN = Rule(
+    "RIGHT002",
+    Severity.INFO,
+    "Unknown whether the principal in use has a right",
+    "Only the command itself will tell",
+    "KIP-430, docs/rights.md",
+    """
+    Brokers tell the operations that are allowed on topics, groups and the cluster. They do not tell whether a principal
+    may write with a transactional id, and a listing does not say what it leaves out.
+
+    Nothing is wrong by that. Whoever may see the ACLs can check: preflight --principal, or kafka-acls.sh --list.
+    """,
+)
+RULES: tuple[Rule, ...] = (MISSING, UNKNOWN)
+
+
+def findings(found: Sequence[OfCommand]) -> Iterator[Finding]:
+    """One finding for each right that is missing, and for each that is not known, with the commands that need it."""
+    for state, rule in ((State.MISSING, MISSING), (State.UNKNOWN, UNKNOWN)):
+        for right, needing in _by_right(found, state).items():
+            refused = [command for command, each in needing if each.need.effect is Effect.REFUSED]
+            part = [command for command, each in needing if each.need.effect is Effect.PART]
+            told = [f"refused without it: {', '.join(refused)}"] if refused else []
+            told += [f"sees a part: {', '.join(part)}"] if part else []
+            why = next((each.why for _, each in needing if each.why), "")
+            message = f"{'; '.join(told)}{f' ({why})' if why else ''}."
+            severity = Severity.WARNING if state is State.MISSING and not refused else None
+            hint = grant(right) if state is State.MISSING else None
+            yield rule.found(str(right), message[0].upper() + message[1:], hint, severity=severity)
+
+
+def _by_right(found: Sequence[OfCommand], state: State) -> dict[Right, list[tuple[str, Checked]]]:
+    by_right: dict[Right, list[tuple[str, Checked]]] = {}
+    for each in found:
+        for checked in each.of(state):
+            by_right.setdefault(checked.right, []).append((each.command, checked))
+    return by_right
+
+
+def emitted(found: Sequence[OfCommand], principal: str, bootstrap: str) -> Iterator[str]:
+    """kafka-acls.sh commands that add what is missing; what is not known follows as comments, to be decided by a person."""
+    yield "#!/bin/sh"
+    yield f"# Rights that connectctl lacks as {_printable(principal)}."
+    yield "# Set CLIENT_PROPERTIES to a Java properties file where the brokers want credentials."
+    missing = [_binding(right, principal) for right in _by_right(found, State.MISSING)]
+    yield from additions(missing, bootstrap) if missing else ["# Nothing is missing."]
+    unknown = _by_right(found, State.UNKNOWN)
+    names = {right: needing for right, needing in unknown.items() if not right.name.startswith("<")}
+    if names:
+        yield "# Not known whether these are there:"
+        yield from (f"# {line}" for line in additions([_binding(right, principal) for right in names], bootstrap))
+    for right, needing in unknown.items():
+        if right not in names:
+            yield f"# {_printable(f'{right}: {needing[0][1].why}.')}"
+
+
+def _binding(right: Right, principal: str) -> Binding:
+    return Binding(right.resource, right.name, Pattern.LITERAL, principal, ANY, right.operation, Permission.ALLOW)
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else "?" for c in text)

@@ -1,0 +1,127 @@
+"""The names of a cluster that connectctl's own rights are about, as far as the principal in use can find them out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from connectctl.ops.checks.connector_config.active_topics import configured_topics
+from connectctl.ops.checks.own_rights.rules import Places
+from connectctl.ops.connect import cluster_lock
+from connectctl.ops.connect import config_topic as connect_config_topic
+from connectctl.ops.connect.connect_protocol import ConnectGroup
+from connectctl.ops.connect.run_presence import presence_group
+from connectctl.ops.connect.transactional_ids import leader_id, task_id
+from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.core.rights import Name
+from connectctl.ops.operations.cluster.internal_topic_discovery import look_for_topics, not_found
+from connectctl.ops.task_runtime.job.status_topic import own_topic
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
+    from connectctl.ops.connect.config_topic import ConfiguredConnector
+
+PATIENCE = 3.0
+"""Seconds to wait for an open transaction on the config topic."""
+LOG = "__transaction_state"
+ROLES = {"config": Name.CONFIG, "offsets": Name.OFFSETS, "status": Name.STATUS}
+OF_CONNECTORS = (Name.DEDICATED, Name.TARGETS, Name.TASKS, Name.PRESENCE)
+
+
+def look(
+    kafka: KafkaReads,
+    calls: ConnectCalls | None,
+    group: ConnectGroup,
+    named: Mapping[str, str | None],
+    wanted: Sequence[str],
+) -> Places:
+    """The names by role. ``wanted`` are the connectors that matter, all for none; ``calls`` where workers are known.
+
+    What cannot be found out is no error: it is in ``lost``, with the reason. Raises ``BadInput`` for a connector that is
+    not there.
+    """
+    names: dict[Name, tuple[str, ...]] = {
+        Name.GROUP: (group.id,),
+        Name.LEADER: (leader_id(group.id),),
+        Name.CHANGES: (f"connectctl-offsets-{group.id}",),
+        Name.LOCK: (cluster_lock.group_of(group.id),),
+        Name.LOG: (LOG,),
+        Name.RUN_STATUS: (own_topic(group.id),),
+    }
+    lost: dict[Name, str] = {}
+    for role, answer in _internal(kafka, group, named).items():
+        if isinstance(answer, str):
+            names[ROLES[role]] = (answer,)
+        else:
+            lost[ROLES[role]] = _words(answer)
+    try:
+        names |= _of_connectors(group.id, _sources(kafka, calls, names.get(Name.CONFIG, ("",))[0], wanted))
+    except BadInput:
+        raise
+    except ConnectctlError as e:
+        lost |= dict.fromkeys(OF_CONNECTORS, _words(e))
+    return Places(names, lost, all(named.values()), kafka.topic_names())
+
+
+def _words(error: ConnectctlError) -> str:
+    return (f"{error.what}: {error.why}" if error.why else error.what).rstrip(".")
+
+
+def _internal(
+    kafka: KafkaReads, group: ConnectGroup, named: Mapping[str, str | None]
+) -> dict[str, str | ConnectctlError]:
+    """The internal topics by role, or why one is not known. One that is named need not be seen."""
+    found: dict[str, str | ConnectctlError] = {role: name for role, name in named.items() if name}
+    missing = [role for role in ROLES if role not in found]
+    if not missing:
+        return found
+    try:
+        choices = look_for_topics(kafka, group, {}, missing)
+    except ConnectctlError as e:
+        return found | dict.fromkeys(missing, e)
+    return found | {
+        role: choice.topic if choice.topic else not_found(role, choice, group) for role, choice in choices.items()
+    }
+
+
+def _sources(
+    kafka: KafkaReads, calls: ConnectCalls | None, config_topic: str, wanted: Sequence[str]
+) -> list[ConfiguredConnector]:
+    """The source connectors, from the config topic, or else from a worker."""
+    from connectctl.ops.operations.connectors.observe import from_workers
+
+    known: list[ConfiguredConnector]
+    try:
+        if not config_topic:
+            raise ConnectctlError("The config topic is not known")
+        image = kafka.image([config_topic], patience=PATIENCE)[config_topic]
+        known = list(connect_config_topic.parse(image.latest, config_topic).connectors.values())
+    except (ConnectctlError, KeyError) as e:
+        if calls is None or not calls.urls:
+            raise e if isinstance(e, ConnectctlError) else ConnectctlError(f"There is no topic {config_topic}") from e
+        known = [
+            connect_config_topic.ConfiguredConnector(each.name, dict(each.config), task_count=len(each.tasks))
+            for each in from_workers(calls, timeout=PATIENCE * 2)
+        ]
+    there = {each.name for each in known}
+    for name in wanted:
+        if name not in there:
+            raise BadInput(f"There is no connector {name}", next_step="connectctl connectors list")
+    return [each for each in known if each.looks_like != "sink" and (not wanted or each.name in wanted)]
+
+
+def _of_connectors(group: str, sources: Sequence[ConfiguredConnector]) -> dict[Name, tuple[str, ...]]:
+    """Topics and ids of the connectors. One that has no task has none to fence, but gets its first id some day."""
+    own = [topic for each in sources if (topic := each.config.get("offsets.storage.topic"))]
+    targets = sorted({topic for each in sources for topic in configured_topics(each.config)})
+    ids = [
+        task_id(group, each.name, n)
+        for each in sources
+        for n in range(max(1, each.task_count, each.task_count_record or 0))
+    ]
+    return {
+        Name.DEDICATED: tuple(dict.fromkeys(own)),
+        Name.TARGETS: tuple(targets),
+        Name.TASKS: tuple(ids),
+        Name.PRESENCE: tuple(presence_group(group, each.name) for each in sources),
+    }

@@ -1,0 +1,171 @@
+"""Whether connectors keep to tasks.max, now and on a release that enforces it (KIP-1004): TASK001 to TASK009."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from connectctl.ops.checks.tasks_max.findings import (
+    ALLOWED,
+    DOOMED,
+    FEWER,
+    INVALID,
+    NEEDLESS,
+    REFUSED,
+    RESUME,
+    RULES,
+    SET_FAILED,
+    UPGRADE,
+)
+from connectctl.ops.checks.tasks_max.observe import TASKS_MAX, enforces
+from connectctl.ops.core.finding import Severity
+
+if TYPE_CHECKING:
+    from connectctl.ops.checks.tasks_max.observe import Release, TaskSet, TasksSeen
+    from connectctl.ops.core.finding import Finding
+
+
+__all__ = ["RULES", "check"]
+
+
+def check(seen: TasksSeen, for_version: Release | None = None) -> Iterator[Finding]:
+    """All findings about tasks, besides what was not seen.
+
+    ``for_version`` is the release that is planned; None: the next that changes anything.
+    """
+    for tasks in seen.sets:
+        yield from refused(tasks)
+        yield from set_failed(tasks)
+        yield from doomed(tasks, seen)
+        yield from fails_after_upgrade(tasks, seen, for_version)
+        yield from needs_allowance(tasks, seen)
+        yield from needless_allowance(tasks)
+        yield from fewer(tasks)
+        yield from invalid(tasks, seen, for_version)
+        yield from too_many_on_resume(tasks, seen)
+
+
+def refused(tasks: TaskSet) -> Iterator[Finding]:
+    """TASK001: the worker has made the connector FAILED."""
+    refusal = tasks.refusal
+    if refusal is None:
+        return
+    many = f"{refusal.generated} tasks with a tasks.max of {refusal.limit}" if refusal.generated else "too many tasks"
+    rest = f"The {counted(tasks.size)} of before {'is' if tasks.size == 1 else 'are'} still its own."
+    kept = rest if tasks.size else "It has no tasks."
+    yield REFUSED.found(tasks.name, f"It is FAILED: it generated {many}. {kept}", _allow(refusal.generated, tasks))
+
+
+def set_failed(tasks: TaskSet) -> Iterator[Finding]:
+    """TASK002: tasks have failed because their set is too large."""
+    if not tasks.refused_tasks:
+        return
+    restart = f"connectctl connectors restart {tasks.name} --only-failed"
+    message = f"{len(tasks.refused_tasks)} of its {counted(tasks.size)} are FAILED: "
+    if tasks.too_large:
+        message += f"the set is larger than tasks.max, which is {tasks.limit}."
+        restart = f"{_allow(tasks.size, tasks)} Then: {restart}"
+    else:
+        message += "the set was larger than tasks.max when they started. It no longer is."
+    yield SET_FAILED.found(tasks.name, message, restart)
+
+
+def doomed(tasks: TaskSet, seen: TasksSeen) -> Iterator[Finding]:
+    """TASK003: a set that is too large, none of whose tasks has had to start again yet."""
+    if not tasks.too_large or tasks.enforce is False or not seen.enforcing or tasks.refused_tasks:
+        return
+    where = "" if len(seen.enforcing) == len(seen.workers) else f" on {', '.join(seen.enforcing)}"
+    message = f"It has {counted(tasks.size)}, and tasks.max is {tasks.limit}: each that starts again{where} FAILS."
+    yield DOOMED.found(tasks.name, message, _allow(tasks.size, tasks))
+
+
+def fails_after_upgrade(tasks: TaskSet, seen: TasksSeen, for_version: Release | None) -> Iterator[Finding]:
+    """TASK004: no worker enforces tasks.max yet, or none tells its version; the next release does."""
+    if not tasks.too_large or tasks.enforce is False or seen.enforcing:
+        return
+    if for_version is not None and not enforces(for_version):
+        return
+    told = ", ".join(sorted({str(w.version) for w in seen.workers if w.version}))
+    which = (
+        f"Workers of {told} allow it" if told else "What the workers do with it is not known, for they tell no version"
+    )
+    message = (
+        f"It has {counted(tasks.size)}, and tasks.max is {tasks.limit}. {which}; "
+        f"on {for_version or TASKS_MAX} every task of the set FAILS."
+    )
+    severity = Severity.ERROR if for_version else None
+    yield UPGRADE.found(tasks.name, message, _allow(tasks.size, tasks), severity=severity)
+
+
+def needs_allowance(tasks: TaskSet, seen: TasksSeen) -> Iterator[Finding]:
+    """TASK005: without tasks.max.enforce=false it would fail."""
+    if tasks.enforce is not False or not (tasks.too_large or tasks.too_large_on_resume):
+        return
+    size = tasks.size or tasks.last
+    message = f"It has {size} tasks with a tasks.max of {tasks.limit}, which only tasks.max.enforce=false allows."
+    if not tasks.size:
+        message = (
+            f"When it last ran it had {size} tasks, and tasks.max is {tasks.limit}; tasks.max.enforce=false allows it."
+        )
+    severity = None if seen.enforcing or not seen.releases else Severity.INFO
+    hint = f"Set tasks.max to {size}, remove tasks.max.enforce, and report it to the plugin's maintainers."
+    yield ALLOWED.found(tasks.name, message, hint, severity=severity)
+
+
+def needless_allowance(tasks: TaskSet) -> Iterator[Finding]:
+    """TASK006: tasks.max.enforce=false, and nothing that needs it."""
+    if tasks.enforce is not False or tasks.limit is None or tasks.too_large or tasks.too_large_on_resume:
+        return
+    size = tasks.size or (tasks.last if tasks.stopped else None)
+    if size:
+        had = "It has" if tasks.size else "When it last ran it had"
+        message = f"{had} {counted(size)} with a tasks.max of {tasks.limit}."
+        yield NEEDLESS.found(tasks.name, message, "Remove tasks.max.enforce from its configuration.")
+
+
+def fewer(tasks: TaskSet) -> Iterator[Finding]:
+    """TASK007: it has fewer tasks than it may have."""
+    if tasks.limit is None or tasks.stopped or tasks.size >= tasks.limit or tasks.refusal:
+        return
+    if tasks.size:
+        yield FEWER.found(tasks.name, f"It has {counted(tasks.size)} with a tasks.max of {tasks.limit}.")
+    elif tasks.judged.verdict.state == "RUNNING":
+        hint = f"connectctl connectors show {tasks.name}"
+        yield FEWER.found(tasks.name, "It has generated no task: it runs, and copies nothing.", hint)
+
+
+def invalid(tasks: TaskSet, seen: TasksSeen, for_version: Release | None) -> Iterator[Finding]:
+    """TASK008: a value that is no number, or neither true nor false."""
+    if tasks.limit is None and "tasks.max" not in tasks.references:
+        message = f"tasks.max is {tasks.config.get('tasks.max')!r}, which is not an integer from 1 on."
+        yield INVALID.found(tasks.name, message, "Set tasks.max to a number.")
+    if tasks.enforce is None and "tasks.max.enforce" not in tasks.references:
+        message = f"tasks.max.enforce is {tasks.config.get('tasks.max.enforce')!r}, which is neither true nor false."
+        later = not seen.enforcing and bool(seen.releases)
+        if later:
+            message += f" Its workers do not look at it; those of {for_version or TASKS_MAX} do."
+        severity = Severity.WARNING if later and not enforces(for_version) else None
+        yield INVALID.found(tasks.name, message, "Remove tasks.max.enforce from its configuration.", severity=severity)
+
+
+def too_many_on_resume(tasks: TaskSet, seen: TasksSeen) -> Iterator[Finding]:
+    """TASK009: what it generated last would be too much now."""
+    if not tasks.too_large_on_resume or tasks.enforce is False:
+        return
+    message = f"It is STOPPED. When it last ran it had {tasks.last} tasks, and tasks.max is {tasks.limit}."
+    if tasks.last_limit is not None and (tasks.last or 0) > tasks.last_limit:
+        message += f" They were generated for a tasks.max of {tasks.last_limit}: its plugin ignores it."
+    if seen.releases and not seen.enforcing:
+        message += f" From {TASKS_MAX} on that is enforced."
+    yield RESUME.found(tasks.name, message, f"Set tasks.max to {tasks.last} before you resume it.")
+
+
+def _allow(size: int | None, tasks: TaskSet) -> str:
+    number = max(size or 0, tasks.size)
+    first = f"Set tasks.max to {number} or more" if number else "Raise tasks.max"
+    return f"{first}; tasks.max.enforce=false helps until it is removed."
+
+
+def counted(number: int) -> str:
+    """``1 task``, ``2 tasks``."""
+    return f"{number} task" if number == 1 else f"{number} tasks"

@@ -1,0 +1,195 @@
+"""How source connectors set the bounds of their transactions, and what their coordinators show of them: looked at only."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from connectctl.ops.checks.connector_config.active_topics import reason
+from connectctl.ops.checks.types import Unseen
+from connectctl.ops.connect.offset_store import TOPIC, client_bootstrap, servers
+from connectctl.ops.connect.transactional_ids import Directory, task_id
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.transactions import Transaction
+from connectctl.ops.operations.connectors.fencing_diagnosis import Case, failed_tasks
+from connectctl.ops.operations.fencing.observe import look
+
+if TYPE_CHECKING:
+    from connectctl.ops.checks.types import Checked
+    from connectctl.ops.clients.protocols import TransactionCalls
+    from connectctl.ops.connect.config_topic import ConfigState
+    from connectctl.ops.connect.fenced_task_diagnosis import FailedTask
+
+TIMEOUT = "producer.override.transaction.timeout.ms"
+INTERVAL = "transaction.boundary.interval.ms"
+DEFAULT_TIMEOUT_MS = 60_000
+"""``transaction.timeout.ms`` of Kafka's producer."""
+DEFAULT_INTERVAL_MS = 60_000
+"""``offset.flush.interval.ms`` of Connect, which is the interval of who sets none."""
+BROKER_LIMIT_MS = 900_000
+"""``transaction.max.timeout.ms`` of brokers that do not say otherwise."""
+
+
+class Boundary(StrEnum):
+    """``transaction.boundary``: what ends a task's transaction (KIP-618)."""
+
+    POLL = "poll"
+    INTERVAL = "interval"
+    CONNECTOR = "connector"
+
+
+@dataclass(frozen=True)
+class Paced:
+    """A source connector's transactions. Times are in milliseconds.
+
+    ``interval_told`` and ``timeout_told`` are False where nobody says and Kafka's default stands in. ``tasks`` have their
+    transactions by number, and ``running`` are those that say so; ``failed`` may have failed by their producers, and come
+    with what the coordinator says.
+    ``store`` is the offsets topic, with the Kafka cluster's bootstrap servers, that their transactions write to.
+    """
+
+    name: str
+    boundary: Boundary
+    interval_ms: int
+    interval_told: bool
+    timeout_ms: int
+    timeout_told: bool
+    tasks: Mapping[int, Transaction] = field(default_factory=dict)
+    running: frozenset[int] = frozenset()
+    failed: tuple[tuple[FailedTask, Transaction | Code], ...] = ()
+    store: tuple[str, str] = ("", "")
+
+
+@dataclass(frozen=True)
+class TransactionFacts:
+    """All that was seen; ``taken_at`` is in seconds since the epoch, ``limit_ms`` the brokers' longest time-out."""
+
+    connectors: tuple[Paced, ...]
+    enabled: bool | None
+    taken_at: float
+    limit_ms: int = BROKER_LIMIT_MS
+    unseen: tuple[Unseen, ...] = ()
+
+    @cached_property
+    def by_store(self) -> Counter[tuple[str, str]]:
+        """How many connectors have their offsets in a topic."""
+        return Counter(each.store for each in self.connectors)
+
+
+@dataclass(frozen=True)
+class TransactionSources:
+    """Where to look. ``connectors`` are source connectors; ``written`` as in ``FencingSources``, status topic included.
+
+    ``flush_ms``, ``timeout_ms`` and ``limit_ms`` are the workers' ``offset.flush.interval.ms`` and
+    ``producer.transaction.timeout.ms`` and the brokers' ``transaction.max.timeout.ms``, where somebody tells them.
+    """
+
+    calls: TransactionCalls
+    group: str
+    bootstrap: str
+    offsets_topic: str
+    connectors: Sequence[Checked]
+    state: ConfigState | None
+    directory: Directory
+    enabled: bool | None
+    written: Mapping[str, float] = field(default_factory=dict)
+    flush_ms: int | None = None
+    timeout_ms: int | None = None
+    limit_ms: int | None = None
+
+
+def observe(sources: TransactionSources, now: float) -> TransactionFacts:
+    """See the transactions of all connectors of ``sources``; ``now`` in seconds since the epoch."""
+    failed = {each.name: _failed(sources, each) for each in sources.connectors}
+    seen, unseen = _described(sources, [task for tasks in failed.values() for task in tasks])
+    found = []
+    for each in sources.connectors:
+        tasks = {
+            n: known
+            for n in each.connector.tasks
+            if isinstance(known := seen.get(task_id(sources.group, each.name, n)), Transaction)
+        }
+        told = tuple((task, seen[task.id]) for task in failed[each.name] if task.id in seen)
+        found.append(paced(sources, each, tasks, told))
+    return TransactionFacts(tuple(found), sources.enabled, now, sources.limit_ms or BROKER_LIMIT_MS, unseen)
+
+
+def paced(
+    sources: TransactionSources,
+    each: Checked,
+    tasks: Mapping[int, Transaction],
+    failed: tuple[tuple[FailedTask, Transaction | Code], ...] = (),
+) -> Paced:
+    """What the configuration of ``each`` makes of its transactions, and what its coordinators say of its time-out."""
+    boundary = each.config.get("transaction.boundary", Boundary.POLL).strip().lower()
+    interval, timeout = _number(each.config.get(INTERVAL)), _number(each.config.get(TIMEOUT))
+    if interval is None:
+        interval = sources.flush_ms
+    live = {known.timeout_ms for n, known in tasks.items() if _is_its_own(each, n, known)}
+    if timeout is None:
+        # The coordinator keeps what the producer asked for, wherever that was set.
+        timeout = min(live) if live else sources.timeout_ms
+    return Paced(
+        name=each.name,
+        boundary=Boundary(boundary) if boundary in set(Boundary) else Boundary.POLL,
+        interval_ms=DEFAULT_INTERVAL_MS if interval is None else interval,
+        interval_told=interval is not None,
+        timeout_ms=DEFAULT_TIMEOUT_MS if timeout is None else timeout,
+        timeout_told=timeout is not None,
+        tasks=tasks,
+        running=frozenset(n for n, status in each.connector.tasks.items() if status and status.state == "RUNNING"),
+        failed=failed,
+        store=(each.config.get(TOPIC) or sources.offsets_topic, _home(sources, each)),
+    )
+
+
+def _home(sources: TransactionSources, each: Checked) -> str:
+    """The Kafka cluster of its transactions, in a spelling that can be compared."""
+    return ",".join(sorted(servers(client_bootstrap(each.config, "producer", sources.bootstrap))))
+
+
+def _is_its_own(each: Checked, task: int, known: Transaction) -> bool:
+    """Whether the time-out is the task's: whoever fences an id leaves another one, until the task begins to write."""
+    status = each.connector.tasks.get(task)
+    return status is not None and status.state == "RUNNING" and known.state != "Empty" and known.timeout_ms > 0
+
+
+def _number(text: str | None) -> int | None:
+    value = (text or "").strip()
+    return int(value) if value.isascii() and value.isdigit() else None
+
+
+def _failed(sources: TransactionSources, each: Checked) -> Sequence[FailedTask]:
+    known = sources.state.connectors.get(each.name) if sources.state else None
+    return failed_tasks(Case(sources.group, each.connector, known, sources.written, sources.directory))
+
+
+def _described(
+    sources: TransactionSources, failed: Sequence[FailedTask]
+) -> tuple[dict[str, Transaction | Code], tuple[Unseen, ...]]:
+    """What the coordinators say of the tasks' ids; of those that are on the workers' Kafka cluster."""
+    if sources.enabled is False and not failed:
+        return {}, ()
+    here = ",".join(sorted(servers(sources.bootstrap)))
+    away = [each.name for each in sources.connectors if _home(sources, each) != here and sources.enabled]
+    unseen = tuple(
+        Unseen(f"the transactions of {name}", "they are on another Kafka cluster", f"connectctl fence {name} --dry-run")
+        for name in away
+    )
+    ids = [
+        task_id(sources.group, each.name, n)
+        for each in sources.connectors
+        if each.name not in away
+        for n in each.connector.tasks
+    ]
+    if not ids:
+        return {}, unseen
+    try:
+        return look(sources.calls, ids), unseen
+    except ConnectctlError as e:
+        return {}, (*unseen, Unseen("the transactions of source tasks", reason(e), e.next_step))

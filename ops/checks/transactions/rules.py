@@ -1,0 +1,231 @@
+"""Whether transactions of source tasks end in time, with KIP-618's remedies: rules over ``transactions.observe``, pure.
+
+A task that failed by a fenced producer, which Connect reports as an expired transaction, gives FENCE007
+(``fenced_task_diagnosis``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from connectctl.ops.checks.severity import leads_to_enabled, softened
+from connectctl.ops.checks.transactions.observe import INTERVAL, TIMEOUT, Boundary, Paced, TransactionFacts
+from connectctl.ops.checks.types import Wish
+from connectctl.ops.connect.fenced_task_diagnosis import explain
+from connectctl.ops.core.finding import Finding, Severity
+from connectctl.ops.core.rule import Rule
+from connectctl.ops.kafka.transactions import Transaction
+
+if TYPE_CHECKING:
+    from connectctl.ops.connect.fenced_task_diagnosis import FailedTask
+
+NEAR = 0.75
+"""The share of its time-out that an interval may take before the rest is short for sending what it gathered."""
+LONG = 0.5
+"""The share of its time-out for which a transaction may be open before it is worth a word."""
+BLOCKING_MS = 300_000
+"""A time-out for which nobody wants to wait until tasks start."""
+
+INTERVAL_TOO_LONG = Rule(
+    "TXN005",
+    Severity.ERROR,
+    "The interval between commits is as long as the transaction time-out, or nearly",
+    "The coordinator aborts the transaction before it is committed, and nothing of what the task sends is ever readable",
+    "KIP-618, Offset (and record) writes; ExactlyOnceWorkerSourceTask",
+    """
+    With transaction.boundary=interval a task keeps one transaction open for transaction.boundary.interval.ms, and then
+    has to send what is still on its way before it commits. The coordinator aborts what is open for longer than the
+    producer's transaction.timeout.ms, 60 s if nobody sets it. The task does not notice before it commits: until then it
+    says RUNNING, and brokers refuse what it sends (TXN009). Then it fails, and after a restart it begins again where it
+    last committed, to fail again.
+
+    An interval that nobody sets is the workers' offset.flush.interval.ms, which is 60 s, too, by default: with
+    transaction.boundary=interval alone both are equal.
+
+    Lower transaction.boundary.interval.ms, or raise producer.override.transaction.timeout.ms, up to the brokers'
+    transaction.max.timeout.ms. Readers with read_committed see nothing of a transaction until it ends, so that the
+    shorter interval is the better remedy.
+    """,
+)
+OPEN_FOR_LONG = Rule(
+    "TXN006",
+    Severity.WARNING,
+    "A task's transaction is open for more than half of its time-out",
+    "If it is not committed in time, the coordinator aborts it and the task fails",
+    "KIP-618, Offset (and record) writes",
+    """
+    A transaction that is open for so long is one batch that takes its time to be sent, or a connector that does not say
+    when it is to be committed. When the time-out is over, what was sent is discarded for readers, the task fails, and
+    after its restart it sends the same again.
+
+    The proposal names the remedies: producers with more throughput (producer.override.linger.ms, batch.size,
+    compression.type), a longer transaction.timeout.ms up to the brokers' transaction.max.timeout.ms, a shorter interval,
+    or transaction.boundary=poll. A connector that returns smaller batches has shorter transactions at that boundary.
+
+    A task that is being stopped or has been cut off looks the same for as long as the time-out lasts.
+    """,
+)
+EXPIRED = Rule(
+    "TXN007",
+    Severity.ERROR,
+    "A task failed because its transaction was open for longer than its time-out",
+    "It sends the same records again when it is restarted, and fails again unless something is changed",
+    "KIP-618, Offset (and record) writes; ExactlyOnceWorkerSourceTask.wrapTransactionTimeoutError",
+    """
+    Connect gives this reason to every task whose producer has an old epoch, fenced ones included. Here the coordinator
+    agrees: it aborted the transaction, and nobody has taken the id since.
+
+    The task could not send and commit what it had read within its transaction time-out. Raise
+    producer.override.transaction.timeout.ms, up to the brokers' transaction.max.timeout.ms; shorten
+    transaction.boundary.interval.ms, or set transaction.boundary=poll; let the connector return smaller batches; give its
+    producers more throughput.
+
+    Then restart what failed: connectctl connectors restart CONNECTOR --only-failed.
+    """,
+)
+BLOCKS_OTHERS = Rule(
+    "TXN008",
+    Severity.WARNING,
+    "A long transaction time-out on an offsets topic that connectors share",
+    "When one of its tasks dies in a transaction, no other connector on that topic starts until the time-out is over",
+    "KIP-618, Per-connector offsets topics",
+    """
+    A task reads its offsets topic to the end before it starts, and waits for every transaction that is open there. A
+    producer that died leaves its transaction open until the coordinator aborts it, after the producer's own
+    transaction.timeout.ms, or until its task is started again.
+
+    A long time-out may be right for the connector that needs it. On a topic that it shares, the others pay for it.
+
+    Give it its own offsets topic: connectctl offsets merge CONNECTOR --into dedicated --topic CONNECTOR-offsets --stop
+    moves it there with its offsets.
+    """,
+)
+SILENTLY_ABORTED = Rule(
+    "TXN009",
+    Severity.ERROR,
+    "A task says RUNNING, and its transaction was aborted",
+    "Brokers refuse every record that it sends, and the task fails only at its next commit",
+    "AbstractWorkerSourceTask.sendRecords; ExactlyOnceWorkerSourceTask.commitTransaction",
+    """
+    When a transaction is open for longer than its time-out, or when a tool aborts it, the coordinator gives its id a new
+    epoch. From then on brokers refuse what the task's producer sends. The worker only logs that; with exactly-once it
+    looks at failed sends when it commits. Measured on 4.3.1: with an interval of ten minutes a task was RUNNING for all
+    that time, and none of its records was written.
+
+    No record is lost by that, because the offsets of these records are not committed either. But nothing arrives.
+
+    The coordinator shows it: the last state of the id is CompleteAbort. A connector that defines its own transactions may
+    have aborted one itself, so that of such connectors nothing is said.
+
+    Make transactions shorter or their time-out longer (TXN005, TXN006), and restart the connector's tasks.
+    """,
+)
+RULES: tuple[Rule, ...] = (INTERVAL_TOO_LONG, OPEN_FOR_LONG, EXPIRED, BLOCKS_OTHERS, SILENTLY_ABORTED)
+
+
+def check(facts: TransactionFacts, wish: Wish) -> Iterator[Finding]:
+    """Everything about the size and time of transactions; of failed tasks for every wish, as they have failed already."""
+    leads = leads_to_enabled(facts.enabled, wish)
+    for each in facts.connectors:
+        yield from failures(facts, each)
+        if leads:
+            yield from filter(None, [interval_too_long(facts, each, wish)])
+            yield from open_for_long(facts, each)
+            yield from silently_aborted(facts, each)
+            yield from filter(None, [blocks_others(facts, each)])
+
+
+def interval_too_long(facts: TransactionFacts, each: Paced, wish: Wish) -> Finding | None:
+    """TXN005, an error where the interval alone is as long as the time-out."""
+    if each.boundary is not Boundary.INTERVAL or each.interval_ms < each.timeout_ms * NEAR:
+        return None
+    sure = each.interval_told and each.timeout_told
+    whose = "" if each.interval_told else ", which is the default of the workers' offset.flush.interval.ms"
+    over = "no less than" if each.interval_ms >= each.timeout_ms else "little less than"
+    default = "" if each.timeout_told else ", Kafka's default"
+    message = (
+        f"It commits every {_seconds(each.interval_ms)}{whose}; that is {over} its transaction time-out of "
+        f"{_seconds(each.timeout_ms)}{default}."
+    )
+    certain = each.interval_ms >= each.timeout_ms and (sure or each.interval_told)
+    severity = softened(Severity.ERROR, wish) if certain else Severity.WARNING
+    hint = f"Set {INTERVAL}={max(1000, each.timeout_ms // 4)} on {each.name}"
+    if each.interval_ms * 2 <= facts.limit_ms:
+        hint += f", or {TIMEOUT}={each.interval_ms * 2}"
+    return INTERVAL_TOO_LONG.found(each.name, message, hint, severity=severity)
+
+
+def open_for_long(facts: TransactionFacts, each: Paced) -> Iterator[Finding]:
+    """TXN006, for tasks whose transactions are open now; an interval that is not over yet is no wonder."""
+    usual = each.interval_ms / 1000 if each.boundary is Boundary.INTERVAL else 0.0
+    for task, known in sorted(each.tasks.items()):
+        timeout = known.timeout_ms or each.timeout_ms
+        seconds = known.seconds_open(facts.taken_at)
+        if known.state != "Ongoing" or seconds is None or seconds <= max(timeout / 1000 * LONG, usual):
+            continue
+        message = f"Its transaction has been open for {seconds:.0f} s, and is aborted after {_seconds(timeout)}."
+        yield OPEN_FOR_LONG.found(f"{each.name} task {task}", message, _remedy(facts, each, timeout))
+
+
+def silently_aborted(facts: TransactionFacts, each: Paced) -> Iterator[Finding]:
+    """TXN009, for running tasks whose id was last seen aborted, where only a time-out or a tool can have done that."""
+    if each.boundary is Boundary.CONNECTOR:
+        return
+    for task, known in sorted(each.tasks.items()):
+        if known.state == "CompleteAbort" and task in each.running:
+            message = (
+                "It says RUNNING, but its transaction was aborted; nothing that it has sent since is written, and its next "
+                "commit will fail."
+            )
+            restart = f"connectctl connectors restart {each.name}"
+            timeout = known.timeout_ms or each.timeout_ms
+            yield SILENTLY_ABORTED.found(
+                f"{each.name} task {task}", message, f"{_remedy(facts, each, timeout)}; then {restart}"
+            )
+
+
+def failures(facts: TransactionFacts, each: Paced) -> Iterator[Finding]:
+    """TXN007 for a transaction that really expired, FENCE007 for what Connect only takes for one."""
+    for task, seen in each.failed:
+        if isinstance(seen, Transaction) and seen.state == "CompleteAbort":
+            yield _expired(facts, each, task, seen)
+        elif (finding := explain(task, seen)) is not None:
+            yield finding
+
+
+def _expired(facts: TransactionFacts, each: Paced, task: FailedTask, seen: Transaction) -> Finding:
+    timeout = seen.timeout_ms or each.timeout_ms
+    message = f"Its transaction was open for longer than {_seconds(timeout)}, and its coordinator aborted it."
+    hint = f"{_remedy(facts, each, timeout)}; then connectctl connectors restart {each.name} --only-failed"
+    return EXPIRED.found(f"{each.name} task {task.owner.task}", message, hint)
+
+
+def blocks_others(facts: TransactionFacts, each: Paced) -> Finding | None:
+    """TXN008, for a time-out that was made long, and neighbours on the same topic."""
+    if not each.timeout_told or each.timeout_ms < BLOCKING_MS:
+        return None
+    others = facts.by_store[each.store] - 1
+    if others < 1:
+        return None
+    message = (
+        f"Its transactions may be open for {_seconds(each.timeout_ms)} on {each.store[0]}, where "
+        f"{others} other connector{'s have' if others > 1 else ' has'} offsets, too."
+    )
+    hint = f"connectctl offsets merge {each.name} --into dedicated --topic {each.name}-offsets --stop"
+    return BLOCKS_OTHERS.found(each.name, message, hint)
+
+
+def _remedy(facts: TransactionFacts, each: Paced, timeout_ms: int) -> str:
+    """What to set: a longer time-out where brokers allow it, and what ends transactions earlier at this boundary."""
+    found = []
+    if timeout_ms < facts.limit_ms:
+        found.append(f"{TIMEOUT}={min(facts.limit_ms, timeout_ms * 4)}")
+    if each.boundary is Boundary.INTERVAL:
+        found.append(f"{INTERVAL}={max(1000, min(each.interval_ms, timeout_ms) // 4)}")
+    found.append("smaller batches of the connector" if each.boundary is Boundary.POLL else "transaction.boundary=poll")
+    return f"Set {' or '.join(found)} on {each.name}"
+
+
+def _seconds(milliseconds: int) -> str:
+    return f"{milliseconds / 1000:g} s"

@@ -1,0 +1,1 @@
+"""Workers as a group."""

@@ -1,0 +1,260 @@
+"""What is seen of the workers as a group: who leads, who writes the config topic, and who else uses the same topics."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from connectctl.ops.checks.internal_topics.config_topic_writers import ConfigTopic, newest_write
+from connectctl.ops.checks.types import Unseen
+from connectctl.ops.connect import config_topic
+from connectctl.ops.connect.connector import statuses_from_topic
+from connectctl.ops.connect.internal_topics import Role, address
+from connectctl.ops.connect.transactional_ids import leader_id
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.error_handling import DESCRIBE, PRODUCERS, Code, Move, verdict
+from connectctl.ops.kafka.transactions import Place, Transaction
+from connectctl.ops.kafka.visibility import Complete
+from connectctl.ops.operations.cluster.internal_topic_discovery import look_for_topics
+from connectctl.ops.operations.fencing.observe import look
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads, TransactionCalls
+    from connectctl.ops.connect.connect_protocol import ConnectGroup
+    from connectctl.ops.connect.worker import Worker
+    from connectctl.ops.operations.cluster.observe import ClusterView
+
+PATIENCE = 2.0
+"""Seconds to wait for open transactions on the internal topics."""
+ANSWER = 3.0
+"""Seconds that one worker may take to list its connectors."""
+PAUSES = (0.7, 1.5)
+"""Seconds between looks at lists that differ: a worker may be a moment behind."""
+CLOCKS = 60.0
+"""Seconds by which the clocks of workers and brokers may differ."""
+
+
+class Proof(StrEnum):
+    """What the leader's transactional id proves of it: PREPARING stands for preparing or enabled."""
+
+    PREPARING = "preparing"
+    CLAIMED = "claimed"
+    """It has the id, and has not written with it within the last day."""
+    LEFT = "left"
+    """What only leaders write has been written outside transactions since."""
+    ABSENT = "absent"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class WorkersSeen:
+    """All that was seen; ``now`` is when, in seconds since the epoch.
+
+    ``lists`` are the connectors that each worker lists, by its address. ``leader`` is the leader's transactional id as
+    its coordinator has it, None where it has none, and of no meaning where not ``leader_seen``. ``neighbours`` are the other
+    groups of Connect workers on the same Kafka cluster, ``sharing`` those among them whose config topic is ours as far as
+    can be seen, ``statuses`` the worker by part in our status topic.
+    """
+
+    group: ConnectGroup
+    workers: tuple[Worker, ...]
+    now: float = 0.0
+    lists: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    leader: Transaction | None = None
+    leader_seen: bool = False
+    config: ConfigTopic | None = None
+    neighbours: tuple[ConnectGroup, ...] = ()
+    sharing: frozenset[str] = frozenset()
+    statuses: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    unseen: tuple[Unseen, ...] = ()
+
+    @property
+    def leading(self) -> Worker | None:
+        """The worker that leads."""
+        return next((worker for worker in self.workers if worker.leader), None)
+
+    @property
+    def proof(self) -> Proof:
+        """Whether the leader writes to the config topic with its transactional id, as preparing and enabled ones do."""
+        if not self.leader_seen:
+            return Proof.UNKNOWN
+        if self.leader is None:
+            return Proof.ABSENT
+        wrote = self.config.leader_wrote if self.config else None
+        if wrote is None:
+            return Proof.CLAIMED
+        newest = self.config.newest if self.config else None
+        return Proof.LEFT if newest and newest.outside and newest.at > wrote + CLOCKS else Proof.PREPARING
+
+
+def observe(view: ClusterView, kafka: KafkaReads, calls: ConnectCalls, transactions: TransactionCalls) -> WorkersSeen:
+    """Look at the workers of ``view``; never raises for one thing that it could not see."""
+    watch = _Watch(view, kafka, transactions)
+    with ThreadPoolExecutor(1) as pool:
+        lists = pool.submit(_lists, calls, view.workers)
+        leader, seen = watch.leader()
+        config = watch.config(leader)
+        neighbours = watch.neighbours()
+        sharing = watch.sharing(config, neighbours)
+        statuses = watch.statuses() if neighbours else {}
+        listed = lists.result()
+    return WorkersSeen(
+        group=view.group,
+        workers=view.workers,
+        now=time.time(),
+        lists=listed,
+        leader=leader,
+        leader_seen=seen,
+        config=config,
+        neighbours=neighbours,
+        sharing=sharing,
+        statuses=statuses,
+        unseen=tuple(watch.unseen),
+    )
+
+
+def _lists(calls: ConnectCalls, workers: Sequence[Worker]) -> dict[str, frozenset[str]]:
+    """The connectors that each worker lists; looked at again where they differ."""
+    answering = [worker for worker in workers if worker.problem is None]
+    with ThreadPoolExecutor(max(1, len(answering))) as pool:
+        for pause in (*PAUSES, 0.0):
+            answers = pool.map(lambda worker: (worker.address, _list(calls, worker.url)), answering)
+            found = {name: listed for name, listed in answers if listed is not None}
+            if len(set(found.values())) < 2:
+                break
+            time.sleep(pause)
+    return found
+
+
+def _list(calls: ConnectCalls, url: str) -> frozenset[str] | None:
+    try:
+        return frozenset(calls.get("/connectors", url=url, timeout=ANSWER))
+    except ConnectctlError:
+        return None  # CLUSTER004 tells of it; there is nothing to compare
+
+
+class _Watch:
+    """The Kafka side of a look. What cannot be seen is kept in ``unseen``."""
+
+    def __init__(self, view: ClusterView, kafka: KafkaReads, transactions: TransactionCalls) -> None:
+        self._view = view
+        self._kafka = kafka
+        self._transactions = transactions
+        self._id = leader_id(view.group.id)
+        self.unseen: list[Unseen] = []
+
+    def leader(self) -> tuple[Transaction | None, bool]:
+        """The leader's transactional id, and whether it could be asked for."""
+        what = f"the leader's transactional id {self._id}"
+        try:
+            found = look(self._transactions, [self._id])[self._id]
+        except ConnectctlError as e:
+            self._miss(what, e.why or e.what, e.next_step)
+            return None, False
+        if isinstance(found, Transaction):
+            return found, True
+        said = verdict(DESCRIBE, found)
+        if said.move is Move.ABSENT:
+            return None, True
+        self._miss(what, said.meaning, said.advice)
+        return None, False
+
+    def config(self, leader: Transaction | None) -> ConfigTopic | None:
+        """The config topic and its writers; None where the topic is not known or cannot be read."""
+        topic = self._topic(Role.CONFIG)
+        if topic is None:
+            return None
+        try:
+            image = self._kafka.image([topic], patience=PATIENCE, superseded=True).get(topic)
+        except ConnectctlError as e:
+            self._miss(f"the config topic {topic}", e.why or e.what, e.next_step)
+            return None
+        if image is None:
+            return None
+        connectors = frozenset(config_topic.state_of(image).connectors)
+        return self._written(ConfigTopic(topic, connectors, newest_write(image)), leader)
+
+    def _written(self, topic: ConfigTopic, leader: Transaction | None) -> ConfigTopic:
+        place = Place(topic.name, 0)
+        what = f"who writes to the config topic {topic.name}"
+        try:
+            producers = self._transactions.producers([place]).get(place, Code.UNKNOWN_TOPIC_OR_PARTITION)
+            if isinstance(producers, Code):
+                said = verdict(PRODUCERS, producers)
+                self._miss(what, said.meaning, said.advice)
+                return topic
+            ours = [p for p in producers if leader is not None and p.producer_id == leader.producer_id]
+            foreign = tuple(p for p in producers if p not in ours)
+            numbers = sorted({p.producer_id for p in foreign})
+            listed = self._transactions.listed(producer_ids=numbers) if foreign else Complete(())
+        except ConnectctlError as e:
+            self._miss(what, e.why or e.what, e.next_step)
+            return topic
+        if len(listed.seen) < len(foreign):
+            for gap in listed.gaps:
+                self._miss(what, gap.why, gap.next_step)
+        return ConfigTopic(
+            topic.name,
+            topic.connectors,
+            topic.newest,
+            max((p.last_timestamp / 1000 for p in ours), default=None),
+            foreign,
+            {listing.producer_id: listing.id for listing in listed.seen},
+        )
+
+    def neighbours(self) -> tuple[ConnectGroup, ...]:
+        """The other groups of Connect workers that have members."""
+        found = []
+        try:
+            listed = self._transactions.connect_groups()
+            for gap in listed.gaps:
+                self._miss(gap.subject, gap.why, gap.next_step)
+            for name in sorted(listed.seen - {self._view.group.id}):
+                found.append(self._kafka.group(name))
+        except ConnectctlError as e:
+            self._miss("the other groups of Connect workers", e.why or e.what, e.next_step)
+        return tuple(group for group in found if group.members)
+
+    def sharing(self, config: ConfigTopic | None, neighbours: Sequence[ConnectGroup]) -> frozenset[str]:
+        """The neighbours that run connectors of our config topic only, and for which no other config topic is found."""
+        if config is None:
+            return frozenset()
+        running = {group.id: {name for name, _ in group.owners} for group in neighbours}
+        alike = [group for group in neighbours if running[group.id] and running[group.id] <= config.connectors]
+        found: set[str] = set()
+        for group in alike:
+            try:
+                choice = look_for_topics(self._kafka, group, {}, ["config"])["config"]
+            except ConnectctlError as e:
+                self._miss(f"the config topic of the group {group.id}", e.why or e.what, e.next_step)
+                continue
+            found |= {group.id} if choice.topic == config.name else set()
+        return frozenset(found)
+
+    def statuses(self) -> dict[tuple[str, int], str]:
+        """The worker that wrote the status of each part, by our status topic."""
+        topic = self._topic(Role.STATUS)
+        if topic is None:
+            return {}
+        try:
+            image = self._kafka.image([topic], patience=PATIENCE).get(topic)
+        except ConnectctlError as e:
+            self._miss(f"the status topic {topic}", e.why or e.what, e.next_step)
+            return {}
+        known = statuses_from_topic(image.latest) if image else {}
+        return {part: status.worker for part, status in known.items() if status.worker}
+
+    def _topic(self, role: Role) -> str | None:
+        return next((t.name for t in self._view.topics if t.role is role and t.facts is not None), None)
+
+    def _miss(self, what: str, why: str, next_step: str | None) -> None:
+        self.unseen.append(Unseen(what, why, next_step))
+
+
+def addresses(group: ConnectGroup) -> frozenset[str]:
+    """The addresses of a group's workers."""
+    return frozenset(address(member.url) for member in group.members if member.url)

@@ -1,0 +1,235 @@
+"""Whether the workers are one group that can have exactly-once (KIP-618): WORKER001 to WORKER014.
+
+What ``cluster show`` finds already is not repeated: versions that differ (CLUSTER005), support on some workers only
+(CLUSTER006), a worker on another Kafka cluster (CLUSTER007).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from connectctl.ops.checks.types import Wish
+from connectctl.ops.checks.workers import findings as rules
+from connectctl.ops.checks.workers.findings import RULES
+from connectctl.ops.checks.workers.observe import Proof, addresses
+from connectctl.ops.connect.internal_topics import address
+from connectctl.ops.connect.release import release_of
+from connectctl.ops.connect.transactional_ids import LEADER as LEADER_PREFIX
+from connectctl.ops.connect.transactional_ids import leader_id
+from connectctl.ops.connect.worker import Support
+from connectctl.ops.core.finding import Severity
+
+if TYPE_CHECKING:
+    from connectctl.ops.checks.workers.observe import WorkersSeen
+    from connectctl.ops.connect.connect_protocol import ConnectGroup
+    from connectctl.ops.core.finding import Finding
+    from connectctl.ops.kafka.transactions import PartitionProducer
+
+__all__ = ["RULES", "check"]
+
+FIRST = (3, 3, 0)
+"""The first release with exactly-once source support."""
+PLAIN = (3, 2, 0)
+"""The first release whose workers surely write with plain producers, which have no producer id."""
+LONG = 60.0
+"""Seconds after which a leader's open transaction is worth a warning: Connect's own time-out."""
+_NAMED = 3
+"""How many names a message gives before it only counts."""
+
+
+def check(seen: WorkersSeen, wish: Wish) -> Iterator[Finding]:
+    """All findings about the workers as a group, besides what was not seen."""
+    yield from too_old(seen, wish)
+    yield from protocol(seen)
+    yield from leader_behind(seen)
+    yield from unprepared(seen, wish)
+    yield from unproven(seen, wish)
+    yield from without_id(seen)
+    yield from leader_open(seen)
+    yield from id_elsewhere(seen)
+    yield from other_writers(seen)
+    yield from outside_transactions(seen)
+    yield from lists_differ(seen)
+    yield from shared_config(seen)
+    yield from shared_status(seen)
+
+
+def too_old(seen: WorkersSeen, wish: Wish) -> Iterator[Finding]:
+    """WORKER001: on the way to exactly-once, a worker before 3.3."""
+    if wish not in (Wish.PREPARING, Wish.ENABLED):
+        return
+    for worker in seen.workers:
+        release = release_of(worker.version)
+        if worker.support is Support.NOT_SUPPORTED or (release is not None and release < FIRST):
+            message = (
+                f"It runs Kafka Connect {worker.version or 'of an unknown version'}, and 3.3 is the first to have it."
+            )
+            yield rules.TOO_OLD.found(worker.address, message, "Upgrade this worker to 3.3 or newer.")
+
+
+def protocol(seen: WorkersSeen) -> Iterator[Finding]:
+    """WORKER002, WORKER003: the group's protocol is not sessioned."""
+    rule = {"compatible": rules.COMPATIBLE, "default": rules.EAGER, "eager": rules.EAGER}.get(seen.group.protocol)
+    if rule is not None:
+        name = "compatible" if rule is rules.COMPATIBLE else "eager"
+        hint = "Remove connect.protocol from the properties of every worker, and restart them one by one."
+        yield rule.found(seen.group.id, f"The protocol of the group is {name}, and not sessioned.", hint)
+
+
+def leader_behind(seen: WorkersSeen) -> Iterator[Finding]:
+    """WORKER004: an enabled worker under a leader that is disabled."""
+    leading = seen.leading
+    enabled = [worker.address for worker in seen.workers if worker.support is Support.ENABLED]
+    if leading is None or leading.support is not Support.NOT_ENABLED or not enabled:
+        return
+    if seen.proof in (Proof.ABSENT, Proof.LEFT):
+        message = f"The leader is disabled, and {', '.join(enabled)} enabled. {_evidence(seen)}"
+        hint = "Set exactly.once.source.support to preparing on it and on all that are not enabled, and restart them."
+        yield rules.LEADER_BEHIND.found(leading.address, message, hint)
+
+
+def unprepared(seen: WorkersSeen, wish: Wish) -> Iterator[Finding]:
+    """WORKER005: on the way to enabled, a leader that shows nothing of preparing."""
+    leading = seen.leading
+    if wish is not Wish.ENABLED or leading is None or leading.support is not Support.NOT_ENABLED:
+        return
+    if seen.proof in (Proof.ABSENT, Proof.LEFT):
+        hint = "Make every worker preparing before the first is enabled: connectctl upgrade plan"
+        yield rules.UNPREPARED.found(leading.address, f"It leads. {_evidence(seen)}", hint)
+
+
+def unproven(seen: WorkersSeen, wish: Wish) -> Iterator[Finding]:
+    """WORKER006: on the way to enabled, followers of which nobody can tell."""
+    leading = seen.leading
+    proven = seen.proof in (Proof.PREPARING, Proof.CLAIMED)
+    if wish is not Wish.ENABLED or leading is None or not (proven or leading.support is Support.ENABLED):
+        return
+    others = [w.address for w in seen.workers if not w.leader and w.support is Support.NOT_ENABLED]
+    if others:
+        message = f"The leader is preparing or enabled; whether {_some(others)} also are, nothing tells."
+        hint = "See exactly.once.source.support in their properties, or: connectctl upgrade plan"
+        yield rules.UNPROVEN.found("workers", message, hint)
+
+
+def without_id(seen: WorkersSeen) -> Iterator[Finding]:
+    """WORKER007: the leader is enabled, and Kafka does not know its transactional id."""
+    leading = seen.leading
+    if leading is not None and leading.support is Support.ENABLED and seen.proof is Proof.ABSENT:
+        id = leader_id(seen.group.id)
+        hint = f"Give the workers' principal Write and Describe on the transactional id {id}."
+        yield rules.NO_ID.found(leading.address, f"No coordinator knows the transactional id {id}.", hint)
+
+
+def leader_open(seen: WorkersSeen) -> Iterator[Finding]:
+    """WORKER008: a transaction of the leader that does not end."""
+    seconds = seen.leader.seconds_open(seen.now) if seen.leader else None
+    if seen.leader and seconds is not None and seconds >= LONG:
+        message = f"Its transaction is open for {seconds:.0f} s ({seen.leader.state})."
+        yield rules.LEADER_OPEN.found(seen.leader.id, message, f"connectctl transactions show {seen.leader.id}")
+
+
+def id_elsewhere(seen: WorkersSeen) -> Iterator[Finding]:
+    """WORKER009: the leader's id has a transaction on other topics."""
+    if seen.leader is None or seen.config is None:
+        return
+    others = sorted({str(place) for place in seen.leader.partitions if place.topic != seen.config.name})
+    if others:
+        message = f"Its transaction writes to {_some(others)}, and not to {seen.config.name} alone."
+        hint = f"Give the other application an id of its own; connectctl transactions show {seen.leader.id}"
+        yield rules.ID_ELSEWHERE.found(seen.leader.id, message, hint)
+
+
+def other_writers(seen: WorkersSeen) -> Iterator[Finding]:
+    """WORKER010: producers on the config topic that are not the leader's."""
+    if seen.config is None or not seen.leader_seen:
+        return
+    releases = [release_of(worker.version) for worker in seen.workers]
+    plain = all(release is not None and release >= PLAIN for release in releases)
+    for producer in seen.config.foreign:
+        id = seen.config.owners.get(producer.producer_id)
+        if id is None and not plain:
+            continue
+        group = id.removeprefix(LEADER_PREFIX) if id and id.startswith(LEADER_PREFIX) else None
+        message = f"{_who(producer, id)} wrote to it {_ago(seen, producer)}."
+        if group is not None:
+            message += f" That is the leader of the group {group}."
+        hint = f"connectctl transactions show {id}" if id else "Let only the workers' principal write to it."
+        severity = Severity.ERROR if group is not None else None
+        yield rules.OTHER_WRITER.found(seen.config.name, message, hint, severity=severity)
+
+
+def outside_transactions(seen: WorkersSeen) -> Iterator[Finding]:
+    """WORKER011: a leader's record without a transaction, under a leader that is enabled."""
+    leading, config = seen.leading, seen.config
+    if leading is None or leading.support is not Support.ENABLED or seen.proof is not Proof.LEFT:
+        return
+    if config is not None and config.newest is not None:
+        message = f"The record {config.newest.key} at offset {config.newest.offset} is in no transaction."
+        yield rules.OUTSIDE.found(config.name, message, "Let only the workers' principal write to it.")
+
+
+def lists_differ(seen: WorkersSeen) -> Iterator[Finding]:
+    """WORKER012: workers that list different connectors."""
+    if len(set(seen.lists.values())) < 2:
+        return
+    every = frozenset[str]().union(*seen.lists.values())
+    lacking = {name: sorted(every - listed) for name, listed in sorted(seen.lists.items()) if every - listed}
+    told = "; ".join(f"{name} does not know {_some(missing)}" for name, missing in lacking.items())
+    hint = "Compare config.storage.topic in the workers' properties, and restart those that are wrong."
+    yield rules.LISTS_DIFFER.found("workers", f"They list different connectors: {told}.", hint)
+
+
+def shared_config(seen: WorkersSeen) -> Iterator[Finding]:
+    """WORKER013: a neighbour that runs our connectors and has no other config topic; more evidence makes it certain."""
+    for neighbour in seen.neighbours:
+        if seen.config is None or neighbour.id not in seen.sharing:
+            continue
+        theirs = sorted({connector for connector, _ in neighbour.owners})
+        certain = leader_id(neighbour.id) in seen.config.owners.values() or bool(_reported_by(seen, neighbour))
+        message = f"{neighbour.id} runs {_some(theirs)} of this topic, too"
+        message += "." if certain else ", and no other topic that is visible is its config topic."
+        hint = f"Give {_some(sorted(addresses(neighbour)))} this group.id, or a config.storage.topic of its own."
+        severity = None if certain else Severity.WARNING
+        yield rules.SHARED_CONFIG.found(seen.config.name, message, hint, severity=severity)
+
+
+def shared_status(seen: WorkersSeen) -> Iterator[Finding]:
+    """WORKER014: states in our status topic that a neighbour's worker wrote about what it runs."""
+    for neighbour in seen.neighbours:
+        if names := _reported_by(seen, neighbour):
+            message = f"{neighbour.id} writes the states of {_some(names)} to the status topic of this group."
+            hint = f"Give {_some(sorted(addresses(neighbour)))} a status.storage.topic of its own."
+            yield rules.SHARED_STATUS.found(seen.group.id, message, hint)
+
+
+def _reported_by(seen: WorkersSeen, neighbour: ConnectGroup) -> list[str]:
+    """The connectors whose state in our status topic is of a worker of ``neighbour`` that runs them there now."""
+    ours = addresses(seen.group)
+    running = {part: address(member.url) for part, member in neighbour.owners.items()}
+    known = seen.statuses.items()
+    return sorted({part[0] for part, worker in known if worker not in ours and worker == running.get(part)})
+
+
+def _evidence(seen: WorkersSeen) -> str:
+    id = leader_id(seen.group.id)
+    if seen.proof is Proof.ABSENT:
+        return f"Kafka knows no transactional id {id}, which a preparing leader would have."
+    newest = seen.config.newest.key if seen.config and seen.config.newest else "a record"
+    return f"It wrote {newest} to the config topic without its transactional id {id}, after it was last used."
+
+
+def _who(producer: PartitionProducer, id: str | None) -> str:
+    return f"A producer with the transactional id {id}" if id else f"A producer with the number {producer.producer_id}"
+
+
+def _ago(seen: WorkersSeen, producer: PartitionProducer) -> str:
+    if producer.start_offset is not None:
+        return "and has a transaction open"
+    minutes = max(0, int(seen.now - producer.last_timestamp / 1000) // 60)
+    return f"{minutes} min ago" if minutes else "just now"
+
+
+def _some(names: list[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")

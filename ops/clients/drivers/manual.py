@@ -1,0 +1,52 @@
+"""Workers that a person changes and restarts: says what to do, and does nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from connectctl.ops.clients.protocols import Manner, Told
+from connectctl.ops.config import worker_address
+from connectctl.ops.core.errors import BadInput
+
+
+@dataclass
+class Manual:
+    """``tell`` gets what the person is to do, one line each. The same change is told once, a restart every time."""
+
+    tell: Callable[[str], None]
+    name: str = "manual"
+    _told: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def manner(self, worker: str) -> Manner:
+        """See ``WorkerDriver``: by hand."""
+        return Manner(by_hand=True)
+
+    def says(self, worker: str, name: str, value: str) -> str:
+        """See ``WorkerDriver``."""
+        return f"ask you to set {name}={value} in the properties of {worker} and to restart it, and wait for that"
+
+    def check(self, worker: str) -> str | None:
+        """See ``WorkerDriver``."""
+        try:
+            worker_address.parse(worker)
+        except BadInput as e:
+            return str(e)
+        return None
+
+    def told(self, worker: str, name: str) -> Told | None:
+        """See ``WorkerDriver``: it has no way to know."""
+        return None
+
+    def change(self, worker: str, name: str, value: str) -> str | None:
+        """See ``WorkerDriver``."""
+        at = worker_address.parse(worker)
+        if self._told.get((at.worker, name)) != value:
+            self._told[at.worker, name] = value
+            self.tell(f"Set {name}={value} in the properties of worker {at.worker}.")
+        return "told"
+
+    def restart(self, worker: str) -> str | None:
+        """See ``WorkerDriver``."""
+        self.tell(f"Restart worker {worker_address.parse(worker).worker}, and no other.")
+        return "told"

@@ -1,0 +1,174 @@
+"""From a context's ``workers`` section to the drivers that it asks for, and from a worker's address to its driver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from connectctl.ops.clients.drivers.command import Command, Lines
+from connectctl.ops.clients.drivers.command_runner import Commands
+from connectctl.ops.clients.drivers.manual import Manual
+from connectctl.ops.clients.drivers.properties_file import PropertiesFile
+from connectctl.ops.clients.drivers.sandbox import SandboxWorkers
+from connectctl.ops.clients.drivers.strimzi import Strimzi
+from connectctl.ops.clients.protocols import Manner, Told, WorkerDriver
+from connectctl.ops.config import worker_address
+from connectctl.ops.core.errors import BadInput, ConnectctlError
+
+if TYPE_CHECKING:
+    from connectctl.ops.config.worker_section import WorkersSection, WorkerWay
+
+TIMEOUT = 120.0
+"""Seconds that one command may take."""
+ROLL_TIMEOUT = 900.0
+"""Seconds that Strimzi may take to restart all workers."""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What drivers need besides the section.
+
+    ``tell`` gets what a person is to do; ``secrets`` gives values to hide in the output of commands; ``scheme`` is that of
+    the workers' REST servers; ``sandbox`` is the sandbox that the context belongs to.
+    """
+
+    tell: Callable[[str], None]
+    secrets: Callable[[], Iterable[str]] = tuple
+    scheme: str = "http"
+    group_id: str | None = None
+    sandbox: str | None = None
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Workers of which the section says too little to change them."""
+
+    lacks: str
+    name: str = "none"
+
+    def _refusal(self, worker: str) -> BadInput:
+        return BadInput(
+            f"Nothing says how worker {worker} is changed and restarted",
+            why=self.lacks,
+            next_step=f"Add it to the context under workers, or {worker} under workers.each.",
+            code="no-driver",
+        )
+
+    def manner(self, worker: str) -> Manner:
+        """See ``WorkerDriver``."""
+        return Manner()
+
+    def says(self, worker: str, name: str, value: str) -> str:
+        """See ``WorkerDriver``."""
+        return f"set {name}={value} and restart {worker}: nothing says how"
+
+    def check(self, worker: str) -> str | None:
+        """See ``WorkerDriver``."""
+        return str(self._refusal(worker))
+
+    def told(self, worker: str, name: str) -> Told | None:
+        """See ``WorkerDriver``."""
+        return None
+
+    def change(self, worker: str, name: str, value: str) -> str | None:
+        """See ``WorkerDriver``. Raises always."""
+        raise self._refusal(worker)
+
+    def restart(self, worker: str) -> str | None:
+        """See ``WorkerDriver``. Raises always."""
+        raise self._refusal(worker)
+
+
+@dataclass(frozen=True)
+class ByWorker:
+    """Sends what concerns a worker to its driver: found by its address, else by its host, else the one for all others."""
+
+    each: Mapping[str, WorkerDriver]
+    rest: WorkerDriver
+
+    @property
+    def name(self) -> str:
+        """The names of all drivers."""
+        return ", ".join(dict.fromkeys(driver.name for driver in (self.rest, *self.each.values())))
+
+    def of(self, worker: str) -> WorkerDriver:
+        """The driver of a worker. Raises ``BadInput`` for what is no address."""
+        at = worker_address.parse(worker)
+        bracketed = at.worker.rpartition(":")[0]
+        found = (self.each.get(key) for key in (at.worker, bracketed))
+        return next((driver for driver in found if driver is not None), self.rest)
+
+    def manner(self, worker: str) -> Manner:
+        """See ``WorkerDriver``."""
+        return self.of(worker).manner(worker)
+
+    def says(self, worker: str, name: str, value: str) -> str:
+        """See ``WorkerDriver``."""
+        return self.of(worker).says(worker, name, value)
+
+    def check(self, worker: str) -> str | None:
+        """See ``WorkerDriver``."""
+        try:
+            return self.of(worker).check(worker)
+        except ConnectctlError as e:
+            return str(e)
+
+    def told(self, worker: str, name: str) -> Told | None:
+        """See ``WorkerDriver``."""
+        return self.of(worker).told(worker, name)
+
+    def change(self, worker: str, name: str, value: str) -> str | None:
+        """See ``WorkerDriver``."""
+        return self.of(worker).change(worker, name, value)
+
+    def restart(self, worker: str) -> str | None:
+        """See ``WorkerDriver``."""
+        return self.of(worker).restart(worker)
+
+
+def opened(section: WorkersSection, around: Surroundings) -> WorkerDriver:
+    """The driver of all workers of a context."""
+    rest = _opened(section, around)
+    # Workers of one KafkaConnect share its driver: what one of them was changed to, all are waited for to have.
+    shared: dict[str | None, WorkerDriver] = {_together(rest): rest}
+    each: dict[str, WorkerDriver] = {}
+    for worker, way in section.ways.items():
+        driver = _opened(way, around)
+        each[worker] = shared.setdefault(together, driver) if (together := _together(driver)) else driver
+    return ByWorker(each, rest) if each else rest
+
+
+def _together(driver: WorkerDriver) -> str | None:
+    return driver.manner("").together
+
+
+def _opened(way: WorkerWay, around: Surroundings) -> WorkerDriver:
+    if way.missing:
+        return Missing(f"the driver {way.driven_by} needs {' and '.join(way.missing)}")
+    commands = Commands(way.timeout or TIMEOUT, around.secrets)
+    lines = {key: line for key in ("change", "restart", "read", "check") if (line := getattr(way, key))}
+    match way.driven_by:
+        case "command":
+            return Command(Lines(lines, commands, around.scheme))
+        case "properties-file":
+            return PropertiesFile(str(way.file), Lines(lines, commands, around.scheme))
+        case "strimzi":
+            return _strimzi(way, commands, around)
+        case "sandbox":
+            name = way.sandbox or around.sandbox
+            return SandboxWorkers(name, around.group_id) if name else Missing("the driver sandbox needs sandbox")
+        case _:
+            return Manual(around.tell)
+
+
+def _strimzi(way: WorkerWay, commands: Commands, around: Surroundings) -> Strimzi:
+    return Strimzi(
+        str(way.resource),
+        commands,
+        namespace=way.namespace,
+        kubectl=way.kubectl or "kubectl",
+        apply=way.apply is not False,
+        roll_timeout=way.roll_timeout or ROLL_TIMEOUT,
+        tell=around.tell,
+    )

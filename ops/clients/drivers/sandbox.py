@@ -1,0 +1,67 @@
+"""The workers of a sandbox on this machine, which it can change and restart itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from connectctl.ops.clients.drivers import atomic_file
+from connectctl.ops.clients.protocols import Manner, Told
+from connectctl.ops.config import worker_address
+from connectctl.ops.core.errors import ConnectctlError
+
+if TYPE_CHECKING:
+    from connectctl.ops.sandbox.groups import Group
+
+
+@dataclass(frozen=True)
+class SandboxWorkers:
+    """The workers of one group of a sandbox; of its main group where ``group_id`` is None."""
+
+    sandbox: str
+    group_id: str | None = None
+    name: str = "sandbox"
+
+    def manner(self, worker: str) -> Manner:
+        """See ``WorkerDriver``."""
+        return Manner()
+
+    def says(self, worker: str, name: str, value: str) -> str:
+        """See ``WorkerDriver``."""
+        return f"set {name}={value} in the properties of {worker} and restart it in sandbox {self.sandbox}"
+
+    def check(self, worker: str) -> str | None:
+        """See ``WorkerDriver``."""
+        try:
+            return atomic_file.problem_with(self._file(worker))
+        except ConnectctlError as e:
+            return str(e)
+
+    def told(self, worker: str, name: str) -> Told | None:
+        """See ``WorkerDriver``."""
+        return atomic_file.told(self._file(worker), name)
+
+    def change(self, worker: str, name: str, value: str) -> str | None:
+        """See ``WorkerDriver``. No copy is kept: the sandbox is for playing."""
+        file = self._file(worker)
+        return f"set in {file}" if atomic_file.set_property(file, name, value) else f"{file} says so already"
+
+    def restart(self, worker: str) -> str | None:
+        """See ``WorkerDriver``. A worker that does not run is started."""
+        group, number = self._worker(worker)
+        group.stop_worker(number)
+        group.start_worker(number, wait=False)
+        return None
+
+    def _worker(self, worker: str) -> tuple[Group, int]:
+        from connectctl.ops.sandbox.cluster import find
+        from connectctl.ops.sandbox.groups import Group
+
+        sandbox = find(self.sandbox)
+        group = Group(sandbox.layout, self.group_id or sandbox.group_id)
+        return group, group.number_of(worker_address.parse(worker).url)
+
+    def _file(self, worker: str) -> Path:
+        group, number = self._worker(worker)
+        return group.layout.properties(group.worker_name(number))

@@ -1,0 +1,239 @@
+"""Workers that Strimzi runs: the property goes into the KafkaConnect resource, and the operator rolls all of them.
+
+Sources: Strimzi's ``KafkaConnect`` (``spec.config``), the conditions of its status, and the convention of Kubernetes that
+``status.observedGeneration`` follows ``metadata.generation`` when a change has been carried out.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from connectctl.ops.clients.drivers.command_runner import Commands
+from connectctl.ops.clients.protocols import Manner, Told
+from connectctl.ops.config import worker_address
+from connectctl.ops.config.json_text import read_json
+from connectctl.ops.core.errors import BadInput, ConnectctlError, TimedOut
+
+KIND = "kafkaconnects.kafka.strimzi.io"
+PODS = "strimzipodsets.core.strimzi.io"
+ROLL = "strimzi.io/manual-rolling-update"
+UNANSWERED = 5
+"""How often in a row kubectl may fail while a roll is waited for."""
+PAUSED = "strimzi.io/pause-reconciliation"
+_ROOM = 8 * 1024 * 1024
+"""Bytes of a resource that are read: etcd takes none bigger than 1.5 MB, and JSON for people is wider."""
+
+
+@dataclass
+class Strimzi:
+    """One KafkaConnect resource. ``apply``: patch it; else ``tell`` the patch, for somebody who keeps it in git.
+
+    ``roll_timeout``: seconds that a change may take from here until the operator has restarted all workers.
+    """
+
+    resource: str
+    commands: Commands
+    namespace: str | None = None
+    kubectl: str = "kubectl"
+    apply: bool = True
+    roll_timeout: float = 900.0
+    pause: float = 2.0
+    tell: Callable[[str], None] = field(kw_only=True)
+    name: str = "strimzi"
+    _awaited: dict[str, str] = field(default_factory=dict)
+    _rolling: bool = False
+    _requested: bool = False
+    _restarted: set[str] = field(default_factory=set)
+    """The workers that were asked about since the last roll began: one that is asked about again wants another."""
+
+    @property
+    def _called(self) -> str:
+        return f"KafkaConnect {self.namespace + '/' if self.namespace else ''}{self.resource}"
+
+    def manner(self, worker: str) -> Manner:
+        """See ``WorkerDriver``: all workers of the resource together."""
+        return Manner(together=self._called)
+
+    def says(self, worker: str, name: str, value: str) -> str:
+        """See ``WorkerDriver``."""
+        who = "patch" if self.apply else "print a patch for"
+        return f"{who} {self._called} with spec.config {name}={value}; Strimzi then restarts all its workers in turn"
+
+    def check(self, worker: str) -> str | None:
+        """See ``WorkerDriver``."""
+        try:
+            found = self._get()
+            if self.apply:
+                self._run("The question whether it may be patched", "auth", "can-i", "patch", f"{KIND}/{self.resource}")
+            self._member(worker)
+        except ConnectctlError as e:
+            return str(e)
+        if _annotations(found).get(PAUSED) == "true":
+            return f"{self._called} is not reconciled while its annotation {PAUSED} is true"
+        return None
+
+    def told(self, worker: str, name: str) -> Told | None:
+        """See ``WorkerDriver``."""
+        value = _config(self._get()).get(name)
+        return Told(None if value is None else _as_java(value), self._called)
+
+    def change(self, worker: str, name: str, value: str) -> str | None:
+        """See ``WorkerDriver``. Without ``apply`` it tells the patch; ``restart`` waits until the resource has it."""
+        self._member(worker)
+        self._awaited[name] = value
+        found = self._get()
+        if _as_java(_config(found).get(name)) == value:
+            # What a killed run began goes on by itself.
+            if self._missing(found) is not None:
+                self._begin()
+            return f"{self._called} says so already"
+        self._begin()
+        if not self.apply:
+            self.tell(self._manifest(name, value))
+            return "told; waiting for it to be applied is part of the restart"
+        patch = json.dumps({"spec": {"config": {name: value}}})
+        self._run("The patch", "patch", f"{KIND}/{self.resource}", "--type", "merge", "-p", patch)
+        return f"patched {self._called}"
+
+    def restart(self, worker: str) -> str | None:
+        """Wait until the resource has what ``change`` asked for and Strimzi has restarted all workers with it.
+
+        Where it was all carried out before, the operator is asked for a roll. What restarted one worker restarted all:
+        for the next one there is nothing left to do. Raises ``TimedOut`` with what Strimzi says.
+        """
+        self._member(worker)
+        wants_another = not self._rolling or worker in self._restarted
+        if wants_another and self._missing(self._get()) is None:
+            if not self.apply:
+                self.tell(
+                    f"Have Strimzi restart the workers: {self.kubectl} {shlex.join(self._where(*self._annotate))}"
+                )
+                return "told"
+            self._run("The request for a roll", *self._annotate)
+            self._begin(requested=True)
+        elif wants_another:
+            self._begin()
+        self._wait()
+        self._restarted.add(worker)
+        return f"Strimzi has restarted the workers of {self._called}"
+
+    def _begin(self, *, requested: bool = False) -> None:
+        self._rolling, self._requested = True, requested
+        self._restarted.clear()
+
+    def _wait(self) -> None:
+        end = time.monotonic() + self.roll_timeout
+        unanswered = 0
+        while True:
+            try:
+                missing = self._missing(self._get()) or self._asked()
+                unanswered = 0
+            except ConnectctlError as e:
+                # A roll takes minutes, and an API server is restarted now and then.
+                unanswered += 1
+                if unanswered >= UNANSWERED:
+                    raise
+                missing = str(e)
+            if missing is None:
+                return
+            if time.monotonic() > end:
+                raise TimedOut(
+                    f"Strimzi has not restarted the workers of {self._called} in {self.roll_timeout:g} s",
+                    why=missing,
+                    next_step="See the resource's status and the operator's log; then resume.",
+                )
+            time.sleep(self.pause)
+
+    @property
+    def _annotate(self) -> tuple[str, ...]:
+        return "annotate", self._pods, f"{ROLL}=true", "--overwrite"
+
+    @property
+    def _pods(self) -> str:
+        return f"{PODS}/{self.resource}-connect"
+
+    def _asked(self) -> str | None:
+        """Whether the operator has not done the roll that it was asked for: it takes the annotation away then."""
+        if not self._requested:
+            return None
+        words = ("get", self._pods, "--ignore-not-found", "-o", "json")
+        said = self._run("Reading its pods", *words, keep=_ROOM)
+        try:
+            annotations = read_json(said)["metadata"].get("annotations") or {} if said.strip() else {}
+        except (ValueError, KeyError, TypeError, AttributeError) as e:
+            raise ConnectctlError(
+                f"The pods of {self._called} cannot be read", why=f"{self._pods} is no resource"
+            ) from e
+        return f"{self._pods} still has the annotation {ROLL}" if ROLL in annotations else None
+
+    def _missing(self, found: Mapping[str, Any]) -> str | None:
+        """What the resource still lacks, else None."""
+        config = _config(found)
+        for name, value in self._awaited.items():
+            if (now := _as_java(config.get(name))) != value:
+                return f"its spec.config does not have {name}={value}" + (f" but {now}" if now is not None else "")
+        status = found["status"]
+        generation, observed = found["metadata"]["generation"], status.get("observedGeneration")
+        conditions = {c.get("type"): c for c in status.get("conditions") or () if c.get("status") == "True"}
+        failed = conditions.get("NotReady")
+        told = f"; it says {failed.get('reason')}: {failed.get('message')}" if failed else ""
+        if observed is None or observed < generation:
+            return f"generation {generation} is not carried out yet, the last one was {observed}{told}"
+        if "ReconciliationPaused" in conditions:
+            return "its reconciliation is paused"
+        return None if "Ready" in conditions else f"it is not ready{told}"
+
+    def _manifest(self, name: str, value: str) -> str:
+        import yaml
+
+        metadata = {"name": self.resource} | ({"namespace": self.namespace} if self.namespace else {})
+        patch = {"kind": "KafkaConnect", "metadata": metadata, "spec": {"config": {name: value}}}
+        text = yaml.safe_dump(patch, sort_keys=False)
+        return f"Apply this change to {self._called}; what else is in spec.config stays:\n{text}".rstrip()
+
+    def _member(self, worker: str) -> None:
+        """Raise where the worker's name shows that it belongs to another resource; an IP address shows nothing."""
+        host, prefix = worker_address.parse(worker).host, f"{self.resource}-connect"
+        # The name that Strimzi gives: <resource>-connect-0.<resource>-connect.<namespace>.svc
+        if ".svc" in host and not host.startswith((f"{prefix}-", f"{prefix}.")):
+            raise BadInput(
+                f"{host} is no worker of {self._called}", why=f"their names begin with {prefix}", code="no-worker"
+            )
+
+    def _get(self) -> dict[str, Any]:
+        said = self._run("Reading it", "get", f"{KIND}/{self.resource}", "-o", "json", keep=_ROOM)
+        try:
+            found = read_json(said)
+            metadata = {"generation": 0} | found["metadata"]
+            return {"metadata": metadata, "spec": found["spec"] or {}, "status": found.get("status") or {}}
+        except (ValueError, KeyError, TypeError, AttributeError) as e:
+            raise ConnectctlError(
+                f"{self._called} cannot be read", why=f"{self.kubectl} get printed no such resource"
+            ) from e
+
+    def _where(self, *words: str) -> tuple[str, ...]:
+        return (*words, "--namespace", self.namespace) if self.namespace else words
+
+    def _run(self, purpose: str, *words: str, keep: int = 16 * 1024) -> str:
+        command = [*shlex.split(self.kubectl), *self._where(*words)]
+        return self.commands.run(command, f"{self._called}: {purpose}", keep=keep).out
+
+
+def _config(resource: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(resource["spec"].get("config") or {})
+
+
+def _annotations(resource: Mapping[str, Any]) -> dict[str, str]:
+    return dict(resource["metadata"].get("annotations") or {})
+
+
+def _as_java(value: Any) -> str | None:
+    """A value of ``spec.config`` as it gets into the worker's properties."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return None if value is None else str(value)

@@ -1,0 +1,1 @@
+"""Kafka's protocol through kafka-python's connections: what librdkafka has no requests for."""

@@ -1,0 +1,125 @@
+"""The ACLs of a Kafka cluster and the settings of its authorizer, through kafka-python: librdkafka knows fewer resources."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.clients.kafka_protocol.client import Wire
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.acls import Authorizer, Binding, Operation, Pattern, Permission, Resource
+from connectctl.ops.kafka.visibility import DESCRIBE_BROKERS, DESCRIBE_CLUSTER, not_authorized
+
+if TYPE_CHECKING:
+    from connectctl.ops.kafka.visibility import Right
+
+_ANY = 1
+_SECURITY_DISABLED, _CLUSTER_AUTHORIZATION_FAILED, _NONE = 54, 31, 0
+_BROKER = 4
+"""The type of a broker in DescribeConfigs."""
+_AUTHORIZER, _SUPER, _OPEN = "authorizer.class.name", "super.users", "allow.everyone.if.no.acl.found"
+_RESOURCES = {2: "TOPIC", 3: "GROUP", 4: "CLUSTER", 5: "TRANSACTIONAL_ID", 6: "DELEGATION_TOKEN", 7: "USER"}
+_PATTERNS = {3: "LITERAL", 4: "PREFIXED"}
+_PERMISSIONS = {2: "DENY", 3: "ALLOW"}
+_OPERATIONS = dict(enumerate(list(Operation)[1:], start=2))
+"""Kafka's numbers (``ResourceType``, ``PatternType``, ``AclPermissionType``, ``AclOperation``), which never change."""
+
+
+class AclQueries:
+    """The ACLs at the other end of ``wire``."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    @property
+    def bootstrap(self) -> str:
+        return self._wire.bootstrap
+
+    def bindings(self) -> tuple[Binding, ...] | None:
+        from kafka.protocol.admin.acl import DescribeAclsRequest
+
+        request = DescribeAclsRequest(
+            resource_type_filter=_ANY,
+            resource_name_filter=None,
+            pattern_type_filter=_ANY,
+            principal_filter=None,
+            host_filter=None,
+            operation=_ANY,
+            permission_type=_ANY,
+            min_version=1,
+        )
+        answer = self._wire.run("list its ACLs", lambda: self._wire.ask(request))
+        if answer.error_code == _SECURITY_DISABLED:
+            return None
+        self._check(answer.error_code, answer.error_message, "list its ACLs", DESCRIBE_CLUSTER)
+        return tuple(_binding(resource, acl) for resource in answer.resources for acl in resource.acls)
+
+    def authorizer(self) -> Authorizer:
+        from kafka.protocol.admin import DescribeConfigsRequest
+
+        broker = self._wire.brokers()[0]
+        names = [_AUTHORIZER, _SUPER, _OPEN]
+        asked = {"resource_type": _BROKER, "resource_name": str(broker), "configuration_keys": names}
+        request = DescribeConfigsRequest(resources=[DescribeConfigsRequest.DescribeConfigsResource(**asked)])
+        answer = self._wire.run("describe its brokers", lambda: self._wire.ask(request, broker))
+        result = answer.results[0]
+        self._check(result.error_code, result.error_message, "describe its brokers", DESCRIBE_BROKERS)
+        return _authorizer({entry.name: entry.value for entry in result.configs})
+
+    def _check(self, code: int, words: str | None, doing: str, right: Right) -> None:
+        if code == _CLUSTER_AUTHORIZATION_FAILED:
+            # The broker's own words are the whole request, printed.
+            raise not_authorized(f"Kafka at {self.bootstrap} does not let us {doing}", right)
+        if code != _NONE:
+            what = f"Kafka at {self.bootstrap} could not {doing}"
+            raise ConnectctlError(what, why=words or f"it answers with error {code}")
+
+
+class Acls(AclQueries):
+    """The ACLs of one Kafka cluster. ``properties`` are librdkafka's; ``timeout`` is in seconds."""
+
+    def __init__(self, properties: Mapping[str, Any], *, timeout: float) -> None:
+        super().__init__(Wire(properties, timeout=timeout))
+
+    def cluster_id(self) -> str:
+        return str(self._wire.manager.cluster.cluster_id)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._wire.close()
+
+    def topic_names(self) -> frozenset[str]:
+        from kafka.protocol.metadata.metadata import MetadataRequest
+
+        request = MetadataRequest(topics=None, allow_auto_topic_creation=False, max_version=9)
+        answer = self._wire.run("list its topics", lambda: self._wire.ask(request))
+        return frozenset(topic.name for topic in answer.topics)
+
+    def wants_idempotent_write(self) -> bool:
+        from kafka.protocol.admin.cluster import DescribeClusterRequest
+
+        _ = self._wire.manager
+        # DescribeCluster came with 2.8 (KIP-700), as did idempotent producers without that ACL (KIP-679).
+        return self._wire.newest(DescribeClusterRequest) < 0
+
+
+def _binding(resource: Any, acl: Any) -> Binding:
+    return Binding(
+        resource=Resource(_RESOURCES.get(resource.resource_type, "UNKNOWN")),
+        name=resource.resource_name,
+        pattern=Pattern(_PATTERNS.get(resource.pattern_type, "UNKNOWN")),
+        principal=acl.principal,
+        host=acl.host,
+        operation=_OPERATIONS.get(acl.operation, Operation.UNKNOWN),
+        permission=Permission(_PERMISSIONS.get(acl.permission_type, "UNKNOWN")),
+    )
+
+
+def _authorizer(values: Mapping[str, str | None]) -> Authorizer:
+    # What is not set at all is left out of the answer, and what is set and hidden is there without its value.
+    users, everyone = values.get(_SUPER, ""), values.get(_OPEN, "false")
+    return Authorizer(
+        class_name=values.get(_AUTHORIZER, ""),
+        super_users=None if users is None else frozenset(filter(None, (user.strip() for user in users.split(";")))),
+        open_by_default=None if everyone is None else everyone.strip().lower() == "true",
+    )

@@ -1,0 +1,91 @@
+"""One question to every broker of a cluster through kafka-python, where one broker's failure is that broker's answer."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
+from connectctl.ops.kafka.error_handling import Code, name_of
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.kafka_protocol.client import Wire
+
+BROKER, GROUP = 4, 32
+"""The types of resources in DescribeConfigs."""
+_DESCRIBE = 8
+"""The operation on the cluster that lets a principal list every group."""
+_DENIED = (Code.CLUSTER_AUTHORIZATION_FAILED, Code.GROUP_AUTHORIZATION_FAILED, Code.TOPIC_AUTHORIZATION_FAILED)
+
+
+class ClusterWide:
+    """Questions to the brokers at the other end of ``wire``."""
+
+    def __init__(self, wire: Wire) -> None:
+        self.wire = wire
+
+    def of_brokers(self, doing: str, one: Callable[[int], Awaitable[Any]]) -> dict[int, Any]:
+        """What every broker answers, or the error of ours that came instead."""
+        brokers = self.wire.brokers()
+        answers = self.wire.run(doing, lambda: self.wire.each(map(one, brokers)))
+        return {broker: self.ours(answer, doing) for broker, answer in zip(brokers, answers, strict=True)}
+
+    def ours(self, answer: Any, doing: str) -> Any:
+        """An answer as it is, an exception as an error of ours; raises again what is no failure of Kafka."""
+        if not isinstance(answer, Exception):
+            return answer
+        return self.wire.failure(answer, doing)
+
+    def error(self, code: int, doing: str, permission: str) -> ConnectctlError | None:
+        """What a broker's error code means; ``permission`` is what a principal needs."""
+        if code == Code.NONE:
+            return None
+        if code not in _DENIED:
+            return ConnectctlError(f"Kafka at {self.wire.bootstrap} could not {doing}", why=name_of(code))
+        why, hint = f"the principal that asks lacks {permission}", f"Give it {permission}, or ask as another."
+        return NotAuthorized(f"Kafka at {self.wire.bootstrap} does not let us {doing}", why=why, next_step=hint)
+
+    def check(self, code: int, doing: str, permission: str) -> None:
+        """Raise ``error``, if there is one."""
+        error = self.error(code, doing, permission)
+        if error is not None:
+            raise error
+
+    def metadata(self, topics: Sequence[str]) -> Any:
+        """Metadata of ``topics``, and what this principal may do with the cluster."""
+        from kafka.protocol.metadata.metadata import MetadataRequest
+
+        request = MetadataRequest(
+            topics=[MetadataRequest.MetadataRequestTopic(name=name) for name in topics],
+            allow_auto_topic_creation=False,
+            include_cluster_authorized_operations=True,
+            max_version=9,
+        )
+        return self.wire.run("look up topics", lambda: self.wire.ask(request))
+
+    def lists_every_group(self) -> bool:
+        """Whether this principal is shown all groups; who lacks Describe on the cluster gets those that it may describe."""
+        allowed = self.metadata([]).authorized_operations
+        # Brokers that do not say what we may do (before 2.3) list all or nothing.
+        return allowed is None or _DESCRIBE in allowed
+
+    async def settings(
+        self, kind: int, resources: Sequence[str], names: Sequence[str], broker: int
+    ) -> dict[str, dict[str, str] | ConnectctlError]:
+        """The properties in ``names`` of brokers or groups, asked of ``broker``."""
+        from kafka.protocol.admin import DescribeConfigsRequest
+
+        asked = [
+            DescribeConfigsRequest.DescribeConfigsResource(
+                resource_type=kind, resource_name=name, configuration_keys=list(names)
+            )
+            for name in resources
+        ]
+        answer = await self.wire.ask(DescribeConfigsRequest(resources=asked), broker)
+        wanting = "DescribeConfigs on " + ("the cluster" if kind == BROKER else "the group")
+        found: dict[str, dict[str, str] | ConnectctlError] = {}
+        for result in answer.results:
+            values = {entry.name: str(entry.value) for entry in result.configs if entry.value is not None}
+            error = self.error(result.error_code, "describe its settings", wanting)
+            found[result.resource_name] = error or values
+        return found

@@ -1,0 +1,71 @@
+"""Brokers through kafka-python: what they speak, how they are set, and the groups that read from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.clients.kafka_protocol.broker_fanout import BROKER, ClusterWide
+from connectctl.ops.clients.kafka_protocol.client import Wire
+from connectctl.ops.clients.kafka_protocol.consumer_groups import Groups
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.brokers import BrokerVersion, ReaderGroups
+from connectctl.ops.kafka.error_handling import Code
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class Brokers:
+    """The brokers of one Kafka cluster. ``properties`` are librdkafka's; ``timeout`` in seconds, for each request."""
+
+    def __init__(self, properties: Mapping[str, Any], *, timeout: float) -> None:
+        self._wire = Wire(properties, timeout=timeout)
+        self._all = ClusterWide(self._wire)
+        self._groups = Groups(self._all, Kafka(properties, timeout=timeout))
+
+    def cluster_id(self) -> str:
+        return str(self._wire.manager.cluster.cluster_id)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._wire.close()
+
+    def versions(self) -> dict[int, BrokerVersion | ConnectctlError]:
+        from kafka.protocol.metadata import ApiVersionsRequest
+
+        async def one(broker: int) -> BrokerVersion:
+            request = ApiVersionsRequest(client_software_name="connectctl", client_software_version="1")
+            answer = await self._wire.ask(request, broker)
+            self._all.check(answer.error_code, "tell what it speaks", "a permission")
+            return _version(broker, answer)
+
+        return self._all.of_brokers("tell what they speak", one)
+
+    def settings(self, names: Sequence[str]) -> dict[int, dict[str, str] | ConnectctlError]:
+        async def one(broker: int) -> dict[str, str] | ConnectctlError:
+            return (await self._all.settings(BROKER, [str(broker)], names, broker))[str(broker)]
+
+        return self._all.of_brokers("describe their settings", one)
+
+    def hidden(self, topics: Sequence[str]) -> frozenset[str]:
+        known: Iterable[Any] = self._all.metadata(topics).topics if topics else ()
+        return frozenset(topic.name for topic in known if topic.error_code == Code.TOPIC_AUTHORIZATION_FAILED)
+
+    def readers(self) -> ReaderGroups:
+        return self._groups.readers()
+
+
+def _version(broker: int, answer: Any) -> BrokerVersion:
+    from kafka.protocol.broker_version_data import BrokerVersionData
+
+    ranges = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+    agreed = answer.finalized_features if (answer.finalized_features_epoch or 0) >= 0 else ()
+    return BrokerVersion(
+        id=broker,
+        release=tuple(BrokerVersionData(api_versions=ranges).broker_version),
+        apis={key: newest for key, (_, newest) in ranges.items()},
+        supported={feature.name: feature.max_version for feature in answer.supported_features or ()},
+        finalized={feature.name: feature.max_version_level for feature in agreed or ()},
+    )

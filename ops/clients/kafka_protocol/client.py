@@ -1,0 +1,345 @@
+"""Kafka's protocol through kafka-python: connections, requests to named brokers, many in flight on one connection.
+
+Everything runs on a thread of kafka-python's own event loop, so that ^C reaches the main thread at once and the answers
+that came before it are not lost. The only module that turns kafka-python's errors into ours; see ``failure``.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+import weakref
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from connectctl.ops.clients.connection_errors import explained
+from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, Unreachable
+from connectctl.ops.kafka.error_handling import Code
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Item = TypeVar("Item")
+_LOADING = threading.Lock()
+WINDOW = 300
+"""Requests in flight on a connection. Measured on one broker: no faster above, and each costs kafka-python a timer."""
+BATCH = 2_000
+"""Ids or partitions in one batched request: an answer of a few hundred kilobytes."""
+LOGIN_PATIENCE = 5.0
+"""Seconds for a first login, and for a second one, by librdkafka, where it failed: who refuses one answers at once."""
+_LARGEST_ANSWER = 256 * 1024 * 1024
+_PAUSE = 0.005
+"""Seconds to wait while the connection takes no more: its buffer is full, or the broker throttles us."""
+
+
+_ATTEMPT = re.compile(r"^Bootstrap connection to \S+ failed: (.*) \(backoff")
+_LOGIN = re.compile(r"^(?!.*timed out).*(sasl|authenticat)", re.IGNORECASE)
+"""A login that was refused. One that nobody answered in time says nothing of the credentials."""
+_NO_COMPLAINT = ("Bootstrap", "Sending", "Exchanging credentials in the clear")
+"""How lines begin that tell of no failure: what is tried, and that a login without TLS can be overheard."""
+
+
+class LastWords(logging.Handler):
+    """Keeps what kafka-python last complained of: its errors say that a time is over, its log says why."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.text: str | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        said = record.getMessage()
+        if tried := _ATTEMPT.search(said):
+            said = tried.group(1)
+        elif said.startswith(_NO_COMPLAINT):
+            return
+        # A refused login is tried again until the time is over, and then the connection itself times out.
+        if not (self.text and _LOGIN.search(self.text) and not _LOGIN.search(said)):
+            self.text = said
+
+
+def failure(error: Exception, bootstrap: str, doing: str, last_words: str | None) -> ConnectctlError:
+    """The error of ours that ``error`` means. What is no failure of Kafka or the network is raised again: it is a bug."""
+    import kafka.errors as theirs
+
+    if isinstance(error, ConnectctlError):
+        return error
+    why = last_words or _words(error)
+    refused = (theirs.AuthorizationError, theirs.SaslAuthenticationFailedError, theirs.UnsupportedSaslMechanismError)
+    if isinstance(error, (*refused, theirs.IllegalSaslStateError)) or (last_words and _LOGIN.search(last_words)):
+        hint = "Check the client's security settings and rights: connectctl context show."
+        return NotAuthorized(f"Kafka at {bootstrap} does not let us {doing}", why=why, next_step=hint)
+    if isinstance(error, theirs.UnsupportedVersionError):
+        hint = "Listing and describing transactions needs brokers of version 3.0 or newer (KIP-664)."
+        what = f"Kafka at {bootstrap} is too old to {doing}"
+        return ConnectctlError(what, why=_words(error), next_step=hint, code="unsupported")
+    if isinstance(error, theirs.KafkaConfigurationError):
+        hint = "Correct client: in the context (connectctl context show tells where each value is from)."
+        return BadInput("kafka-python does not take the client properties", why=str(error), next_step=hint)
+    if not isinstance(error, (theirs.KafkaError, OSError)):
+        raise error
+    hint = "Check bootstrap_servers and the client's security settings: connectctl context show."
+    return Unreachable(f"Kafka at {bootstrap} does not answer", why=why, next_step=hint)
+
+
+def _words(error: Exception) -> str:
+    return str(error) or type(error).__name__
+
+
+class Wire:
+    """One Kafka cluster. ``properties`` are librdkafka's; ``timeout`` in seconds bounds the start and each request."""
+
+    def __init__(self, properties: Mapping[str, Any], *, timeout: float) -> None:
+        self.bootstrap = str(properties.get("bootstrap.servers", ""))
+        self.timeout = timeout
+        self._properties = properties
+        self.client_id = str(properties.get("client.id", "connectctl"))
+        self._opening = threading.RLock()
+        self.last_words = LastWords()
+        _load()
+
+    @property
+    def manager(self) -> Any:
+        """kafka-python's connections, with the cluster's brokers known. Raises ``Unreachable``, ``NotAuthorized``."""
+        with self._opening:
+            return self._opened
+
+    @cached_property
+    def _opened(self) -> Any:
+        from connectctl.ops.clients.kafka_protocol.client_properties import arguments
+        from kafka.net.manager import KafkaConnectionManager
+        from kafka.net.selector import NetworkSelector
+
+        logger = logging.getLogger("kafka")
+        logger.propagate = False
+        logger.addHandler(self.last_words)
+        loop = NetworkSelector(slow_task_threshold_secs=0)
+        try:
+            manager = KafkaConnectionManager(
+                loop,
+                **arguments(self._properties),
+                max_in_flight_requests_per_connection=1_000_000,  # or a busy connection refuses; Pipeline keeps WINDOW
+                receive_message_max_bytes=_LARGEST_ANSWER,
+                request_timeout_ms=int(self.timeout * 1000),
+                reconnect_backoff_max_ms=1000,
+            )
+            loop.start()
+            self._bootstrap(loop, manager)
+        except Exception as e:
+            loop.close()
+            raise self._login_told(self.failure(e, "connect")) from e
+        # At the end of the process the system closes the sockets, and waiting for a broker that hangs helps nobody.
+        weakref.finalize(self, _close, manager, self.last_words).atexit = False
+        return manager
+
+    def _bootstrap(self, loop: Any, manager: Any) -> None:
+        """Know the brokers. kafka-python asks on after a login that was refused; where librdkafka's is, too, that is all."""
+        first = min(LOGIN_PATIENCE, self.timeout)
+        try:
+            loop.run(manager.bootstrap_async, int(first * 1000))
+        except Exception as e:
+            error = self.failure(e, "connect")
+            if first == self.timeout or not isinstance(error, (Unreachable, NotAuthorized)):
+                raise
+            if isinstance(told := self._login_told(Unreachable(error.what, why=error.why)), NotAuthorized):
+                raise told from e
+            loop.run(manager.bootstrap_async, int((self.timeout - first) * 1000))
+
+    def run(self, doing: str, work: Callable[[], Awaitable[Any]]) -> Any:
+        """Run the coroutine that ``work`` makes on the loop, to its end."""
+        loop = self.manager._net
+        try:
+            return loop.run(work)
+        except Exception as e:
+            raise self.failure(e, doing) from e
+
+    def failure(self, error: Exception, doing: str) -> ConnectctlError:
+        """``failure`` with what this connection knows, and a look at why there is none."""
+        from connectctl.ops.clients.kafka_protocol.client_properties import tls
+
+        ours = failure(error, self.bootstrap, doing, self.last_words.text)
+        return explained(ours, self.bootstrap, lambda: tls(self._properties))
+
+    def _login_told(self, error: ConnectctlError) -> ConnectctlError:
+        """``error``, or that the login is refused: behind TLS kafka-python sees the broker's close before its answer."""
+        from connectctl.ops.clients.librdkafka.client import Kafka
+
+        if not isinstance(error, Unreachable) or not str(
+            self._properties.get("security.protocol", "")
+        ).upper().startswith("SASL"):
+            return error
+        try:
+            Kafka(self._properties, timeout=min(self.timeout, LOGIN_PATIENCE)).cluster_id()
+        except NotAuthorized as refused:
+            return refused
+        except ConnectctlError:
+            pass  # it knows no better
+        return error
+
+    def brokers(self) -> list[int]:
+        """The ids of the cluster's brokers."""
+        return sorted(broker.node_id for broker in self.manager.cluster.brokers())
+
+    def newest(self, request: Any) -> int:
+        """The newest version of ``request`` that both sides know; -1 where the brokers do not know it at all."""
+        import kafka.errors as theirs
+
+        try:
+            return int(self.manager.broker_version_data.api_version(request))
+        except theirs.UnsupportedVersionError:
+            return -1
+
+    async def ask(self, request: Any, broker: int | None = None, patience: float | None = None) -> Any:
+        """Send one request, to any broker where none is named, and give its answer."""
+        manager = self.manager
+        node = manager.least_loaded_node() if broker is None else broker
+        connection = await manager.get_connection(node)
+        return await connection.send_request(request, request_timeout_ms=int((patience or self.timeout) * 1000))
+
+    async def each(self, work: Iterable[Awaitable[Any]]) -> list[Any]:
+        """Run all at once; what one raises is given in place of its result."""
+        futures = [self.manager.call_soon(_caught, one) for one in work]
+        return [await future for future in futures]
+
+    async def pipeline(self, broker: int, requests: Iterator[tuple[str, Any]], patience: float, told: Told) -> None:
+        """Send many requests to one broker, ``WINDOW`` in flight; ``told(key, code, answer)`` hears of each.
+
+        The code is ``NONE`` with an answer, else ``NO_ANSWER`` for what was sent and ``NOT_SENT`` for what was not.
+        """
+        try:
+            connection = await self.manager.get_connection(broker)
+        except Exception:  # noqa: BLE001  # whatever it is, nothing was sent; the reason is in last_words
+            for key, _ in requests:
+                told(key, Code.NOT_SENT, None)
+            return
+        pipeline = _Pipeline(self.manager, connection, requests, patience, told)
+        pipeline.fill()
+        await pipeline.finished
+
+    def close(self) -> None:
+        """Close the connections and end the thread."""
+        with self._opening:
+            manager = self.__dict__.pop("_opened", None)
+        if manager is not None:
+            _close(manager, self.last_words)
+
+
+def _load() -> None:
+    """Load kafka-python in one thread: its modules import each other in circles, on which two threads get stuck."""
+    with _LOADING:
+        import kafka  # noqa: F401
+
+
+def _close(manager: Any, last_words: LastWords) -> None:
+    loop = manager._net
+    logging.getLogger("kafka").removeHandler(last_words)
+    if loop._closed:
+        return
+    if loop._io_thread is threading.current_thread():
+        # The garbage collector may run anywhere, and the loop cannot wait for itself.
+        threading.Thread(target=_close, args=(manager, last_words)).start()
+        return
+    # What is let go of may be broken already, and whoever closes it has heard of that, or does not ask any more.
+    with suppress(Exception):
+        loop.run(manager.close)
+    loop.close()
+
+
+Told = Callable[[str, Code, Any], None]
+
+
+async def _caught(work: Awaitable[Any]) -> Any:
+    try:
+        return await work
+    except Exception as e:  # noqa: BLE001  # given to the caller as a value, so that one broker's failure is one broker's
+        return e
+
+
+class _Pipeline:
+    """Requests on their way on one connection."""
+
+    def __init__(
+        self, manager: Any, connection: Any, requests: Iterator[tuple[str, Any]], patience: float, told: Told
+    ) -> None:
+        from kafka.future import Future
+
+        self._manager, self._connection, self._requests, self._told = manager, connection, requests, told
+        self._patience_ms = max(1, int(patience * 1000))
+        self._in_flight = 0
+        self._ended = False
+        self.finished = Future()
+
+    def fill(self) -> None:
+        """Send as many as the window has room for."""
+        while not self._ended and self._in_flight < WINDOW:
+            if self._connection.closed:
+                return self._rest_is_not_sent()
+            if self._connection.paused:
+                self._manager._net.call_later(_PAUSE, self.fill)
+                return None
+            key, request = next(self._requests, (None, None))
+            if key is None:
+                self._ended = True
+                break
+            self._in_flight += 1
+            future = self._connection.send_request(request, request_timeout_ms=self._patience_ms)
+            future.add_callback(self._answered, key)
+            future.add_errback(self._failed, key)
+        return self._finish()
+
+    def _answered(self, key: str, answer: Any) -> None:
+        self._in_flight -= 1
+        self._tell(key, Code.NONE, answer)
+        self.fill()
+
+    def _failed(self, key: str, error: Exception) -> None:
+        self._in_flight -= 1
+        self._tell(key, Code.NO_ANSWER, None)
+        if not self._in_flight:
+            self._rest_is_not_sent()
+
+    def _rest_is_not_sent(self) -> None:
+        self._ended = True
+        for key, _ in self._requests:
+            self._tell(key, Code.NOT_SENT, None)
+        self._finish()
+
+    def _tell(self, key: str, code: Code, answer: Any) -> None:
+        try:
+            self._told(key, code, answer)
+        except Exception as e:  # noqa: BLE001  # kafka-python would only log it, and the pipeline would never finish
+            if not self.finished.is_done:
+                self.finished.failure(e)
+
+    def _finish(self) -> None:
+        if self._ended and not self._in_flight and not self.finished.is_done:
+            self.finished.success(None)
+
+
+def known_code(code: int) -> Code:
+    """A broker's error code; one that ``Code`` does not have counts as an unexpected error."""
+    try:
+        return Code(code)
+    except ValueError:
+        return Code.UNKNOWN_SERVER_ERROR
+
+
+def code_of(error: Exception) -> Code:
+    """What a request that failed as a whole counts as, for each of its items. Raises what is no failure of Kafka."""
+    import kafka.errors as theirs
+
+    if isinstance(error, theirs.NodeNotReadyError):
+        return Code.NOT_SENT
+    if isinstance(error, theirs.UnsupportedVersionError):
+        return Code.UNSUPPORTED_VERSION
+    if isinstance(error, theirs.KafkaError):
+        return Code.NO_ANSWER
+    raise error
+
+
+def batches(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    """``items`` in parts of ``BATCH``."""
+    for at in range(0, len(items), BATCH):
+        yield items[at : at + BATCH]

@@ -1,0 +1,358 @@
+"""The lock of a Connect cluster: exclusive membership in a Kafka group of its own, through kafka-python.
+
+A classic group takes a member only if it shares an assignment protocol with all others
+(``ClassicGroup.supportsProtocols``); else JoinGroup is answered INCONSISTENT_GROUP_PROTOCOL, and the group is not disturbed.
+Each run joins with one protocol of its own, so that the first one in stays alone. The coordinator decides, one
+request after the other; it writes the member to its log at SyncGroup, so that another coordinator knows it, too; and it
+drops a member that sends no heartbeats for ``SESSION``, which is how a killed run loses the lock.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from connectctl.ops.clients.kafka_protocol.client import Wire
+from connectctl.ops.clients.kafka_protocol.coordinator_loaded import described
+from connectctl.ops.clients.kafka_protocol.group_coordinator import Again, Coordinator, Described
+from connectctl.ops.connect.cluster_lock import LockHolder, group_of
+from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused, TimedOut
+from connectctl.ops.kafka.error_handling import name_of
+
+SESSION = 10.0
+"""Seconds without a heartbeat after which the coordinator gives the lock free; brokers allow 6 s to 30 min by default."""
+LONGEST_SESSION = 300.0
+BEAT = 3.0
+"""Seconds between two heartbeats."""
+ONE_BEAT = 5.0
+"""Seconds that one heartbeat may take, so that another coordinator is looked for while the session still lasts."""
+LISTED = 0.05
+"""Seconds between two looks whether the coordinator lists a member whose JoinGroup it has not answered yet."""
+_PROTOCOL_TYPE = "connectctl-lock"
+
+_NONE = 0
+_ILLEGAL_GENERATION, _INCONSISTENT, _UNKNOWN_MEMBER = 22, 23, 25
+_SESSION_REFUSED, _REBALANCING = 26, 27
+_MEMBER_ID_REQUIRED, _FULL, _FENCED = 79, 81, 82
+
+
+@dataclass
+class _Membership:
+    member: str = ""
+    generation: int = -1
+    session: float = field(default_factory=lambda: SESSION)
+
+
+class GroupLock:
+    """The lock of the workers' group ``group_id``. ``properties`` are librdkafka's; ``timeout`` is in seconds."""
+
+    def __init__(self, properties: Mapping[str, Any], group_id: str, *, timeout: float) -> None:
+        self._properties = properties
+        self._workers = group_id
+        self._group = group_of(group_id)
+        self._timeout = timeout
+
+    @property
+    def _right(self) -> str:
+        return f"Read on Group {self._group}"
+
+    def holder(self) -> LockHolder | None:
+        """Who holds the lock, None where nobody does. Raises ``NotAuthorized``, ``Unreachable``."""
+        from connectctl.ops.clients.librdkafka.client import Kafka
+
+        return _holder(described(Kafka(self._properties, timeout=self._timeout), self._group))
+
+    @contextmanager
+    def held(self, run: str, ours: Callable[[str], bool] = lambda run: False) -> Iterator[Callable[[], None]]:
+        """Hold the lock as ``run``; gives a function that raises ``ConnectctlError`` where it is not held any more.
+
+        Raises ``Refused`` where somebody else holds it, or where this principal lacks the right. ``ours`` says of a run
+        that no other process can be carrying it out, because its journal's file is locked by this one: where such a run
+        still holds the lock and its process on this host is gone, the lock is taken at once.
+        """
+        who = f"{_user()}@{socket.gethostname()}"
+        since = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        me = LockHolder(run, who, since, os.getpid())
+        properties = {**self._properties, "client.id": me.client_id}
+        wire, aside = (Wire(properties, timeout=self._timeout) for _ in range(2))
+        session = _Session(wire, aside, self._group, self._timeout)
+        try:
+            self._join(session, run, ours)
+            with session.beating():
+                yield session.confirm
+        finally:
+            session.leave()
+            aside.close()
+            wire.close()
+
+    def _join(self, session: _Session, run: str, ours: Callable[[str], bool]) -> None:
+        try:
+            other = session.join(run)
+            if other is not None and ours(other.run) and other.host == socket.gethostname() and _is_gone(other.pid):
+                session.remove(other.member)
+                other = session.join(run)
+        except NotAuthorized as e:
+            raise Refused(
+                f"The lock of {self._workers} cannot be taken; nothing was done",
+                why=f"this principal lacks {self._right}",
+                next_step=f"Give it {self._right}; or, if nobody else changes this cluster, lock only this machine: "
+                "--lock local.",
+                code="no-lock-right",
+            ) from e
+        if other is not None:
+            raise Refused(
+                f"Another connectctl is changing {self._workers}; nothing was done",
+                why=f"its lock is held by {other}",
+                next_step=f"Wait until that run has ended; if its process was killed, the lock is free {SESSION:g} s later.",
+                code="locked",
+            )
+
+
+class _Session:
+    """One membership in the lock's group: joined, kept by heartbeats on a thread of its own, and left.
+
+    A coordinator answers the JoinGroup of a group's first member only after ``group.initial.rebalance.delay.ms``, by default
+    3 s, and nothing else on that connection meanwhile. It has the member from the beginning, though, and refuses every
+    other: so the lock is held as soon as it lists the member, which is asked on ``aside``, a second connection.
+    """
+
+    def __init__(self, wire: Wire, aside: Wire, group: str, timeout: float) -> None:
+        self._group, self._timeout = group, timeout
+        self._coordinator = Coordinator(wire, group, timeout)
+        self._aside = Coordinator(aside, group, timeout)
+        self._entering: threading.Thread | None = None
+        self._entered: int | ConnectctlError = _NONE
+        self._me = _Membership()
+        self._protocol = ""
+        self._lost: str | None = None
+        self._one_at_a_time = threading.Lock()
+
+    # ----------------------------------------------------------------------------------------------------- the group
+
+    def holder(self) -> LockHolder | None:
+        """The group's only member."""
+        return _holder(self._coordinator.describe())
+
+    def join(self, run: str) -> LockHolder | None:
+        """Become the only member; gives who is that already, else None."""
+        # Not the run's name alone: whoever resumes a run that another process carries out would share it, and be let in.
+        self._protocol = f"{run}-{secrets.token_hex(4)}"
+        end = time.monotonic() + self._timeout
+        while True:
+            code = self._enter() if self._me.member else int(self._coordinator.until(self._join_once))
+            if code == _NONE:
+                return None
+            if code in (_INCONSISTENT, _FULL):
+                try:
+                    other = self.holder()
+                except NotAuthorized:  # may be joined and not described
+                    return LockHolder("", "a member that this principal may not see (Describe on the group)", "")
+                if other is not None:
+                    return other
+                # It has left between the two answers.
+            elif code in (_UNKNOWN_MEMBER, _ILLEGAL_GENERATION, _FENCED):
+                self._me.member = ""
+            elif code == _SESSION_REFUSED and self._me.session < LONGEST_SESSION:
+                self._me.session *= 2  # group.min.session.timeout.ms of these brokers is longer
+            elif code not in (_MEMBER_ID_REQUIRED, _REBALANCING):
+                raise ConnectctlError(f"The group {self._group} cannot be joined", why=name_of(code), code="lock")
+            if time.monotonic() > end:
+                raise TimedOut(f"The lock of {self._group} was not had within {self._timeout:g} s", why=name_of(code))
+
+    def _enter(self) -> int:
+        """Join under the member id that was given, and sync; done as soon as the coordinator lists the member."""
+        self._entering = threading.Thread(target=self._enter_at_last, name="lock-join", daemon=True)
+        self._entering.start()
+        while self._is_entering(LISTED):
+            if self._is_listed():
+                return _NONE
+        if isinstance(self._entered, ConnectctlError):
+            raise self._entered
+        return self._entered
+
+    def _enter_at_last(self) -> None:
+        try:
+            code = int(self._coordinator.until(self._join_once))
+            self._entered = code if code != _NONE else int(self._coordinator.until(self._sync_once))
+        except ConnectctlError as e:
+            self._entered = e
+
+    def _is_entering(self, patience: float = 0.0) -> bool:
+        """Whether JoinGroup is not answered yet, after ``patience`` seconds."""
+        if self._entering is None:
+            return False
+        self._entering.join(patience)
+        return self._entering.is_alive()
+
+    def _is_listed(self) -> bool:
+        with suppress(ConnectctlError, Again):
+            found = self._aside.describe()
+            return found is not None and [member.id for member in found.members] == [self._me.member]
+        return False
+
+    def _join_once(self) -> int:
+        from kafka.protocol.consumer.group import JoinGroupRequest
+
+        me, milliseconds = self._me, int(self._me.session * 1000)
+        request = JoinGroupRequest(
+            group_id=self._group,
+            session_timeout_ms=milliseconds,
+            rebalance_timeout_ms=milliseconds,
+            member_id=me.member,
+            group_instance_id=None,
+            protocol_type=_PROTOCOL_TYPE,
+            protocols=[JoinGroupRequest.JoinGroupRequestProtocol(name=self._protocol, metadata=b"")],
+            reason="connectctl changes the Connect cluster",
+        )
+        # A group that was empty waits for group.initial.rebalance.delay.ms (3 s by default) before it answers.
+        answer = self._coordinator.ask(request, self._timeout + me.session)
+        code = self._coordinator.check(answer.error_code)
+        if code in (_NONE, _MEMBER_ID_REQUIRED):
+            me.member, me.generation = answer.member_id, answer.generation_id
+        return code
+
+    def _sync_once(self) -> int:
+        from kafka.protocol.consumer.group import SyncGroupRequest
+
+        me = self._me
+        mine = SyncGroupRequest.SyncGroupRequestAssignment(member_id=me.member, assignment=b"")
+        request = SyncGroupRequest(
+            group_id=self._group,
+            generation_id=me.generation,
+            member_id=me.member,
+            group_instance_id=None,
+            protocol_type=_PROTOCOL_TYPE,
+            protocol_name=self._protocol,
+            assignments=[mine],
+        )
+        return self._coordinator.check(self._coordinator.ask(request, self._timeout).error_code)
+
+    def leave(self) -> None:
+        """Give the lock free at once, where the coordinator answers; else it is free after the session."""
+        if self._me.member and not self._lost:
+            self.remove(self._me.member)
+
+    def remove(self, member: str) -> None:
+        """Take a member out of the group, as far as the coordinator answers."""
+        from kafka.protocol.consumer.group import LeaveGroupRequest
+
+        identity = LeaveGroupRequest.MemberIdentity(member_id=member, group_instance_id=None)
+        request = LeaveGroupRequest(group_id=self._group, member_id=member, members=[identity])
+        with suppress(ConnectctlError, Again):
+            (self._aside if self._is_entering() else self._coordinator).ask(request, ONE_BEAT)
+        self._is_entering(ONE_BEAT)
+
+    # ---------------------------------------------------------------------------------------------------- heartbeats
+
+    @contextmanager
+    def beating(self) -> Iterator[None]:
+        """Send heartbeats all the while, on a thread of their own."""
+        over = threading.Event()
+
+        def beat() -> None:
+            while not over.wait(BEAT) and self._lost is None:
+                if self._is_entering():
+                    continue
+                with self._one_at_a_time, suppress(Again, ConnectctlError):
+                    self._beat()
+
+        thread = threading.Thread(target=beat, name="lock", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join(ONE_BEAT * 2)
+
+    def confirm(self) -> None:
+        """Return where the lock is held now. Raises ``ConnectctlError`` where it is lost, or nobody can tell."""
+        if self._is_entering() and self._is_listed():
+            return
+        with self._one_at_a_time:
+            self._is_entering(self._timeout + self._me.session)
+            try:
+                self._coordinator.until(self._beat)
+            except ConnectctlError as e:
+                raise ConnectctlError(
+                    "Whether the cluster's lock is still held cannot be confirmed, so nothing more is changed",
+                    why=f"the brokers do not answer for the group {self._group}: {e.why or e.what}",
+                    next_step="Look at the brokers.",
+                    code="lock-unconfirmed",
+                ) from e
+        if self._lost is not None:
+            raise ConnectctlError(
+                "The cluster's lock was lost, so nothing more is changed",
+                why=self._lost,
+                next_step="See who holds it: connectctl upgrade status.",
+                code="lock-lost",
+            )
+
+    def _beat(self) -> None:
+        """One heartbeat: the coordinator still has this member, or the lock is lost for good."""
+        from kafka.protocol.consumer.group import HeartbeatRequest
+
+        if self._lost is not None:
+            return
+        me = self._me
+        request = HeartbeatRequest(
+            group_id=self._group, generation_id=me.generation, member_id=me.member, group_instance_id=None
+        )
+        code = self._coordinator.check(self._coordinator.ask(request, ONE_BEAT).error_code)
+        if code == _REBALANCING:
+            # Nobody else can have joined; the member stays one while it joins again under its id.
+            code = self._join_once() or self._sync_once()
+        if code != _NONE:
+            self._lost = (
+                f"the coordinator dropped this member of {self._group} ({name_of(code)}): its heartbeats did not arrive "
+                f"for {me.session:g} s, or somebody removed it"
+            )
+
+
+def _holder(group: Described | None) -> LockHolder | None:
+    """The only member of the lock's group."""
+    members = () if group is None else group.members
+    return next((LockHolder.from_client_id(m.client_id, m.client_host.lstrip("/"), m.id) for m in members), None)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a container's user without a name
+        return f"uid-{os.getuid()}"
+
+
+def _is_gone(pid: int) -> bool:
+    """Whether the process that held the lock is gone. One with our own id is: it was us, or had the id before us."""
+    if pid <= 0:
+        return False
+    if pid == os.getpid():
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+class LocalLock:
+    """No lock of the cluster, for those who know that nobody else changes it: the journal's file is locked all the same."""
+
+    def holder(self) -> LockHolder | None:
+        """Nobody that could be known."""
+        return None
+
+    @contextmanager
+    def held(self, run: str, ours: Callable[[str], bool] = lambda run: False) -> Iterator[Callable[[], None]]:
+        """Hold nothing."""
+        yield lambda: None

@@ -1,0 +1,176 @@
+"""The coordinator of a group, asked through kafka-python, wherever it moves meanwhile.
+
+Not through librdkafka: whatever its admin client asks a coordinator (DescribeConsumerGroups, ListConsumerGroupOffsets) may
+end the whole process where the connection breaks at the wrong moment. Seen with 2.16.0, as its driver of a run was cut off
+from its brokers now and then: ``rd_kafka_enq_once_del_source_return: Assertion `eonce->refcnt > 0' failed`` (librdkafka's
+issue 4605).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from connectctl.ops.clients.kafka_protocol.client import Wire
+from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, TimedOut, Unreachable
+from connectctl.ops.kafka.error_handling import name_of
+from connectctl.ops.kafka.visibility import describe_group, not_authorized
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.librdkafka.client import Kafka
+
+T = TypeVar("T")
+PAUSE = 0.2
+_NONE, _LOADING, _UNAVAILABLE, _MOVED, _DENIED, _NOT_FOUND = 0, 14, 15, 16, 30, 69
+_PASSING = (_LOADING, _UNAVAILABLE, _MOVED)
+
+
+class Again(Exception):
+    """Ask once more: another broker may be the coordinator by now."""
+
+
+@dataclass(frozen=True)
+class RawMember:
+    """A member as its coordinator tells of it; metadata and assignment are as the member's protocol has them."""
+
+    id: str
+    client_id: str
+    client_host: str
+    metadata: bytes
+    assignment: bytes
+
+
+@dataclass(frozen=True)
+class Described:
+    """A classic group: its state, type of protocol, chosen protocol and members."""
+
+    state: str
+    protocol_type: str
+    protocol: str
+    members: tuple[RawMember, ...]
+
+
+class Coordinator:
+    """Whoever coordinates ``group``. ``timeout`` is in seconds."""
+
+    def __init__(self, wire: Wire, group: str, timeout: float) -> None:
+        self._wire, self._group, self._timeout = wire, group, timeout
+        self._broker: int | None = None
+
+    def ask(self, request: Any, patience: float) -> Any:
+        """The coordinator's answer. Raises ``Again`` where it has moved or does not answer, and ``NotAuthorized``."""
+        broker = self._broker if self._broker is not None else self._find(patience)
+        try:
+            return self._wire.run("ask a coordinator", lambda: self._wire.ask(request, broker, patience))
+        except NotAuthorized:
+            raise
+        except Unreachable as e:
+            self._broker = None
+            raise Again(str(e)) from e
+
+    def _find(self, patience: float) -> int:
+        from kafka.protocol.metadata.find_coordinator import FindCoordinatorRequest
+
+        request = FindCoordinatorRequest(key=self._group, key_type=0, max_version=3)
+        try:
+            answer = self._wire.run("find a coordinator", lambda: self._wire.ask(request, None, patience))
+        except NotAuthorized:
+            raise
+        except Unreachable as e:
+            raise Again(str(e)) from e
+        self.check(answer.error_code)
+        self._broker = int(answer.node_id)
+        return self._broker
+
+    def check(self, code: int) -> int:
+        """``code`` where it is for the caller to judge. Raises ``Again`` and ``NotAuthorized``."""
+        if code == _DENIED:
+            raise not_authorized(
+                f"Kafka at {self._wire.bootstrap} refuses to tell of the group {self._group}",
+                describe_group(self._group),
+            )
+        if code in _PASSING:
+            self._broker = None
+            raise Again(name_of(code))
+        return code
+
+    def until(self, once: Callable[[], T]) -> T:
+        """What ``once`` gives, as soon as a coordinator answers. Raises ``TimedOut`` after the timeout."""
+        end = time.monotonic() + self._timeout
+        while True:
+            try:
+                return once()
+            except Again as e:
+                if time.monotonic() > end:
+                    raise TimedOut(
+                        f"No coordinator of the group {self._group} answered within {self._timeout:g} s", why=str(e)
+                    ) from e
+            time.sleep(PAUSE)
+
+    def describe(self) -> Described | None:
+        """The group; None where its coordinator knows no classic one of that name, or not yet: see ``settled``."""
+        from kafka.protocol.admin import DescribeGroupsRequest
+
+        def once() -> Described | None:
+            answer = self.ask(DescribeGroupsRequest(groups=[self._group], max_version=5), self._timeout)
+            (group,) = answer.groups
+            code = self.check(group.error_code)
+            if code not in (_NONE, _NOT_FOUND):
+                raise ConnectctlError(f"The group {self._group} cannot be described", why=name_of(code), code="group")
+            if code == _NOT_FOUND or group.group_state == "Dead":
+                return None
+            members = tuple(map(_member, group.members))
+            return Described(group.group_state, group.protocol_type, group.protocol_data, members)
+
+        return self.until(once)
+
+    def kind(self) -> str | None:
+        """The type of a group of that name, as ``ReaderGroup`` has it; None where the coordinator lists none."""
+        from kafka.protocol.admin import ListGroupsRequest
+
+        def once() -> str | None:
+            answer = self.ask(ListGroupsRequest(), self._timeout)
+            self.check(answer.error_code)
+            # Brokers before 3.8 tell no type.
+            types = [str(g.group_type or "classic").lower() for g in answer.groups if g.group_id == self._group]
+            return types[0] if types else None
+
+        return self.until(once)
+
+    def committed(self) -> dict[tuple[str, int], int]:
+        """The offsets that the group has committed, by topic and partition."""
+        from connectctl.ops.kafka.sentinels import offset_of
+        from kafka.protocol.consumer import OffsetFetchRequest
+
+        def once() -> dict[tuple[str, int], int]:
+            request = OffsetFetchRequest(group_id=self._group, topics=None, max_version=7)
+            answer = self.ask(request, self._timeout)
+            found: dict[tuple[str, int], int] = {}
+            self.check(answer.error_code)
+            for topic in answer.topics:
+                for part in topic.partitions:
+                    if code := self.check(part.error_code):
+                        why = f"{topic.name}-{part.partition_index}: {name_of(code)}"
+                        raise ConnectctlError(f"The offsets of {self._group} cannot be told", why=why, code="group")
+                    offset = offset_of(part.committed_offset)
+                    if offset is not None:  # -1: the group has committed none there
+                        found[topic.name, part.partition_index] = offset
+            return found
+
+        return self.until(once)
+
+
+def coordinated(kafka: Kafka, group: str, ask: Callable[[Coordinator], T]) -> T:
+    """What ``ask`` gives of the group's coordinator, on connections of its own."""
+    wire = Wire(kafka.client, timeout=kafka.timeout)
+    try:
+        return ask(Coordinator(wire, group, kafka.timeout))
+    finally:
+        wire.close()
+
+
+def _member(raw: Any) -> RawMember:
+    metadata, assignment = bytes(raw.member_metadata or b""), bytes(raw.member_assignment or b"")
+    return RawMember(raw.member_id, raw.client_id, str(raw.client_host), metadata, assignment)

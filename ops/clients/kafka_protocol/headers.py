@@ -1,0 +1,215 @@
+"""Batch headers of a partition by raw Fetch: committed, aborted or open, compressed or not, with the control batches.
+
+No client library shows markers, producers or sequences. Fetch version 11 is the newest that names topics and has fixed
+lengths; every broker from 2.3 to 4.x speaks it.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.clients.kafka_protocol.client import Wire, known_code
+from connectctl.ops.clients.kafka_protocol.raw_connection import Broken, RawConnection
+from connectctl.ops.core.errors import ConnectctlError, Unreachable
+from connectctl.ops.kafka.batch_headers import AFTER_LENGTH, CONTROL, HEADER, LENGTH, Batch, Marker, marker_of
+from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.visibility import not_authorized, read_topic
+
+if TYPE_CHECKING:
+    from connectctl.ops.kafka.transactions import Place
+
+VERSION = 11
+FETCH_BYTES = 32 << 20
+"""How much to ask for at once. The answer is never held, so that this costs nothing but fewer round trips."""
+PAUSE = 0.2
+"""Seconds before a partition whose leader moves is asked about again."""
+_HEADER, _AFTER_LENGTH = HEADER, AFTER_LENGTH
+_TOP = struct.Struct(">ihii")
+_NAME = struct.Struct(">h")
+_COUNT = struct.Struct(">i")
+_PART = struct.Struct(">ihqqqi")
+_ABORTED = struct.Struct(">qq")
+_MOVING = {Code.NOT_LEADER_OR_FOLLOWER, Code.UNKNOWN_TOPIC_OR_PARTITION, 5, 9, 56, 74, 76, 78}
+_OUT_OF_RANGE = 1
+_FORBIDDEN = 29
+
+
+class Headers:
+    """The headers of one Kafka cluster. ``properties`` are librdkafka's; ``timeout`` in seconds bounds every wait."""
+
+    def __init__(self, properties: Mapping[str, Any], *, timeout: float) -> None:
+        self._wire = Wire(properties, timeout=timeout)
+        self._timeout = timeout
+        self._connections: dict[int, RawConnection] = {}
+        self._leaders: dict[Place, int] = {}
+
+    def close(self) -> None:
+        """Close all connections."""
+        while self._connections:
+            self._connections.popitem()[1].close()
+        self._wire.close()
+
+    def read(self, place: Place, start: int, end: int) -> Iterator[Batch | Marker]:
+        """What lies in ``place`` from ``start`` on and begins before ``end``, in the order of the log.
+
+        ``end`` is at most the high watermark. The first batch may begin before ``start``. What retention removes
+        meanwhile is left out. Raises ``Unreachable``, ``NotAuthorized``.
+        """
+        deadline = time.monotonic() + self._timeout
+        while start < end:
+            try:
+                for found in self._fetch(place, start):
+                    if found.offset >= end:
+                        return
+                    start = max(start, found.next_offset)
+                    yield found
+                    deadline = time.monotonic() + self._timeout
+                if time.monotonic() > deadline:
+                    raise Unreachable(f"{place} cannot be read", why=f"nothing comes at offset {start} of {end}")
+            except _Start as e:
+                start = e.offset
+            except (Broken, OSError, _Moved) as e:
+                if time.monotonic() > deadline:
+                    why = str(e) or type(e).__name__
+                    raise Unreachable(f"{place} cannot be read", why=why, next_step="Try again later.") from e
+                self._forget()
+                time.sleep(PAUSE)
+
+    def _forget(self) -> None:
+        """Start again with new connections: a connection of which an answer is half read is good for nothing."""
+        self.close()
+        self._leaders.clear()
+
+    def _connection(self, place: Place) -> RawConnection:
+        if place not in self._leaders:
+            self._leaders |= _leaders(self._wire, place.topic)
+        leader = self._leaders.get(place)
+        if leader is None:
+            raise _Moved("it has no leader")
+        if leader not in self._connections:
+            if self._wire.newest(_request_class()) < VERSION:
+                raise ConnectctlError(
+                    "The brokers are too old to be audited", why="Fetch 11 is of Kafka 2.3", code="unsupported"
+                )
+            self._connections[leader] = RawConnection(self._wire, leader, self._timeout)
+        return self._connections[leader]
+
+    def _fetch(self, place: Place, offset: int) -> Iterator[Batch | Marker]:
+        connection = self._connection(place)
+        connection.ask(request(place, offset))
+        try:
+            yield from _walk(connection, place)
+        except GeneratorExit:
+            # The reader has enough; the rest of the answer is cheaper to read than a new connection to make.
+            connection.skip(connection.left)
+            raise
+        connection.skip(connection.left)
+
+
+class _Moved(Exception):
+    """The partition has another leader now, or none."""
+
+
+class _Start(Exception):
+    """The log begins at ``offset`` by now."""
+
+    def __init__(self, offset: int) -> None:
+        super().__init__()
+        self.offset = offset
+
+
+def _leaders(wire: Wire, topic: str) -> dict[Place, int]:
+    from connectctl.ops.clients.kafka_protocol.leaders import Leaders
+
+    known = Leaders(wire).leaders([topic])
+    return {place: leader for place, leader in known.items() if not isinstance(leader, Code)}
+
+
+def _request_class() -> Any:
+    from kafka.protocol.consumer.fetch import FetchRequest
+
+    return FetchRequest
+
+
+def request(place: Place, offset: int, most: int = FETCH_BYTES, *, committed: bool = False) -> Any:
+    """Fetch of ``most`` bytes of ``place``; ``committed``: as far as read_committed readers get, and what was aborted."""
+    kind = _request_class()
+    topic = kind.FetchTopic
+    part = topic.FetchPartition(
+        partition=place.partition,
+        current_leader_epoch=-1,
+        fetch_offset=offset,
+        log_start_offset=-1,
+        partition_max_bytes=most,
+    )
+    return kind[VERSION](
+        replica_id=-1,
+        max_wait_ms=500,
+        min_bytes=1,
+        max_bytes=most,
+        isolation_level=int(committed),
+        session_id=0,
+        session_epoch=-1,
+        topics=[topic(topic=place.topic, partitions=[part])],
+        forgotten_topics_data=[],
+        rack_id="",
+    )
+
+
+def opening(connection: RawConnection, place: Place) -> tuple[int, list[tuple[int, int]]]:
+    """How many bytes of batches follow in an answer about ``place``, and the producers and first offsets of the aborted
+    transactions in them.
+    """
+    _, code, _, topics = connection.take(_TOP)
+    if code or topics != 1:
+        raise _Moved(known_code(code).name)
+    connection.skip(connection.take(_NAME)[0])
+    connection.take(_COUNT)
+    _, code, _, _, first, count = connection.take(_PART)
+    aborted = [connection.take(_ABORTED) for _ in range(max(0, count))]
+    connection.skip(4)
+    _check(code, place, first)
+    (left,) = connection.take(_COUNT)
+    return left, aborted
+
+
+def _walk(connection: RawConnection, place: Place) -> Iterator[Batch | Marker]:
+    """The headers in one answer. The last batch of it may be cut off: its header will do."""
+    left, _ = opening(connection, place)
+    take, skip, header = connection.take, connection.skip, _HEADER.size
+    while left >= header:
+        fields = take(_HEADER)
+        length = fields[1] - _AFTER_LENGTH
+        left -= header
+        if fields[3] < 2:
+            # An old message is shorter than this header may be; there is nothing in it for an audit.
+            yield Batch.old(fields[0])
+            rest = fields[1] + LENGTH.size - header
+            if rest < 0:
+                raise ConnectctlError(f"{place} has records of Kafka before 0.11", code="unsupported")
+        elif fields[5] & CONTROL:
+            if left < length:
+                return
+            yield marker_of(fields, connection.bytes(length))
+            left -= length
+            continue
+        else:
+            yield Batch.of(fields)
+            rest = length
+        rest = min(rest, left)
+        skip(rest)
+        left -= rest
+
+
+def _check(code: int, place: Place, first: int) -> None:
+    if code == _OUT_OF_RANGE and first >= 0:
+        raise _Start(first)
+    if code == _FORBIDDEN:
+        raise not_authorized(f"Kafka does not let us read {place.topic}", read_topic(place.topic))
+    if code in _MOVING:
+        raise _Moved(known_code(code).name)
+    if code:
+        raise Unreachable(f"{place} cannot be read", why=f"error {code}: {known_code(code).name}")

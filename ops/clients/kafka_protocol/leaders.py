@@ -1,0 +1,238 @@
+"""Leaders of partitions through kafka-python: their producers, their ends, and markers (KIP-664)."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from connectctl.ops.clients.kafka_protocol.client import batches, code_of, known_code
+from connectctl.ops.core.errors import Unreachable
+from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.sentinels import Offset, number_of, offset_of
+from connectctl.ops.kafka.transactions import Bounds, PartitionProducer, Place
+from connectctl.ops.kafka.visibility import describe_topic, not_authorized
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.kafka_protocol.client import Wire
+
+LATEST, EARLIEST = -1, -2
+PAUSE = 0.1
+"""Seconds before metadata that is not whole is asked for again."""
+_MOVING = {Code.LEADER_NOT_AVAILABLE, Code.NOT_LEADER_OR_FOLLOWER, Code.UNKNOWN_SERVER_ERROR}
+
+Item = TypeVar("Item")
+
+
+class Leaders:
+    """Every partition's leader, looked up for each question, because leaders move."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    def places(self, topics: Sequence[str]) -> list[Place]:
+        answer = self._described(topics)
+        hidden = [topic.name for topic in answer.topics if topic.error_code == Code.TOPIC_AUTHORIZATION_FAILED]
+        if hidden:
+            what = f"Kafka at {self._wire.bootstrap} does not let us see the topic {hidden[0]}"
+            raise not_authorized(what, describe_topic(hidden[0]))
+        return sorted(Place(t.name, part.partition_index) for t in answer.topics for part in t.partitions)
+
+    def _described(self, topics: Sequence[str]) -> Any:
+        """Metadata that has all partitions of ``topics``, or why it will not. Raises ``Unreachable``."""
+        deadline = time.monotonic() + self._wire.timeout
+        while True:
+            answer = self._metadata(topics)
+            partial = sorted(topic.name for topic in answer.topics if not _whole(topic))
+            if not partial:
+                return answer
+            if time.monotonic() > deadline:
+                raise Unreachable(
+                    f"The partitions of {', '.join(partial[:3])} cannot be told",
+                    why="metadata has a part of them, or none",
+                    next_step="Look at the brokers, and try again.",
+                )
+            time.sleep(PAUSE)
+
+    def hidden(self, topics: Sequence[str]) -> list[str]:
+        """Those of ``topics`` that this principal may not describe, whether they exist or not."""
+        answer = self._metadata(topics, create=False)
+        return [topic.name for topic in answer.topics if topic.error_code == Code.TOPIC_AUTHORIZATION_FAILED]
+
+    def producers(self, places: Sequence[Place]) -> dict[Place, tuple[PartitionProducer, ...] | Code]:
+        from kafka.protocol.admin.transactions import DescribeProducersRequest
+
+        def request(some: Sequence[Place]) -> Any:
+            topics = [
+                DescribeProducersRequest.TopicRequest(name=topic, partition_indexes=numbers)
+                for topic, numbers in by_topic(some).items()
+            ]
+            return DescribeProducersRequest(topics=topics)
+
+        def read(answer: Any) -> Iterator[tuple[Place, tuple[PartitionProducer, ...] | Code]]:
+            for topic in answer.topics:
+                for part in topic.partitions:
+                    known = tuple(map(_producer, part.active_producers))
+                    yield (
+                        Place(topic.name, part.partition_index),
+                        known_code(part.error_code) if part.error_code else known,
+                    )
+
+        return self._of_leaders("describe producers", places, request, read)
+
+    def bounds(self, places: Sequence[Place]) -> dict[Place, Bounds | Code]:
+        stable, end = self.offsets(places, LATEST, committed=True), self.offsets(places, LATEST)
+        found: dict[Place, Bounds | Code] = {}
+        for place in places:
+            low, high = stable[place], end[place]
+            # Only the codes are of type Code; an offset is a plain number.
+            if isinstance(low, Code) or isinstance(high, Code):
+                found[place] = low if isinstance(low, Code) else Code(high or 0)
+            elif low is not None and high is not None:
+                found[place] = Bounds(low, high)
+        return found
+
+    def offsets(
+        self, places: Sequence[Place], timestamp: int, *, committed: bool = False
+    ) -> dict[Place, Offset | Code | None]:
+        """The first offset of each place with a time of ``timestamp`` or later, in milliseconds since the epoch.
+
+        None where there is none, which is an answer for a time alone. ``LATEST`` gives the end, ``EARLIEST`` the beginning:
+        where a leader has neither, that is a code. ``committed``: as far as read_committed readers get.
+        """
+        from kafka.protocol.consumer.offsets import ListOffsetsRequest
+
+        def request(some: Sequence[Place]) -> Any:
+            topic = ListOffsetsRequest.ListOffsetsTopic
+            topics = [
+                topic(
+                    name=name,
+                    partitions=[
+                        topic.ListOffsetsPartition(partition_index=number, timestamp=timestamp) for number in numbers
+                    ],
+                )
+                for name, numbers in by_topic(some).items()
+            ]
+            return ListOffsetsRequest(replica_id=-1, isolation_level=int(committed), topics=topics, max_version=6)
+
+        def read(answer: Any) -> Iterator[tuple[Place, Offset | Code | None]]:
+            for topic in answer.topics:
+                for part in topic.partitions:
+                    found = known_code(part.error_code) if part.error_code else offset_of(part.offset)
+                    none = found is None and timestamp in (LATEST, EARLIEST)
+                    yield Place(topic.name, part.partition_index), Code.LEADER_NOT_AVAILABLE if none else found
+
+        return self._of_leaders("tell offsets", places, request, read)
+
+    def mark(self, place: Place, producer: PartitionProducer, *, commit: bool) -> Code:
+        """Write a marker behind the transaction of ``producer`` that is open on ``place``."""
+        from kafka.protocol.producer.transaction import WriteTxnMarkersRequest
+
+        marker = WriteTxnMarkersRequest.WritableTxnMarker
+        request = WriteTxnMarkersRequest(
+            markers=[
+                marker(
+                    producer_id=producer.producer_id,
+                    producer_epoch=producer.epoch,
+                    transaction_result=commit,
+                    coordinator_epoch=max(0, producer.coordinator_epoch),
+                    topics=[marker.WritableTxnMarkerTopic(name=place.topic, partition_indexes=[place.partition])],
+                )
+            ],
+            max_version=1,
+        )
+
+        def read(answer: Any) -> Iterator[tuple[Place, Code]]:
+            for one in answer.markers:
+                for topic in one.topics:
+                    for part in topic.partitions:
+                        yield Place(topic.name, part.partition_index), known_code(part.error_code)
+
+        return self._of_leaders("write a transaction marker", [place], lambda some: request, read)[place]
+
+    def leaders(self, topics: Sequence[str] | None, *, create: bool = False) -> dict[Place, int | Code]:
+        """Who leads each partition of ``topics`` (None: of all), or why nobody does; a topic that is not there has none.
+
+        With ``create`` brokers that create topics by themselves create what is missing.
+        """
+        answer = self._metadata(topics, create=create)
+        return {
+            Place(topic.name, part.partition_index): _leader(part)
+            for topic in answer.topics
+            for part in topic.partitions
+        }
+
+    def _metadata(self, topics: Sequence[str] | None, *, create: bool = False) -> Any:
+        from kafka.protocol.metadata.metadata import MetadataRequest
+
+        async def ask() -> Any:
+            wanted = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
+            request = MetadataRequest(topics=wanted, allow_auto_topic_creation=create, max_version=9)
+            return await self._wire.ask(request)
+
+        return self._wire.run("look up topics", ask)
+
+    def _of_leaders(
+        self,
+        doing: str,
+        places: Sequence[Place],
+        request: Callable[[Sequence[Place]], Any],
+        read: Callable[[Any], Iterator[tuple[Place, Item | Code]]],
+    ) -> dict[Place, Item | Code]:
+        """Ask the leader of each place, all leaders at once."""
+        if not places:
+            return {}
+        leaders = self.leaders(sorted({place.topic for place in places}))
+        found: dict[Place, Item | Code] = {}
+        parts: dict[int, list[Place]] = defaultdict(list)
+        for place in places:
+            leader = leaders.get(place, Code.UNKNOWN_TOPIC_OR_PARTITION)
+            if isinstance(leader, Code):
+                found[place] = leader
+            else:
+                parts[leader].append(place)
+        asked = [(leader, some) for leader, known in parts.items() for some in batches(known)]
+
+        async def one(leader: int, some: Sequence[Place]) -> None:
+            found.update(read(await self._wire.ask(request(some), leader)))
+
+        results = self._wire.run(doing, lambda: self._wire.each(one(leader, some) for leader, some in asked))
+        for (_, some), result in zip(asked, results, strict=True):
+            if isinstance(result, Exception):
+                found.update(dict.fromkeys(some, code_of(result)))
+        return found
+
+
+def _leader(part: Any) -> int | Code:
+    """Who leads a partition, by its metadata."""
+    leader = number_of(part.leader_id)
+    if part.error_code or leader is None:
+        return known_code(part.error_code or Code.LEADER_NOT_AVAILABLE)
+    return leader
+
+
+def _whole(topic: Any) -> bool:
+    """Whether metadata has all of a topic, or an error that waiting does not mend."""
+    if topic.error_code:
+        return topic.error_code not in _MOVING
+    numbers = sorted(part.partition_index for part in topic.partitions)
+    return bool(numbers) and numbers == list(range(len(numbers)))
+
+
+def _producer(state: Any) -> PartitionProducer:
+    return PartitionProducer(
+        state.producer_id,
+        state.producer_epoch,
+        state.coordinator_epoch,
+        state.last_timestamp,
+        offset_of(state.current_txn_start_offset),
+    )
+
+
+def by_topic(places: Iterable[Place]) -> dict[str, list[int]]:
+    """The numbers of partitions by topic, as most requests want them."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for topic, partition in places:
+        found[topic].append(partition)
+    return found

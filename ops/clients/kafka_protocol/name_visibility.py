@@ -1,0 +1,61 @@
+"""Asks the brokers whether this principal is allowed to see every transactional id, or every topic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from connectctl.ops.clients.kafka_protocol.acls import AclQueries
+from connectctl.ops.core.errors import NotAuthorized
+from connectctl.ops.kafka.name_visibility import hidden_gaps, samples
+from connectctl.ops.kafka.visibility import DESCRIBE_BROKERS, DESCRIBE_CLUSTER, Gap, Reason
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.kafka_protocol.client import Wire
+    from connectctl.ops.kafka.acls import Binding, Resource
+
+
+class Namespaces:
+    """What this principal sees of the names on one Kafka cluster. The ACLs are read once."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._acls = AclQueries(wire)
+        self._read: tuple[Sequence[Binding] | None, Gap | None] | None = None
+
+    def gaps(
+        self, subject: str, resource: Resource, prefixes: Sequence[str], hidden: Callable[[list[str]], Iterable[str]]
+    ) -> tuple[Gap, ...]:
+        """What may be hidden of the names that begin with ``prefixes``, or of all; empty where that is nothing, proven.
+
+        ``hidden`` picks from a list of names those that the brokers refuse to describe.
+        """
+        bindings, doubt = self._bindings()
+        if bindings is None:
+            return ()
+        asked = samples(bindings, resource, prefixes, uuid4().hex)
+        denied = hidden_gaps(subject, resource, asked, hidden(list(asked)))
+        if denied:
+            return tuple(denied)
+        return (Gap(subject, doubt.reason, doubt.right, doubt.detail),) if doubt else ()
+
+    def _bindings(self) -> tuple[Sequence[Binding] | None, Gap | None]:
+        """All ACLs, None where there is no authorizer; and why they do not prove anything, where they do not."""
+        if self._read is None:
+            self._read = self._look()
+        return self._read
+
+    def _look(self) -> tuple[Sequence[Binding] | None, Gap | None]:
+        try:
+            bindings = self._acls.bindings()
+        except NotAuthorized:
+            return (), Gap("", Reason.NOT_PROVEN, DESCRIBE_CLUSTER, "to read the ACLs")
+        if bindings is None:
+            return None, None
+        try:
+            authorizer = self._acls.authorizer()
+        except NotAuthorized:
+            return bindings, Gap("", Reason.NOT_PROVEN, DESCRIBE_BROKERS, "to read which authorizer decides")
+        if authorizer.decides_by_more:
+            return bindings, Gap("", Reason.NOT_PROVEN, None, f"{authorizer.class_name} decides by more than ACLs")
+        return bindings, None

@@ -1,0 +1,145 @@
+"""What the principal in use may do, as the brokers themselves say it, through requests that change nothing.
+
+KIP-430 has the exact sets: Metadata, DescribeGroups and DescribeCluster tell the operations that their authorizer allows
+whoever asks, denials and super users counted. For transactional ids there is no such set: DescribeTransactions tells
+whether one may be described, and nothing tells whether one may be written to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from connectctl.ops.clients.kafka_protocol.client import Wire, batches, known_code
+from connectctl.ops.clients.kafka_protocol.name_visibility import Namespaces
+from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+from connectctl.ops.core.rights import Allowed
+from connectctl.ops.kafka.acls import Operation, Resource
+from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.transactions import Transaction
+from connectctl.ops.kafka.visibility import Gap
+
+_GROUP = 0
+"""The key type of FindCoordinator."""
+_OPERATIONS = dict(enumerate(list(Operation)[1:], start=2))
+_DENIED = (
+    Code.TOPIC_AUTHORIZATION_FAILED,
+    Code.GROUP_AUTHORIZATION_FAILED,
+    Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    Code.CLUSTER_AUTHORIZATION_FAILED,
+)
+_TIMEOUT_MS = 30_000
+
+
+class OwnRights:
+    """The rights on one Kafka cluster. ``properties`` are librdkafka's; ``timeout`` in seconds, for each request."""
+
+    def __init__(self, properties: Mapping[str, Any], *, timeout: float) -> None:
+        self._properties = properties
+        self._timeout = timeout
+        self._wire = Wire(properties, timeout=timeout)
+        self._names = Namespaces(self._wire)
+
+    def cluster_id(self) -> str:
+        return str(self._wire.manager.cluster.cluster_id)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._wire.close()
+
+    def on_cluster(self) -> Allowed:
+        from kafka.protocol.metadata.metadata import MetadataRequest
+
+        request = MetadataRequest(
+            topics=[], allow_auto_topic_creation=False, include_cluster_authorized_operations=True, max_version=9
+        )
+        answer = self._wire.run("tell what we may do", lambda: self._wire.ask(request))
+        return _allowed(answer.authorized_operations)
+
+    def on_topics(self, names: Sequence[str]) -> dict[str, Allowed]:
+        from kafka.protocol.metadata.metadata import MetadataRequest
+
+        found: dict[str, Allowed] = {}
+        for some in batches(names):
+            request = MetadataRequest(
+                topics=[MetadataRequest.MetadataRequestTopic(name=name) for name in some],
+                allow_auto_topic_creation=False,
+                include_topic_authorized_operations=True,
+                max_version=9,
+            )
+            answer = self._wire.run("tell what we may do with topics", lambda r=request: self._wire.ask(r))  # type: ignore[misc]
+            for topic in answer.topics:
+                found[topic.name] = _answer(topic.error_code, topic.authorized_operations)
+        return found
+
+    def on_groups(self, ids: Sequence[str]) -> dict[str, Allowed]:
+        async def one(id_: str) -> Allowed:
+            from kafka.protocol.admin import DescribeGroupsRequest
+            from kafka.protocol.metadata.find_coordinator import FindCoordinatorRequest
+
+            found = await self._wire.ask(FindCoordinatorRequest(key=id_, key_type=_GROUP, max_version=3))
+            if found.error_code:
+                return _answer(found.error_code, None)
+            # From version 6 on a group that is not there is an error, without the operations.
+            request = DescribeGroupsRequest(groups=[id_], include_authorized_operations=True, max_version=5)
+            answer = (await self._wire.ask(request, found.node_id)).groups[0]
+            return _answer(answer.error_code, answer.authorized_operations)
+
+        doing = "tell what we may do with groups"
+        answers = self._wire.run(doing, lambda: self._wire.each(one(id_) for id_ in ids))
+        return {
+            id_: Allowed(None, str(a)) if isinstance(a, Exception) else a for id_, a in zip(ids, answers, strict=True)
+        }
+
+    def describes(self, ids: Sequence[str]) -> dict[str, bool | None]:
+        calls = Transactions(self._properties, timeout=self._timeout)
+        try:
+            answers = calls.describe(ids)
+        finally:
+            calls.close()
+        known = (Code.TRANSACTIONAL_ID_NOT_FOUND,)
+        return {
+            id_: False if answer in _DENIED else True if isinstance(answer, Transaction) or answer in known else None
+            for id_, answer in answers.items()
+        }
+
+    def unseen(self, resource: Resource) -> tuple[Gap, ...]:
+        def hidden(names: list[str]) -> list[str]:
+            if resource is Resource.TOPIC:
+                return [name for name, allowed in self.on_topics(names).items() if allowed.operations == frozenset()]
+            return [name for name, described in self.describes(names).items() if described is False]
+
+        return self._names.gaps(f"every {resource.word}", resource, (), hidden)
+
+    def creates(self, names: Sequence[str]) -> dict[str, bool | None]:
+        from kafka.protocol.admin import CreateTopicsRequest
+
+        topics = [
+            CreateTopicsRequest.CreatableTopic(
+                name=name, num_partitions=1, replication_factor=1, assignments=[], configs=[]
+            )
+            for name in names
+        ]
+        request = CreateTopicsRequest(topics=topics, timeout_ms=_TIMEOUT_MS, validate_only=True)
+        controller = self._wire.manager.cluster.controller
+        node = controller.node_id if controller else None
+        answer = self._wire.run("tell which topics we may create", lambda: self._wire.ask(request, node))
+        codes = {topic.name: known_code(topic.error_code) for topic in answer.topics}
+        sure = {Code.NONE: True, Code.TOPIC_AUTHORIZATION_FAILED: False, Code.CLUSTER_AUTHORIZATION_FAILED: False}
+        return {name: sure.get(codes.get(name, Code.NO_ANSWER)) for name in names}
+
+
+def _answer(code: int, operations: Any) -> Allowed:
+    known = known_code(code)
+    if known is Code.NONE:
+        return _allowed(operations)
+    if known in _DENIED:
+        return Allowed(frozenset())
+    return Allowed(None, known.name)
+
+
+def _allowed(operations: Any) -> Allowed:
+    """Brokers before 2.3 do not tell operations."""
+    if operations is None:
+        return Allowed(None, "the broker does not tell")
+    return Allowed(frozenset(_OPERATIONS.get(number, Operation.UNKNOWN) for number in operations))

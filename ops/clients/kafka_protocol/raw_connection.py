@@ -1,0 +1,241 @@
+"""One broker's connection: made, encrypted and logged in by kafka-python, then read by hand.
+
+kafka-python takes 4 kB from a socket at a time and keeps an answer until it is whole. Batch headers are 61 bytes in every
+16 kB, so that here the answer is walked through while it arrives, and what lies between two headers is overwritten.
+"""
+
+from __future__ import annotations
+
+import ssl
+import struct
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.clients.kafka_protocol.reauthentication import Session, renewed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from connectctl.ops.clients.kafka_protocol.client import Wire
+
+_BUFFER = 1 << 20
+_PAUSE = 0.005
+_SIZE = struct.Struct(">i")
+_SHORT = struct.Struct(">h")
+_HEADER = struct.Struct(">hh")
+_FRAME = struct.Struct(">ii")
+
+
+class Broken(OSError):
+    """The connection is gone, or what came is no answer to what was asked. A new one may do."""
+
+
+class RawConnection:
+    """A connection to ``broker`` that belongs to us alone. ``timeout`` in seconds bounds every wait for bytes.
+
+    ``room`` is the size of its buffer in bytes.
+    """
+
+    def __init__(self, wire: Wire, broker: int, timeout: float, *, room: int = _BUFFER) -> None:
+        from kafka.errors import KafkaConnectionError
+
+        async def take() -> Any:
+            manager = wire.manager
+            connection = await manager.get_connection(broker)
+            # From here on nobody else may read or write it: not the loop, not a refresh of the metadata, not a renewal of
+            # the login. What others have asked on it is answered first.
+            manager._conns.pop(broker, None)
+            while connection.in_flight_requests or connection._reauth.is_reauthenticating:
+                await manager._net.sleep(_PAUSE)
+            if connection.closed:
+                raise KafkaConnectionError("the broker closed the connection")
+            connection._reauth.cancel()
+            transport = connection.transport
+            transport._read = False
+            manager._net.cancel(transport._read_task)
+            return connection
+
+        self._wire, self._broker, self._connection = wire, broker, wire.run("connect", take)
+        self._socket = self._connection.transport._sock
+        self._timeout = timeout
+        self._socket.settimeout(timeout)
+        self._buffer = bytearray(room)
+        self._view = memoryview(self._buffer)
+        self._at = self._filled = 0
+        self._asked = self._heard = 0
+        login = self._connection._reauth
+        self._session = Session.of(login.session_lifetime_ms, login.authenticated_at or 0.0)
+        self.left = 0
+        """Bytes of the answer that were not taken yet."""
+
+    def close(self) -> None:
+        """Close the connection."""
+        connection, known = self._connection, self._wire.manager._conns
+
+        async def closed() -> None:
+            # At its end a connection has kafka-python forget the broker's, which by now is another one.
+            other = known.get(self._broker)
+            connection.close()
+            if other is not None and other is not connection:
+                known[self._broker] = other
+
+        self._wire.run("close a connection", closed)
+
+    def ask(self, request: Any) -> None:
+        """Send ``request`` and wait until its answer begins; ``take`` and ``skip`` then go through it."""
+        self.hear(self.send(request))
+
+    @property
+    def wants_quiet(self) -> bool:
+        """Whether the login is to be renewed, which ``send`` does as soon as no answer is on its way."""
+        return self._session.is_ending
+
+    def send(self, request: Any) -> int:
+        """Send ``request``; gives its number, for ``hear``. Answers come in the order of the requests.
+
+        Raises ``NotAuthorized`` where the login is to be renewed and the broker no longer takes it.
+        """
+        self._renew()
+        return self._transmit(request)
+
+    def send_many(self, key: int, version: int, bodies: Sequence[bytes]) -> range:
+        """Send requests of one kind, encoded already, under headers of version 2 (KIP-482); gives their numbers.
+
+        Their answers have a byte of header, which counts the tags behind it: none. Raises as ``send``.
+        """
+        self._renew()
+        client = self._wire.client_id.encode()
+        first = self._asked + 1
+        self._asked += len(bodies)
+        header = _HEADER.pack(key, version)
+        tail = _SHORT.pack(len(client)) + client + b"\0"
+        size = len(header) + _SIZE.size + len(tail)
+        frames = [
+            _SIZE.pack(size + len(body)) + header + _SIZE.pack(number) + tail + body
+            for number, body in enumerate(bodies, first)
+        ]
+        self._socket.sendall(b"".join(frames))
+        return range(first, self._asked + 1)
+
+    def _renew(self) -> None:
+        if self._session.is_ending and self._heard == self._asked:
+            connection = self._connection
+            host = connection.transport.host or connection.transport.getPeer()[0]
+            self._session = renewed(self._exchange, connection.config, host, self._wire.bootstrap)
+
+    def _exchange(self, request: Any, answer: Any) -> Any:
+        self.hear(self._transmit(request))
+        return answer.decode(self.bytes(self.left))
+
+    def _transmit(self, request: Any) -> int:
+        self._asked += 1
+        request.with_header(correlation_id=self._asked, client_id=self._wire.client_id)
+        self._socket.sendall(request.encode(framed=True, header=True))
+        return self._asked
+
+    def hear(self, number: int) -> None:
+        """Wait until the answer to the request with that ``number`` begins: the oldest that has none."""
+        if self.left:
+            raise Broken("an answer was not read to its end")
+        self.left = 4
+        (self.left,) = self.take(_SIZE)
+        (told,) = self.take(_SIZE)
+        if told != number:
+            raise Broken("the answer is not to this request")
+        self._heard = number
+
+    def take(self, layout: struct.Struct) -> tuple[Any, ...]:
+        """The next bytes of the answer as ``layout`` has them."""
+        at = self._need(layout.size)
+        found = layout.unpack_from(self._buffer, at)
+        self._at = at + layout.size
+        self.left -= layout.size
+        return found
+
+    def bytes(self, count: int) -> bytes:
+        """The next ``count`` bytes of the answer; only for what is small."""
+        at = self._need(count)
+        self._at = at + count
+        self.left -= count
+        return bytes(self._view[at : self._at])
+
+    def into(self, place: memoryview) -> None:
+        """The next bytes of the answer, as many as there is room in ``place``."""
+        count = len(place)
+        if count > self.left:
+            raise Broken("the answer is shorter than it says")
+        self.left -= count
+        here = min(count, self._filled - self._at)
+        place[:here] = self._view[self._at : self._at + here]
+        self._at += here
+        while here < count:
+            here += self._receive(place[here:])
+
+    def skip(self, count: int) -> None:
+        """Leave out ``count`` bytes of the answer."""
+        if count > self.left:
+            raise Broken("the answer is shorter than it says")
+        self.left -= count
+        here = min(count, self._filled - self._at)
+        self._at += here
+        count -= here
+        while count:
+            count -= self._receive(self._view[: min(count, len(self._buffer))])
+
+    def _need(self, count: int) -> int:
+        """Have ``count`` bytes together, and give where they begin."""
+        if count > self.left:
+            raise Broken("the answer is shorter than it says")
+        while self._filled - self._at < count:
+            if self._at + count > len(self._buffer) or self._at == self._filled:
+                self._move_up()
+            self._filled += self._receive(self._view[self._filled :])
+        return self._at
+
+    def fileno(self) -> int:
+        """For ``selectors``, which then say when to ask for what has ``arrived``."""
+        return int(self._socket.fileno())
+
+    def arrived(self, layout: struct.Struct) -> list[tuple[Any, ...]]:
+        """How each answer begins, as ``layout`` has it, that is there as a whole; in the order of the requests.
+
+        Waits for nothing. All answers that are on their way must fit into the buffer together.
+        """
+        self._take_in()
+        found, at = [], self._at
+        while self._filled - at >= _FRAME.size:
+            size, number = _FRAME.unpack_from(self._buffer, at)
+            if self._filled - at < _SIZE.size + size:
+                break
+            if number != self._heard + 1 or size < _SIZE.size + layout.size:
+                raise Broken("the answer is not to this request")
+            found.append(layout.unpack_from(self._buffer, at + _FRAME.size))
+            self._heard = number
+            at += _SIZE.size + size
+        self._at = at
+        return found
+
+    def _take_in(self) -> None:
+        """Receive what is there."""
+        self._move_up()
+        self._socket.settimeout(0)
+        try:
+            self._filled += self._receive(self._view[self._filled :])
+            # What TLS has decrypted already, no selector knows of.
+            while isinstance(self._socket, ssl.SSLSocket) and self._socket.pending():
+                self._filled += self._receive(self._view[self._filled :])
+        except (BlockingIOError, ssl.SSLWantReadError):
+            pass
+        finally:
+            self._socket.settimeout(self._timeout)
+
+    def _move_up(self) -> None:
+        """Have what is not taken yet at the beginning of the buffer."""
+        rest = self._filled - self._at
+        self._buffer[:rest] = self._buffer[self._at : self._filled]
+        self._at, self._filled = 0, rest
+
+    def _receive(self, place: memoryview) -> int:
+        got: int = self._socket.recv_into(place)
+        if not got:
+            raise Broken("the broker closed the connection")
+        return got

@@ -1,0 +1,201 @@
+"""That a run is alive, known to the whole Kafka cluster: a member of a consumer group of its own, gone with its process.
+
+The member reads nothing and commits nothing. While its process lives it answers the group's coordinator; ``SESSION``
+seconds after its death the coordinator drops it, and an empty group is forgotten. Its client id says who it is.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import secrets
+import socket
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.clients.kafka_protocol.coordinator_loaded import described
+from connectctl.ops.connect.run_presence import Holder, client_id, holder, presence_group
+from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused, TimedOut, Unreachable
+from connectctl.ops.kafka.acls import Operation, Resource
+from connectctl.ops.kafka.visibility import Right, describe_group, not_authorized
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from connectctl.ops.clients.librdkafka.client import Kafka
+
+SESSION = 10.0
+"""Seconds for which the coordinator takes a process for alive that says nothing."""
+GONE = SESSION + 5.0
+"""Seconds after which a dead process is certainly out of its group."""
+POLL = 0.5
+PAUSE = 0.5
+
+
+def holders(kafka: Kafka, group_id: str, connector: str) -> tuple[Holder, ...]:
+    """The runs of ``connector`` that are alive, or died less than ``SESSION`` ago. Raises ``NotAuthorized``.
+
+    The group is asked for by name: in a listing one that may not be seen is left out in silence. That there are none is
+    believed of a coordinator that knows all of the group alone.
+    """
+    name = presence_group(group_id, connector)
+    try:
+        group = described(kafka, name)
+    except NotAuthorized as e:
+        what = f"Not authorized to see whether a connectctl run has {connector}"
+        raise not_authorized(what, describe_group(name)) from e
+    members = () if group is None else group.members
+    return tuple(holder(member.client_id, member.client_host.removeprefix("/")) for member in members)
+
+
+class Presence:
+    """The membership of one run of ``connector``. ``topic`` is any that exists: members of a group must name one."""
+
+    def __init__(self, kafka: Kafka, group_id: str, connector: str, topic: str, now: Callable[[], float] = time.time):
+        self._kafka, self._group_id, self._connector, self._topic = kafka, group_id, connector, topic
+        self.client = client_id(socket.gethostname(), os.getpid(), now(), secrets.token_hex(4))
+        self._over = threading.Event()
+        self._joined = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._first: str | None = None
+        self._dropped = False
+        self._overtaken: str | None = None
+        self._error: ConnectctlError | None = None
+
+    @property
+    def overtaken(self) -> str | None:
+        """Who holds the connector by now, where this process had been taken for dead; None while it is ours."""
+        return self._overtaken
+
+    def others(self) -> tuple[Holder, ...]:
+        """The other runs of the connector that are alive, or died less than ``SESSION`` ago. Raises ``NotAuthorized``."""
+        return tuple(h for h in holders(self._kafka, self._group_id, self._connector) if h.client != self.client)
+
+    @property
+    def problem(self) -> ConnectctlError | None:
+        """Why this process could not become a member."""
+        return self._error
+
+    def join(self) -> None:
+        """Become a member, in a thread that keeps it; does not wait until the coordinator has answered."""
+        self._over.clear()
+        self._joined.clear()
+        self._thread = threading.Thread(target=self._keep, name=f"presence of {self._connector}", daemon=True)
+        self._thread.start()
+
+    def leave(self) -> None:
+        """Be no member any more, at once."""
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join(SESSION)
+            self._thread = None
+
+    def hold_alone(self, patience: float) -> None:
+        """Become the only member. Raises ``Refused`` where another one lives, ``TimedOut``, ``NotAuthorized``.
+
+        Of two that join at once, at least one sees the other: both leave and try again, after pauses that differ.
+        """
+        began = time.monotonic()
+        while True:
+            others = self.others()
+            if not others:
+                self.join()
+                try:
+                    self._wait(patience)
+                    others = self.others()
+                except ConnectctlError:
+                    self.leave()
+                    raise
+                if not others:
+                    return
+                self.leave()
+            if time.monotonic() - began > GONE:
+                raise _in_use(self._connector, others)
+            time.sleep(PAUSE * random.uniform(0.5, 2))
+
+    def _wait(self, patience: float) -> None:
+        if not self._joined.wait(patience):
+            raise TimedOut(
+                f"The group {presence_group(self._group_id, self._connector)} could not be joined in {patience:g} s",
+                next_step="Try a longer --timeout.",
+            )
+        if self._error is not None:
+            raise self._error
+
+    def _keep(self) -> None:
+        """Be a member until it is over; a client that failed by itself is replaced."""
+        from confluent_kafka import KafkaException
+
+        while not self._over.is_set():
+            try:
+                self._be_a_member()
+            except KafkaException as e:
+                failure = self._failure(e)
+                if not isinstance(failure, Unreachable) or isinstance(failure, NotAuthorized):
+                    self._error = failure
+                    self._joined.set()
+                    return
+                self._over.wait(PAUSE)
+
+    def _be_a_member(self) -> None:
+        from confluent_kafka import Consumer, KafkaException
+
+        consumer: Any = Consumer(self._properties())
+        try:
+            consumer.subscribe([self._topic], on_assign=self._on_assign)
+            while not self._over.is_set():
+                message = consumer.poll(POLL)
+                if self._dropped:
+                    self._look_for_others()
+                if message is not None and message.error() and message.error().name() == "GROUP_AUTHORIZATION_FAILED":
+                    raise KafkaException(message.error())
+        finally:
+            with suppress(KafkaException):
+                consumer.close()
+
+    def _failure(self, error: Any) -> ConnectctlError:
+        group = presence_group(self._group_id, self._connector)
+        found = self._kafka.failure(error.args[0], f"join the group {group}")
+        if isinstance(found, NotAuthorized):
+            what = f"Not authorized to join the group by which a run of {self._connector} shows that it is alive"
+            return not_authorized(what, Right(Operation.READ, Resource.GROUP, group))
+        return found
+
+    def _properties(self) -> dict[str, Any]:
+        return self._kafka.properties(
+            client__id=self.client,
+            group__id=presence_group(self._group_id, self._connector),
+            session__timeout__ms=int(SESSION * 1000),
+            heartbeat__interval__ms=int(SESSION * 1000 / 4),
+            max__poll__interval__ms=60_000,
+            enable__auto__commit=False,
+        )
+
+    def _on_assign(self, consumer: Any, partitions: list[Any]) -> None:
+        consumer.assign([])  # nothing is read
+        me = str(consumer.memberid())
+        if self._first is None or not self._joined.is_set():
+            self._first = me
+        elif me != self._first:
+            # The coordinator had dropped us; whoever came meanwhile was right to take us for dead.
+            self._first, self._dropped = me, True
+        self._joined.set()
+
+    def _look_for_others(self) -> None:
+        """See who came while we were dropped; asked again until it is answered."""
+        with suppress(ConnectctlError):
+            if others := self.others():
+                self._overtaken = str(others[0])
+            self._dropped = False
+
+
+def _in_use(connector: str, others: tuple[Holder, ...]) -> Refused:
+    """The error where other runs have the connector."""
+    return Refused(
+        f"Another connectctl run has {connector}",
+        why="; ".join(map(str, others)),
+        next_step="End that one first, or wait for its end.",
+        code="in-use",
+    )

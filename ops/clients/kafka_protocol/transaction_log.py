@@ -1,0 +1,101 @@
+"""What coordinators wrote to ``__transaction_state``, and what is in partitions before a transaction that is open."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.clients.kafka_protocol.client import Wire
+from connectctl.ops.clients.kafka_protocol.headers import Headers
+from connectctl.ops.clients.kafka_protocol.leaders import EARLIEST, Leaders
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.clients.librdkafka.read import read_wanted
+from connectctl.ops.clients.protocols import Behind, Record
+from connectctl.ops.core.errors import Unreachable
+from connectctl.ops.kafka.batch_headers import Batch, Marker
+from connectctl.ops.kafka.error_handling import PRODUCERS, Code, verdict
+from connectctl.ops.kafka.partitioner import coordinator_partition
+from connectctl.ops.kafka.sentinels import Offset
+from connectctl.ops.kafka.transaction_log import TOPIC
+from connectctl.ops.kafka.visibility import whole
+
+if TYPE_CHECKING:
+    from connectctl.ops.kafka.transactions import PartitionProducer, Place
+
+REACH = 5_000_000
+"""How many offsets are looked through at most: some minutes of a slow network."""
+
+
+class TransactionLog:
+    """The transaction log of one Kafka cluster. ``properties`` are librdkafka's; ``timeout`` in seconds, for each request.
+
+    Connections are opened for each question and closed again: it is asked seldom, and brokers may have come and gone.
+    """
+
+    def __init__(self, properties: Mapping[str, Any], *, timeout: float) -> None:
+        self._properties, self._timeout = properties, timeout
+
+    def entries(self, ids: Sequence[str] | None, wanted: Callable[[bytes | None, bytes | None], bool]) -> list[Record]:
+        kafka = Kafka(self._properties, timeout=self._timeout)
+        if not whole(kafka.existing([TOPIC]), TOPIC):
+            return []  # the first transaction creates it
+        count = len(kafka.partitions(TOPIC))
+        numbers = range(count) if ids is None else sorted({coordinator_partition(id, count) for id in ids})
+        return read_wanted(kafka, TOPIC, numbers, wanted)
+
+    def behind(self, place: Place, producer: PartitionProducer, since_ms: int | None) -> Behind:
+        start = producer.start_offset or 0
+        begin, reached = (start, math.inf) if since_ms is None else self._begin(place, since_ms, start)
+        with closing(Headers(self._properties, timeout=self._timeout)) as headers:
+            return behind(headers.read(place, begin, start + 1), producer, reached)
+
+    def _begin(self, place: Place, since_ms: int, start: int) -> tuple[int, float]:
+        """The offset from which to look, and the time from which on all markers are behind it.
+
+        A marker has the broker's time, and every record with this time or a later one is behind the first that has one,
+        whatever times producers gave to theirs.
+        """
+        first, since = self._offsets(place, EARLIEST, since_ms)
+        begin = start if since is None else min(since, start)
+        whole = (
+            first is not None
+            and (begin > first or first == 0)
+            and start - begin <= REACH
+            and not self._compacted(place, since_ms)
+        )
+        return max(begin, start - REACH), since_ms if whole else math.inf
+
+    def _offsets(self, place: Place, *timestamps: int) -> list[Offset | None]:
+        with closing(Wire(self._properties, timeout=self._timeout)) as wire:
+            leaders = Leaders(wire)
+            answers = [leaders.offsets([place], timestamp)[place] for timestamp in timestamps]
+        found: list[Offset | None] = []
+        for answer in answers:
+            if isinstance(answer, Code):
+                raise Unreachable(f"{place} does not tell its offsets", why=verdict(PRODUCERS, answer).meaning)
+            found.append(answer)
+        return found
+
+    def _compacted(self, place: Place, since_ms: int) -> bool:
+        """Whether compaction may have removed a marker that is not older than this time."""
+        config = Kafka(self._properties, timeout=self._timeout).topics([place.topic])[place.topic].config
+        # Who may not see the topic's settings cannot rule it out.
+        kept = int(config.get("delete.retention.ms", 0))
+        return config.get("cleanup.policy") not in ("delete", "") and since_ms < time.time() * 1000 - kept
+
+
+def behind(found: Iterable[Batch | Marker], producer: PartitionProducer, since_ms: float) -> Behind:
+    """What ``found``, the log up to the transaction's first batch, has of its producer."""
+    marker: Marker | None = None
+    epoch: int | None = None
+    for each in found:
+        if each.producer_id != producer.producer_id:
+            continue
+        if isinstance(each, Marker):
+            marker = each
+        elif each.next_offset > (producer.start_offset or 0):
+            epoch = each.epoch
+    return Behind(epoch, marker, since_ms)

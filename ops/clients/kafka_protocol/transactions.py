@@ -1,0 +1,280 @@
+"""Transaction coordinators and partition leaders through kafka-python: what librdkafka has no requests for.
+
+FindCoordinator (batched since KIP-699), InitProducerId, ListTransactions, DescribeTransactions, DescribeProducers,
+WriteTxnMarkers (KIP-664). Answers come as values and error codes; what a code means is ``model.verdicts``' to say.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.clients.kafka_protocol import init_producer_ids
+from connectctl.ops.clients.kafka_protocol.broker_fanout import ClusterWide
+from connectctl.ops.clients.kafka_protocol.client import Wire, batches, code_of, known_code
+from connectctl.ops.clients.kafka_protocol.leaders import Leaders
+from connectctl.ops.clients.kafka_protocol.name_visibility import Namespaces
+from connectctl.ops.clients.protocols import Answer
+from connectctl.ops.core.errors import Unreachable
+from connectctl.ops.kafka.acls import Resource
+from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.sentinels import number_of
+from connectctl.ops.kafka.transactions import Bounds, Listing, PartitionProducer, Place, Transaction
+from connectctl.ops.kafka.visibility import DESCRIBE_CLUSTER, Gap, Reason, answer_of
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.kafka_protocol.client import Told
+    from connectctl.ops.kafka.visibility import Answer as Seen
+
+_TRANSACTION = 1
+"""The key type of FindCoordinator."""
+
+
+def find_request(id: str) -> Any:
+    """Who is the coordinator of ``id``, for any broker: the request that looks up one."""
+    from kafka.protocol.metadata.find_coordinator import FindCoordinatorRequest
+
+    return FindCoordinatorRequest(key=id, key_type=_TRANSACTION, max_version=3)
+
+
+def init_request(id: str, timeout_ms: int) -> Any:
+    """InitProducerId without a producer id and an epoch: whoever holds ``id`` now is the one to be fenced."""
+    from kafka.protocol.producer.transaction import InitProducerIdRequest
+
+    # Version 6 is KIP-939's.
+    return InitProducerIdRequest(transactional_id=id, transaction_timeout_ms=timeout_ms, max_version=5)
+
+
+class Transactions:
+    """The transactions of one Kafka cluster. ``properties`` are librdkafka's; ``timeout`` is in seconds."""
+
+    def __init__(self, properties: Mapping[str, Any], *, timeout: float) -> None:
+        self._wire = Wire(properties, timeout=timeout)
+        self._leaders = Leaders(self._wire)
+        self._names = Namespaces(self._wire)
+        self._coordinators: dict[str, int] = {}
+
+    def cluster_id(self) -> str:
+        return str(self._wire.manager.cluster.cluster_id)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._wire.close()
+
+    @property
+    def last_words(self) -> str | None:
+        """What the connections last complained of."""
+        return self._wire.last_words.text
+
+    # ------------------------------------------------------------------------------------------------ coordinators
+
+    def describe(self, ids: Sequence[str]) -> dict[str, Transaction | Code]:
+        from kafka.protocol.admin.transactions import DescribeTransactionsRequest
+
+        found: dict[str, Transaction | Code] = {}
+
+        async def one(broker: int, some: Sequence[str]) -> None:
+            answer = await self._wire.ask(DescribeTransactionsRequest(transactional_ids=list(some)), broker)
+            for state in answer.transaction_states:
+                found[state.transactional_id] = _transaction(state, broker)
+
+        async def all_of_them() -> None:
+            found.update(await self._find(ids))
+            parts = [(b, some) for b, known in self._by_coordinator(ids, found) for some in batches(known)]
+            results = await self._wire.each(one(broker, some) for broker, some in parts)
+            for (_, some), result in zip(parts, results, strict=True):
+                if isinstance(result, Exception):
+                    found.update(dict.fromkeys(some, code_of(result)))
+
+        self._wire.run("describe transactions", all_of_them)
+        self._forget(id for id, what in found.items() if not isinstance(what, Transaction))
+        return found
+
+    def fence(self, timeouts: Mapping[str, int], patience: float, told: Callable[[str, Answer], None]) -> None:
+        def heard(id: str, code: Code, answer: Any) -> None:
+            if answer is None or answer.error_code:
+                self._coordinators.pop(id, None)
+            told(id, Answer(code) if answer is None else _answer(answer))
+
+        def requests(ids: Iterable[str]) -> Iterator[tuple[str, Any]]:
+            for id in ids:
+                yield id, init_request(id, timeouts[id])
+
+        async def each(parts: Iterable[tuple[int, Sequence[str]]]) -> None:
+            pipelines = (self._wire.pipeline(broker, requests(ids), patience, heard) for broker, ids in parts)
+            _raise_any(await self._wire.each(pipelines))
+
+        lost = self._wire.run("find coordinators", lambda: self._find(list(timeouts)))
+        for id, code in lost.items():
+            told(id, Answer(code, lookup=True))
+        parts = self._by_coordinator(timeouts, lost)
+        version = min(self._newest_init(), init_producer_ids.NEWEST)
+        many = [
+            part for part in parts if len(part[1]) >= init_producer_ids.MANY and version >= init_producer_ids.OLDEST
+        ]
+        init_producer_ids.init_many(self._wire, version, many, timeouts, heard, patience=patience)
+        self._wire.run("fence transactional ids", lambda: each(part for part in parts if part not in many))
+
+    def _newest_init(self) -> int:
+        from kafka.protocol.producer.transaction import InitProducerIdRequest
+
+        return self._wire.newest(InitProducerIdRequest)
+
+    async def _find(self, ids: Sequence[str]) -> dict[str, Code]:
+        """Look up the coordinators that are not known yet; gives the ids for which none was found, and why."""
+        from kafka.protocol.metadata.find_coordinator import FindCoordinatorRequest
+
+        missing = [id for id in ids if id not in self._coordinators]
+        lost: dict[str, Code] = {}
+
+        def heard(id: str, code: Code, answer: Any) -> None:
+            broker = None if answer is None else number_of(answer.node_id)
+            if answer is not None and not answer.error_code and broker is not None:
+                self._coordinators[id] = broker
+            else:
+                lost[id] = code if answer is None else known_code(answer.error_code or Code.COORDINATOR_NOT_AVAILABLE)
+
+        async def batch(some: Sequence[str]) -> None:
+            request = FindCoordinatorRequest(key_type=_TRANSACTION, coordinator_keys=list(some), min_version=4)
+            answer = await self._wire.ask(request)
+            for each in answer.coordinators:
+                heard(each.key, Code.NONE, each)
+
+        if not missing:
+            return lost
+        if self._wire.newest(FindCoordinatorRequest) < 4:
+            await self._find_singly(missing, heard)
+            return lost
+        parts = list(batches(missing))
+        for some, result in zip(parts, await self._wire.each(map(batch, parts)), strict=True):
+            if isinstance(result, Exception):
+                lost.update(dict.fromkeys(some, code_of(result)))
+        return lost
+
+    async def _find_singly(self, ids: Sequence[str], heard: Told) -> None:
+        """Brokers before 3.0 look up one id per request."""
+        requests = ((id, find_request(id)) for id in ids)
+        broker = self._wire.manager.least_loaded_node()
+        await self._wire.pipeline(broker, requests, self._wire.timeout, heard)
+
+    def _by_coordinator(self, ids: Iterable[str], lost: Mapping[str, Any]) -> list[tuple[int, list[str]]]:
+        parts: dict[int, list[str]] = defaultdict(list)
+        for id in ids:
+            if id not in lost:
+                parts[self._coordinators[id]].append(id)
+        return list(parts.items())
+
+    def _forget(self, ids: Iterable[str]) -> None:
+        for id in ids:
+            self._coordinators.pop(id, None)
+
+    # ----------------------------------------------------------------------------------------------------- listings
+
+    def listed(
+        self, *, states: Sequence[str] = (), producer_ids: Sequence[int] = (), prefixes: Sequence[str] = ()
+    ) -> Seen[tuple[Listing, ...]]:
+        from kafka.protocol.admin.transactions import ListTransactionsRequest
+
+        filters: dict[str, Any] = {"state_filters": list(states), "producer_id_filters": list(producer_ids)}
+
+        async def one(broker: int) -> Any:
+            if prefixes and self._wire.newest(ListTransactionsRequest) >= 2:
+                filters["transactional_id_pattern"] = "|".join(f"{_quoted(prefix)}.*" for prefix in prefixes)
+            return await self._wire.ask(ListTransactionsRequest(**filters), broker)
+
+        brokers = self._wire.brokers()
+        answers = self._wire.run("list transactions", lambda: self._wire.each(map(one, brokers)))
+        listings: list[Listing] = []
+        gaps: list[Gap] = []
+        for broker, answer in zip(brokers, answers, strict=True):
+            if isinstance(answer, Exception) or answer.error_code:
+                code = code_of(answer) if isinstance(answer, Exception) else known_code(answer.error_code)
+                gaps.append(Gap(f"broker {broker}", Reason.NO_ANSWER, None, code.name))
+                continue
+            for state in answer.transaction_states:
+                id = state.transactional_id
+                if not prefixes or id.startswith(tuple(prefixes)):
+                    listings.append(Listing(id, state.transaction_state, state.producer_id, broker))
+        if len(gaps) < len(brokers):
+            gaps += self._names.gaps("transactional ids", Resource.TRANSACTIONAL_ID, prefixes, self._hidden)
+        return answer_of(tuple(sorted(listings, key=lambda listing: listing.id)), gaps)
+
+    def _hidden(self, ids: Sequence[str]) -> list[str]:
+        """Those of ``ids`` that this principal may not describe. Raises ``Unreachable`` where one is not answered for."""
+        found = self.describe(ids)
+        lost = next((code for code in found.values() if code in (Code.NO_ANSWER, Code.NOT_SENT)), None)
+        if lost is not None:
+            raise Unreachable("Not every coordinator answers", why=lost.name, next_step="Try again.")
+        return [id for id in ids if found[id] is Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED]
+
+    def connect_groups(self) -> Seen[frozenset[str]]:
+        from kafka.protocol.admin.groups import ListGroupsRequest
+
+        async def one(broker: int) -> Any:
+            return await self._wire.ask(ListGroupsRequest(), broker)
+
+        brokers = self._wire.brokers()
+        answers = self._wire.run("list groups", lambda: self._wire.each(map(one, brokers)))
+        gaps: list[Gap] = []
+        names: set[str] = set()
+        for broker, answer in zip(brokers, answers, strict=True):
+            if isinstance(answer, Exception) or answer.error_code:
+                code = code_of(answer) if isinstance(answer, Exception) else known_code(answer.error_code)
+                gaps.append(Gap(f"groups of broker {broker}", Reason.NO_ANSWER, None, code.name))
+            else:
+                names |= {group.group_id for group in answer.groups if group.protocol_type == "connect"}
+        if not ClusterWide(self._wire).lists_every_group():
+            gaps.append(Gap("other groups of Connect workers", Reason.NOT_AUTHORIZED, DESCRIBE_CLUSTER))
+        return answer_of(frozenset(names), gaps)
+
+    # --------------------------------------------------------------------------------------------------- partitions
+
+    def places(self, topics: Sequence[str]) -> list[Place]:
+        return self._leaders.places(topics)
+
+    def all_places(self) -> Seen[list[Place]]:
+        gaps = self._names.gaps("topics", Resource.TOPIC, (), self._leaders.hidden)
+        return answer_of(sorted(self._leaders.leaders(None)), gaps)
+
+    def producers(self, places: Sequence[Place]) -> dict[Place, tuple[PartitionProducer, ...] | Code]:
+        return self._leaders.producers(places)
+
+    def bounds(self, places: Sequence[Place]) -> dict[Place, Bounds | Code]:
+        return self._leaders.bounds(places)
+
+    def mark(self, place: Place, producer: PartitionProducer, *, commit: bool) -> Code:
+        return self._leaders.mark(place, producer, commit=commit)
+
+
+def _transaction(state: Any, coordinator: int) -> Transaction | Code:
+    if state.error_code:
+        return known_code(state.error_code)
+    return Transaction(
+        id=state.transactional_id,
+        state=state.transaction_state,
+        producer_id=state.producer_id,
+        epoch=state.producer_epoch,
+        timeout_ms=state.transaction_timeout_ms,
+        started_ms=number_of(state.transaction_start_time_ms),
+        partitions=tuple(sorted(Place(t.topic, p) for t in state.topics for p in t.partitions)),
+        coordinator=coordinator,
+    )
+
+
+def _answer(answer: Any) -> Answer:
+    code, who, epoch = known_code(answer.error_code), number_of(answer.producer_id), number_of(answer.producer_epoch)
+    if code is Code.NONE and (who is None or epoch is None):
+        return Answer(Code.NO_ANSWER)  # which may have been performed: look before asking again
+    return Answer(code, -1 if who is None else who, -1 if epoch is None else epoch)
+
+
+def _raise_any(results: Iterable[Any]) -> None:
+    for result in results:
+        if isinstance(result, Exception):
+            raise result
+
+
+def _quoted(text: str) -> str:
+    """``text`` as itself in the brokers' regular expressions (RE2/J, KIP-1152)."""
+    return "".join(c if c.isalnum() or c == "_" or ord(c) > 127 else f"\\{c}" for c in text)

@@ -1,0 +1,304 @@
+"""Where partitions begin and end, asked of their leaders until each of them has said so.
+
+No answer is an answer. librdkafka completes a question to a leader that has just died without an error, with the offset
+-1001; metadata may have a topic without its partitions, or with fewer than it has; an end may lie below what was seen
+before, until a new leader has caught up. All that is asked again until the time is over, and then it is an error: what
+counts as read to its end without having been read would let a task begin at the beginning.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.clients.librdkafka.client import MOVING
+from connectctl.ops.clients.protocols import Extent, Reached
+from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, TimedOut
+from connectctl.ops.kafka.sentinels import Offset, offset_of
+from connectctl.ops.kafka.transactions import Place
+from connectctl.ops.kafka.visibility import describe_topic
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.librdkafka.client import Kafka
+
+PAUSE = 0.1
+"""Seconds before what was not answered is asked about again."""
+FIRST_ATTEMPT = 2.0
+"""Seconds for the first answer, and twice as long each time after: what was sent to a dead broker waits for all its time."""
+NEW_TOPIC = 10.0
+"""Seconds for which a topic may be unknown to brokers after the controller said that it is there."""
+_UNKNOWN = {"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION", "UNKNOWN_TOPIC_ID"}
+_AGAIN = (
+    _UNKNOWN
+    | MOVING
+    | {"OFFSET_NOT_AVAILABLE", "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH", "REQUEST_TIMED_OUT"}
+    | {"_NOENT", "_TRANSPORT", "_TIMED_OUT", "_TIMED_OUT_QUEUE"}
+)
+"""Errors that a moment mends: a leader moves, a broker has just gone."""
+_NOBODY = {"_TRANSPORT", "_TIMED_OUT"}
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A topic's id, and how many partitions it has."""
+
+    id: str | None
+    partitions: int
+
+
+class _Patience:
+    """The time for one question, in attempts that grow."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds, self._began = seconds, time.monotonic()
+        self._attempt = FIRST_ATTEMPT
+        self.nobody: ConnectctlError | None = None
+        """What the last attempt failed with, where no broker at all answered it."""
+
+    @property
+    def spent(self) -> float:
+        return time.monotonic() - self._began
+
+    @property
+    def left(self) -> float:
+        return self._seconds - self.spent
+
+    @property
+    def attempt(self) -> float:
+        """Seconds for an attempt."""
+        return max(0.1, min(self._attempt, self.left))
+
+    def failed(self) -> None:
+        """An attempt did not bring it."""
+        self._attempt *= 2
+
+
+def end_offsets(
+    kafka: Kafka, topics: Sequence[str], seen: Mapping[str, Reached] | None = None
+) -> dict[str, dict[int, Offset]]:
+    """The high watermark of every partition, by topic; none of them is below where the partition begins or ``seen``.
+
+    Raises ``BadInput`` for a topic that is not there, ``TimedOut`` naming the partition that gave no answer, and
+    ``ConnectctlError`` where a topic was made anew since it was ``seen``.
+    """
+    from confluent_kafka.admin import OffsetSpec
+
+    patience = _Patience(kafka.timeout)
+    layouts = layouts_of(kafka, topics, patience)
+    first = _every(kafka, layouts, OffsetSpec.earliest(), patience)
+    return _ends(kafka, layouts, first, seen or {}, patience)
+
+
+def read_extents(kafka: Kafka, topics: Sequence[str]) -> dict[str, dict[int, Extent]]:
+    """Where every partition begins, how far committed records reach, and where it ends."""
+    from confluent_kafka import IsolationLevel
+    from confluent_kafka.admin import OffsetSpec
+
+    patience = _Patience(kafka.timeout)
+    layouts = layouts_of(kafka, topics, patience)
+    first = _every(kafka, layouts, OffsetSpec.earliest(), patience)
+    stable = _every(kafka, layouts, OffsetSpec.latest(), patience, IsolationLevel.READ_COMMITTED)
+    # The end comes last: what is committed meanwhile must not look as if it were beyond the end.
+    ends = _ends(kafka, layouts, {place: max(first[place], stable[place]) for place in first}, {}, patience)
+    return {
+        t: {p: Extent(first[Place(t, p)], stable[Place(t, p)], end) for p, end in by.items()} for t, by in ends.items()
+    }
+
+
+def offsets_at(kafka: Kafka, topics: Sequence[str], timestamp: int) -> dict[str, dict[int, Offset]]:
+    """The first offset of every partition with a record of ``timestamp`` (milliseconds) or later; its end for none."""
+    from confluent_kafka.admin import OffsetSpec
+
+    patience = _Patience(kafka.timeout)
+    layouts = layouts_of(kafka, topics, patience)
+    at = _asked(kafka, _places(layouts), OffsetSpec.for_timestamp(timestamp), patience, none=_NO_SUCH)
+    ends = end_offsets(kafka, topics)
+    return {
+        t: {p: end if (found := at[Place(t, p)]) is None else found for p, end in by.items()} for t, by in ends.items()
+    }
+
+
+def latest_of(kafka: Kafka, place: Place) -> Offset | None:
+    """The high watermark of one partition, as soon as its leader is sure of it (KIP-207)."""
+    from confluent_kafka.admin import OffsetSpec
+
+    return _asked(kafka, [place], OffsetSpec.latest(), _Patience(kafka.timeout))[place]
+
+
+_NO_ID = "A" * 22
+"""The topic id of brokers before 2.8, in Kafka's spelling of its 16 bytes, which are all 0."""
+_NO_SUCH = -1
+"""What a broker answers where a partition has no record of that time or later."""
+
+
+def layouts_of(kafka: Kafka, topics: Iterable[str], patience: _Patience | None = None) -> dict[str, Layout]:
+    """How ``topics`` are laid out now. Raises ``BadInput`` for one that is not there, ``TimedOut`` for half an answer."""
+    from confluent_kafka import TopicCollection
+
+    kafka.cluster_id()  # first contact, whose failure is told apart from a broker that died since
+    patience = patience or _Patience(kafka.timeout)
+    found: dict[str, Layout] = {}
+    while missing := [topic for topic in topics if topic not in found]:
+        patience.nobody = None
+        asked = kafka.admin.describe_topics(TopicCollection(missing), request_timeout=patience.attempt)
+        silent: dict[str, str] = dict.fromkeys(missing, "no answer")
+        for topic, future in asked.items():
+            layout = _described(kafka, topic, future, patience)
+            if isinstance(layout, Layout):
+                found[topic] = layout
+                silent.pop(topic)
+            else:
+                silent[topic] = layout
+        if silent:
+            topic, why = min(silent.items())
+            _pause(kafka, patience, f"The partitions of {topic} cannot be told", why)
+    kafka.layouts.update(found)
+    return found
+
+
+def _described(kafka: Kafka, topic: str, future: Any, patience: _Patience) -> Layout | str:
+    """The layout in a topic's description, or why it is not all of it."""
+    from confluent_kafka import KafkaException
+
+    try:
+        return _layout(kafka, topic, future.result())
+    except (KafkaException, RuntimeError) as e:
+        why = _again(kafka, e, f"tell of the topic {topic}", topic)
+        unknown = isinstance(e, KafkaException) and e.args[0].name() in _UNKNOWN
+        if unknown and patience.spent > min(kafka.timeout, NEW_TOPIC):
+            raise BadInput(f"There is no topic {topic} at {kafka.bootstrap}", code="no-topic") from e
+        if isinstance(e, KafkaException) and e.args[0].name() in _NOBODY:
+            # Any broker may answer this, and none did.
+            patience.nobody = kafka.failure(e.args[0], f"tell of the topic {topic}")
+        return why
+
+
+def _layout(kafka: Kafka, topic: str, described: Any) -> Layout | str:
+    numbers = sorted(partition.id for partition in described.partitions)
+    if not numbers or numbers != list(range(len(numbers))):
+        return f"metadata has the partitions {numbers}" if numbers else "metadata has none of its partitions"
+    id_ = None if described.topic_id is None or str(described.topic_id) == _NO_ID else str(described.topic_id)
+    before = kafka.layouts.get(topic)
+    if before is not None and before.id == id_ and len(numbers) < before.partitions:
+        return f"metadata has {len(numbers)} partitions of it, and had {before.partitions} before"
+    return Layout(id_, len(numbers))
+
+
+def _places(layouts: Mapping[str, Layout]) -> list[Place]:
+    return [Place(topic, p) for topic, layout in layouts.items() for p in range(layout.partitions)]
+
+
+def _every(
+    kafka: Kafka, layouts: Mapping[str, Layout], spec: Any, patience: _Patience, isolation: Any = None
+) -> dict[Place, Offset]:
+    found = _asked(kafka, _places(layouts), spec, patience, isolation)
+    return {place: offset for place, offset in found.items() if offset is not None}
+
+
+def _ends(
+    kafka: Kafka,
+    layouts: Mapping[str, Layout],
+    first: Mapping[Place, int],
+    seen: Mapping[str, Reached],
+    patience: _Patience,
+) -> dict[str, dict[int, Offset]]:
+    from confluent_kafka.admin import OffsetSpec
+
+    floors = {place: (offset, "begins") for place, offset in first.items()}
+    for topic, before in seen.items():
+        _same_topic(topic, before, layouts[topic])
+        for p, read_to in enumerate(before.ends):
+            if read_to > floors.get(Place(topic, p), (-1, ""))[0]:
+                floors[Place(topic, p)] = read_to, "was read"
+    places = {*_places(layouts), *floors}
+
+    def doubt(place: Place, end: int) -> str | None:
+        floor, how = floors[place]
+        return f"it ends at {end} and {how} {'at' if how == 'begins' else 'up to'} {floor}" if end < floor else None
+
+    found = _asked(kafka, sorted(places), OffsetSpec.latest(), patience, doubt=doubt)
+    by_topic: dict[str, dict[int, Offset]] = {topic: {} for topic in layouts}
+    for (topic, p), end in found.items():
+        assert end is not None
+        by_topic[topic][p] = end
+    return by_topic
+
+
+def _same_topic(topic: str, before: Reached, now: Layout) -> None:
+    if before.id is not None and now.id is not None and before.id != now.id:
+        raise ConnectctlError(
+            f"The topic {topic} was deleted and made anew while it was in use",
+            why="what was read of it before is gone",
+            next_step="If that is meant, start again: what the new topic has is then taken as it is.",
+            code="topic-recreated",
+        )
+
+
+def _asked(
+    kafka: Kafka,
+    places: Sequence[Place],
+    spec: Any,
+    patience: _Patience,
+    isolation: Any = None,
+    *,
+    none: int | None = None,
+    doubt: Callable[[Place, int], str | None] = lambda place, offset: None,
+) -> dict[Place, Offset | None]:
+    """An offset of every place, asked until each has given one that is not in ``doubt``; None where it answers ``none``."""
+    from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
+
+    isolation = isolation or IsolationLevel.READ_UNCOMMITTED
+    found: dict[Place, Offset | None] = {}
+    while missing := [place for place in places if place not in found]:
+        wanted = {TopicPartition(*place): spec for place in missing}
+        # An answer that does not name a partition is none of it, either.
+        silent = dict.fromkeys(missing, "no answer")
+        asked = kafka.admin.list_offsets(wanted, isolation_level=isolation, request_timeout=patience.attempt)
+        for where, future in asked.items():
+            place = Place(where.topic, where.partition)
+            try:
+                raw = future.result().offset
+            except (KafkaException, RuntimeError) as e:
+                silent[place] = _again(kafka, e, f"tell the offsets of {place}", place.topic)
+                continue
+            offset = offset_of(raw)
+            if offset is None and raw != none:
+                silent[place] = "its leader gave no answer"
+            elif offset is not None and (why := doubt(place, offset)):
+                silent[place] = why
+            else:
+                found[place] = offset
+                silent.pop(place)
+        if silent:
+            place, why = min(silent.items())
+            _pause(kafka, patience, f"The end of {place} cannot be told", why)
+    return found
+
+
+def _again(kafka: Kafka, error: Exception, doing: str, topic: str) -> str:
+    """Why there was no answer, where asking again may bring one. Raises the error of ours where not."""
+    from confluent_kafka import KafkaException
+
+    if not isinstance(error, KafkaException):
+        return "only some of what was asked was answered"  # the client's own check of an answer's length
+    why = error.args[0]
+    if why.name() not in _AGAIN and not why.retriable():
+        raise kafka.failure(why, doing, describe_topic(topic)) from error
+    failure = kafka.failure(why, doing, describe_topic(topic))
+    if isinstance(failure, NotAuthorized):
+        raise failure from error
+    return str(why.str())
+
+
+def _pause(kafka: Kafka, patience: _Patience, what: str, why: str) -> None:
+    """Wait before another attempt, with a new connection. Raises ``TimedOut`` when the time is over."""
+    if patience.left <= 0:
+        if patience.nobody is not None:
+            raise patience.nobody
+        raise TimedOut(what, why=why, next_step="Look at the brokers, and try again.")
+    patience.failed()
+    # librdkafka's admin client keeps the leaders, and their epochs, of before a broker's death; a new one asks afresh.
+    kafka.renew()
+    time.sleep(min(PAUSE, max(0.0, patience.left)))

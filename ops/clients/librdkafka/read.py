@@ -1,0 +1,300 @@
+"""Reads whole topics to the end as it stood at the start, and gives what compaction would leave.
+
+Only the newest record of a key in a partition is kept, and it is kept as librdkafka's own message until the end, so that
+a million records cost a million dictionary writes and no more. Beyond ``spill.MOST`` of them they go to disk.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from operator import methodcaller
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.clients.librdkafka import spill
+from connectctl.ops.clients.librdkafka.message_runs import stretches
+from connectctl.ops.clients.librdkafka.partition_offsets import end_offsets, read_extents
+from connectctl.ops.clients.librdkafka.spill import Spilled
+from connectctl.ops.clients.protocols import HeldBack, Record, TopicImage
+from connectctl.ops.connect.source_keys import owner_of
+from connectctl.ops.core.errors import Unreachable
+from connectctl.ops.kafka.visibility import read_topic
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer
+    from connectctl.ops.clients.librdkafka.client import Kafka
+    from connectctl.ops.kafka.sentinels import Offset
+
+BATCH = 10_000
+WAIT = 0.01
+"""Seconds that librdkafka may take to fill a batch; the last one of a topic is never full."""
+_IGNORED = {"GROUP_AUTHORIZATION_FAILED", "_ALL_BROKERS_DOWN", "_TRANSPORT"}
+"""Errors of the handle that do not end a reading: no group is joined, and lost brokers come back or time out."""
+
+_ERROR, _KEY = methodcaller("error"), methodcaller("key")
+Latest = dict[int, dict[bytes | None, Any]]
+
+
+def read_images(
+    kafka: Kafka, topics: Sequence[str], *, patience: float, superseded: bool = False
+) -> dict[str, TopicImage]:
+    """The image of each topic. ``patience`` is how long to wait, in seconds, for open transactions to end."""
+    if not topics:
+        return {}
+    ends = end_offsets(kafka, topics)
+    consumer = consumer_of(kafka, "read_committed")
+    reading = Reading(kafka, ends, keep_all=superseded, group_of=owner_of)
+    try:
+        reading.run(consumer, patience)
+    finally:
+        consumer.close()
+    return {topic: reading.image(topic) for topic in topics}
+
+
+def read_tails(kafka: Kafka, topics: Sequence[str], count: int) -> dict[str, list[Record]]:
+    """The last ``count`` offsets of every partition, transactions ignored."""
+    if not topics:
+        return {}
+    ends = end_offsets(kafka, topics)
+    consumer = consumer_of(kafka, "read_uncommitted")
+    reading = Reading(kafka, ends, keep_all=True)
+    try:
+        reading.run(consumer, None, start=lambda end: max(0, end - count))
+    finally:
+        consumer.close()
+    return reading.all
+
+
+def read_wanted(
+    kafka: Kafka, topic: str, partitions: Iterable[int], wanted: Callable[[bytes | None, bytes | None], bool]
+) -> list[Record]:
+    """The records of these partitions whose key and value are ``wanted``, by partition in the order of the log."""
+    ends = end_offsets(kafka, [topic])[topic]
+    consumer = consumer_of(kafka, "read_uncommitted")
+    reading = Sifting(kafka, {topic: {p: ends[p] for p in partitions}}, wanted)
+    try:
+        reading.run(consumer, None)
+    finally:
+        consumer.close()
+    return sorted(reading.all[topic], key=lambda record: (record.partition, record.offset))
+
+
+def consumer_of(kafka: Kafka, isolation: str) -> Consumer:
+    """A consumer to which partitions are assigned by hand. ``isolation`` is ``read_committed`` or ``read_uncommitted``."""
+    from confluent_kafka import Consumer
+
+    # The group id is a formality: partitions are assigned by hand, nothing joins and nothing is committed.
+    return Consumer(
+        kafka.properties(
+            group__id="connectctl",
+            isolation__level=isolation,
+            enable__auto__commit=False,
+            enable__partition__eof=True,
+            auto__offset__reset="earliest",
+            fetch__wait__max__ms=20,
+            queued__min__messages=500_000,
+        )
+    )
+
+
+class Reading:
+    """One pass over some topics: where it has to get, how far it got, what it found.
+
+    With ``group_of`` what is too much for memory goes to disk; see ``Spilled``.
+    """
+
+    def __init__(
+        self,
+        kafka: Kafka,
+        ends: Mapping[str, Mapping[int, Offset]],
+        *,
+        keep_all: bool = False,
+        group_of: Callable[[bytes | None], bytes] | None = None,
+    ):
+        self._kafka = kafka
+        self._ends = ends
+        self._pending = {(t, p) for t, by in ends.items() for p, end in by.items() if end > 0}
+        self._stuck: dict[tuple[str, int], int] = {}
+        self._latest: dict[str, Latest] = {t: {p: {} for p in by} for t, by in ends.items()}
+        self._counts = dict.fromkeys(ends, 0)
+        self._keyless = dict.fromkeys(ends, 0)
+        self._keep_all = keep_all
+        self._group_of = None if keep_all else group_of
+        self._spilled: dict[str, Spilled] = {}
+        self._only = next(iter(ends)) if len(ends) == 1 else None
+        self.all: dict[str, list[Record]] = {t: [] for t in ends}
+
+    def run(self, consumer: Consumer, patience: float | None, start: Any = None) -> None:
+        """Consume until every partition is at its end, or only open transactions are in the way for ``patience`` seconds.
+
+        None: nothing may be in the way, because transactions are ignored, or the ends are such that readers get to.
+        Whoever is told of an end by one leader and cannot get there with the next has not read it.
+        """
+        from confluent_kafka import TopicPartition
+
+        # From 0, and not from OFFSET_BEGINNING, for which librdkafka first asks where that is, half a second later.
+        # A partition that begins later is found by auto.offset.reset.
+        begin = start or (lambda end: 0)
+        consumer.assign([TopicPartition(t, p, begin(self._ends[t][p])) for t, p in sorted(self._pending)])
+        started = heard = time.monotonic()
+        while self._pending:
+            batch = consumer.consume(BATCH, WAIT)
+            now = time.monotonic()
+            if batch:
+                heard = now
+                self._take(batch)
+                self._make_room()
+            stuck = patience is not None and self._pending <= self._stuck.keys()
+            if stuck and now - started > (patience or 0.0) and self._held_back():
+                return
+            if now - heard > self._kafka.timeout and not stuck:
+                raise self._unanswered()
+
+    def _make_room(self) -> None:
+        """Write to disk what is too much for memory."""
+        kept = sum(len(by_key) for by in self._latest.values() for by_key in by.values())
+        if self._group_of is not None and kept > spill.MOST:
+            for topic in self._latest:
+                self._spill(topic, self._group_of)
+
+    def _spill(self, topic: str, group_of: Callable[[bytes | None], bytes]) -> Spilled:
+        there = self._spilled.setdefault(topic, Spilled(group_of))
+        there.add(record_of(message) for by_key in self._latest[topic].values() for message in by_key.values())
+        for by_key in self._latest[topic].values():
+            by_key.clear()
+        return there
+
+    def _held_back(self) -> bool:
+        """Whether all that is left is held back by open transactions, and not only by leaders that are new."""
+        extents = read_extents(self._kafka, sorted({topic for topic, _ in self._pending}))
+        for topic, partition in self._pending:
+            if extents[topic][partition].stable >= self._ends[topic][partition]:
+                # The consumer was told of an end that its new leader had before it had caught up: it goes on.
+                self._stuck.pop((topic, partition), None)
+        return self._pending <= self._stuck.keys()
+
+    def _unanswered(self) -> Unreachable:
+        left = sorted(self._pending)
+        names = ", ".join(f"{t}-{p}" for t, p in left[:3]) + (f" and {len(left) - 3} more" if len(left) > 3 else "")
+        return Unreachable(
+            f"Kafka at {self._kafka.bootstrap} stopped answering while topics were read",
+            why=f"nothing came for {self._kafka.timeout:g} s, and {names} is not read to its end",
+            next_step="Try again, with a longer --timeout if the cluster is slow.",
+        )
+
+    def _take(self, batch: list[Any]) -> None:
+        if any(map(_ERROR, batch)):  # a KafkaError cannot be compared to None
+            self._take_singly(batch)
+            return
+        for (topic, partition), some in stretches(batch, self._only):
+            end = self._ends[topic][partition]
+            last = some[-1].offset()
+            self._stuck.pop((topic, partition), None)
+            if last >= end - 1:
+                self._pending.discard((topic, partition))
+            kept = some if last < end else [message for message in some if message.offset() < end]
+            keys = list(map(_KEY, kept))
+            self._latest[topic][partition].update(zip(keys, kept, strict=True))
+            self._counts[topic] += len(keys)
+            self._keyless[topic] += keys.count(None)
+            if self._keep_all:
+                self.all[topic] += map(record_of, kept)
+
+    def _take_singly(self, batch: Iterable[Any]) -> None:
+        """The same with events among the records: what follows an end is more than there was."""
+        ends, latest, stuck, counts, keep_all = self._ends, self._latest, self._stuck, self._counts, self._keep_all
+        for message in batch:
+            if message.error() is not None:
+                self._mark(message)
+                continue
+            topic, partition, offset, key = message.topic(), message.partition(), message.offset(), message.key()
+            end = ends[topic][partition]
+            if stuck:
+                stuck.pop((topic, partition), None)
+            if offset < end:
+                latest[topic][partition][key] = message
+                counts[topic] += 1
+                if key is None:
+                    self._keyless[topic] += 1
+                if keep_all:
+                    self.all[topic].append(record_of(message))
+            if offset >= end - 1:
+                self._pending.discard((topic, partition))
+
+    def _mark(self, message: Any) -> None:
+        """An event in place of a record: the end of a partition, or an error."""
+        from confluent_kafka import KafkaError
+
+        error = message.error()
+        if error.code() == KafkaError._PARTITION_EOF:
+            place = (message.topic(), message.partition())
+            if message.offset() >= self._ends[place[0]][place[1]]:
+                self._pending.discard(place)
+            elif place in self._pending:
+                # The end of what is committed, and not the end of the partition: a transaction is open.
+                self._stuck[place] = message.offset()
+        elif error.name() not in _IGNORED:
+            topic = message.topic()
+            raise self._kafka.failure(error, f"read {topic or 'topics'}", read_topic(topic) if topic else None)
+
+    def image(self, topic: str) -> TopicImage:
+        held = [HeldBack(p, self._stuck[t, p], self._ends[t][p]) for t, p in sorted(self._pending) if t == topic]
+        messages = (m for by_key in self._latest[topic].values() for m in by_key.values())
+        superseded: list[Record] = []
+        records: Collection[Record]
+        if topic in self._spilled and self._group_of is not None:
+            records = self._spill(topic, self._group_of)
+        elif self._keep_all:
+            newest = {(m.partition(), m.offset()) for m in messages}
+            records = tuple(r for r in self.all[topic] if (r.partition, r.offset) in newest)
+            superseded = [r for r in self.all[topic] if (r.partition, r.offset) not in newest]
+        else:
+            records = tuple(map(record_of, messages))
+        return TopicImage(
+            topic,
+            self._counts[topic],
+            records,
+            self._ends[topic],
+            tuple(held),
+            keyless=self._keyless[topic],
+            superseded=tuple(superseded),
+            in_order=topic in self._spilled,
+        )
+
+
+class Sifting(Reading):
+    """A pass over topics too big to keep, for the records whose key and value are ``wanted``."""
+
+    def __init__(
+        self,
+        kafka: Kafka,
+        ends: Mapping[str, Mapping[int, Offset]],
+        wanted: Callable[[bytes | None, bytes | None], bool],
+    ):
+        super().__init__(kafka, ends)
+        self._wanted = wanted
+
+    def _take(self, batch: list[Any]) -> None:
+        ends, wanted = self._ends, self._wanted
+        for message in batch:
+            if message.error() is not None:
+                self._mark(message)
+                continue
+            topic, partition, offset = message.topic(), message.partition(), message.offset()
+            end = ends[topic][partition]
+            if offset < end and wanted(message.key(), message.value()):
+                self.all[topic].append(record_of(message))
+            if offset >= end - 1:
+                self._pending.discard((topic, partition))
+
+
+def record_of(message: Any) -> Record:
+    """The record in librdkafka's ``message``."""
+    kind, timestamp = message.timestamp()
+    return Record(
+        message.key(),
+        message.value(),
+        message.partition(),
+        message.offset(),
+        timestamp if kind and timestamp >= 0 else None,
+    )

@@ -1,0 +1,160 @@
+"""Records of a topic too big for memory, on disk in the order of their keys: runs that are sorted, and merged when read.
+
+The files have no name, so that nothing is left of them however the process ends.
+"""
+
+from __future__ import annotations
+
+import pickle
+import tempfile
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import IO
+
+from connectctl.ops.clients.protocols import Ordered, Record, Row, record_in
+from connectctl.ops.core.errors import ConnectctlError
+
+MOST = 200_000
+"""Records of all topics of one reading that are kept in memory: some 200 MB, with what it takes to sort them."""
+_CHUNK = 2_000
+"""Records that are written and read at once, of one run."""
+
+_GROUP, _KEY, _PLACE = itemgetter(0), itemgetter(0, 1), itemgetter(0, 1, 2, 3)
+
+
+class Spilled(Ordered):
+    """The newest record of each key in each partition, in the order of ``group_of`` the keys and then of the keys.
+
+    Can be gone through again and again; each time the files are read.
+    """
+
+    def __init__(self, group_of: Callable[[bytes | None], bytes]) -> None:
+        self._group_of = group_of
+        self._runs: list[IO[bytes]] = []
+        self._ends: list[list[tuple[bytes, int]]] = []
+        self._count: int | None = None
+
+    def __del__(self) -> None:
+        for run in self._runs:
+            run.close()
+
+    def add(self, records: Iterable[Record]) -> None:
+        """Write a run. Raises ``ConnectctlError`` where there is no room for it."""
+        group_of = self._group_of
+        rows = _sorted(
+            [
+                (group_of(key), key or b"", key is None, partition, offset, timestamp, value)
+                for key, value, partition, offset, timestamp in records
+            ]
+        )
+        try:
+            # Kept open: it is read later, and gone when it is closed.
+            run = tempfile.TemporaryFile(prefix="connectctl-")  # noqa: SIM115
+            ends = []
+            for some in _chunks(rows):
+                ends.append((some[-1][0], run.tell()))
+                pickle.dump(some, run, pickle.HIGHEST_PROTOCOL)
+            run.flush()
+        except OSError as e:
+            raise ConnectctlError(
+                f"A topic of this size needs room in {tempfile.gettempdir()}",
+                why=e.strerror,
+                next_step="Name a directory with as much room as the topic has in TMPDIR.",
+                code="no-room",
+            ) from e
+        self._runs.append(run)
+        self._ends.append(ends)
+        self._count = None
+
+    def blocks(self, group: bytes | None = None) -> Iterator[list[Row]]:
+        """See ``Ordered``."""
+        runs = [_Run(file, _start(ends, group)) for file, ends in zip(self._runs, self._ends, strict=True)]
+        while runs := [run for run in runs if run.rows and (group is None or run.rows[0][0] <= group)]:
+            # What is not beyond the first end of a chunk is there whole: what is not read yet comes later.
+            end = min(run.end for run in runs)
+            yield _newest(_sorted([row for run in runs for row in run.until(end)]))
+
+    def __iter__(self) -> Iterator[Record]:
+        for rows in self.blocks():
+            yield from map(record_in, rows)
+
+    def __len__(self) -> int:
+        if self._count is None:
+            self._count = sum(map(len, self.blocks()))
+        return self._count
+
+    def __contains__(self, record: object) -> bool:
+        return any(each == record for each in self)
+
+
+class _Run:
+    """A run, a chunk of it in memory: ``rows``, none at its end, and the key that is the last of them."""
+
+    def __init__(self, file: IO[bytes], start: int) -> None:
+        self._file, self._at, self._next = file, start, 0
+        self._load()
+
+    def until(self, end: tuple[bytes, bytes]) -> list[Row]:
+        """Takes the rows whose keys are not beyond ``end``."""
+        if self.end <= end:
+            found = self.rows[self._next :]
+            self._load()
+            return found
+        begin, self._next = self._next, bisect_right(self.rows, end, self._next, key=_KEY)
+        return self.rows[begin : self._next]
+
+    def _load(self) -> None:
+        # Several may read the file at a time.
+        self._file.seek(self._at)
+        try:
+            self.rows: list[Row] = pickle.load(self._file)  # of a file without a name, which this process wrote
+            self.end = _KEY(self.rows[-1])
+        except EOFError:
+            self.rows = []
+        self._next, self._at = 0, self._file.tell()
+
+
+def _start(ends: Sequence[tuple[bytes, int]], group: bytes | None) -> int:
+    """Where the first chunk begins that may hold some of ``group``; ``ends`` are the last group of each, and where it is."""
+    if group is None:
+        return 0
+    return next((at for last, at in ends if last >= group), ends[-1][1] if ends else 0)
+
+
+def _sorted(rows: list[Row]) -> list[Row]:
+    """By group and key. To compare bytes is three times as quick as to compare tuples of them."""
+    by_group: dict[bytes, list[Row]] = {}
+    if rows and all(map(rows[0][0].__eq__, map(_GROUP, rows))):
+        by_group[rows[0][0]] = rows
+    else:
+        for row in rows:
+            by_group.setdefault(row[0], []).append(row)
+    for some in by_group.values():
+        some.sort(key=itemgetter(1))
+    return [row for _, some in sorted(by_group.items()) for row in some]
+
+
+def _chunks(rows: Sequence[Row]) -> Iterator[list[Row]]:
+    """The rows in lists that do not end amid a key."""
+    start = 0
+    while start < len(rows):
+        end = min(start + _CHUNK, len(rows))
+        while end < len(rows) and _KEY(rows[end]) == _KEY(rows[end - 1]):
+            end += 1
+        yield list(rows[start:end])
+        start = end
+
+
+def _newest(rows: list[Row]) -> list[Row]:
+    """Of each key the newest row of each partition, by partition."""
+    if len(set(map(_KEY, rows))) == len(rows):
+        return rows
+    found: list[Row] = []
+    for _, same in groupby(rows, key=_KEY):
+        some = sorted(same, key=itemgetter(2, 3, 4))
+        found += [
+            row for row, after in zip(some, [*some[1:], None], strict=True) if not after or _PLACE(row) != _PLACE(after)
+        ]
+    return found

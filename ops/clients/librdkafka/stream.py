@@ -1,0 +1,90 @@
+"""Committed records of parts of partitions, in batches as they come: what a Spark task reads of a big topic."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.clients.librdkafka.message_runs import Place, stretches
+from connectctl.ops.core.errors import Unreachable
+from connectctl.ops.kafka.visibility import read_topic
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.librdkafka.client import Kafka
+
+BATCH = 10_000
+WAIT = 0.1
+"""Seconds that librdkafka may take to fill a batch."""
+_IGNORED = {"GROUP_AUTHORIZATION_FAILED", "_ALL_BROKERS_DOWN", "_TRANSPORT"}
+
+
+def stream(kafka: Kafka, ranges: Mapping[Place, tuple[int, int]]) -> Iterator[tuple[Place, list[Any]]]:
+    """librdkafka's messages of each place from the first offset of its range to below the second, with read_committed.
+
+    They come in stretches of one place, in which they are in order.
+    The ends are offsets that such a reader can get to. Raises what ``KafkaReads`` raises.
+    """
+    from confluent_kafka import TopicPartition
+    from connectctl.ops.clients.librdkafka.read import consumer_of
+
+    pending = {place: end for place, (start, end) in ranges.items() if start < end}
+    if not pending:
+        return
+    consumer = consumer_of(kafka, "read_committed")
+    try:
+        consumer.assign([TopicPartition(*place, ranges[place][0]) for place in sorted(pending)])
+        yield from _until(kafka, consumer, pending)
+    finally:
+        consumer.close()
+
+
+def _until(kafka: Kafka, consumer: Any, pending: dict[Place, int]) -> Iterator[tuple[Place, list[Any]]]:
+    ends = dict(pending)
+    topics = {topic for topic, _ in ends}
+    topic = topics.pop() if len(topics) == 1 else None
+    heard = time.monotonic()
+    while pending:
+        batch = consumer.consume(BATCH, WAIT)
+        if not batch:
+            if time.monotonic() - heard > kafka.timeout:
+                raise Unreachable(
+                    f"Kafka at {kafka.bootstrap} stopped answering while topics were read",
+                    why=f"nothing came for {kafka.timeout:g} s",
+                    next_step="Try again, with a longer --timeout if the cluster is slow.",
+                )
+            continue
+        heard = time.monotonic()
+        good = [message for message in batch if message.error() is None]
+        for message in batch if len(good) < len(batch) else ():
+            if message.error() is not None:
+                _event(kafka, message, pending)
+        for place, some in stretches(good, topic):
+            end = ends[place]
+            if some[-1].offset() >= end - 1:
+                # Other tasks read on from there; librdkafka need not fetch it here.
+                if pending.pop(place, None) is not None:
+                    _pause(consumer, place)
+                some = [message for message in some if message.offset() < end]  # noqa: PLW2901  # cut to its range
+            if some:
+                yield place, some
+
+
+def _pause(consumer: Any, place: Place) -> None:
+    from confluent_kafka import TopicPartition
+
+    consumer.pause([TopicPartition(*place)])
+
+
+def _event(kafka: Kafka, message: Any, pending: dict[Place, int]) -> None:
+    from confluent_kafka import KafkaError
+
+    error = message.error()
+    if error.code() == KafkaError._PARTITION_EOF:
+        place = (message.topic(), message.partition())
+        # Behind the last committed record there may be markers and aborted records, which nobody is given.
+        if place in pending and message.offset() >= pending[place]:
+            del pending[place]
+    elif error.name() not in _IGNORED:
+        topic = message.topic()
+        raise kafka.failure(error, f"read {topic or 'topics'}", read_topic(topic) if topic else None)

@@ -1,0 +1,97 @@
+"""Writes records in one transaction that readers see whole or not at all.
+
+librdkafka cannot tell how a transaction in doubt ended (it has no KIP-890 transactions), so after any error the handle is
+thrown away and the caller, who knows what should be there, reads again. A new handle with the same transactional id
+completes or aborts what the old one left.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.core.errors import ConnectctlError, TimedOut
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.librdkafka.client import Kafka
+
+TRANSACTION_TIMEOUT_MS = 60_000
+QUEUE = 500_000
+ABORT_TIMEOUT = 5.0
+PAUSE = 0.1
+
+
+def write_transaction(kafka: Kafka, id_: str, records: Iterable[tuple[str, int, bytes, bytes | None]]) -> int:
+    """Write ``(topic, partition, key, value)`` in one transaction of the transactional id ``id_``; gives their number."""
+    from confluent_kafka import KafkaException, Producer
+
+    doing = "write offsets in a transaction"
+    producer = kafka.ask(doing, lambda: Producer(_properties(kafka, id_)))
+    try:
+        producer.init_transactions(kafka.timeout)
+        producer.begin_transaction()
+        try:
+            count = _produce_all(producer, records)
+        except BaseException:
+            # Nothing was asked to be committed yet: readers need not wait until the coordinator gives the handle up.
+            with suppress(KafkaException):
+                producer.abort_transaction(ABORT_TIMEOUT)
+            raise
+        # Waits for the records, too, and fails where one of them was not taken.
+        producer.commit_transaction(kafka.timeout)
+    except KafkaException as e:
+        raise kafka.failure(e.args[0], doing) from e
+    return count
+
+
+def _properties(kafka: Kafka, id_: str) -> dict[str, Any]:
+    return kafka.properties(
+        transactional__id=id_,
+        transaction__timeout__ms=TRANSACTION_TIMEOUT_MS,
+        linger__ms=20,
+        queue__buffering__max__messages=QUEUE,
+    )
+
+
+def _produce_all(producer: Any, records: Iterable[tuple[str, int, bytes, bytes | None]]) -> int:
+    count = 0
+    produce, poll = producer.produce, producer.poll
+    for topic, partition, key, value in records:
+        count += 1
+        while True:
+            try:
+                produce(topic, value=value, key=key, partition=partition)
+                break
+            except BufferError:
+                poll(0.1)
+    return count
+
+
+def create_topic(kafka: Kafka, name: str, partitions: int, replicas: int, config: Mapping[str, str]) -> None:
+    """Create a topic. Raises ``ConnectctlError``; one that exists already is fine."""
+    from confluent_kafka.admin import NewTopic
+
+    new = NewTopic(name, partitions, replicas, config=dict(config))
+    future = kafka.admin.create_topics([new], request_timeout=kafka.timeout)[name]
+    try:
+        kafka.ask(f"create the topic {name}", future.result)
+    except ConnectctlError as e:
+        if e.code != "TOPIC_ALREADY_EXISTS":
+            raise
+    _await_topic(kafka, name)
+
+
+def _await_topic(kafka: Kafka, name: str) -> None:
+    """Wait until every partition has a leader, as far as the broker knows that tells of the cluster."""
+    deadline = time.monotonic() + kafka.timeout
+    while True:
+        found = kafka.ask(f"tell of the topic {name}", lambda: kafka.admin.list_topics(name, kafka.timeout)).topics[
+            name
+        ]
+        if found.error is None and found.partitions and all(p.leader >= 0 for p in found.partitions.values()):
+            return
+        if time.monotonic() > deadline:
+            raise TimedOut(f"The topic {name} is created, and has no leaders after {kafka.timeout:g} s")
+        time.sleep(PAUSE)

@@ -1,0 +1,512 @@
+"""What operations may ask of the network: types only. The real edges and the fakes of the tests both keep to these."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from connectctl.ops.connect.cluster_lock import LockHolder
+    from connectctl.ops.connect.connect_protocol import ConnectGroup
+    from connectctl.ops.connect.run_presence import Holder
+    from connectctl.ops.core.errors import ConnectctlError
+    from connectctl.ops.core.rights import Allowed
+    from connectctl.ops.kafka.acls import Authorizer, Binding, Resource
+    from connectctl.ops.kafka.batch_headers import Marker
+    from connectctl.ops.kafka.brokers import BrokerVersion, ReaderGroups
+    from connectctl.ops.kafka.consumer_group import ClientGroup
+    from connectctl.ops.kafka.error_handling import Code
+    from connectctl.ops.kafka.transactions import Bounds, Listing, PartitionProducer, Place, Transaction
+    from connectctl.ops.kafka.visibility import Answer as Seen
+    from connectctl.ops.kafka.visibility import Gap
+
+
+class Record(NamedTuple):
+    """One Kafka record. ``timestamp`` is in milliseconds since the epoch, None where the broker has none."""
+
+    key: bytes | None
+    value: bytes | None
+    partition: int
+    offset: int
+    timestamp: int | None = None
+
+
+Row = tuple[bytes, bytes, bool, int, int, Any, Any]
+"""A record by what it is sorted by (the key's group, the key, whether there is none, partition, offset), with timestamp
+and value."""
+
+
+def record_in(row: Row) -> Record:
+    """The record of a row."""
+    _, key, without, partition, offset, timestamp, value = row
+    return Record(None if without else key, value, partition, offset, timestamp)
+
+
+class Ordered(Collection[Record]):
+    """Records in the order of groups and keys, which come from where there is more room than in memory."""
+
+    @abstractmethod
+    def blocks(self, group: bytes | None = None) -> Iterator[list[Row]]:
+        """The same in lists of some thousands, none of them empty, with all that there is of a key in one of them.
+
+        With ``group`` only those that hold some of it, and with it what is beside it.
+        """
+
+
+@dataclass(frozen=True)
+class HeldBack:
+    """A partition that could not be read to its end: an open transaction holds its last stable offset at ``stable``."""
+
+    partition: int
+    stable: int
+    end: int
+
+
+@dataclass(frozen=True)
+class TopicImage:
+    """A topic as compaction would leave it: the newest record of each key in each partition.
+
+    Keys are kept per partition, because the same key in two partitions is two records that compaction never unites.
+    ``records`` counts all that were read, ``keyless`` those among them that had no key. ``end_offsets`` are the high
+    watermarks when the reading began. Order within ``latest`` is not defined; use the offsets. ``superseded`` are the
+    older records that compaction has not removed yet, where they were asked for. ``in_order``: the topic is too big for
+    memory, and ``latest`` gives its records from disk, by connector (``source_keys.owner_of``) and key.
+    """
+
+    topic: str
+    records: int
+    latest: Collection[Record]
+    end_offsets: Mapping[int, int]
+    held_back: tuple[HeldBack, ...] = ()
+    keyless: int = 0
+    superseded: tuple[Record, ...] = ()
+    in_order: bool = False
+    made: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What was made of ``latest``, so that it is made once; see ``config_topic.state_of``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Where a partition begins and ends. Readers with read_committed get no further than ``stable``, which is at most
+    ``end``, the high watermark.
+    """
+
+    first: int
+    stable: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """How far a topic is known to reach, from what was read of it: no end of it is below, whoever asks later.
+
+    ``id`` is the topic's, by which it can be told from another of that name; None of brokers before 2.8. ``ends`` are by
+    partition, 0 where nothing is known.
+    """
+
+    id: str | None = None
+    ends: tuple[int, ...] = ()
+
+    def further(self, other: Reached) -> Reached:
+        """What both know. Of another topic of the same name, ``other`` is the newer."""
+        if self.id != other.id and self.id is not None:
+            return other
+        longest = max(len(self.ends), len(other.ends))
+        ends = zip(_padded(self.ends, longest), _padded(other.ends, longest), strict=True)
+        return Reached(other.id, tuple(max(pair) for pair in ends))
+
+
+def furthest(one: Mapping[str, Reached], other: Mapping[str, Reached]) -> dict[str, Reached]:
+    """What both know of topics, by what these are called there."""
+    known = {which: one[which].further(reached) if which in one else reached for which, reached in other.items()}
+    return {**one, **known}
+
+
+def _padded(ends: tuple[int, ...], length: int) -> tuple[int, ...]:
+    return ends + (0,) * (length - len(ends))
+
+
+@dataclass(frozen=True)
+class TopicFacts:
+    """How a topic is laid out. ``replicas`` and ``in_sync`` give counts by partition; ``config`` what was asked for.
+
+    ``leaders`` are the brokers that lead the partitions, None where none does.
+    """
+
+    name: str
+    partitions: int
+    replicas: Mapping[int, int]
+    in_sync: Mapping[int, int]
+    config: Mapping[str, str] = field(default_factory=dict)
+    leaders: Mapping[int, int | None] = field(default_factory=dict)
+
+
+class KafkaReads(Protocol):
+    """Reading from one Kafka cluster. Every method raises ``Unreachable``, ``NotAuthorized`` or ``TimedOut``."""
+
+    def cluster_id(self) -> str:
+        """The cluster's id."""
+        ...
+
+    def brokers(self) -> int:
+        """How many brokers the cluster has."""
+        ...
+
+    def topic_names(self) -> frozenset[str]:
+        """The names of the topics that this principal may see: at least these exist. For one topic ask ``existing``."""
+        ...
+
+    def existing(self, names: Sequence[str]) -> Seen[frozenset[str]]:
+        """Those of ``names`` that exist, with a gap for each that this principal may not see."""
+        ...
+
+    def topics(self, names: Sequence[str]) -> dict[str, TopicFacts]:
+        """Layout and ``cleanup.policy`` of the topics in ``names`` that exist. Raises ``NotAuthorized`` for a hidden one."""
+        ...
+
+    def compacted(self) -> Seen[dict[str, TopicFacts]]:
+        """Every topic that may be seen whose clean-up policy includes compaction, or is empty.
+
+        Kafka's own internal ones are left out. With a gap for each whose configuration may not be seen; what may not be
+        seen at all is left out in silence.
+        """
+        ...
+
+    def group(self, group_id: str) -> ConnectGroup:
+        """The group of Connect workers called ``group_id``; state ``Dead`` where the coordinator knows none.
+
+        Raises ``NotAuthorized`` where this principal may not see it.
+        """
+        ...
+
+    def holders(self, group_id: str, connector: str) -> tuple[Holder, ...]:
+        """The runs of connectctl that have ``connector`` of the Connect group; one that died counts for a few seconds."""
+        ...
+
+    def image(self, topics: Sequence[str], *, patience: float, superseded: bool = False) -> dict[str, TopicImage]:
+        """Read ``topics`` with read_committed to their ends as they stand now.
+
+        Where an open transaction keeps the end out of reach for more than ``patience`` seconds, what could be read is
+        given with ``held_back`` telling the rest. Topics that do not exist are left out, hidden ones are ``NotAuthorized``.
+        """
+        ...
+
+    def extents(self, topics: Sequence[str]) -> dict[str, dict[int, Extent]]:
+        """Where every partition of ``topics`` begins and ends. Topics that do not exist are left out, as in ``image``."""
+        ...
+
+    def tails(self, topics: Sequence[str], count: int) -> dict[str, list[Record]]:
+        """The last ``count`` offsets of each partition of ``topics``, committed or not: a sample to tell topics apart."""
+        ...
+
+
+class KafkaWrites(KafkaReads, Protocol):
+    """Changing one Kafka cluster, besides reading it. Raises what ``KafkaReads`` raises, and ``ConnectctlError``."""
+
+    def transact(self, id_: str, records: Iterable[tuple[str, int, bytes, bytes | None]]) -> int:
+        """Write ``(topic, partition, key, value)`` in one transaction of the transactional id ``id_``.
+
+        Gives how many. After an error nobody knows whether the transaction was committed: read again.
+        """
+        ...
+
+    def create_topic(self, name: str, partitions: int, replicas: int, config: Mapping[str, str]) -> None:
+        """Create a topic; one that exists already is fine."""
+        ...
+
+
+class ConnectCalls(Protocol):
+    """The REST servers of a Connect cluster's workers. Raises ``Unreachable`` and ``ConnectctlError``."""
+
+    urls: tuple[str, ...]
+
+    def get(self, path: str, *, url: str | None = None, timeout: float | None = None) -> Any:
+        """The JSON at ``path``, from the worker at ``url`` or from the first that answers; ``timeout`` in seconds."""
+        ...
+
+    def send(
+        self, method: str, path: str, body: Any = None, *, url: str | None = None, timeout: float | None = None
+    ) -> Any:
+        """Send a changing request; retried while workers answer that a rebalance is under way."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A coordinator's answer to InitProducerId; ``lookup`` where already FindCoordinator failed."""
+
+    code: Code
+    producer_id: int = -1
+    epoch: int = -1
+    lookup: bool = False
+
+
+class ClusterLock(Protocol):
+    """The lock of one Connect cluster, which everybody who changes it takes, wherever they are."""
+
+    def holder(self) -> LockHolder | None:
+        """Who holds it, None where nobody does. Raises ``NotAuthorized``, ``Unreachable``, ``TimedOut``."""
+        ...
+
+    def held(self, run: str, ours: Callable[[str], bool]) -> AbstractContextManager[Callable[[], None]]:
+        """Hold it as ``run`` of the journal, which knows the runs of which ``ours`` is true.
+
+        Gives a function that returns while it is held, and raises ``ConnectctlError`` where it is not, or where that
+        cannot be told. Raises ``Refused`` where somebody else holds it.
+        """
+        ...
+
+
+class TransactionCalls(Protocol):
+    """Coordinators and partition leaders of one Kafka cluster. Raises ``Unreachable``, ``NotAuthorized``, ``BadInput``.
+
+    What concerns one id, one partition or one broker is no exception but a code in the result.
+    """
+
+    def cluster_id(self) -> str:
+        """The cluster's id."""
+        ...
+
+    def describe(self, ids: Sequence[str]) -> dict[str, Transaction | Code]:
+        """Every id of ``ids`` as its coordinator has it, asked once."""
+        ...
+
+    def fence(self, timeouts: Mapping[str, int], patience: float, told: Callable[[str, Answer], None]) -> None:
+        """Send one InitProducerId for each id, with its transaction timeout in milliseconds; all in flight at once.
+
+        ``told`` hears of each answer when it comes, on another thread; of each id exactly once. ``patience`` is in
+        seconds, for each answer.
+        """
+        ...
+
+    def listed(
+        self, *, states: Sequence[str] = (), producer_ids: Sequence[int] = (), prefixes: Sequence[str] = ()
+    ) -> Seen[tuple[Listing, ...]]:
+        """All ids in one of ``states`` with one of ``producer_ids`` that begin with one of ``prefixes``; empty: any.
+
+        By id. Complete where every coordinator answered, and it is proven that this principal is allowed to see every id
+        that begins so, whoever has it.
+        """
+        ...
+
+    def connect_groups(self) -> Seen[frozenset[str]]:
+        """The groups of Connect workers on this cluster. Complete with Describe on the cluster, if all brokers answer."""
+        ...
+
+    def places(self, topics: Sequence[str]) -> list[Place]:
+        """The partitions of those of ``topics`` that exist. Raises ``NotAuthorized`` for one that may not be seen."""
+        ...
+
+    def all_places(self) -> Seen[list[Place]]:
+        """The partitions of all topics, Kafka's internal ones included. Complete as ``listed`` is."""
+        ...
+
+    def producers(self, places: Sequence[Place]) -> dict[Place, tuple[PartitionProducer, ...] | Code]:
+        """The producers that the leader of each place remembers."""
+        ...
+
+    def bounds(self, places: Sequence[Place]) -> dict[Place, Bounds | Code]:
+        """Last stable offset and high watermark of each place."""
+        ...
+
+    def mark(self, place: Place, producer: PartitionProducer, *, commit: bool) -> Code:
+        """Write the marker that ends the producer's open transaction in that partition, as its coordinator would."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """What the log of a partition has before an open transaction of a producer, and where that begins.
+
+    ``epoch`` is that of the batch with which it begins, None where there is none. ``marker`` is the producer's newest one
+    before it. Where there is none, ``since_ms`` says from which time on there certainly is none, in milliseconds since the
+    epoch; infinite where the log could not be seen whole.
+    """
+
+    epoch: int | None
+    marker: Marker | None
+    since_ms: float
+
+
+class TransactionLogReads(Protocol):
+    """What coordinators wrote down, and what came of it in partitions. Raises what ``KafkaReads`` raises."""
+
+    def entries(self, ids: Sequence[str] | None, wanted: Callable[[bytes | None, bytes | None], bool]) -> list[Record]:
+        """The records of ``__transaction_state`` whose key and value are ``wanted``, in the order of the log.
+
+        Only the partitions of the transactional ``ids`` are read; None: all.
+        """
+        ...
+
+    def behind(self, place: Place, producer: PartitionProducer, since_ms: int | None) -> Behind:
+        """What the log has before the open transaction of ``producer``, as far back as ``since_ms``; None: nothing."""
+        ...
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a driver says of a property's value on a worker. ``source`` is where from: a file, a hook, a resource.
+
+    ``value`` is None where the property is not set there; what the worker was started with may be older than that.
+    """
+
+    value: str | None
+    source: str
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How a worker comes to be restarted, as far as the one who waits for it must know.
+
+    ``together`` names what restarts this worker along with every other worker of the same name, in an order of its own
+    (``KafkaConnect prod/connect``): change and restart are then done once for all of them. None: one by one.
+    ``by_hand``: ``change`` and ``restart`` tell a person what to do and return at once; wait until it is proven.
+    """
+
+    together: str | None = None
+    by_hand: bool = False
+
+
+class WorkerDriver(Protocol):
+    """How the operator changes and restarts workers. ``worker`` is an address, ``host:port``, as the group tells it.
+
+    Every method raises ``ConnectctlError`` (``TimedOut`` where a command takes longer than it may), with secrets masked.
+    """
+
+    @property
+    def name(self) -> str:
+        """The driver's name in the context file."""
+        ...
+
+    def manner(self, worker: str) -> Manner:
+        """Whether it is restarted alone or with others, and by whom. Asks nobody."""
+        ...
+
+    def says(self, worker: str, name: str, value: str) -> str:
+        """In one line, what changing the property and restarting will do, for the plan."""
+        ...
+
+    def check(self, worker: str) -> str | None:
+        """Why this worker could not be changed (a file that cannot be written, no template), else None. Changes nothing."""
+        ...
+
+    def told(self, worker: str, name: str) -> Told | None:
+        """The property's value by file or hook; None where this driver has no way to know."""
+        ...
+
+    def change(self, worker: str, name: str, value: str) -> str | None:
+        """Give the property its value, effective at the next start. Done twice, it makes no difference."""
+        ...
+
+    def restart(self, worker: str) -> str | None:
+        """Stop and start the worker; does not wait until it is in the group again."""
+        ...
+
+
+class RightsReads(Protocol):
+    """What the principal in use may do on one Kafka cluster, by requests that change nothing (KIP-430)."""
+
+    def cluster_id(self) -> str:
+        """The Kafka cluster's id."""
+        ...
+
+    def on_cluster(self) -> Allowed:
+        """The operations on the cluster."""
+        ...
+
+    def on_topics(self, names: Sequence[str]) -> dict[str, Allowed]:
+        """The operations on each topic; none at all for one that may not be described."""
+        ...
+
+    def on_groups(self, ids: Sequence[str]) -> dict[str, Allowed]:
+        """The operations on each group, whether it is there or not; none at all for one that may not be described."""
+        ...
+
+    def describes(self, ids: Sequence[str]) -> dict[str, bool | None]:
+        """Whether each transactional id may be described, known or not; None where nobody answered."""
+        ...
+
+    def unseen(self, resource: Resource) -> tuple[Gap, ...]:
+        """What may be left out of a listing of every topic or transactional id; none where that is nothing, proven."""
+        ...
+
+    def creates(self, names: Sequence[str]) -> dict[str, bool | None]:
+        """Whether each topic could be created, by a creation that is only validated; None where that is not told."""
+        ...
+
+
+class AclReads(Protocol):
+    """The ACLs of one Kafka cluster. Raises ``Unreachable``, ``NotAuthorized``, ``BadInput`` and ``ConnectctlError``."""
+
+    @property
+    def bootstrap(self) -> str:
+        """The brokers' addresses, as a command line takes them."""
+        ...
+
+    def cluster_id(self) -> str:
+        """The cluster's id."""
+        ...
+
+    def bindings(self) -> tuple[Binding, ...] | None:
+        """Every ACL there is; None where the brokers have no authorizer. Needs Describe on the cluster."""
+        ...
+
+    def authorizer(self) -> Authorizer:
+        """How one of the brokers configures its authorizer. Needs DescribeConfigs on the cluster."""
+        ...
+
+    def topic_names(self) -> frozenset[str]:
+        """The topics that this principal may see."""
+        ...
+
+    def wants_idempotent_write(self) -> bool:
+        """Whether idempotent producers need an ACL of their own here: on brokers before 2.8 (KIP-679)."""
+        ...
+
+
+class BrokerReads(Protocol):
+    """The brokers of one Kafka cluster and the groups that read from it. Raises what ``KafkaReads`` raises.
+
+    What concerns one broker or one group is no exception but an error in the result.
+    """
+
+    def cluster_id(self) -> str:
+        """The cluster's id."""
+        ...
+
+    def versions(self) -> dict[int, BrokerVersion | ConnectctlError]:
+        """What every broker speaks, by its id, and which features the cluster has agreed on."""
+        ...
+
+    def settings(self, names: Sequence[str]) -> dict[int, dict[str, str] | ConnectctlError]:
+        """Properties of every broker, without those that it does not know or hides. Needs DescribeConfigs on the cluster."""
+        ...
+
+    def hidden(self, topics: Sequence[str]) -> frozenset[str]:
+        """Those of ``topics`` of which this principal may not know whether they exist: it lacks Describe on them."""
+        ...
+
+    def readers(self) -> ReaderGroups:
+        """Every group of readers with its members and committed offsets. Needs Describe on groups, topics and cluster."""
+        ...
+
+
+class GroupReads(Protocol):
+    """Groups of consumers, asked for by name. Raises what ``KafkaReads`` raises."""
+
+    def group(self, group_id: str) -> ClientGroup:
+        """The group called ``group_id`` with its members; state ``Dead`` as in ``KafkaReads.group``."""
+        ...
+
+    def committed(self, group_id: str) -> dict[tuple[str, int], int]:
+        """The offsets that the group has committed, by topic and partition."""
+        ...
+
+    def ends(self, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        """Where each partition ends for read_committed; those that no longer exist are left out."""
+        ...

@@ -1,0 +1,287 @@
+"""Connect's REST API through httpx: one worker after the other, with patience for rebalances.
+
+The only module that turns HTTP's errors into ours; see ``failure`` for answers and ``_once`` for what is none. Redirects
+are never followed, so that credentials reach only the addresses that the context or the group names.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+import weakref
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NoReturn
+from urllib.parse import urlsplit
+
+from connectctl.ops.clients.connection_errors import explained
+from connectctl.ops.clients.rest.http_answer import ask
+from connectctl.ops.config.json_text import read_json
+from connectctl.ops.connect.connector import path_of
+from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, NotTrusted, TimedOut, Unreachable
+
+if TYPE_CHECKING:
+    import httpx
+
+FIRST_PAUSE = 0.2
+LONGEST_PAUSE = 3.0
+CONNECT_TIMEOUT = 5.0
+"""Seconds in which a worker must accept a connection; one that is there does so at once."""
+_NEXT_WORKER = {502, 503, 504}
+"""A proxy without its worker, or a worker that is still starting."""
+_SAFE_TO_REPEAT = (
+    # The leader lost its producer and has not written; or it could not read, and has not begun.
+    "Failed to write to config topic",
+    "Failed to read to end of config topic before performing zombie fencing",
+    # A rebalance that GET /connectors/{connector} does not answer with 409, as all others do.
+    "Request cannot be completed because a rebalance is expected",
+)
+
+_HINTS = {
+    # Seen with 4.3.1: if what a fenced leader first tries to write is a restart request, it never claims its rights
+    # again, and every change fails until leadership moves.
+    "Cannot produce to config topic without claiming write privileges first": (
+        "Something has fenced the leader's producer, and it does not recover by itself: restart the leader's worker."
+    ),
+}
+_CHECK = "Check that the worker runs, and the address: connectctl context show."
+
+
+class _Next(Exception):
+    """This worker gave nothing; ask the next. ``later``: when none is left, ask them all again."""
+
+    def __init__(self, error: ConnectctlError, *, later: bool = False):
+        super().__init__(error)
+        self.error = error
+        self.later = later
+
+
+class _Later(Exception):
+    """No worker can do it now, and asking again is safe."""
+
+    def __init__(self, error: ConnectctlError):
+        super().__init__(error)
+        self.error = error
+
+
+def failure(method: str, url: str, status: int, message: str) -> ConnectctlError:
+    """The error of ours that an answer means. ``message`` is Connect's own."""
+    asked = f"{method} {url}"
+    if status in (401, 403):
+        hint = "Check rest_auth and rest_tls: connectctl context show."
+        return NotAuthorized(f"The worker does not allow {asked}", why=message, next_step=hint)
+    if status == 409:
+        return TimedOut(
+            f"The workers were still busy with a rebalance: {asked}",
+            why=message,
+            next_step="Try again, with a longer --timeout if workers are starting or leaving.",
+            code="rebalancing",
+        )
+    if 300 <= status < 400:
+        hint = "Give the address of the worker itself in rest."
+        return ConnectctlError(f"{asked} is redirected, which is not followed", why=message, next_step=hint)
+    code = {404: "not-found", 405: "unsupported"}.get(status, "rejected" if status < 500 else "worker-error")
+    return ConnectctlError(
+        f"The worker answers {status} to {asked}", why=message, next_step=_HINTS.get(message), code=code
+    )
+
+
+def may_repeat(method: str, status: int, message: str) -> bool:
+    """Whether the same request may be sent again: it was not performed, or performing it twice makes no difference."""
+    if status in (409, 503):
+        return True
+    if status == 500:
+        return message.startswith(_SAFE_TO_REPEAT)
+    return method == "GET" and status in _NEXT_WORKER
+
+
+class Connect:
+    """The workers at ``urls``, asked in that order; put the leader first for operations that take long.
+
+    ``auth`` has ``username`` and ``password``, or ``token``; ``tls`` has ``ca``, ``certificate``, ``key``, ``verify``.
+    ``timeout`` is in seconds and bounds each call with all its repetitions.
+    """
+
+    def __init__(self, urls: Sequence[str], *, auth: Mapping[str, Any], tls: Mapping[str, Any], timeout: float) -> None:
+        self.urls = tuple(url.rstrip("/") for url in urls)
+        self.timeout = timeout
+        self._auth = auth
+        self._tls = tls
+        for url in self.urls:
+            if urlsplit(url).scheme not in ("http", "https"):
+                raise BadInput(f"{url!r} is no worker's address", next_step="Write http://HOST:PORT or https://….")
+
+    def get(self, path: str, *, url: str | None = None, timeout: float | None = None) -> Any:
+        """The JSON at ``path``, from the worker at ``url`` or from the first that answers."""
+        return self._ask("GET", path, None, url, timeout)
+
+    def send(
+        self, method: str, path: str, body: Any = None, *, url: str | None = None, timeout: float | None = None
+    ) -> Any:
+        """Send a changing request; None where the answer has no content.
+
+        Another worker is tried only if no connection came about: a request that was sent may have been performed. For
+        the same reason ``POST /connectors`` ends at once where the connector exists by now.
+        """
+        return self._ask(method, path, body, url, timeout)
+
+    def _ask(self, method: str, path: str, body: Any, url: str | None, timeout: float | None) -> Any:
+        urls = (url.rstrip("/"),) if url else self.urls
+        if not urls:
+            raise Unreachable(
+                "No worker is known",
+                why="the group has no members and no address is given",
+                next_step="Start a worker, or give --rest.",
+            )
+        deadline = time.monotonic() + (timeout or self.timeout)
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                return self._round(method, path, body, urls, deadline)
+            except _Later as later:
+                wait = pause * random.uniform(0.75, 1.25)
+                if time.monotonic() + wait >= deadline or self._is_there_already(method, path, body, urls[0]):
+                    raise later.error from later
+            time.sleep(wait)
+            pause = min(pause * 2, LONGEST_PAUSE)
+
+    def _round(self, method: str, path: str, body: Any, urls: Sequence[str], deadline: float) -> Any:
+        """Ask one worker after the other until one gives an answer that counts."""
+        missed: list[_Next] = []
+        for left, url in zip(range(len(urls), 0, -1), urls, strict=True):
+            remaining = max(deadline - time.monotonic(), 0.1)
+            # A reading request leaves time for the workers behind it; a changing one is never sent twice.
+            patience = remaining / left if method == "GET" else remaining
+            try:
+                return self._once(method, url, path, body, patience)
+            except _Next as failed:
+                missed.append(failed)
+        if busy := next((failed for failed in missed if failed.later), None):
+            raise _Later(busy.error)
+        if distrusted := next((failed for failed in missed if isinstance(failed.error, NotTrusted)), None):
+            raise distrusted.error from missed[-1]
+        late = next((failed for failed in missed if isinstance(failed.error, TimedOut)), None)
+        if late or len(missed) == 1:
+            raise (late or missed[0]).error from missed[-1]
+        whys = "; ".join(f"{failed.error.what}: {failed.error.why}" for failed in missed)
+        raise Unreachable("No worker answers", why=whys, next_step=_CHECK) from missed[-1]
+
+    def _once(self, method: str, url: str, path: str, body: Any, patience: float) -> Any:
+        import httpx
+
+        try:
+            answer = ask(self._client, method, url + path, patience=patience, connect=CONNECT_TIMEOUT, json=body)
+        except (httpx.ConnectError, httpx.ConnectTimeout) as e:
+            why = str(e).removeprefix("[Errno 111] ") or "it does not accept a connection in time"
+            lost = Unreachable(f"The worker at {url} cannot be reached", why=why, next_step=_CHECK)
+            raise _Next(self._explained(lost, url)) from e
+        except httpx.TimeoutException as e:
+            late = TimedOut(
+                f"The worker at {url} did not answer {method} {path} within {patience:.3g} s",
+                next_step="Look at the worker's log, or try a longer --timeout.",
+            )
+            raise (_Next(late) if method == "GET" else late) from e
+        except httpx.HTTPError as e:
+            broken = Unreachable(
+                f"The connection to {url} broke during {method} {path}", why=str(e) or type(e).__name__
+            )
+            told = self._explained(broken, url)
+            raise (_Next(told) if method == "GET" else told) from e
+        if answer.is_success:
+            return _content(answer, method, url + path)
+        return _refuse(answer, method, url + path)
+
+    def _is_there_already(self, method: str, path: str, body: Any, url: str) -> bool:
+        # 409 means "exists" here as well as "rebalance", and only the text would tell them apart.
+        if (method, path) != ("POST", "/connectors") or not isinstance(body, dict):
+            return False
+        try:
+            self.get(path_of("connectors", str(body.get("name"))), url=url, timeout=CONNECT_TIMEOUT)
+        except ConnectctlError:
+            return False
+        return True
+
+    @cached_property
+    def _client(self) -> httpx.Client:
+        import httpx
+
+        auth: Any = None
+        headers = {"accept": "application/json"}
+        if self._auth.get("username"):
+            auth = (str(self._auth["username"]), str(self._auth.get("password") or ""))
+        elif self._auth.get("token"):
+            headers["authorization"] = f"Bearer {self._auth['token']}"
+        # A proxy of the environment is for the world outside, not for workers on this machine.
+        direct = {f"all://{host}": None for host in ("localhost", "127.0.0.1", "[::1]")}
+        client = httpx.Client(auth=auth, headers=headers, verify=self._verification(), mounts=direct)
+        weakref.finalize(self, client.close)
+        return client
+
+    def _explained(self, error: ConnectctlError, url: str) -> ConnectctlError:
+        """``error`` with its cause in words, if TLS is one."""
+        at = urlsplit(url)
+        secure = at.scheme == "https"
+        address = f"{at.hostname}:{at.port or (443 if secure else 80)}"
+        found = explained(error, address, lambda: self._verification() if secure else None)
+        if isinstance(found, NotTrusted):
+            found.next_step = "Check rest, rest_tls and rest_auth: connectctl context show."
+        return found
+
+    def _verification(self) -> Any:
+        import ssl
+
+        try:
+            context = ssl.create_default_context(cafile=self._tls.get("ca"))
+            if self._tls.get("certificate"):
+                context.load_cert_chain(self._tls["certificate"], self._tls.get("key"))
+        except (OSError, ValueError) as e:
+            hint = "Check rest_tls: connectctl context show."
+            raise BadInput("The files of rest_tls cannot be used", why=str(e), next_step=hint) from e
+        if self._tls.get("verify") is False:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        return context
+
+
+def _content(answer: httpx.Response, method: str, url: str) -> Any:
+    if not answer.content:
+        return None
+    try:
+        return read_json(answer.content)
+    except ValueError as e:
+        beginning = answer.content[:40].decode("utf-8", "replace")
+        raise ConnectctlError(
+            f"The answer to {method} {url} is not JSON",
+            why=f"it begins with {beginning!r}" if answer.content[:1] not in (b"[", b"{") else str(e),
+            next_step="Check that the address is a Connect worker's.",
+            code="not-connect",
+        ) from e
+
+
+def _refuse(answer: httpx.Response, method: str, url: str) -> NoReturn:
+    status = answer.status_code
+    message, connects = _message(answer)
+    error = failure(method, url, status, message)
+    if status == 404 and not connects:
+        # Seen with 4.3.1: the server of a worker that has just begun listens before Connect has its resources there.
+        raise _Next(_no_resource(error), later=True)
+    if may_repeat(method, status, message):
+        raise _Next(error, later=True) if status in _NEXT_WORKER else _Later(error)
+    raise error
+
+
+def _no_resource(error: ConnectctlError) -> ConnectctlError:
+    """``error`` of a server that has none of Connect's resources."""
+    why = f"{error.why}, and not in Connect's words: the worker is still starting, or that is no worker's address"
+    return ConnectctlError(error.what, why=why, next_step=_CHECK, code="not-connect")
+
+
+def _message(answer: httpx.Response) -> tuple[str, bool]:
+    """Why a request was refused, and whether that is in Connect's own words."""
+    if 300 <= answer.status_code < 400:
+        return f"to {urlsplit(answer.headers.get('location', '')).netloc or 'nowhere'}", False
+    try:
+        return str(read_json(answer.content)["message"]), True
+    except (ValueError, KeyError, TypeError):
+        # Not from Connect itself: a proxy, or the servlet container.
+        return answer.reason_phrase or "no reason given", False

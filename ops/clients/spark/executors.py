@@ -1,0 +1,170 @@
+"""Executors that are processes of their own, most often on other machines: they get this code, and one is asked to run it.
+
+Two versions of the runtime in one run would be two protocols, so that tasks never use a connectctl that is installed where
+they run. What is not Python alone has to be there: ``NEEDED``.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import re
+import shutil
+import socket
+import sys
+import tempfile
+import threading
+import time
+import uuid
+import zipfile
+import zipimport
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.core.errors import ConnectctlError, TimedOut
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NEEDED = ("confluent_kafka", "crc32c", "kafka", "pyarrow")
+"""What tasks import that does not travel with them."""
+HINT = "spark.pyspark.python names the executors' Python, which spark.archives can bring. "
+ARCHIVE = "connectctl-executors.zip"
+PATIENCE = "spark.scheduler.maxRegisteredResourcesWaitingTime"
+"""Spark's own setting for how long to wait for executors; ``LONGEST`` seconds where nobody set it."""
+LONGEST = 120.0
+QUIET = 10.0
+"""Seconds after which somebody is told that executors are waited for."""
+SETTLED = 1.5
+"""Seconds without a new executor after which those that are there are all, for now."""
+_IN_PROCESS = re.compile(r"local(\[[^]]*\])?")
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+def apart(master: str) -> bool:
+    """Whether the executors of ``master`` are other processes than the driver."""
+    return _IN_PROCESS.fullmatch(master) is None
+
+
+def prepare(spark: SparkSession, master: str, log: Path, note: Callable[[str], None]) -> None:
+    """Send this code, and let a task of it run. Raises ``ConnectctlError`` that says what is missing; ``TimedOut``."""
+    spark.sparkContext.addPyFile(str(archive(kept_directory())))
+    answer = _Question(spark).ask(_patience(spark), lambda: note(f"Waiting for an executor of {master} …"))
+    if answer is None:
+        raise _nobody(spark, master, log)
+    if answer["missing"]:
+        raise ConnectctlError(
+            f"The executors' Python has no {', '.join(answer['missing'])}",
+            why=f"it is {answer['python']} {answer['version']} on {answer['host']}",
+            next_step=f"Install connectctl there. {HINT}".rstrip(),
+            code="executor-python",
+        )
+    _settle(spark)
+
+
+def spare_archives() -> None:
+    """At the end of a task: let the next one of this Python worker begin at once.
+
+    Before each task PySpark has Python forget what it knows of imports, and so read the directories of all zips on its path
+    anew; of PySpark's own that takes 60 ms. What has no importer is not read; an import makes it another one, from the
+    directory that Python has kept.
+    """
+    for path, importer in list(sys.path_importer_cache.items()):
+        if isinstance(importer, zipimport.zipimporter):
+            sys.path_importer_cache.pop(path, None)
+
+
+def kept_directory() -> Path:
+    """A new directory for what executors fetch from the driver, whenever one comes: it is there while this process is."""
+    directory = tempfile.mkdtemp(prefix="connectctl-")
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    return Path(directory)
+
+
+def archive(directory: Path) -> Path:
+    """A zip in ``directory`` of all of this package that a task may import; the same bytes for the same code."""
+    import connectctl.ops
+
+    root = Path(next(iter(connectctl.ops.__path__)))
+    with zipfile.ZipFile(directory / ARCHIVE, "w", zipfile.ZIP_DEFLATED) as made:
+        made.writestr(zipfile.ZipInfo("connectctl/", _EPOCH), "")  # or Python sees no namespace package in it
+        for path in sorted(root.rglob("*.py")):
+            name = f"connectctl/ops/{path.relative_to(root).as_posix()}"
+            made.writestr(zipfile.ZipInfo(name, _EPOCH), path.read_bytes(), zipfile.ZIP_DEFLATED)
+    return directory / ARCHIVE
+
+
+def look(_: Iterable[int]) -> Iterable[dict[str, Any]]:
+    """What an executor's Python is and lacks; runs there."""
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    version = ".".join(map(str, sys.version_info[:3]))
+    yield {
+        "missing": missing,
+        "python": sys.executable,
+        "version": version,
+        "host": socket.gethostname(),
+        "code": __file__,
+    }
+
+
+class _Question:
+    """A Spark job of one task, on a thread of its own: without executors it would wait for ever."""
+
+    def __init__(self, spark: SparkSession):
+        self._context = spark.sparkContext
+        self._tag = f"connectctl-{uuid.uuid4().hex}"
+        self._answers: list[dict[str, Any]] = []
+        self._error: Exception | None = None
+
+    def ask(self, patience: float, waiting: Callable[[], None]) -> dict[str, Any] | None:
+        """The answer; None where there is none after ``patience`` seconds. Raises what Spark raises."""
+        thread = threading.Thread(target=self._run, daemon=True)
+        began = time.monotonic()
+        thread.start()
+        thread.join(min(QUIET, patience))
+        if thread.is_alive() and patience > QUIET:
+            waiting()
+            thread.join(patience - (time.monotonic() - began))
+        if thread.is_alive():
+            self._context.cancelJobsWithTag(self._tag)
+            return None
+        if self._error is not None:
+            raise self._error
+        return self._answers[0]
+
+    def _run(self) -> None:
+        try:
+            self._context.addJobTag(self._tag)
+            self._answers = self._context.parallelize([0], 1).mapPartitions(look).collect()
+        except Exception as e:  # noqa: BLE001  # it is raised on the thread that asked
+            self._error = e
+
+
+def _settle(spark: SparkSession) -> None:
+    """Give the other executors, most of which start at the same time, the moment until they are there, too."""
+    status = spark.sparkContext._jsc.sc().statusTracker()
+    end = time.monotonic() + QUIET
+    before, since = 0, time.monotonic()
+    while time.monotonic() < min(end, since + SETTLED):
+        there = len(status.getExecutorInfos())
+        if there != before:
+            before, since = there, time.monotonic()
+        time.sleep(0.1)
+
+
+def _patience(spark: SparkSession) -> float:
+    text = spark.sparkContext.getConf().get(PATIENCE)
+    if text is None:
+        return LONGEST
+    return float(spark.sparkContext._jvm.org.apache.spark.network.util.JavaUtils.timeStringAsSec(text))
+
+
+def _nobody(spark: SparkSession, master: str, log: Path) -> TimedOut:
+    host = spark.sparkContext.getConf().get("spark.driver.host")
+    return TimedOut(
+        f"Spark at {master} let no task run within {_patience(spark):g} s",
+        why=f"it has no free worker with the cores and memory of an executor, or none that reaches the driver at {host}",
+        next_step=f"See the master's page and {log}. {PATIENCE} gives it more time.",
+        code="no-executors",
+    )

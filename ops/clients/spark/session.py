@@ -1,0 +1,218 @@
+"""Spark, where one process is too small: the session of the context's master, kept as long as the command runs."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shlex
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.clients.spark import executors
+from connectctl.ops.core.errors import BadInput, ConnectctlError, Unreachable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SECRETS = (
+    r"(?i)passw|passphrase|pwd|secret|token|credential|jaas|user[._-]?info|"
+    r"(api|access|account|private)[._-]?key"
+)
+_OURS = {
+    "spark.app.name": "connectctl",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    # A copy of a task that runs would fence it, and begin where it was.
+    "spark.speculation": "false",
+    # What Spark leaves out of its event log and of plans, which by default is less than people have.
+    "spark.redaction.regex": _SECRETS,
+    "spark.sql.redaction.options.regex": f"{_SECRETS}|(?i)url",
+}
+# A driver whose master is on this machine alone has its executors here, too, and is nobody else's business.
+_ALONE = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+_LOOPBACK = re.compile(r"local.*|spark://(127\.\d+\.\d+\.\d+|localhost|\[::1\]):\d+")
+_PYTHON = "spark.pyspark.python"
+_SUBMIT_ARGS = "PYSPARK_SUBMIT_ARGS"
+_PERSONS_PYTHON = os.environ.get("PYSPARK_PYTHON")
+_UNRESPONSIVE = "All masters are unresponsive"
+_TRACEBACK = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n|\s*\n)*(\S.*)")
+_LOST = re.compile(r"most recent failure: Lost task \S+ in stage \S+ \(TID \d+\) \(\S+ executor (\w+)\): (.*)")
+
+
+def installed() -> bool:
+    """Whether what ``[spark]`` brings is there, found without importing it."""
+    return all(importlib.util.find_spec(name) is not None for name in ("pyspark", "pyarrow", "pandas"))
+
+
+def open_session(
+    master: str, conf: Mapping[str, Any], log: Path, note: Callable[[str], None] = lambda line: None
+) -> SparkSession:
+    """The Spark session of this process on ``master``; what Spark says goes to ``log``, what takes long to ``note``.
+
+    Executors that are processes of their own have got this code, and one of them has answered.
+    Raises ``ConnectctlError`` that says what to install, or where Spark's complaints are; ``TimedOut`` without executors.
+    """
+    require()
+    from pyspark.sql import SparkSession
+
+    wish = _wish(master, conf)
+    os.environ["PYSPARK_PYTHON"] = _python(master, wish)
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    if _LOOPBACK.fullmatch(master):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    with _stderr_to(log), _masters_failures(master, log):
+        _start_java(wish)
+        builder = SparkSession.builder.master(master)
+        for name, value in wish.items():
+            builder = builder.config(name, value)
+        found: SparkSession = builder.getOrCreate()
+    if executors.apart(master):
+        try:
+            with _failures(f"No task runs on Spark at {master}", log, executors.HINT):
+                executors.prepare(found, master, log, note)
+        except BaseException:
+            found.stop()
+            raise
+    return found
+
+
+def close_session(spark: SparkSession) -> None:
+    """End a session. One whose Java is gone, because it was killed or ran out of memory, has ended by itself."""
+    from py4j.protocol import Py4JError
+
+    with suppress(Py4JError, OSError):
+        spark.stop()
+
+
+def _wish(master: str, conf: Mapping[str, Any]) -> dict[str, str]:
+    """Spark's settings as it reads them."""
+    alone = _ALONE if _LOOPBACK.fullmatch(master) else {}
+    values = _OURS | alone | dict(conf) | {"spark.master": master}
+    return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in values.items()}
+
+
+def _python(master: str, wish: Mapping[str, str]) -> str:
+    """The Python of executors: one that was named, else this one.
+
+    They would run the python3 on their PATH, and PySpark reads no setting but the environment.
+    """
+    if _PYTHON in wish:
+        return wish[_PYTHON]
+    theirs = None if master.startswith("local") else _PERSONS_PYTHON
+    return theirs or sys.executable
+
+
+def _start_java(wish: Mapping[str, str]) -> None:
+    """Start Spark's JVM, which has to know some settings before it begins.
+
+    They are in a file for as long. PySpark would put them on the command line, where everybody on the machine sees secrets.
+    """
+    from pyspark import SparkContext
+
+    if SparkContext._gateway is not None:
+        return
+    given = os.environ.get(_SUBMIT_ARGS)
+    with tempfile.NamedTemporaryFile("w", prefix="connectctl-spark-", suffix=".conf", encoding="utf-8") as file:
+        file.writelines(f"{_escaped(name)} {_escaped(value)}\n" for name, value in wish.items())
+        file.flush()
+        ours = f"--properties-file {shlex.quote(file.name)} --load-spark-defaults"
+        os.environ[_SUBMIT_ARGS] = f"{ours} {given or 'pyspark-shell'}"
+        try:
+            SparkContext._ensure_initialized()
+        finally:
+            os.environ.pop(_SUBMIT_ARGS)
+            if given is not None:
+                os.environ[_SUBMIT_ARGS] = given
+
+
+def _escaped(text: str) -> str:
+    """A word of a properties file as Java reads it."""
+    return re.sub(r"[\\\s:=#!]", lambda m: {"\n": "\\n", "\r": "\\r", "\t": "\\t"}.get(m[0], f"\\{m[0]}"), text)
+
+
+def require() -> None:
+    """Raises ``ConnectctlError`` that says what to install where PySpark or Java is missing."""
+    from connectctl.ops.sandbox.jars.java import find_java
+
+    if not installed():
+        raise ConnectctlError(
+            "--engine spark needs PySpark, which is not installed",
+            next_step="Run: pip install 'connectctl[spark]'.",
+            code="no-pyspark",
+        )
+
+    os.environ.setdefault("JAVA_HOME", str(Path(find_java().path).resolve().parent.parent))
+
+
+@contextmanager
+def _stderr_to(log: Path) -> Iterator[None]:
+    """Let the JVM, which is about to start and inherits it, have ``log`` as its standard error."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    sys.stderr.flush()
+    kept = os.dup(2)
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        os.dup2(file, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(file)
+
+
+@contextmanager
+def _failures(what: str, log: Path, hint: str = "") -> Iterator[None]:
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError, OSError) as e:
+        next_step = f"{hint}Spark's own words are in {log}."
+        raise ConnectctlError(what, why=first_line(e), next_step=next_step, code="spark") from e
+
+
+@contextmanager
+def _masters_failures(master: str, log: Path) -> Iterator[None]:
+    """What keeps a session from being had, told by whose fault it is."""
+    try:
+        with _failures(f"Spark at {master} gives no session", log):
+            yield
+    except ConnectctlError as e:
+        if "Could not parse Master URL" in str(e.why):
+            hint = "Give local[N], spark://HOST:PORT, k8s://URL or yarn."
+            raise BadInput(f"{master} is no Spark master", next_step=hint, code="bad-master") from e
+        # Spark gives the application up, and what waits for that fails with something else.
+        told = log.read_text(errors="replace") if log.is_file() else ""
+        if _UNRESPONSIVE in told:
+            why = "whoever listens there took no application for a minute"
+            raise Unreachable(f"The Spark master {master} does not answer", why=why, next_step=str(e.next_step)) from e
+        raise
+
+
+@contextmanager
+def job_failures(doing: str, log: Path) -> Iterator[None]:
+    """Turn what a Spark job raises into our error; one of ours that an executor raised keeps its words."""
+    with _failures(f"Spark could not {doing}", log):
+        yield
+
+
+def first_line(error: BaseException) -> str:
+    """What is worth saying of an error of Spark's, which begins with the traceback of a Python worker."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    ours = [line for line in lines if line.startswith("connectctl.ops.core.errors.")]
+    if ours:
+        return ours[-1].partition(": ")[2]
+    if python := _TRACEBACK.search(str(error)):
+        return python[1].strip()
+    if lost := _LOST.search(str(error)):
+        return f"{lost[2].strip()} (executor {lost[1]})"
+    if len(lines) > 1 and lines[0].startswith("An error occurred while calling"):
+        return lines[1].removeprefix(": ")  # Py4J names its own handle first, and only then what Java said
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,1 @@
+"""What people write: the context file, settings, properties, templates; with secrets masked."""

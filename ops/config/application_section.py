@@ -1,0 +1,54 @@
+"""The ``applications`` section of a context: stream applications, and how their instances are changed and restarted.
+
+::
+
+    applications:
+      orders-totals:
+        instances: [app-1:7001, app-2:7001]
+        driver: properties-file
+        file: /etc/totals/{host}.properties
+        restart: ssh {host} sudo systemctl restart totals
+
+The name is the application's ``application.id``. An instance is named as its ``application.server`` is, where it has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from connectctl.ops.config.worker_section import WorkersSection
+from pydantic import AfterValidator, Field
+
+
+def _instance(text: str) -> str:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdigit():
+        raise ValueError("it should be an instance's address, host:port")
+    return text
+
+
+class ApplicationSection(WorkersSection):
+    """One application: the keys of ``workers``, with ``instances`` besides."""
+
+    driver: Literal["command", "properties-file", "manual"] | None = None
+    instances: list[Annotated[str, AfterValidator(_instance)]] = Field(default_factory=list)
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """What is said here of how instances are changed, by key."""
+        return self.model_dump(exclude_none=True, exclude={"each", "instances"})
+
+
+def from_settings(application: str, section: Mapping[str, Any]) -> ApplicationSection | None:
+    """What the settings under ``applications`` say of an application; None where they say nothing."""
+    # An application's name may have dots in it, and so be the beginning of another's.
+    prefix = f"{application}."
+    told = {key.removeprefix(prefix): value for key, value in section.items() if key.startswith(prefix)}
+    own: dict[str, Any] = {key: value for key, value in told.items() if "." not in key}
+    each: dict[str, dict[str, Any]] = {}
+    for name, value in told.items():
+        if name.startswith("each."):
+            address, _, key = name.removeprefix("each.").rpartition(".")
+            each.setdefault(address, {})[key] = value
+    return ApplicationSection.model_validate(own | {"each": each}) if own else None

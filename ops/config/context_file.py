@@ -1,0 +1,240 @@
+"""The context file that people write, read with the line of every value.
+
+Its shape is the one in docs/commands/context.md: ``current`` and ``contexts``, each context with the cluster's addresses,
+the client properties under librdkafka's own names, and how workers are restarted. An unknown key is an error that names
+its line and the nearest key that exists, because a misspelt ``protected`` must not pass for an absent one. What
+is wrong in one context is an error of that context: the others can be used.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from connectctl.ops.config import yaml_text
+from connectctl.ops.config.application_section import ApplicationSection
+from connectctl.ops.config.worker_section import WorkersSection, WorkerWay
+from connectctl.ops.core.errors import BadInput
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+if TYPE_CHECKING:
+    import yaml
+    from pydantic_core import ErrorDetails
+
+Scalar = str | int | float | bool
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SecretRef(_Strict):
+    """Where a secret is to be had: exactly one of an environment name, a file, or a command that prints it."""
+
+    env: str | None = None
+    file: str | None = None
+    command: str | None = None
+
+
+class RestAuth(_Strict):
+    """Basic authentication (``username`` and ``password``) or a bearer ``token`` for the workers' REST servers."""
+
+    username: str | None = None
+    password: SecretRef | str | None = None
+    token: SecretRef | str | None = None
+
+
+class RestTls(_Strict):
+    """PEM files for the workers' REST servers: ``ca`` to trust, ``certificate`` and ``key`` to present."""
+
+    ca: str | None = None
+    certificate: str | None = None
+    key: str | None = None
+    verify: bool = True
+
+
+class Topics(_Strict):
+    """The worker's three internal topics; each is found by its records where it is not named."""
+
+    config: str | None = None
+    offsets: str | None = None
+    status: str | None = None
+
+
+class SparkSettings(_Strict):
+    """Where bulk work runs."""
+
+    master: str = "local[*]"
+    conf: dict[str, Scalar] = Field(default_factory=dict)
+
+
+class OtherCluster(_Strict):
+    """Another Kafka cluster that connectors write to, with the client properties to reach it."""
+
+    bootstrap_servers: str
+    client: dict[str, SecretRef | Scalar] = Field(default_factory=dict)
+
+
+class ContextEntry(_Strict):
+    """One Connect cluster, as a person names it."""
+
+    bootstrap_servers: str | None = None
+    group_id: str | None = None
+    cluster_id: str | None = None
+    rest: list[str] = Field(default_factory=list)
+    rest_auth: RestAuth = RestAuth()
+    rest_tls: RestTls = RestTls()
+    topics: Topics = Topics()
+    client: dict[str, SecretRef | Scalar] = Field(default_factory=dict)
+    clusters: dict[Annotated[str, Field(pattern=r"^[\w-]+$")], OtherCluster] = Field(default_factory=dict)
+    workers: WorkersSection = WorkersSection()
+    applications: dict[Annotated[str, Field(pattern=r"^[\w.-]+$")], ApplicationSection] = Field(default_factory=dict)
+    spark: SparkSettings = SparkSettings()
+    protected: bool = False
+    lock: Literal["cluster", "local"] = "cluster"
+
+
+class ContextFile(_Strict):
+    """The whole file."""
+
+    current: str | None = None
+    contexts: dict[str, ContextEntry] = Field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """A file that was read, and the line of each value by its dotted path (``contexts.prod.group_id``).
+
+    ``content`` has the contexts that are valid, ``broken`` what is wrong with each of the others.
+    """
+
+    path: Path
+    content: ContextFile
+    lines: dict[str, int]
+    broken: dict[str, BadInput] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        """All contexts, valid or not."""
+        return [*self.content.contexts, *self.broken]
+
+    def entry(self, context: str) -> ContextEntry:
+        """The context of that name. Raises ``BadInput`` where it is not valid, ``KeyError`` where there is none."""
+        if context in self.broken:
+            raise self.broken[context]
+        return self.content.contexts[context]
+
+
+def read(path: Path) -> Parsed:
+    """Read and check a context file. Raises ``BadInput`` with the line of what is wrong outside of its contexts."""
+    import yaml
+
+    try:
+        text = path.read_text()
+        node = yaml_text.compose(text)
+        data = yaml_text.read_yaml(text)
+    except OSError as e:
+        raise BadInput(
+            f"The context file {path} cannot be read", why=e.strerror, next_step="Name another one with --config."
+        ) from e
+    except (yaml.YAMLError, UnicodeDecodeError) as e:
+        mark = getattr(e, "problem_mark", None)
+        where = f"{path}, line {mark.line + 1}" if mark else f"{path}"
+        why = getattr(e, "problem", None) or "it is not UTF-8 text"
+        raise BadInput(f"{where}: this is no YAML", why=why, next_step="Correct the file.") from e
+    lines = _lines(node)
+    content, broken = _validated(path, data or {}, lines)
+    for name, entry in content.contexts.items():
+        for location, why in _problems(name, entry):
+            where = f"{path}, line {lines[known]}" if (known := _longest_known(location, lines)) else f"{path}"
+            broken.setdefault(name, BadInput(f"{where}: {'.'.join(location)} does not fit", why=why))
+    valid = {name: entry for name, entry in content.contexts.items() if name not in broken}
+    return Parsed(path, content.model_copy(update={"contexts": valid}), lines, broken)
+
+
+def _validated(path: Path, data: Any, lines: dict[str, int]) -> tuple[ContextFile, dict[str, BadInput]]:
+    """The file without the contexts that are not valid, and what is wrong with each of these."""
+    broken: dict[str, BadInput] = {}
+    try:
+        return ContextFile.model_validate(data), broken
+    except ValidationError as e:
+        for error in e.errors(include_url=False):
+            if len(error["loc"]) < 2 or error["loc"][0] != "contexts":
+                raise _explain(path, error, lines) from e
+            broken.setdefault(str(error["loc"][1]), _explain(path, error, lines))
+    rest = {name: entry for name, entry in data["contexts"].items() if str(name) not in broken}
+    return ContextFile.model_validate({**data, "contexts": rest}), broken
+
+
+def _problems(name: str, entry: ContextEntry) -> Iterator[tuple[list[str], str]]:
+    """What does not fit together in a context's sections of workers and applications, and where."""
+    for below, why in entry.workers.problems():
+        yield ["contexts", name, "workers", *below], why
+    for application, section in entry.applications.items():
+        for below, why in section.problems():
+            yield ["contexts", name, "applications", application, *below], why
+
+
+def _lines(node: yaml.Node | None, prefix: str = "") -> dict[str, int]:
+    """The line, from 1, of every mapping key under ``node``, by dotted path."""
+    import yaml
+
+    found: dict[str, int] = {}
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            path = f"{prefix}.{key.value}" if prefix else str(key.value)
+            found[path] = key.start_mark.line + 1
+            found |= _lines(value, path)
+    return found
+
+
+def _explain(path: Path, first: ErrorDetails, lines: dict[str, int]) -> BadInput:
+    # pydantic puts in which of several models it tried, and whether it was the key that did not fit.
+    location = [str(part) for part in first["loc"] if part not in (SecretRef.__name__, "[key]")]
+    dotted = _longest_known(location, lines)
+    where = f"{path}, line {lines[dotted]}" if dotted else f"{path}"
+    name = str(first["loc"][-1]) if first["loc"] else "the file"
+    if first["type"] == "extra_forbidden":
+        known = _siblings(location)
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"Did you mean {near[0]}?" if near else f"Known keys here: {', '.join(known)}."
+        return BadInput(f"{where}: unknown key {name}", next_step=hint)
+    told = first["msg"].removeprefix("Value error, ")
+    why = re.sub(r"a valid dictionary( or instance of \w+)?", "a mapping", told)
+    why = why.replace("Input should", "it should")
+    return BadInput(f"{where}: the value of {'.'.join(location) or name} does not fit", why=why)
+
+
+def _longest_known(location: list[str], lines: dict[str, int]) -> str | None:
+    for size in range(len(location), 0, -1):
+        dotted = ".".join(location[:size])
+        if dotted in lines:
+            return dotted
+    return None
+
+
+_SECTIONS: dict[str, type[BaseModel]] = {
+    "rest_auth": RestAuth,
+    "rest_tls": RestTls,
+    "topics": Topics,
+    "spark": SparkSettings,
+    "workers": WorkersSection,
+}
+
+
+def _siblings(location: list[str]) -> list[str]:
+    """The keys that would have been known where the last part of ``location`` stands."""
+    if len(location) == 1:
+        return list(ContextFile.model_fields)
+    if len(location) == 3:
+        return list(ContextEntry.model_fields)
+    if location[2] == "applications":
+        return list(ApplicationSection.model_fields if len(location) == 5 else WorkerWay.model_fields)
+    section = _SECTIONS.get(location[2], SecretRef)
+    if section is WorkersSection and len(location) > 4:
+        return list(WorkerWay.model_fields)
+    return list(section.model_fields if len(location) == 4 else SecretRef.model_fields)

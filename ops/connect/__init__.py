@@ -1,0 +1,1 @@
+"""Values and pure rules of Kafka Connect; no I/O."""

@@ -1,0 +1,200 @@
+"""Every finding about a cluster's group, workers and internal topics, with its stable id.
+
+One function per id; its docstring says when it is raised and why it matters. Where there is nothing to say it gives None.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from connectctl.ops.connect.worker import Support
+from connectctl.ops.core.finding import Finding, Severity
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import TopicFacts
+    from connectctl.ops.connect.connect_protocol import ConnectGroup
+    from connectctl.ops.connect.worker import Worker
+
+
+def no_members(group: ConnectGroup) -> Finding | None:
+    """CLUSTER001: no worker is in the group: all are down, or the group id is another."""
+    if group.members:
+        return None
+    message = "No worker is in the group; nothing runs."
+    if group.state == "Dead":
+        message = "Kafka knows no such group: all workers have been down for a while, or the group id is another."
+    hint = "Start the workers. If they run, check --group-id: it is the group.id in their properties."
+    return Finding("CLUSTER001", Severity.ERROR, group.id, message, hint)
+
+
+def rebalancing(group: ConnectGroup) -> Finding | None:
+    """CLUSTER002: the group is between two assignments; who runs what is known when it is Stable again."""
+    if group.state in ("Stable", "Empty", "Dead"):
+        return None
+    return Finding("CLUSTER002", Severity.INFO, group.id, f"The group is rebalancing ({group.state}). Look again soon.")
+
+
+def rebalance_delayed(group: ConnectGroup) -> Finding | None:
+    """CLUSTER003: a worker left, and what it ran waits for its return before others get it."""
+    if not group.delay_ms:
+        return None
+    message = (
+        f"A worker has left. What it ran stays unassigned for up to {group.delay_ms / 1000:g} s "
+        "(scheduled.rebalance.max.delay.ms), counted from the last rebalance."
+    )
+    return Finding("CLUSTER003", Severity.WARNING, group.id, message, "Bring the worker back, or wait.")
+
+
+def worker_silent(worker: Worker) -> Finding | None:
+    """CLUSTER004: a member of the group does not answer over REST; requests forwarded to it fail, the leader's above all."""
+    if worker.problem is None:
+        return None
+    role = "The leader" if worker.leader else "This worker"
+    message = f"{role} is in the group, but its REST server does not answer: {worker.problem}."
+    hint = "Check rest.advertised.host.name, listeners and firewalls; or give --rest addresses that work from here."
+    return Finding("CLUSTER004", Severity.ERROR if worker.leader else Severity.WARNING, worker.address, message, hint)
+
+
+def versions_differ(workers: Sequence[Worker]) -> Finding | None:
+    """CLUSTER005: workers run different versions, as during a rolling upgrade; longer than that it is an accident."""
+    versions = Counter(w.version for w in workers if w.version)
+    if len(versions) < 2:
+        return None
+    told = ", ".join(f"{version} on {count}" for version, count in sorted(versions.items()))
+    return Finding("CLUSTER005", Severity.WARNING, "workers", f"They run different versions: {told}.")
+
+
+def support_differs(workers: Sequence[Worker]) -> Finding | None:
+    """CLUSTER006: exactly-once is enabled on some workers only; the guarantee needs every worker (KIP-618)."""
+    lacking = [w.address for w in workers if w.support in (Support.NOT_ENABLED, Support.NOT_SUPPORTED)]
+    if not lacking or not any(w.support is Support.ENABLED for w in workers):
+        return None
+    message = f"Exactly-once source support is enabled on some workers and not on {', '.join(lacking)}."
+    return Finding("CLUSTER006", Severity.WARNING, "workers", message, "Finish the rollout, or roll it back.")
+
+
+def other_cluster(worker: Worker, cluster_id: str) -> Finding | None:
+    """CLUSTER007: what answers at a worker's address uses another Kafka cluster: the address leads elsewhere."""
+    if worker.cluster_id in (None, cluster_id):
+        return None
+    message = f"What answers at {worker.url} works with the Kafka cluster {worker.cluster_id}, not with {cluster_id}."
+    hint = "Correct rest.advertised.host.name and .port of the worker."
+    return Finding("CLUSTER007", Severity.ERROR, worker.address, message, hint)
+
+
+def same_address(workers: Sequence[Worker]) -> Finding | None:
+    """CLUSTER008: several members advertise one address, so that workers forward requests to the wrong one."""
+    twice = sorted(url for url, count in Counter(w.url for w in workers).items() if count > 1)
+    if not twice:
+        return None
+    message = f"Several workers advertise the address {', '.join(twice)}."
+    hint = "Give each its own rest.advertised.host.name or rest.advertised.port."
+    return Finding("CLUSTER008", Severity.ERROR, "workers", message, hint)
+
+
+def config_lag(group: ConnectGroup) -> Finding | None:
+    """CLUSTER009: the leader had not read the config topic as far as others when it assigned; a new round must follow."""
+    if not any(m.assignment and m.assignment.config_mismatch for m in group.members):
+        return None
+    offsets = ", ".join(f"{m.url} at {m.config_offset}" for m in group.members)
+    message = (
+        f"The last assignment failed: the leader had read less of the config topic than another worker ({offsets})."
+    )
+    return Finding(
+        "CLUSTER009", Severity.WARNING, group.id, message, "Look again soon; if it stays, see the leader's log."
+    )
+
+
+def seen_in_topics(group: ConnectGroup) -> Finding:
+    """CLUSTER010: no worker answers, so that connectors are told from the config and status topics."""
+    message = "No worker answers over REST; connectors are read from the config and status topics."
+    return Finding("CLUSTER010", Severity.WARNING, group.id, message)
+
+
+def connectors_unseen(group: ConnectGroup, why: str) -> Finding:
+    """CLUSTER011: no worker answers and the topics cannot be read either: nothing is known of the connectors."""
+    return Finding("CLUSTER011", Severity.ERROR, group.id, f"Nothing is known of the connectors: {why}.")
+
+
+def unreported(connectors: Sequence[str]) -> Finding | None:
+    """CLUSTER012: the newest status of something is of a worker that no longer has it, and its worker has said nothing.
+
+    So it is for a moment after every rebalance. It stays so where a worker was frozen or cut off for a while: it keeps
+    its tasks, and the status that others wrote meanwhile is never corrected.
+    """
+    if not connectors:
+        return None
+    message = (
+        "They are assigned to workers that have not reported on them since. They may run all the same: a worker that was "
+        "cut off for a while keeps its tasks and writes no new status."
+    )
+    hint = f"Look again soon; if it stays: connectctl connectors restart {' '.join(connectors)}"
+    return Finding("CLUSTER012", Severity.WARNING, ", ".join(connectors), message, hint)
+
+
+def empty_topic_chosen(topic: str, role: str) -> Finding:
+    """TOPIC001: a compacted topic without records was taken because nothing else was left; nothing in it proves it."""
+    message = f"It is taken for the {role} topic as the only compacted topic left; it has no records to prove it."
+    hint = f"Give --{role}-topic, or topics.{role} in the context."
+    return Finding("TOPIC001", Severity.WARNING, topic, message, hint)
+
+
+def topic_missing(role: str, why: str, hint: str, *, fresh: bool = False) -> Finding:
+    """TOPIC002: the internal topic is not there, not found, or not the only one that fits.
+
+    A ``fresh`` cluster has no connectors, so that its offsets and status topics have no records to tell them by, and
+    nothing to lose: only their layout is not checked then.
+    """
+    if fresh:
+        message = f"{why}. The cluster has no connectors, so nothing is kept there yet; its layout is not checked."
+        return Finding("TOPIC002", Severity.WARNING, f"{role} topic", message, hint)
+    return Finding("TOPIC002", Severity.ERROR, f"{role} topic", f"{why}.", hint)
+
+
+def too_many_partitions(role: str, facts: TopicFacts) -> Finding | None:
+    """TOPIC003: a config topic with more than one partition; its records lose their order, and workers do not start."""
+    if role != "config" or facts.partitions == 1:
+        return None
+    message = f"The config topic has {facts.partitions} partitions and must have one; workers refuse to start with it."
+    return Finding("TOPIC003", Severity.ERROR, facts.name, message, "Copy its records to a topic with one partition.")
+
+
+def not_compacted(role: str, facts: TopicFacts) -> Finding | None:
+    """TOPIC004: ``cleanup.policy`` is not exactly ``compact``; old records will be deleted, and workers do not start.
+
+    An empty one, legal on brokers since 4.2 (KIP-1161), deletes and compacts nothing, and workers start with it.
+    """
+    policy = facts.config.get("cleanup.policy")
+    if policy in (None, "compact"):
+        return None
+    if policy == "":
+        hint = f"kafka-configs.sh --alter --topic {facts.name} --add-config cleanup.policy=compact"
+        message = (
+            f"cleanup.policy of the {role} topic is empty: workers start with it and lose nothing, but it is never "
+            "compacted: it grows without end, and every start reads all of it."
+        )
+        return Finding("TOPIC004", Severity.WARNING, facts.name, message, hint)
+    message = f"cleanup.policy of the {role} topic is {policy}; Kafka will delete from it, and workers refuse to start."
+    hint = f"kafka-configs.sh --alter --topic {facts.name} --add-config cleanup.policy=compact"
+    return Finding("TOPIC004", Severity.ERROR, facts.name, message, hint)
+
+
+def under_replicated(role: str, facts: TopicFacts) -> Finding | None:
+    """TOPIC005: some partitions have fewer replicas in sync than they should."""
+    behind = [p for p, replicas in sorted(facts.replicas.items()) if facts.in_sync.get(p, 0) < replicas]
+    if not behind:
+        return None
+    message = f"{len(behind)} of {facts.partitions} partitions of the {role} topic are under-replicated."
+    return Finding("TOPIC005", Severity.WARNING, facts.name, message, "Look at the brokers.")
+
+
+def not_replicated(role: str, facts: TopicFacts, brokers: int) -> Finding | None:
+    """TOPIC006: one replica only where there are more brokers: the loss of one broker loses the cluster's state."""
+    if brokers < 2 or not facts.replicas or min(facts.replicas.values()) > 1:
+        return None
+    message = (
+        f"The {role} topic has one replica on a Kafka cluster of {brokers} brokers; losing one broker may lose it."
+    )
+    return Finding("TOPIC006", Severity.WARNING, facts.name, message, "Raise its replication factor, best to 3.")

@@ -1,0 +1,166 @@
+"""What the config topic says: connectors, their wished-for states, their tasks and the last round of fencing.
+
+Source: ``KafkaConfigBackingStore``. Keys are plain strings, values JSON objects; a tombstone deletes. A connector is there
+if its ``connector-<name>`` record is; what other records are left of a deleted connector stays visible, because a
+re-created one inherits it (the task count record above all).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from sys import intern
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.config.json_text import read_json
+from connectctl.ops.config.masking import remember
+from connectctl.ops.core.finding import Finding, Severity
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import Record, TopicImage
+
+CONNECTOR = "connector-"
+TASK = "task-"
+COMMIT = "commit-"
+TARGET = "target-state-"
+FENCING = "tasks-fencing-"
+_PREFIXES = (FENCING, TARGET, CONNECTOR, COMMIT, TASK)
+STATE = "state"
+_QUIET = ("session-key", "restart-connector-", "logger-cluster-")
+
+
+@dataclass(frozen=True)
+class ConfiguredConnector:
+    """A connector as the config topic has it. ``target_state`` is STARTED, PAUSED or STOPPED.
+
+    ``task_records`` are its tasks' configurations as they stand there: what a cluster has most of, and few look at.
+    """
+
+    name: str
+    config: dict[str, str]
+    target_state: str = "STARTED"
+    task_count: int = 0
+    task_count_record: int | None = None
+    task_records: dict[int, bytes] = field(default_factory=dict)
+    fencing_pending: bool = False
+
+    @property
+    def task_configs(self) -> dict[int, dict[str, str]]:
+        """The tasks' configurations, by number."""
+        return {n: read_json(record).get("properties", {}) for n, record in self.task_records.items()}
+
+    @property
+    def looks_like(self) -> str | None:
+        """``source`` or ``sink`` by its class name and properties, None where they do not tell."""
+        short = self.config.get("connector.class", "").rsplit(".", 1)[-1]
+        if "Sink" in short:
+            return "sink"
+        if "Source" in short or any(c in short for c in ("MirrorHeartbeat", "MirrorCheckpoint")):
+            return "source"
+        sink = "topics" in self.config or "topics.regex" in self.config
+        return "sink" if sink and "offsets.storage.topic" not in self.config else None
+
+
+@dataclass(frozen=True)
+class ConfigState:
+    """All connectors by name, and the names for which only leftovers of a deleted connector remain."""
+
+    connectors: dict[str, ConfiguredConnector]
+    deleted: frozenset[str] = frozenset()
+    findings: tuple[Finding, ...] = ()
+    limits: Mapping[str, Mapping[int, tuple[int, str | None]]] = field(default_factory=dict)
+    """Of each connector's task configurations, also those in force no more, the offset and ``tasks.max``, by task."""
+
+
+def state_of(image: TopicImage) -> ConfigState:
+    """As ``parse`` of a whole topic, once for every image."""
+    if STATE not in image.made:
+        image.made[STATE] = parse(image.latest, image.topic)
+    state: ConfigState = image.made[STATE]
+    return state
+
+
+def parse(records: Iterable[Record], topic: str) -> ConfigState:
+    """The state that the newest records of the config topic add up to. What cannot be read becomes a finding."""
+    newest: dict[str, tuple[int, Any]] = {}
+    own: dict[str, list[Mapping[str, str]]] = {}
+    limits: dict[str, dict[int, tuple[int, str | None]]] = {}
+    findings: list[Finding] = []
+    for record in sorted(records, key=lambda r: r.offset):
+        try:
+            key = (record.key or b"").decode()
+            value = None if record.value is None else read_json(record.value)
+        except ValueError:
+            findings.append(_unreadable(topic, record, "it is not a Connect record"))
+            continue
+        if key.startswith(_PREFIXES) and (value is None or isinstance(value, dict)):
+            if key.startswith(TASK) and value is not None:
+                _note(own, newest, key, value)
+                _limit(limits, key, record.offset, value)
+                value = record.value
+            elif key.startswith(CONNECTOR) and value is not None and isinstance(value.get("properties"), dict):
+                # Thousands of connectors have the same names of properties.
+                value["properties"] = {intern(name): text for name, text in value["properties"].items()}
+            newest[key] = (record.offset, value)
+        elif not key.startswith(_QUIET):
+            findings.append(_unreadable(topic, record, f"no worker knows a record with the key {key!r}"))
+    return replace(_assemble(newest, own, findings), limits=limits)
+
+
+def _limit(
+    limits: dict[str, dict[int, tuple[int, str | None]]], key: str, offset: int, value: Mapping[str, Any]
+) -> None:
+    """What a task's configuration says of ``tasks.max``."""
+    name, _, number = key.removeprefix(TASK).rpartition("-")
+    config = value.get("properties")
+    if number.isdecimal() and isinstance(config, dict):
+        limits.setdefault(name, {})[int(number)] = (offset, config.get("tasks.max"))
+
+
+def _note(
+    own: dict[str, list[Mapping[str, str]]], newest: Mapping[str, tuple[int, Any]], key: str, value: Mapping[str, Any]
+) -> None:
+    """What a task's configuration has that its connector's has not, which it mostly repeats: secrets may be in either."""
+    name, _, _ = key.removeprefix(TASK).rpartition("-")
+    config = value.get("properties", {})
+    _, known = newest.get(CONNECTOR + name, (-1, None))
+    base = (known or {}).get("properties", {})
+    own.setdefault(name, [base]).append({n: v for n, v in config.items() if base.get(n) != v})
+
+
+def _unreadable(topic: str, record: Record, why: str) -> Finding:
+    """RECORD001: a record of the config topic that no worker can read; whatever wrote it did nothing by it."""
+    subject = f"{topic}-{record.partition}@{record.offset}"
+    return Finding("RECORD001", Severity.WARNING, subject, f"A record of the config topic is ignored: {why}.")
+
+
+def _assemble(
+    newest: dict[str, tuple[int, Any]], own: Mapping[str, list[Mapping[str, str]]], findings: list[Finding]
+) -> ConfigState:
+    live = {k.removeprefix(CONNECTOR): v for k, (_, v) in newest.items() if k.startswith(CONNECTOR) and v is not None}
+    tasks: dict[str, dict[int, bytes]] = {}
+    for key, (_, value) in newest.items():
+        name, _, number = key.removeprefix(TASK).rpartition("-")
+        if key.startswith(TASK) and name and number.isdigit() and value is not None:
+            tasks.setdefault(name, {})[int(number)] = value
+    connectors = {}
+    for name, value in live.items():
+        committed, count = newest.get(COMMIT + name, (-1, None))
+        fenced, record = newest.get(FENCING + name, (-1, None))
+        _, target = newest.get(TARGET + name, (-1, None))
+        number = (count or {}).get("tasks", 0)
+        config = value.get("properties", {})
+        for each in (config, *(noted for noted in own.get(name, ()) if noted is not config)):
+            remember(each)
+        connectors[name] = ConfiguredConnector(
+            name=name,
+            config=config,
+            # Workers before 3.5 know only "state", in which a stopped connector looks paused.
+            target_state=(target or {}).get("state.v2") or (target or {}).get("state", "STARTED"),
+            task_count=number,
+            task_count_record=(record or {}).get("task-count"),
+            task_records={n: c for n, c in sorted(tasks.get(name, {}).items()) if n < number},
+            fencing_pending=committed > fenced,
+        )
+    gone = {k.removeprefix(p) for k in newest for p in (FENCING, COMMIT) if k.startswith(p)} - live.keys()
+    return ConfigState(dict(sorted(connectors.items())), frozenset(gone), tuple(findings))

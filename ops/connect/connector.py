@@ -1,0 +1,294 @@
+"""What a connector is doing, as one verdict from many statuses.
+
+A status is what a worker last wrote about a connector or task; it stays when that worker dies. The group's assignment is
+who runs what now. A status counts only if the worker that wrote it still has the connector or task.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import cached_property
+from string import ascii_letters, digits
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.config.json_text import read_json
+from connectctl.ops.config.masking import masked, remember
+from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
+from connectctl.ops.connect.internal_topics import address
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import Record
+    from connectctl.ops.connect.connect_protocol import ConnectGroup
+
+_UNRESERVED = frozenset(ascii_letters + digits + "-._~")
+"""What a URL may have in it as it is (RFC 3986)."""
+
+
+def path_of(*segments: str) -> str:
+    """A path of the REST API from its segments, each escaped: a connector's name may have slashes and spaces in it."""
+    return "".join("/" + "".join(map(_escaped, segment)) for segment in segments)
+
+
+def _escaped(character: str) -> str:
+    if character in _UNRESERVED:
+        return character
+    return "".join(f"%{byte:02X}" for byte in character.encode())
+
+
+class State(StrEnum):
+    """The states of a verdict; all but DEGRADED are Connect's own."""
+
+    RUNNING = "RUNNING"
+    DEGRADED = "DEGRADED"
+    FAILED = "FAILED"
+    PAUSED = "PAUSED"
+    STOPPED = "STOPPED"
+    UNASSIGNED = "UNASSIGNED"
+
+
+@dataclass(frozen=True)
+class Status:
+    """What a worker last said of a connector, or of one of its tasks. ``worker`` is an address, ``host:port``."""
+
+    state: str
+    worker: str | None = None
+    trace: str | None = None
+
+
+@dataclass(frozen=True)
+class Connector:
+    """A connector with the statuses of its parts. ``tasks`` has every task that there should be, None without a status.
+
+    ``leftover`` are statuses of tasks that should be no more. ``target_state`` is STARTED, PAUSED or STOPPED and
+    ``committed_tasks`` how many tasks it is to have, both by the config topic; None where only workers were asked: their
+    REST API does not tell. ``assigned`` are its parts in the group's assignment, each with the worker's address; None where
+    that is not known, as in a rebalance.
+    """
+
+    name: str
+    status: Status | None
+    tasks: Mapping[int, Status | None] = field(default_factory=dict)
+    config: Mapping[str, str] = field(default_factory=dict)
+    type: str | None = None
+    target_state: str | None = None
+    leftover: Mapping[int, Status] = field(default_factory=dict)
+    committed_tasks: int | None = None
+    assigned: Mapping[int, str] | None = None
+
+    @property
+    def owners(self) -> Owners | None:
+        """Who runs its parts, where that is known."""
+        if self.assigned is None:
+            return None
+        return Owners({(self.name, part): worker for part, worker in self.assigned.items()})
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One word on a connector, with what to add to it and the first line of why it failed. ``running`` counts tasks."""
+
+    state: State
+    detail: str = ""
+    cause: str | None = None
+    running: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.state} {self.detail}".rstrip()
+
+
+@dataclass(frozen=True)
+class Owners:
+    """Who runs what by the group's assignment: connector and task (``CONNECTOR_INSTANCE`` for itself) to address."""
+
+    by_part: Mapping[tuple[str, int], str]
+
+    def now(self, connector: str, task: int, status: Status | None) -> tuple[str, str]:
+        """``(state, remark)`` of a part: its status, unless nobody or another worker has that part by now."""
+        owner = self.by_part.get((connector, task))
+        if status is None:
+            return State.UNASSIGNED, "no status yet"
+        if owner is None:
+            return State.UNASSIGNED, "run by no worker"
+        if status.worker != owner:
+            return State.UNASSIGNED, f"assigned to {owner}, which has not reported on it"
+        return status.state, ""
+
+    def unreported(self, connector: Connector) -> bool:
+        """Whether a worker has a part of ``connector`` and the status of that part is another worker's."""
+        parts = {CONNECTOR_INSTANCE: connector.status, **connector.tasks}
+        owned = ((self.by_part.get((connector.name, n)), status) for n, status in parts.items())
+        return any(owner and status and status.worker != owner for owner, status in owned)
+
+    def parts(self, connector: str) -> dict[int, str]:
+        """The parts of ``connector`` that a worker has, with its address."""
+        return dict(self._by_connector.get(connector, {}))
+
+    def of(self, connector: str) -> tuple[str, ...]:
+        """The workers that have a part of ``connector``, its own first."""
+        return tuple(dict.fromkeys(worker for _, worker in sorted(self._by_connector.get(connector, {}).items())))
+
+    @cached_property
+    def _by_connector(self) -> dict[str, dict[int, str]]:
+        # Sorted out once: every connector is asked about, and a cluster may have tens of thousands of parts.
+        found: dict[str, dict[int, str]] = {}
+        for (name, task), worker in self.by_part.items():
+            found.setdefault(name, {})[task] = worker
+        return found
+
+
+def owners_of(group: ConnectGroup | None) -> Owners | None:
+    """The owners that a group tells, None while it is rebalancing: assignments are then neither old nor new."""
+    if group is None or group.state not in ("Stable", "Empty", "Dead"):
+        return None
+    return Owners({part: address(member.url) for part, member in group.owners.items()})
+
+
+def judge(connector: Connector, owners: Owners | None = None) -> Verdict:
+    """The verdict on ``connector``; without ``owners`` every status is taken at its word.
+
+    One that is proven to be stopped is STOPPED, whatever its last statuses say and whoever wrote them.
+    """
+    if stopped(connector):
+        return Verdict(State.STOPPED)
+    own, remark = _now(connector, CONNECTOR_INSTANCE, connector.status, owners)
+    tasks = {n: _now(connector, n, status, owners)[0] for n, status in connector.tasks.items()}
+    running = sum(state == "RUNNING" for state in tasks.values())
+    verdict = _by_own_state(connector, own, remark, tasks, running)
+    return replace(verdict, running=running)
+
+
+def stopped(connector: Connector) -> bool | None:
+    """Whether it is stopped and no task of it runs, by what workers go by; None where that is not known (yet).
+
+    A worker acts on the commit of no tasks by stopping its own, and joins the rebalance that takes them out of the
+    assignment only then (``DistributedHerder.processTaskConfigUpdatesWithIncrementalCooperative``). Statuses prove nothing:
+    whoever may write to the topic may have written the last one.
+    """
+    if connector.target_state is None:
+        return None
+    if connector.target_state != "STOPPED" or connector.committed_tasks:
+        return False
+    if connector.assigned is None or connector.committed_tasks is None:
+        return None
+    return not connector.assigned.keys() - {CONNECTOR_INSTANCE}
+
+
+def at_rest(connector: Connector) -> bool:
+    """Whether it is stopped and no task of it runs; by its statuses where nothing else is known."""
+    if connector.target_state is not None:
+        return stopped(connector) is True
+    own = connector.status.state if connector.status else None
+    tasks = [*connector.tasks.values(), *connector.leftover.values()]
+    return own == State.STOPPED and not any(s is not None and s.state in ("RUNNING", "RESTARTING") for s in tasks)
+
+
+def _by_own_state(connector: Connector, own: str, remark: str, tasks: Mapping[int, str], running: int) -> Verdict:
+    still = f"with {running} of {_tasks(len(tasks))} still running" if running else ""
+    if own == "FAILED":
+        return Verdict(State.FAILED, still, cause_of(connector.status))
+    if own in ("STOPPED", "PAUSED"):
+        return Verdict(State(own), still)
+    if own != "RUNNING":
+        return _unassigned(connector, own, remark, still)
+    if connector.target_state in ("STOPPED", "PAUSED"):
+        return Verdict(State.RUNNING, f"asked to be {connector.target_state}")
+    return _by_tasks(connector, tasks, Counter(tasks.values()))
+
+
+def _now(connector: Connector, task: int, status: Status | None, owners: Owners | None) -> tuple[str, str]:
+    if owners is not None:
+        return owners.now(connector.name, task, status)
+    return (status.state, "") if status else (State.UNASSIGNED, "no status yet")
+
+
+def _unassigned(connector: Connector, own: str, remark: str, still: str) -> Verdict:
+    if connector.target_state == "STOPPED" and not still:
+        # Nobody runs it, and nobody should.
+        return Verdict(State.STOPPED)
+    why = remark or ("" if own == State.UNASSIGNED else f"now {own}")
+    if still:
+        return Verdict(State.DEGRADED, f"{still}, but the connector itself: {why or State.UNASSIGNED}")
+    seen = connector.status if remark and connector.status and connector.status.state != State.UNASSIGNED else None
+    last = f", last seen {seen.state} on {seen.worker}" if seen else ""
+    return Verdict(State.UNASSIGNED, why + last)
+
+
+def _by_tasks(connector: Connector, tasks: Mapping[int, str], count: Counter[str]) -> Verdict:
+    total = len(tasks)
+    failed, running = count["FAILED"], count["RUNNING"]
+    if not total:
+        return Verdict(State.RUNNING, "with 0 tasks")
+    if failed:
+        cause = cause_of(next(connector.tasks[n] for n, state in tasks.items() if state == "FAILED"))
+        state = State.FAILED if failed == total else State.DEGRADED
+        return Verdict(state, f"{failed} of {_tasks(total)} failed", cause)
+    if running == total:
+        return Verdict(State.RUNNING)
+    other, number = next((state, n) for state, n in count.most_common() if state != "RUNNING")
+    state = State.DEGRADED if running else State.UNASSIGNED
+    return Verdict(state, f"{number} of {_tasks(total)} {other.lower()}")
+
+
+def _tasks(number: int) -> str:
+    return f"{number} task" if number == 1 else f"{number} tasks"
+
+
+def cause_of(status: Status | None) -> str | None:
+    """The first line of the innermost cause in a stack trace; the outer ones only say that something failed."""
+    if status is None or not status.trace:
+        return None
+    lines = [line.strip() for line in masked(status.trace).splitlines() if line.strip()]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    return (causes or lines)[-1 if causes else 0]
+
+
+def from_rest(name: str, data: Mapping[str, Any]) -> Connector:
+    """A connector from what ``GET /connectors?expand=status&expand=info`` says of it."""
+    said, info = data.get("status") or {}, data.get("info") or {}
+    statuses = {int(task["id"]): _status(task) for task in said.get("tasks", ())}
+    # The status store keeps tasks that are gone until the leader clears them; the configs say which there should be.
+    # Those that are gone may still be shutting down.
+    expected = [int(task["task"]) for task in info["tasks"]] if "tasks" in info else sorted(statuses)
+    own = said.get("connector")
+    remember(info.get("config") or {})
+    return Connector(
+        name=name,
+        status=_status(own) if own else None,
+        tasks={n: statuses.get(n) for n in expected},
+        config=info.get("config") or {},
+        type=info.get("type") or said.get("type"),
+        leftover={n: status for n, status in statuses.items() if n not in expected},
+    )
+
+
+def _status(data: Mapping[str, Any]) -> Status:
+    return Status(str(data["state"]), data.get("worker_id"), data.get("trace") or None)
+
+
+def statuses_from_topic(records: Iterable[Record]) -> dict[tuple[str, int], Status]:
+    """The newest status by connector and task, from the records of the status topic."""
+    found: dict[tuple[str, int], Status] = {}
+    for record in sorted(records, key=lambda r: r.offset):
+        try:
+            key = (record.key or b"").decode()
+            value = None if record.value is None else read_json(record.value)
+        except ValueError:
+            continue
+        part = _part(key)
+        if part is None:
+            continue
+        if isinstance(value, dict) and "state" in value:
+            found[part] = _status(value)
+        else:
+            found.pop(part, None)
+    return found
+
+
+def _part(key: str) -> tuple[str, int] | None:
+    if key.startswith("status-connector-"):
+        return key.removeprefix("status-connector-"), CONNECTOR_INSTANCE
+    name, _, number = key.removeprefix("status-task-").rpartition("-")
+    return (name, int(number)) if key.startswith("status-task-") and name and number.isdigit() else None

@@ -1,0 +1,97 @@
+"""A task whose producer was fenced, which Connect reports as an expired transaction, and what the coordinator says of it.
+
+Source: ``ExactlyOnceWorkerSourceTask`` of 4.3.1 wraps ``InvalidProducerEpochException`` in "unable to finish writing
+records to Kafka before its producer transaction expired", and advises to raise ``transaction.timeout.ms``. With
+transaction version 2 a fenced producer gets the same exception, so that the message alone does not tell the two apart;
+the coordinator's state does: a transaction that expired was aborted by the coordinator and leaves CompleteAbort, and only
+InitProducerId leads to Empty.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from connectctl.ops.connect.transactional_ids import Owner
+from connectctl.ops.core.finding import Finding, Severity
+from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.transactions import Transaction
+
+_SIGNS = (
+    "before its producer transaction expired",
+    "InvalidProducerEpochException",
+    "ProducerFencedException",
+    "InvalidTxnStateException",
+    "There is a newer producer with the same transactionalId",
+)
+_ROUND_FAILED = ("Failed to perform zombie fencing", "Failed to perform round of zombie fencing")
+MARGIN = 1.0
+"""Seconds by which the clocks of broker and workers, and the writing of a status, may be apart."""
+
+
+@dataclass(frozen=True)
+class FailedTask:
+    """A FAILED task. Times are in seconds since the epoch, None where they are not known.
+
+    ``committed_at`` is when the leader committed the connector's newest task configs, ``round_at`` when its last round of
+    fencing was over, which comes after: zombies are fenced in between.
+    """
+
+    owner: Owner
+    id: str
+    trace: str
+    failed_at: float | None = None
+    committed_at: float | None = None
+    round_at: float | None = None
+    others: tuple[Owner, ...] = ()
+
+
+def may_be_fenced(trace: str | None) -> bool:
+    """Whether a stack trace is one that a fenced producer leaves."""
+    return trace is not None and any(sign in trace for sign in _SIGNS)
+
+
+def round_failed(trace: str | None) -> bool:
+    """Whether a stack trace says that the leader could not finish a round of fencing."""
+    return trace is not None and any(sign in trace for sign in _ROUND_FAILED)
+
+
+def explain(task: FailedTask, found: Transaction | Code) -> Finding | None:
+    """FENCE007: why a task failed by its producer's epoch; None where nothing can be said beyond the trace."""
+    if not may_be_fenced(task.trace):
+        return None
+    if isinstance(found, Code):
+        if found is not Code.TRANSACTIONAL_ID_NOT_FOUND:
+            return None
+        return _finding(
+            task, "its transactional id expired at the coordinator, and its producer with it", Severity.WARNING
+        )
+    if found.state == "CompleteAbort":
+        what = f"its transaction was open for longer than {found.timeout_ms} ms and was aborted by the coordinator"
+        return _finding(task, f"{what}; raise transaction.timeout.ms, as Connect advises", Severity.INFO)
+    if found.state == "Empty":
+        return _finding(task, f"its producer was fenced{_by(task)}; no transaction expired", Severity.WARNING)
+    others = f", as {' and '.join(map(str, task.others))} may" if task.others else ""
+    what = f"its producer was fenced by another one, which uses its id now ({found.state}){others}; none expired"
+    return _finding(task, what, Severity.ERROR)
+
+
+def _by(task: FailedTask) -> str:
+    """By what, as far as times tell: the leader fences older tasks only between a commit and the end of its round."""
+    if task.failed_at is None:
+        return ""
+    tool = ", by a tool (connectctl fence, Admin.fenceProducers) or another producer that only began"
+    if task.committed_at is None or task.failed_at < task.committed_at - MARGIN:
+        return tool
+    if task.round_at is None:
+        return tool
+    if task.round_at < task.committed_at or task.failed_at <= task.round_at + MARGIN:
+        when = f"{datetime.fromtimestamp(task.committed_at, UTC):%Y-%m-%dT%H:%M:%SZ}"
+        return f" by the leader, in its round of fencing for the task configs of {when}"
+    return tool
+
+
+def _finding(task: FailedTask, what: str, severity: Severity) -> Finding:
+    subject = f"{task.owner.connector} task {task.owner.task}"
+    hint = f"connectctl connectors restart {task.owner.connector} --only-failed"
+    return Finding("FENCE007", severity, subject, f"In truth {what}.", hint)

@@ -1,0 +1,259 @@
+"""What can be odd about an offsets topic, as findings with stable ids.
+
+========== ======== =================================================================================================
+OFFSETS001 error    a worker does not read the offset that KIP-618 promises (no fallback to the global topic)
+OFFSETS002 warning  one source partition is spelled in several ways: several keys to Connect
+OFFSETS003 error    records of a key lie on a partition that Java's partitioner would not choose
+OFFSETS004 warning  a key is no key of Connect's
+OFFSETS005 error    an offset is nothing that a worker can read
+OFFSETS006 warning  whole numbers beyond 2^53, which many JSON readers round; beyond 64 bits (error) workers cut them
+OFFSETS007 error    a source partition holds objects or arrays, which a worker refuses
+OFFSETS008 info     the null partition, which the workers' REST API does not list
+OFFSETS009 error    an open transaction hides the end of a topic
+OFFSETS010 warning  a connector's dedicated topic does not exist yet
+OFFSETS011 error    a connector's dedicated topic cannot be read
+OFFSETS012 info     offsets of a connector that is not configured (any more)
+OFFSETS013 warning  a dedicated topic looks stale: the global topic was written later, with other offsets
+OFFSETS014 warning  a key is spelled as Connect never spells it, so that no worker finds it
+OFFSETS015 warning  two spellings of one Kafka cluster make a connector keep its offsets twice
+OFFSETS016 info     a connector writes to another cluster; whether its offsets live there depends on the workers
+OFFSETS017 error    an offsets topic is not purely compacted, which workers refuse
+OFFSETS018 warning  the group has no workers: Connect is down, or the group id is not the workers'
+========== ======== =================================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.connect.source_keys import SourceKey, connect_json
+from connectctl.ops.connect.source_offsets import ConnectorOffsets, Side, SourceOffset
+from connectctl.ops.core.finding import Finding, Severity
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import HeldBack, Record
+
+EXACT_IN_A_DOUBLE = 1 << 53
+STALE_MS = 60_000
+"""How much later, in ms, the global topic must have been written to be called newer: workers write it second anyway."""
+
+
+def of_connector(found: ConnectorOffsets) -> Iterator[Finding]:
+    """Everything odd about one connector's offsets."""
+    odd = Oddities(found.name, found.configured, found.dedicated_topic)
+    for entry in found.offsets:
+        odd.see(entry)
+    yield from odd.findings(_spellings(found))
+
+
+@dataclass
+class Oddities:
+    """What is odd about one connector's source partitions, seen one after the other. Spellings are somebody else's."""
+
+    name: str
+    configured: bool
+    dedicated_topic: str | None
+    _count: int = 0
+    _lost: int = 0
+    _first_lost: SourceOffset | None = None
+    _stale: Finding | None = None
+    _found: list[Finding] = field(default_factory=list)
+
+    def see(self, entry: SourceOffset) -> None:
+        """Take the next one into account."""
+        self._count += 1
+        key, theirs, ours = entry.key, entry.global_, entry.dedicated
+        if key.partition is None or not key.spelled_as_connect or entry.strays or key.nested:
+            self._found += _of_key(entry)
+        if theirs is not None and (theirs.problem or theirs.offset):
+            self._found += _of_value(key.text, "global", theirs)
+        if ours is not None and (ours.problem or ours.offset):
+            self._found += _of_value(key.text, "dedicated", ours)
+        if self.dedicated_topic is not None and entry.origin == "global" and entry.lost:
+            self._lost += 1
+            self._first_lost = self._first_lost or entry
+        if self._stale is None and ours is not None and theirs is not None:
+            self._stale = _stale(self.name, entry, theirs, ours)
+
+    def pass_by(self, count: int) -> None:
+        """Take into account so many of which nothing is odd."""
+        self._count += count
+
+    def findings(self, spellings: Iterable[Finding] = ()) -> Iterator[Finding]:
+        """Everything, once all are seen."""
+        if not self.configured and self._count:
+            message = (
+                f"{self._count} source partitions of a connector that is not configured; a new one would inherit them."
+            )
+            yield Finding("OFFSETS012", Severity.INFO, self.name, message)
+        yield from spellings
+        yield from self._found
+        if self._first_lost is not None:
+            yield _lost(self.name, self._first_lost, self._lost)
+        if self._stale is not None:
+            yield self._stale
+
+
+def _of_key(entry: SourceOffset) -> Iterator[Finding]:
+    key = entry.key
+    if key.partition is None:
+        yield Finding(
+            "OFFSETS008", Severity.INFO, key.text, "The null partition: tasks can use it, GET …/offsets omits it."
+        )
+    elif key.nested:
+        why = "The source partition holds objects or arrays; a worker refuses to look it up."
+        yield Finding("OFFSETS007", Severity.ERROR, key.text, why)
+    if not key.spelled_as_connect:
+        why = "Connect never spells a key like this, so no worker finds it: it was written by something else."
+        yield Finding("OFFSETS014", Severity.WARNING, key.text, why)
+    for stray in entry.strays:
+        message = (
+            f"A record of this key lies on partition {stray.kafka_partition} (offset {stray.kafka_offset}, "
+            f"value {_value(stray)}), where Java's partitioner does not put it: compaction keeps it for ever, and "
+            "which record a worker takes depends on what it reads last."
+        )
+        yield Finding("OFFSETS003", Severity.ERROR, key.text, message)
+
+
+def _value(side: Side) -> str:
+    if side.tombstone:
+        return "a tombstone"
+    return connect_json(side.offset) if side.offset is not None else repr(side.raw)
+
+
+def _of_value(key: str, role: str, side: Side) -> Iterator[Finding]:
+    if side.problem:
+        message = f"The {role} offset cannot be read: {side.problem} ({side.raw!r}). A worker goes on without it."
+        yield Finding("OFFSETS005", Severity.ERROR, key, message)
+        return
+    if side.raw is not None:
+        message = f"More text follows the {role} offset, which workers ignore: {side.raw!r}."
+        yield Finding("OFFSETS005", Severity.WARNING, key, message)
+    for member, value in (side.offset or {}).items():
+        if type(value) is not int or -EXACT_IN_A_DOUBLE <= value <= EXACT_IN_A_DOUBLE:
+            continue
+        if -(1 << 63) <= value < 1 << 63:
+            message = f"The {role} offset's {member} {value} is beyond 2^53: JSON readers that use doubles round it."
+            yield Finding("OFFSETS006", Severity.WARNING, key, message)
+        else:
+            message = f"The {role} offset's {member} {value} does not fit 64 bits: a worker reads another number."
+            yield Finding("OFFSETS006", Severity.ERROR, key, message)
+
+
+def _spellings(found: ConnectorOffsets) -> Iterator[Finding]:
+    for suspects in _suspects(found.offsets):
+        yield from of_spellings(suspects)
+
+
+def of_spellings(keys: Iterable[SourceKey]) -> Iterator[Finding]:
+    """Source partitions that ``keys`` spell in several ways."""
+    by_meaning: dict[str, dict[str, str]] = {}
+    for key in keys:
+        by_meaning.setdefault(key.meaning, {})[key.text] = key.connector
+    for texts in by_meaning.values():
+        if len(texts) > 1:
+            message = (
+                f"One source partition in {len(texts)} spellings, which are {len(texts)} keys to Connect: "
+                f"{' and '.join(texts)}. A task finds the one in its own map's order."
+            )
+            yield Finding("OFFSETS002", Severity.WARNING, next(iter(texts.values())), message)
+
+
+def _suspects(offsets: Sequence[SourceOffset]) -> list[list[SourceKey]]:
+    """Keys that may mean the same, cheaply: what a set of members can tell, as 1 and 1.0 are equal to it."""
+    if _all_differ([entry.key.partition or {} for entry in offsets]):
+        return []
+    groups: dict[object, list[SourceKey]] = {}
+    for entry in offsets:
+        try:
+            alike: object = frozenset((entry.key.partition or {}).items())
+        except TypeError:  # a nested object or array
+            alike = None
+        groups.setdefault(alike, []).append(entry.key)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _all_differ(partitions: Sequence[dict[str, Any]]) -> bool:
+    """Whether no two have equal members: quickly, where members of the same names come in the same order."""
+    orders = set(map(tuple, partitions))
+    if len(orders) > len(set(map(frozenset, orders))):
+        return False
+    try:
+        return len(set(map(tuple, map(dict.items, partitions)))) == len(partitions)
+    except TypeError:  # a nested object or array
+        return False
+
+
+def _lost(name: str, first: SourceOffset, count: int) -> Finding:
+    start = "this source partition" if count == 1 else f"these {count} source partitions"
+    message = (
+        f"A worker does not fall back to the global topic: its tasks would start {start} from the beginning, though "
+        f"KIP-618 says {_value(_side(first))} for {first.key.text}" + (" and so on." if count > 1 else ".")
+    )
+    return Finding(
+        "OFFSETS001", Severity.ERROR, name, message, f"Repair it: connectctl offsets merge {name} --into dedicated"
+    )
+
+
+def _side(entry: SourceOffset) -> Side:
+    assert entry.global_ is not None
+    return entry.global_
+
+
+def _stale(name: str, entry: SourceOffset, theirs: Side, ours: Side) -> Finding | None:
+    if ours.timestamp is None or theirs.timestamp is None:
+        return None
+    if theirs.timestamp - ours.timestamp <= STALE_MS or theirs.offset == ours.offset:
+        return None
+    later = (theirs.timestamp - ours.timestamp) // 1000
+    message = (
+        f"The dedicated offset {_value(ours)} of {entry.key.text} is {later} s older than the global one "
+        f"{_value(theirs)}, and wins all the same; after a downgrade the dedicated topic is stale."
+    )
+    return Finding("OFFSETS013", Severity.WARNING, name, message)
+
+
+def of_foreign_records(topic: str, records: Sequence[tuple[Record, str]]) -> Iterator[Finding]:
+    """Records whose key Connect ignores, with the reason."""
+    for record, why in records:
+        shown = (record.key or b"").decode(errors="backslashreplace")
+        subject = f"{topic}-{record.partition}@{record.offset}"
+        yield Finding("OFFSETS004", Severity.WARNING, subject, f"Connect ignores this record: {why} ({shown[:120]!r}).")
+
+
+def of_policy(topic: str, policy: str | None) -> Iterator[Finding]:
+    """A clean-up policy with which no worker uses the topic (``TopicAdmin.verifyTopicCleanupPolicyOnlyCompact``).
+
+    An empty one, legal on brokers since 4.2 (KIP-1161), is taken by workers: nothing is ever removed.
+    """
+    repair = f"kafka-configs.sh --alter --entity-type topics --entity-name {topic} --add-config cleanup.policy=compact"
+    if policy == "":
+        message = (
+            "cleanup.policy is empty: nothing is deleted or compacted, and workers use the topic; but it grows without end, "
+            "and whoever starts reads all of it."
+        )
+        yield Finding("OFFSETS017", Severity.WARNING, topic, message, f"Repair it: {repair}")
+    elif policy not in (None, "compact"):
+        message = (
+            f"cleanup.policy is {policy} and must be compact: no worker starts on it, and no connector that keeps its "
+            "offsets here; old offsets are deleted."
+        )
+        yield Finding("OFFSETS017", Severity.ERROR, topic, message, f"Repair it: {repair}")
+
+
+def of_empty_group(group_id: str) -> Finding:
+    """A group in which no worker is: what is shown may be another cluster's."""
+    message = "No worker is in this group: Connect is down, or group_id is not the workers' group.id."
+    return Finding("OFFSETS018", Severity.WARNING, group_id, message)
+
+
+def of_open_transactions(topic: str, held: Sequence[HeldBack]) -> Iterator[Finding]:
+    """Partitions whose end an open transaction hides."""
+    for partition in held:
+        message = (
+            f"An open transaction holds the last stable offset at {partition.stable} while the partition ends at "
+            f"{partition.end}: what came after is not shown, and workers that read this topic wait until it ends."
+        )
+        yield Finding("OFFSETS009", Severity.ERROR, f"{topic}-{partition.partition}", message)

@@ -1,0 +1,175 @@
+"""Source offsets: what each topic says, what KIP-618 makes of it, and what a worker really reads.
+
+KIP-618 ("Smooth migration"): a connector with a dedicated offsets topic sees both topics, and the dedicated one wins.
+Every release from 3.3 to 4.3.1 departs from that: ``ConnectorOffsetBackingStore.get`` lays the dedicated topic's answer,
+in which an absent offset is a null, over the global topic's, so that the global offset is never seen. A tombstone is an
+absent offset to both: the KIP falls back to the global topic, the worker reads nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from connectctl.ops.connect.source_keys import SourceKey, TooLarge, decode_json, holds_nested
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import Record
+
+FIRST_WITH_DEDICATED = (3, 3)
+"""The first release in which a connector may have its own offsets topic."""
+
+
+class Side(NamedTuple):
+    """What one topic says of a source partition. ``offset`` is None for a tombstone and for a value we cannot read.
+
+    ``problem`` says why it cannot be read, None where it can; ``raw`` is the value as text where there is a problem,
+    or where more follows the JSON, which workers ignore.
+    ``timestamp`` is in milliseconds since the epoch.
+    """
+
+    offset: dict[str, Any] | None
+    timestamp: int | None
+    kafka_partition: int
+    kafka_offset: int
+    problem: str | None = None
+    raw: str | None = None
+
+    @property
+    def tombstone(self) -> bool:
+        """Whether the record deletes the offset."""
+        return self.offset is None and self.problem is None
+
+
+class SourceOffset(NamedTuple):
+    """One source partition of a connector. ``strays`` are records of the same key on other Kafka partitions."""
+
+    key: SourceKey
+    global_: Side | None
+    dedicated: Side | None
+    effective: dict[str, Any] | None
+    origin: str
+    worker_reads: dict[str, Any] | None
+    strays: tuple[Side, ...] = ()
+    earlier: tuple[Side, ...] = ()
+
+    @property
+    def lost(self) -> bool:
+        """Whether a worker would start this partition elsewhere than KIP-618 says."""
+        return self.effective != self.worker_reads
+
+
+UNKNOWN = "unknown"
+"""The origin of an offset whose dedicated side was not read: none is effective, and none is said to be."""
+
+
+@dataclass(frozen=True)
+class ConnectorOffsets:
+    """All source partitions of one connector. ``configured`` is False for a connector that was deleted."""
+
+    name: str
+    dedicated_topic: str | None
+    offsets: tuple[SourceOffset, ...]
+    configured: bool = True
+    bootstrap: str | None = None
+
+
+@dataclass(frozen=True)
+class OffsetStore:
+    """Where a connector keeps its offsets besides the global topic, by its configuration (``Worker.offsetStoreFor…``).
+
+    ``implicit``: the topic was not asked for; it comes of writing to another cluster with exactly-once enabled.
+    """
+
+    topic: str
+    bootstrap: str | None = None
+    implicit: bool = False
+    overrides: dict[str, str] = field(default_factory=dict)
+
+
+def read_side(record: Record) -> Side:
+    """What ``record`` says, with the reason where a worker could make nothing of it (``OffsetUtils.validateFormat``)."""
+    where = (record.timestamp, record.partition, record.offset)
+    if record.value is None:
+        return Side(None, *where)
+    try:
+        text = record.value.decode()
+        value, more = decode_json(text)
+    except TooLarge as e:
+        return Side(None, *where, f"no double can hold {e}", record.value.decode())
+    except (ValueError, RecursionError):
+        return Side(None, *where, "it is no JSON", record.value.decode(errors="backslashreplace"))
+    if isinstance(value, dict):
+        if holds_nested(value):
+            member, inner = next((m, inner) for m, inner in value.items() if isinstance(inner, dict | list))
+            why = f"offsets may only hold primitive values, and {member} holds {_kind(inner)}"
+            return Side(None, *where, why, text)
+        return Side(value, *where, raw=text if more else None)
+    why = "it is the JSON null" if value is None else "it is no JSON object"
+    return Side(None, *where, why, text)
+
+
+def _kind(value: Any) -> str:
+    return "an object" if isinstance(value, dict) else "an array"
+
+
+def effective(global_: Side | None, dedicated: Side | None) -> tuple[dict[str, Any] | None, str]:
+    """KIP-618's answer and where it comes from. A dedicated value that cannot be read hides the global one."""
+    for side, origin in ((dedicated, "dedicated"), (global_, "global")):
+        if side is not None and not side.tombstone:
+            return side.offset, origin if side.problem is None else "none"
+    return None, "none"
+
+
+def worker_reads(
+    key: SourceKey, global_: Side | None, dedicated: Side | None, *, has_dedicated: bool
+) -> dict[str, Any] | None:
+    """What a task of a real worker gets for ``key``: no fallback, no foreign spelling, whole numbers of 64 bits."""
+    side = dedicated if has_dedicated else global_
+    if side is None or side.offset is None or not key.spelled_as_connect:
+        return None
+    if key.nested:
+        return None
+    for value in side.offset.values():
+        if type(value) is int and not -(1 << 63) <= value < 1 << 63:
+            return {name: _wrapped(v) for name, v in side.offset.items()}
+    return side.offset
+
+
+def _wrapped(value: Any) -> Any:
+    """A whole number as Java's ``longValue`` cuts it."""
+    return (value + (1 << 63)) % (1 << 64) - (1 << 63) if type(value) is int else value
+
+
+def support_of_dedicated(version: str | None) -> bool:
+    """Whether workers of ``version`` know dedicated offsets topics; an unknown version is taken for a current one."""
+    numbers = tuple(int(part) for part in (version or "").split("-")[0].split(".")[:2] if part.isdigit())
+    return len(numbers) < 2 or numbers >= FIRST_WITH_DEDICATED
+
+
+def offset_store(config: dict[str, str], global_topic: str, bootstrap: str) -> OffsetStore | None:
+    """The separate store of a connector with ``config``, None where the global topic is its only one.
+
+    The comparison of bootstrap servers is Connect's own: as sets of strings, whatever cluster they name.
+    """
+    override = config.get("producer.override.bootstrap.servers")
+    named = config.get("offsets.storage.topic")
+    elsewhere = override is not None and _hosts(override) != _hosts(bootstrap)
+    if not elsewhere and named in (None, global_topic):
+        return None
+    if not elsewhere:
+        return OffsetStore(str(named))
+    overrides = {k: v for prefix in _OVERRIDES for k, v in _under(config, prefix)}
+    return OffsetStore(named or global_topic, override, named is None, overrides)
+
+
+_OVERRIDES = ("producer.override.", "admin.override.", "consumer.override.")
+
+
+def _under(config: dict[str, str], prefix: str) -> Iterator[tuple[str, str]]:
+    return ((k.removeprefix(prefix), v) for k, v in config.items() if k.startswith(prefix))
+
+
+def _hosts(servers: str) -> frozenset[str]:
+    return frozenset(part.strip() for part in servers.split(","))

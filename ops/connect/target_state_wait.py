@@ -1,0 +1,79 @@
+"""Whether a connector has become what was asked of it, seen in one status after another.
+
+Statuses over REST carry no time. Right after a restart the status is still the one from before, so a FAILED that has not
+changed counts only after a while; and a task is RUNNING before it has done anything, so RUNNING counts only if it lasts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
+from connectctl.ops.connect.connector import Connector, State, Status, at_rest, judge
+
+if TYPE_CHECKING:
+    from connectctl.ops.connect.connector import Verdict
+
+GRACE = 5.0
+"""Seconds for which a status that has not changed may still be the one from before."""
+STEADY = 2.0
+"""Seconds for which RUNNING must last."""
+
+Parts = dict[int, Status | None]
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A wait for ``wanted``. ``before`` are the statuses when it began; ``changed`` the parts seen otherwise since."""
+
+    wanted: State
+    before: Connector
+    changed: frozenset[int] = frozenset()
+    good_since: float | None = None
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The wait after one more look: still waiting, ``done``, or ``failed`` for good."""
+
+    waiting: Waiting
+    verdict: Verdict
+    done: bool = False
+    failed: bool = False
+
+
+def look(waiting: Waiting, now: Connector, elapsed: float) -> Seen:
+    """Take one more status into account, ``elapsed`` seconds after the request was accepted."""
+    changed = waiting.changed | _changed(waiting.before, now)
+    waiting = replace(waiting, changed=changed)
+    verdict = judge(now, now.owners)
+    if waiting.wanted is not State.RUNNING:
+        return Seen(waiting, verdict, done=_rests(waiting, now))
+    fresh = changed | (_parts(now).keys() if elapsed >= GRACE else set())
+    if any(status and status.state == "FAILED" and part in fresh for part, status in _parts(now).items()):
+        return Seen(waiting, verdict, failed=True)
+    asked = now.target_state in (None, "STARTED")
+    good = asked and verdict.state is State.RUNNING and bool(fresh) and (bool(now.tasks) or elapsed >= GRACE)
+    since = (waiting.good_since if waiting.good_since is not None else elapsed) if good else None
+    done = since is not None and elapsed - since >= STEADY
+    return Seen(replace(waiting, good_since=since), verdict, done=done)
+
+
+def _rests(waiting: Waiting, now: Connector) -> bool:
+    """Whether a connector to be stopped or paused is. What had failed before stays FAILED when paused, and runs no more."""
+    if waiting.wanted is State.STOPPED:
+        return at_rest(now)
+    own = now.status.state if now.status else None
+    tasks = [*now.tasks.values(), *now.leftover.values()]
+    running = any(status and status.state in ("RUNNING", "RESTARTING") for status in tasks)
+    return now.target_state in (None, "PAUSED") and own in ("PAUSED", "FAILED") and not running
+
+
+def _changed(before: Connector, now: Connector) -> frozenset[int]:
+    old, new = _parts(before), _parts(now)
+    return frozenset(part for part in old.keys() | new.keys() if old.get(part) != new.get(part))
+
+
+def _parts(connector: Connector) -> Parts:
+    return {CONNECTOR_INSTANCE: connector.status, **connector.tasks}

@@ -1,0 +1,166 @@
+"""Whether a worker that starts would have the task configurations of each connector, by the order of the config topic.
+
+A worker reads the whole topic when it starts. ``KafkaConfigBackingStore.processTasksCommitRecord`` throws a commit away
+whose connector it has not read yet, and with it the task configurations before: it takes the connector for deleted.
+Identical ``PUT /connectors/X/config`` write ``connector-X`` again and tasks that did not change not, so that compaction can
+leave ``commit-X`` before ``connector-X`` (KAFKA-17719, KAFKA-17676). Workers that run have the tasks in memory and notice
+nothing; what is restarted does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.config.json_text import read_json
+from connectctl.ops.connect.config_topic import COMMIT, CONNECTOR, TASK
+from connectctl.ops.core.finding import Finding, Severity
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import Record
+
+_Decoded = tuple[str, Any, "Record"]
+
+UNDER_WAY = 30.0
+"""Seconds in which a changed configuration may still be followed by the tasks that it brings about."""
+WHY = "KAFKA-17719, KAFKA-17676; KafkaConfigBackingStore.processTasksCommitRecord"
+
+
+@dataclass
+class _Reading:
+    """What a worker that reads the topic from its beginning has of one connector so far. Offsets are -1 for none."""
+
+    config: Any = None
+    first: int = -1
+    at: int = -1
+    written: int | None = None
+    commit: int = -1
+    committed: Any = None
+    tasks: int = 0
+    taken: bool = True
+    waiting: set[int] = field(default_factory=set)
+
+    def configure(self, value: Any, record: Record) -> None:
+        """``connector-X``; a tombstone deletes it."""
+        if value is None:
+            self.__init__()  # type: ignore[misc]
+            return
+        self.first = self.first if self.first >= 0 else record.offset
+        self.config, self.at, self.written = value, record.offset, record.timestamp
+
+    def commit_tasks(self, value: Any, offset: int) -> None:
+        """``commit-X``: takes the task configurations before it, unless the connector is not known or one is missing."""
+        if self.config is not None and not isinstance(value, dict):
+            return
+        self.commit, self.committed = offset, self.config
+        self.tasks = int(value.get("tasks") or 0) if isinstance(value, dict) else 0
+        self.taken = self.config is not None and self.waiting >= set(range(self.tasks))
+        self.waiting = set()
+
+
+@dataclass(frozen=True)
+class Order:
+    """A connector whose tasks a worker loses. ``lost``: at its next start; else once ``first`` is compacted away.
+
+    ``commit`` is the offset of the commit of its ``tasks``, ``config`` that of its newest configuration, ``first`` that of
+    the configuration before the commit, -1 where compaction has removed it.
+    """
+
+    name: str
+    tasks: int
+    commit: int
+    config: int
+    first: int
+
+    @property
+    def lost(self) -> bool:
+        """Whether no configuration is left before the commit."""
+        return self.first < 0
+
+
+def endangered(records: Iterable[Record], now: float) -> Iterator[Order]:
+    """The connectors of a config topic whose tasks get lost, by name. ``records`` are all that the topic still has.
+
+    ``now`` is in seconds since the epoch: behind a configuration that changed a moment ago the new tasks are still to come.
+    """
+    ordered = list(_decoded(sorted(records, key=lambda record: record.offset)))
+    whole = {name: each for name, each in _read(ordered).items() if each.config is not None and each.tasks}
+    late = {name for name, each in whole.items() if each.taken and each.at > each.commit}
+    compacted = _read(_newest_of_each_key([each for each in ordered if _name_of(each[0]) in late])) if late else {}
+    for name, reading in sorted(whole.items()):
+        if not reading.taken:
+            yield Order(name, reading.tasks, reading.commit, reading.at, -1)
+        elif name in late and not compacted[name].taken and not _under_way(reading, now):
+            yield Order(name, reading.tasks, reading.commit, reading.at, reading.first)
+
+
+def _name_of(key: str) -> str:
+    """The connector that a record is about."""
+    if key.startswith(TASK):
+        return key.removeprefix(TASK).rpartition("-")[0]
+    return key.removeprefix(CONNECTOR if key.startswith(CONNECTOR) else COMMIT)
+
+
+def _decoded(records: Iterable[Record]) -> Iterator[_Decoded]:
+    """What the order of commits depends on; of a task's configuration only whether there is one.
+
+    One that cannot be read is told by ``config_topic.parse``: it is not read once more here.
+    """
+    for record in records:
+        try:
+            key = (record.key or b"").decode()
+            if key.startswith(TASK):
+                yield key, (record.value or b"").startswith(b"{"), record
+            elif key.startswith((CONNECTOR, COMMIT)):
+                yield key, None if record.value is None else read_json(record.value), record
+        except ValueError:
+            continue
+
+
+def _newest_of_each_key(records: Sequence[_Decoded]) -> list[_Decoded]:
+    """What compaction leaves."""
+    return sorted({each[0]: each for each in records}.values(), key=lambda each: each[2].offset)
+
+
+def _read(records: Iterable[_Decoded]) -> dict[str, _Reading]:
+    found: dict[str, _Reading] = {}
+    for key, value, record in records:
+        if key.startswith(CONNECTOR):
+            found.setdefault(key.removeprefix(CONNECTOR), _Reading()).configure(value, record)
+        elif key.startswith(COMMIT):
+            found.setdefault(key.removeprefix(COMMIT), _Reading()).commit_tasks(value, record.offset)
+        elif key.startswith(TASK):
+            name, _, number = key.removeprefix(TASK).rpartition("-")
+            if name and number.isdigit() and value:
+                found.setdefault(name, _Reading()).waiting.add(int(number))
+    return found
+
+
+def _under_way(reading: _Reading, now: float) -> bool:
+    """Whether the newest configuration is another than that of the tasks, and so new that its tasks may follow it."""
+    if reading.written is None or abs(now - reading.written / 1000) > UNDER_WAY:
+        return False
+    return bool(reading.committed != reading.config)
+
+
+def task_configs_lost(order: Order, topic: str) -> Finding:
+    """TASK010: compaction takes the task configurations of a connector away, and a worker that starts has none of them.
+
+    Every PUT of a connector's configuration writes its record again, while its tasks are written only if they change. Then
+    the commit of the tasks lies before the configuration as soon as compaction removes the earlier one, and a worker that
+    starts takes the commit for that of a deleted connector. Tasks that it is given fail with "it has an invalid task
+    configuration. This task will not execute until reconfigured"; a leader that starts assigns none. Nothing shows before a
+    restart, and a rolling restart meets every worker. The connector heals it where it starts on such a worker itself;
+    connectors cure makes it publish its tasks again before (KAFKA-17719, KAFKA-17676).
+    """
+    where = f"in {topic} its configuration (offset {order.config}) lies behind the commit of its {order.tasks} tasks"
+    if order.lost:
+        message = f"A worker that starts has no task configurations of it: {where} (offset {order.commit})."
+    else:
+        message = (
+            f"The next compaction takes its task configurations away from workers that start: {where} (offset "
+            f"{order.commit}), and only an earlier copy of it (offset {order.first}), which compaction removes, before."
+        )
+    hint = f"Make it publish its tasks again: connectctl connectors cure {order.name}"
+    return Finding("TASK010", Severity.ERROR, order.name, message, hint, WHY)

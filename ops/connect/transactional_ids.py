@@ -1,0 +1,94 @@
+"""Whose a transactional id is, by its name: of which task of which connector, or of which group's leader (KIP-618).
+
+``<group.id>-<connector>-<task>`` is no unique name: group ``a`` with connector ``b-c`` and group ``a-b`` with connector
+``c`` have the same ids, and fence each other. Within one group no two tasks do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from connectctl.ops.core.finding import Finding, Severity
+
+LEADER = "connect-cluster-"
+_TASK_ID = re.compile(r".+-.+-(0|[1-9][0-9]*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Owner:
+    """A task: ``connector`` and ``task`` in the Connect cluster ``group``."""
+
+    group: str
+    connector: str
+    task: int
+
+    def __str__(self) -> str:
+        return f"task {self.task} of {self.connector} in {self.group}"
+
+
+def task_id(group: str, connector: str, task: int) -> str:
+    """The transactional id of a task."""
+    return f"{group}-{connector}-{task}"
+
+
+def may_be_a_tasks(id: str) -> bool:
+    """Whether a task of any connector, known or not, could have the transactional id: by its form alone."""
+    return _TASK_ID.fullmatch(id) is not None
+
+
+def leader_id(group: str) -> str:
+    """The transactional id with which the leader of ``group`` writes to the config topic."""
+    return f"{LEADER}{group}"
+
+
+@dataclass(frozen=True)
+class Directory:
+    """The connectors that can be seen, by group; those of deleted connectors may be among them."""
+
+    connectors: Mapping[str, frozenset[str]]
+
+    @cached_property
+    def _stems(self) -> dict[str, list[tuple[str, str]]]:
+        found: dict[str, list[tuple[str, str]]] = {}
+        for group, names in sorted(self.connectors.items()):
+            for name in sorted(names):
+                found.setdefault(f"{group}-{name}", []).append((group, name))
+        return found
+
+    def owners(self, id: str) -> tuple[Owner, ...]:
+        """Every task whose id this is; none where no connector that can be seen fits."""
+        stem, _, number = id.rpartition("-")
+        if not (number.isascii() and number.isdigit()) or (number != "0" and number.startswith("0")):
+            return ()
+        return tuple(Owner(group, name, int(number)) for group, name in self._stems.get(stem, ()))
+
+    def is_leader(self, id: str) -> bool:
+        """Whether this is a leader's id; a task's id can look like one, and is known by its connector."""
+        return id.startswith(LEADER) and not self.owners(id)
+
+    def ambiguity(self, id: str) -> Finding | None:
+        """FENCE001: an id belongs to two tasks, or to a task and a leader; fencing the one fences the other."""
+        said = [str(owner) for owner in self.owners(id)]
+        group = id.removeprefix(LEADER)
+        if id.startswith(LEADER) and group in self.connectors:
+            said.append(f"the leader of {group}")
+        if len(said) < 2:
+            return None
+        message = f"This id belongs to {' and to '.join(said)}: whoever fences one fences the other."
+        hint = "Rename one of the connectors, or give one cluster another group.id."
+        return Finding("FENCE001", Severity.WARNING, id, message, hint)
+
+
+def ambiguities(directory: Directory, ids: Iterable[str]) -> list[Finding]:
+    """FENCE001 for each of ``ids`` that is ambiguous."""
+    return [finding for id in ids if (finding := directory.ambiguity(id)) is not None]
+
+
+def of_connector(ids: Iterable[str], group: str, connector: str) -> list[str]:
+    """Those of ``ids`` that are ids of tasks of ``connector``, by task number."""
+    only = Directory({group: frozenset((connector,))})
+    found = [(owner.task, id) for id in ids for owner in only.owners(id)]
+    return [id for _, id in sorted(found)]

@@ -1,1 +1,0 @@
-"""What really is the matter where Connect says something else, or nothing."""

@@ -1,1 +1,0 @@
-"""The only folder that meets the network; its errors end here and become those of ``ops.errors``."""

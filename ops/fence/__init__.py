@@ -1,1 +1,0 @@
-"""Fencing transactional ids: look, decide, do, prove."""

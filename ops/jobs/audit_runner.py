@@ -1,0 +1,163 @@
+"""Runs an audit: in this process, or with a Spark session; both give the same ``Gathered``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.audit import sequences, transactions
+from connectctl.ops.audit.scan import PartTotals, Segment, Span
+from connectctl.ops.audit.sequences import Committed
+from connectctl.ops.audit.summary import Gathered
+from connectctl.ops.audit.violations import Offender
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.jobs import audit
+from connectctl.ops.jobs.audit import Cluster
+from connectctl.ops.jobs.audit_sequences import Wanted
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Advance = Callable[[float, float], None]
+TASK_RECORDS = 1_000_000
+"""Records for each Spark task."""
+SHUFFLED_RECORDS = 10_000_000
+"""Records for each Spark task behind a shuffle, which has what they come down to: transactions and runs."""
+GLANCE = 0.5
+"""Seconds between two looks at how far Spark is."""
+
+
+class Work:
+    """What is to be looked at. ``wanted`` is None where headers are enough; ``evidence`` a directory for all offenders."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        spans: Sequence[Span],
+        wanted: Wanted | None,
+        *,
+        first: int | None = None,
+        committed: Mapping[str, Committed] | None = None,
+        shown: int = 20,
+        evidence: Path | None = None,
+    ) -> None:
+        self.cluster, self.spans, self.wanted = cluster, spans, wanted
+        self.first, self.committed, self.shown, self.evidence = first, committed or {}, shown, evidence
+
+    @property
+    def size(self) -> int:
+        """How many offsets are looked at."""
+        return sum(span.size for span in self.spans)
+
+
+def locally(work: Work, advance: Advance) -> Gathered:
+    """The audit in this process. Holds a row for every transaction and run: for topics that are not too big."""
+    gathered = Gathered(work.shown)
+    total, done = work.size * (2 if work.wanted else 1) or 1, 0
+    parts: list[Segment] = []
+    kept: list[Offender] = []
+
+    def take(found: Iterable[Any]) -> None:
+        for each in found:
+            gathered.add(each)
+            if work.evidence is not None and isinstance(each, Offender):
+                kept.append(each)
+
+    def rest(found: Iterator[Any]) -> Iterator[Any]:
+        nonlocal done
+        for each in found:
+            if isinstance(each, Segment):
+                parts.append(each)
+            else:
+                yield each
+            if isinstance(each, PartTotals):
+                done += each.until - each.start
+                advance(done, total)
+
+    take(rest(audit.scanned(work.cluster, work.spans)))
+    take(audit.joined(sorted(parts, key=transactions.order)))
+    if work.wanted is not None:
+        gathered.reads = {}
+        runs = sorted(audit.ran(work.cluster, work.spans, work.wanted), key=sequences.order)
+        take(audit.swept(runs, work.first, work.committed))
+    advance(total, total)
+    if work.evidence is not None:
+        _write(kept, work.evidence)
+    return gathered
+
+
+def _write(offenders: Sequence[Offender], directory: Path) -> None:
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError as e:
+        hint = "Run: pip install 'connectctl[spark]'."
+        raise ConnectctlError("--evidence needs pyarrow, which is not installed", next_step=hint) from e
+    kinds = {"string": pa.string(), "long": pa.int64(), "int": pa.int32()}
+    columns = [column.split() for column in audit.OFFENDERS.split(",")]
+    schema = pa.schema([(name, kinds[kind]) for name, kind in columns])
+    table = pa.Table.from_pylist([offender._asdict() for offender in offenders], schema=schema)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        parquet.write_table(table, directory / "part-0.parquet")
+    except OSError as e:
+        raise ConnectctlError(f"{directory} cannot be written", why=e.strerror or str(e)) from e
+
+
+def on_spark(spark: SparkSession, work: Work, advance: Advance) -> Gathered:
+    """The audit on Spark, as one job: every task gathers for itself, and the driver adds up what is small."""
+    from pyspark import StorageLevel
+
+    least = int(spark.sparkContext.defaultParallelism)
+    tasks, shuffled = (max(least, work.size // each + 1) for each in (TASK_RECORDS, SHUFFLED_RECORDS))
+    scanned = audit.scan_frame(spark, work.cluster, work.spans, tasks).persist(StorageLevel.DISK_ONLY)
+    found = audit.told_frame(scanned).unionByName(audit.join_frame(scanned, shuffled))
+    gathered = Gathered(work.shown)
+    if work.wanted is not None:
+        gathered.reads = {}
+        runs = audit.run_frame(spark, work.cluster, work.spans, work.wanted, tasks)
+        found = found.unionByName(audit.sweep_frame(runs, shuffled, work.first, work.committed))
+    if work.evidence is not None:
+        found = found.persist(StorageLevel.DISK_ONLY)
+    try:
+        with _watched(spark, advance):
+            for row in audit.gather_frame(found, work.shown).collect():
+                gathered.merge(json.loads(row.told))
+            if work.evidence is not None:
+                wrong = found.where("what = 'offender'").select(*Offender._fields)
+                wrong.coalesce(1).write.mode("overwrite").parquet(str(work.evidence.absolute()))
+    finally:
+        found.unpersist()
+        scanned.unpersist()
+    return gathered
+
+
+@contextmanager
+def _watched(spark: SparkSession, advance: Advance) -> Iterator[None]:
+    """Tell how many tasks of the stages that are known so far are done, as long as it takes."""
+    tracker = spark.sparkContext.statusTracker()
+    ended = Event()
+    stages: dict[int, tuple[int, int]] = {}
+
+    def watch() -> None:
+        while not ended.wait(GLANCE):
+            for number in tracker.getActiveStageIds():
+                info = tracker.getStageInfo(number)
+                if info is not None:
+                    stages[number] = (info.numCompletedTasks, info.numTasks)
+            # A stage that is no longer active has done all of its tasks.
+            active = set(tracker.getActiveStageIds())
+            done = sum(told[0] if number in active else told[1] for number, told in stages.items())
+            advance(done, max(1, sum(total for _, total in stages.values())))
+
+    watcher = Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()

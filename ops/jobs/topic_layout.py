@@ -1,0 +1,126 @@
+"""A Kafka cluster that shows how big topics are laid out before anything is read of them, and then what Spark kept."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
+
+from connectctl.ops.clients.protocols import Extent, HeldBack, KafkaReads, TopicImage
+from connectctl.ops.jobs.offsets import Row, Source, source_of
+from connectctl.ops.jobs.topic_reader import Wanted
+from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.librdkafka.client import Kafka
+    from connectctl.ops.clients.protocols import Record
+    from connectctl.ops.operations.offsets.observe import Sources
+
+POLL = 0.2
+"""Seconds between two looks at an open transaction."""
+
+
+@dataclass
+class _Topic:
+    """A topic that somebody asked for: where it is, how far it reaches, and what is known of it."""
+
+    kafka: KafkaReads
+    extents: Mapping[int, Extent]
+    image: TopicImage
+
+
+class Layout:
+    """``sources`` as their topics are laid out: an image that is asked for is noted, and empty until ``fill``.
+
+    The config topic, which is small and says where to look, is read as ever, once.
+    """
+
+    def __init__(self, sources: Sources):
+        self._topics: dict[Source, _Topic] = {}
+        self._whole = {Source(None, sources.config_topic)} if sources.config_topic else set()
+        self._global = Source(None, sources.offsets_topic)
+        self._read: dict[str, TopicImage] = {}
+
+        def other(bootstrap: str, overrides: Mapping[str, str]) -> KafkaReads:
+            return cast("KafkaReads", _Seen(self, sources.other_kafka(bootstrap, overrides), bootstrap))
+
+        kafka = cast("KafkaReads", _Seen(self, sources.kafka, None))
+        self.sources = replace(sources, kafka=kafka, other_kafka=other)
+
+    @property
+    def records(self) -> int:
+        """How many records the topics have at most."""
+        return sum(topic.image.records for topic in self._topics.values())
+
+    def wanted(self, owners: Mapping[Source, frozenset[str] | None]) -> list[Wanted]:
+        """What is to be read: of each topic the keys of its ``owners``, None for all."""
+        return [
+            Wanted(
+                source,
+                cast("Kafka", topic.kafka).client,
+                cast("Kafka", topic.kafka).timeout,
+                {p: min(extent.stable, extent.end) for p, extent in topic.extents.items() if extent.end > extent.first},
+                owners.get(source, frozenset()),
+                strangers=source != self._global,
+            )
+            for source, topic in self._topics.items()
+        ]
+
+    def sources_of(self) -> list[Source]:
+        """The topics that were asked for."""
+        return list(self._topics)
+
+    def fill(self, rows: Iterable[Row]) -> dict[str, dict[tuple[str | None, str], list[Record]]]:
+        """Let the topics hold ``rows``, and give those that are of backups, by connector."""
+        found: dict[Source, list[Record]] = {}
+        for row in rows:
+            found.setdefault(source_of(row.source), []).append(row.record)
+        for source, topic in self._topics.items():
+            topic.image = replace(topic.image, latest=tuple(found.get(source, ())))
+        saved: dict[str, dict[tuple[str | None, str], list[Record]]] = {}
+        for source, records in found.items():
+            if source.saved_for is not None:
+                saved.setdefault(source.saved_for, {})[source.bootstrap, source.topic] = records
+        return saved
+
+    def image(self, kafka: KafkaReads, source: Source, patience: float) -> TopicImage:
+        """What is known of a topic."""
+        if source in self._whole:
+            if source.topic not in self._read:
+                self._read |= kafka.image([source.topic], patience=patience)
+            return self._read[source.topic]
+        if source not in self._topics:
+            extents = _settled(kafka, source.topic, patience)
+            self._topics[source] = _Topic(kafka, extents, _empty(source.topic, extents))
+        return self._topics[source].image
+
+
+class _Seen:
+    """A cluster's ``KafkaReads``, but for images, which are the layout's."""
+
+    def __init__(self, layout: Layout, kafka: KafkaReads, bootstrap: str | None):
+        self._layout, self._kafka, self._bootstrap = layout, kafka, bootstrap
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._kafka, name)
+
+    def image(self, topics: Sequence[str], *, patience: float, superseded: bool = False) -> dict[str, TopicImage]:
+        there = those_that_exist(self._kafka, *topics)
+        return {t: self._layout.image(self._kafka, Source(self._bootstrap, t), patience) for t in there}
+
+
+def _settled(kafka: KafkaReads, topic: str, patience: float) -> dict[int, Extent]:
+    """Where each partition ends now, and how far readers get once open transactions have had ``patience`` to end."""
+    first = last = kafka.extents([topic])[topic]
+    deadline = time.monotonic() + patience
+    while any(last[p].stable < extent.end for p, extent in first.items()) and time.monotonic() < deadline:
+        time.sleep(POLL)
+        last = kafka.extents([topic])[topic]
+    return {p: replace(extent, stable=last[p].stable) for p, extent in first.items()}
+
+
+def _empty(topic: str, extents: Mapping[int, Extent]) -> TopicImage:
+    held = [HeldBack(p, extent.stable, extent.end) for p, extent in extents.items() if extent.stable < extent.end]
+    records = sum(extent.end - extent.first for extent in extents.values())
+    return TopicImage(topic, records, (), {p: extent.end for p, extent in extents.items()}, tuple(held))

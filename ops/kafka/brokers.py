@@ -1,0 +1,90 @@
+"""Brokers and the groups that read from them, as their answers tell: what was said, not what it means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from connectctl.ops.core.errors import ConnectctlError
+    from connectctl.ops.kafka.transactions import Place
+
+TRANSACTION_VERSION = "transaction.version"
+"""The feature of KIP-890: at 2, every transaction has an epoch of its own."""
+LIST_OFFSETS, INIT_PRODUCER_ID, ADD_PARTITIONS_TO_TXN = 2, 22, 24
+"""Numbers of requests, as Kafka's protocol has them."""
+CONSUMER, SHARE, CONNECT = "consumer", "share", "connect"
+NEWER_TYPES = {CONSUMER: "KIP-848", SHARE: "KIP-932", "streams": "KIP-1071"}
+"""Types of groups that workers never have; whoever describes them as classic groups is told that they are Dead."""
+
+
+@dataclass(frozen=True)
+class BrokerVersion:
+    """What one broker speaks (ApiVersions). ``release`` is the first of Kafka's that speaks like it: ``(3, 6)``.
+
+    ``apis`` are the newest versions of its requests by number. ``supported`` has the highest level of each feature that
+    this broker knows, ``finalized`` the level that the cluster has agreed on; both are empty before 2.7.
+    """
+
+    id: int
+    release: tuple[int, ...]
+    apis: Mapping[int, int] = field(default_factory=dict)
+    supported: Mapping[str, int] = field(default_factory=dict)
+    finalized: Mapping[str, int] = field(default_factory=dict)
+
+
+def bounds_min_in_sync(brokers: Iterable[BrokerVersion]) -> bool:
+    """Whether the brokers take ``min.insync.replicas`` for no more than there are replicas (KAFKA-15583, since 3.7).
+
+    Older ones refuse every write with ``acks=all`` to a topic that wants more in sync than it has.
+    """
+    return all(broker.release >= (3, 7) for broker in brokers)
+
+
+@dataclass(frozen=True)
+class Member:
+    """A member of a group of readers, with the topics of which it was assigned partitions."""
+
+    client_id: str
+    host: str
+    topics: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class ReaderGroup:
+    """A group that is not of Connect workers. ``type`` is classic, consumer (KIP-848), share (KIP-932) or streams.
+
+    ``committed`` are the offsets that it committed. Of a share group the broker tells the topics, ``subscribed``, and its
+    ``isolation`` level, of no other. ``problem`` is why it could not be looked at.
+    """
+
+    id: str
+    type: str = "classic"
+    state: str = "Stable"
+    coordinator: int = -1
+    members: tuple[Member, ...] = ()
+    committed: Mapping[Place, int] = field(default_factory=dict)
+    subscribed: frozenset[str] = frozenset()
+    isolation: str | None = None
+    problem: ConnectctlError | None = None
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """The topics that it reads or has read."""
+        committed = frozenset(place.topic for place in self.committed)
+        return committed.union(self.subscribed, *(member.topics for member in self.members))
+
+    @property
+    def active(self) -> bool:
+        """Whether somebody reads in it now, so that nobody can set its offsets by hand."""
+        return self.state not in ("Empty", "Dead")
+
+
+@dataclass(frozen=True)
+class ReaderGroups:
+    """The groups that this principal may see; ``complete`` where it may see all. ``problems`` are silent brokers'."""
+
+    groups: tuple[ReaderGroup, ...] = ()
+    complete: bool = True
+    problems: Mapping[int, ConnectctlError] = field(default_factory=dict)

@@ -1,0 +1,45 @@
+"""Whether a principal is allowed to see every name of a kind, proven without knowing who the principal is.
+
+An authorizer that decides by ACLs alone decides on a name by the patterns that cover it. All names that the same patterns
+cover are decided alike, so that one name for each set of patterns stands for all of them: where each of these may be
+described, every name may, those that nobody can list included. (``StandardAuthorizer``; ``patternType=PREFIXED``, KIP-290.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from connectctl.ops.kafka.acls import ANY, Binding, Operation, Pattern, Resource
+from connectctl.ops.kafka.visibility import Gap, Reason, Right
+
+NAMED = 5
+"""How many missing rights are told one by one."""
+
+
+def samples(bindings: Iterable[Binding], resource: Resource, prefixes: Sequence[str], token: str) -> dict[str, Right]:
+    """A name for each way in which names that begin with one of ``prefixes`` may be decided, and the right to see them.
+
+    No ``prefixes``: all names. ``token`` is text that no pattern has: what begins with a pattern goes on with it.
+    """
+    wanted = tuple(prefixes) or ("",)
+    found = {prefix + token: _right(resource, prefix) for prefix in wanted}
+    for binding in bindings:
+        if binding.resource is not resource or (binding.pattern is Pattern.LITERAL and binding.name == ANY):
+            continue
+        if binding.name.startswith(wanted):
+            prefixed = binding.pattern is Pattern.PREFIXED
+            name = binding.name + token if prefixed else binding.name
+            found.setdefault(name, Right(Operation.DESCRIBE, resource, binding.name, prefixed))
+    return found
+
+
+def hidden_gaps(subject: str, resource: Resource, asked: Mapping[str, Right], hidden: Iterable[str]) -> list[Gap]:
+    """What is missing where the names ``hidden`` of those that were ``asked`` about may not be described."""
+    rights = list(dict.fromkeys(asked[name] for name in hidden))
+    if len(rights) > NAMED:
+        rights = [Right(Operation.DESCRIBE, resource, ANY)]
+    return [Gap(subject, Reason.NOT_AUTHORIZED, right) for right in rights]
+
+
+def _right(resource: Resource, prefix: str) -> Right:
+    return Right(Operation.DESCRIBE, resource, prefix or ANY, bool(prefix))

@@ -1,0 +1,233 @@
+"""Kafka's record batches (format 2) made of Arrow's columns, column by column: nothing is done for each record in Python.
+
+Layout: ``DefaultRecordBatch`` and ``DefaultRecord`` of Kafka's clients.
+"""
+
+from __future__ import annotations
+
+import gzip
+import struct
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from connectctl.ops.kafka.varints import joined, varints
+
+CODECS = {"none": 0, "gzip": 1, "zstd": 4}
+"""What can be made here, by the names of ``compression.type``. Snappy and LZ4 have framings of Kafka's own."""
+LONGEST_HEAD = 30
+"""Bytes of a record besides its key, value and headers, at most: five varints, attributes and that there are no headers."""
+_HEAD = struct.Struct(">qiibIhiqqqhii")
+_CHECKED = struct.Struct(">hiqqqhii")
+_BEFORE_LENGTH = 12
+_TRANSACTIONAL = 0x10
+_NO_HEADERS = b"\0"
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """Whose batch it is: the producer id and epoch, and the sequence number of its first record."""
+
+    producer_id: int
+    epoch: int
+    sequence: int
+
+
+@dataclass(frozen=True)
+class Columnar:
+    """Records as columns of the same length. ``values`` and ``keys`` are Arrow's, of bytes; None: no record has a key.
+    ``timestamps`` are milliseconds as NumPy's int64, 0 or None for the time at which a batch is made. ``headers`` are
+    Arrow's lists of structs of ``key``, text, and ``value``, bytes, as Spark's Kafka sink takes them.
+    """
+
+    values: Any
+    keys: Any = None
+    timestamps: Any = None
+    headers: Any = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def take(self, rows: Any) -> Columnar:
+        """The rows with these numbers, in this order."""
+        keys, headers = (None if column is None else column.take(rows) for column in (self.keys, self.headers))
+        return Columnar(
+            self.values.take(rows), keys, None if self.timestamps is None else self.timestamps[rows], headers
+        )
+
+    def messages(self) -> list[dict[str, Any]]:
+        """As librdkafka takes many at once, which cannot have headers: dictionaries with ``value`` and, where there are such
+        columns, ``key`` and ``timestamp``.
+        """
+        names, columns = ["value"], [self.values.to_pylist()]
+        if self.keys is not None:
+            names, columns = [*names, "key"], [*columns, self.keys.to_pylist()]
+        if self.timestamps is not None:
+            names, columns = [*names, "timestamp"], [*columns, self.timestamps.tolist()]
+        if len(names) == 1:
+            return [{"value": value} for value in columns[0]]
+        return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+    def header_lists(self) -> list[list[tuple[str, bytes | None]]]:
+        """The headers of each record, as librdkafka takes them."""
+        if self.headers is None:
+            return [[] for _ in range(len(self))]
+        return [[(each["key"], each["value"]) for each in some or ()] for some in self.headers.to_pylist()]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows ``start`` to before ``end`` of columns: all of a batch that does not depend on who sends it. Times are in ms."""
+
+    start: int
+    end: int
+    first_time: int
+    last_time: int
+    records: Sequence[memoryview | bytes]
+
+    def __len__(self) -> int:
+        return self.end - self.start
+
+    def encode(self, stamp: Stamp, codec: str = "none") -> bytes:
+        """The batch as one of a transaction. Raises ``KeyError`` for a codec that is not in ``CODECS``."""
+        from crc32c import crc32c
+
+        checked = _CHECKED.pack(
+            CODECS[codec] | _TRANSACTIONAL,
+            len(self) - 1,
+            self.first_time,
+            self.last_time,
+            stamp.producer_id,
+            stamp.epoch,
+            stamp.sequence,
+            len(self),
+        )
+        parts = [checked, *_compressed(self.records, codec)]
+        crc = 0
+        for part in parts:
+            crc = crc32c(part, crc)
+        length = _HEAD.size - _CHECKED.size - _BEFORE_LENGTH + sum(map(len, parts))
+        return b"".join((struct.pack(">qiibI", 0, length, -1, 2, crc), *parts))
+
+
+def batches(rows: Columnar, limit: int, cuts: Sequence[int] = ()) -> list[Batch]:
+    """``rows`` as batches of at most ``limit`` bytes before compression, a record that is larger alone. One ends at each of
+    ``cuts``.
+    """
+    import numpy as np
+
+    if not len(rows):
+        return []
+    values = _lengths(rows.values)
+    keys = np.full(len(rows), -1) if rows.keys is None else _lengths(rows.keys)
+    tails = None if rows.headers is None else _headers(rows.headers)
+    weights = np.maximum(values, 0) + np.maximum(keys, 0) + (0 if tails is None else _lengths(tails))
+    starts = _starts(weights + LONGEST_HEAD, limit - _HEAD.size, cuts)
+    ends = [*starts[1:], len(rows)]
+    now = int(time.time() * 1000)
+    times = np.full(len(rows), now) if rows.timestamps is None else np.where(rows.timestamps > 0, rows.timestamps, now)
+    firsts = np.repeat(starts, np.subtract(ends, starts))
+    records = _records(rows, keys, values, times - times[firsts], np.arange(len(rows)) - firsts, tails)
+    at, whole = _layout(records)
+    # Without headers, the byte that a record begins with belongs to the record before it: see _records.
+    first, last = (0, []) if rows.headers is not None else (1, [_NO_HEADERS])
+    return [
+        Batch(start, end, int(times[start]), int(times[start:end].max()), [whole[at[start] + first : at[end]], *last])
+        for start, end in zip(starts, ends, strict=True)
+    ]
+
+
+def _layout(column: Any) -> tuple[Any, memoryview]:
+    """Where in its bytes each value of a column of large binary begins, and its bytes."""
+    import numpy as np
+
+    _, offsets, data = column.buffers()
+    return np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1], memoryview(data or b"")
+
+
+def _starts(sizes: Any, limit: int, cuts: Sequence[int]) -> list[int]:
+    """Where batches begin: after ``limit`` bytes, and at each cut."""
+    import numpy as np
+
+    ends = np.cumsum(sizes)
+    starts: list[int] = []
+    start = 0
+    for cut in (*sorted({cut for cut in cuts if 0 < cut < len(sizes)}), len(sizes)):
+        while start < cut:
+            starts.append(start)
+            before = int(ends[start - 1]) if start else 0
+            start = min(cut, max(start + 1, int(np.searchsorted(ends, before + limit, side="right"))))
+    return starts
+
+
+def _records(rows: Columnar, keys: Any, values: Any, times: Any, places: Any, tails: Any) -> Any:
+    """Each row as a record of its batch. Without headers: all but its last byte, behind the last one of the row before.
+
+    That byte says that a record has no headers. So a record is made of one part less.
+    """
+    import numpy as np
+
+    time, place, key, value = numbers = [varints(each) for each in (times, places, keys, values)]
+    size = np.maximum(values, 0) + np.maximum(keys, 0) + sum(each.width for each in numbers)
+    zero = varints(np.zeros(len(rows), np.int64))
+    head = [varints(1 + size + (1 if tails is None else _lengths(tails))), zero, time, place, key]
+    if tails is None:
+        head.insert(0, zero)
+    if rows.keys is None:
+        parts = [joined([*head, value]), rows.values]
+    else:
+        parts = [joined(head), rows.keys, joined([value]), rows.values]
+    return _strung(parts if tails is None else [*parts, tails])
+
+
+def _headers(lists: Any) -> Any:
+    """What each row's headers are at the end of its record: how many, then for each its key and its value.
+
+    The headers of all rows lie behind each other as it is, so that those of a row are a stretch of them.
+    """
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    counts = pc.list_value_length(lists).fill_null(0).to_numpy().astype(np.int64)
+    flat = lists.flatten()
+    if not len(flat):
+        return joined([varints(counts)])
+    keys, values = (flat.field(name).cast(pa.large_binary()) for name in ("key", "value"))
+    each = _strung([joined([varints(_lengths(keys))]), keys, joined([varints(_lengths(values))]), values])
+    at, whole = _layout(each)
+    ends = at[np.concatenate(([0], np.cumsum(counts)))]
+    buffers = [None, pa.py_buffer(np.ascontiguousarray(ends)), pa.py_buffer(whole)]
+    return _strung([joined([varints(counts)]), pa.Array.from_buffers(pa.large_binary(), len(lists), buffers)])
+
+
+def _strung(parts: Sequence[Any]) -> Any:
+    """Row by row, the values of several columns behind each other; a null is empty."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    filled = [_filled(part.cast(pa.large_binary())) for part in parts]
+    return pc.binary_join_element_wise(*filled, pa.scalar(b"", pa.large_binary()))
+
+
+def _compressed(parts: Sequence[Any], codec: str) -> Sequence[Any]:
+    if codec == "gzip":
+        return [gzip.compress(b"".join(parts))]
+    if codec == "zstd":
+        import pyarrow as pa
+
+        return [pa.compress(b"".join(parts), codec="zstd", asbytes=True)]
+    return parts
+
+
+def _filled(column: Any) -> Any:
+    return column.fill_null(b"") if column.null_count else column
+
+
+def _lengths(column: Any) -> Any:
+    """The length of each value, -1 for null."""
+    import numpy as np
+    import pyarrow.compute as pc
+
+    return pc.binary_length(column).fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)

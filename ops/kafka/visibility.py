@@ -1,0 +1,235 @@
+"""What a principal was allowed to see: an answer is complete, or partial with the reason and the right that is missing.
+
+Kafka answers a listing with what the principal may describe, and does not say what it left out. Whoever asks gets
+``Complete`` or ``Partial``, never a bare list, so that an absence cannot be taken for a fact: the whole is reached by
+``match``, by ``whole`` (a read that is of no use without the rest) or by ``whole_for_change`` (the guard of a change).
+``seen`` is what was seen at least. What is missing is shown as findings:
+
+SIGHT001 warning this principal is not allowed to see all of something, so that it may be more than what is shown
+SIGHT002 warning nobody answered for a part of something, so that it may be more than what is shown
+SIGHT003 info nothing proves that this principal is allowed to see all of something, though nothing was denied
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Generic, TypeVar
+
+from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused, Unreachable
+from connectctl.ops.core.finding import Finding, Severity
+from connectctl.ops.kafka.acls import ANY, CLUSTER_NAME, Operation, Resource
+
+T = TypeVar("T")
+_OPTIONS = {Resource.TOPIC: "--topic", Resource.GROUP: "--group", Resource.TRANSACTIONAL_ID: "--transactional-id"}
+"""The options of kafka-acls.sh that name a resource; the cluster has none to name."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Right:
+    """An operation that an ACL allows on one resource; ``name`` is ``*`` for every resource of that type.
+
+    ``prefixed``: on all resources whose names begin with ``name``.
+    """
+
+    operation: Operation
+    resource: Resource
+    name: str = CLUSTER_NAME
+    prefixed: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.operation.word} on {self.resource.word} {self.name}{'… (prefixed)' if self.prefixed else ''}"
+
+    @property
+    def arguments(self) -> str:
+        """The right as arguments of kafka-acls.sh (``--operation Describe --group connect-prod``), quoted for a shell."""
+        option = _OPTIONS.get(self.resource)
+        about = f"{option} {shlex.quote(self.name)}" if option else "--cluster"
+        pattern = " --resource-pattern-type prefixed" if self.prefixed else ""
+        return f"--operation {self.operation.word} {about}{pattern}"
+
+
+def describe_group(group_id: str) -> Right:
+    """What shows the state and the members of a group."""
+    return Right(Operation.DESCRIBE, Resource.GROUP, group_id)
+
+
+def describe_topic(topic: str) -> Right:
+    """What shows that a topic exists, and its partitions."""
+    return Right(Operation.DESCRIBE, Resource.TOPIC, topic)
+
+
+def describe_configs(topic: str) -> Right:
+    """What shows how a topic is configured."""
+    return Right(Operation.DESCRIBE_CONFIGS, Resource.TOPIC, topic)
+
+
+def read_topic(topic: str) -> Right:
+    """What shows a topic's records."""
+    return Right(Operation.READ, Resource.TOPIC, topic)
+
+
+def describe_id(id: str = ANY) -> Right:
+    """What shows a transactional id, or all of them."""
+    return Right(Operation.DESCRIBE, Resource.TRANSACTIONAL_ID, id)
+
+
+DESCRIBE_CLUSTER = Right(Operation.DESCRIBE, Resource.CLUSTER)
+"""What lists every group and every ACL."""
+DESCRIBE_BROKERS = Right(Operation.DESCRIBE_CONFIGS, Resource.CLUSTER)
+"""What shows how brokers are configured."""
+
+
+class Reason(StrEnum):
+    """Why a part of an answer is missing."""
+
+    NOT_AUTHORIZED = "not authorized"
+    NO_ANSWER = "no answer"
+    NOT_PROVEN = "not proven"
+    """Nothing was denied, and what would show that nothing is, is."""
+
+
+@dataclass(frozen=True)
+class Gap:
+    """What is missing from an answer. ``subject`` names what was asked about (``group connect-prod``).
+
+    ``right`` is what would show it, where a right would; ``detail`` is what was said in its place.
+    """
+
+    subject: str
+    reason: Reason
+    right: Right | None = None
+    detail: str | None = None
+
+    @property
+    def why(self) -> str:
+        """In one line, why it was not seen."""
+        if self.reason is Reason.NO_ANSWER:
+            return f"no answer: {self.detail}" if self.detail else "no answer"
+        if self.reason is Reason.NOT_PROVEN:
+            proof = f"{self.right} would prove it" if self.right else "nothing can prove it"
+            return f"not proven: {proof} ({self.detail})" if self.detail else f"not proven: {proof}"
+        lacking = f"not authorized: {self.right} is missing" if self.right else "not authorized"
+        return f"{lacking} ({self.detail})" if self.detail else lacking
+
+    @property
+    def next_step(self) -> str:
+        """What closes the gap."""
+        return grant(self.right) if self.right else "Try again when it answers."
+
+
+@dataclass(frozen=True)
+class Complete(Generic[T]):
+    """All there is."""
+
+    value: T
+
+    @property
+    def seen(self) -> T:
+        """What was seen, here all of it."""
+        return self.value
+
+    @property
+    def gaps(self) -> tuple[Gap, ...]:
+        """What is missing: nothing."""
+        return ()
+
+
+@dataclass(frozen=True)
+class Partial(Generic[T]):
+    """What was seen, which may be less than there is. ``gaps`` has at least one."""
+
+    seen: T
+    gaps: tuple[Gap, ...]
+
+
+Answer = Complete[T] | Partial[T]
+
+
+def answer_of(seen: T, gaps: Iterable[Gap]) -> Answer[T]:
+    """``seen`` as complete where there are no gaps."""
+    missing = tuple(gaps)
+    return Partial(seen, missing) if missing else Complete(seen)
+
+
+def gap_of(error: ConnectctlError, subject: str) -> Gap:
+    """The gap that an edge's error leaves: a principal that may not, or an answer that did not come."""
+    if isinstance(error, NotAuthorized):
+        return Gap(subject, Reason.NOT_AUTHORIZED, error.right, None if error.right else error.why)
+    return Gap(subject, Reason.NO_ANSWER, None, error.why or error.what)
+
+
+def not_authorized(what: str, right: Right) -> NotAuthorized:
+    """The error of an edge that lacks ``right``; ``what`` is a sentence without its full stop."""
+    return NotAuthorized(what, why=f"{right} is missing", next_step=grant(right), right=right)
+
+
+def grant(right: Right) -> str:
+    """The sentence that says how to get the right."""
+    return (
+        f"Grant {right} (kafka-acls --add --allow-principal PRINCIPAL {right.arguments}), or ask as another principal."
+    )
+
+
+def whole(answer: Answer[T], what: str, *, proven: bool = True) -> T:
+    """All of the answer. Raises ``NotAuthorized`` or ``Unreachable`` where it is partial; ``what`` names it.
+
+    Without ``proven`` it is enough that nothing was denied and everybody answered.
+    """
+    if isinstance(answer, Complete):
+        return answer.value
+    if not proven and all(gap.reason is Reason.NOT_PROVEN for gap in answer.gaps):
+        return answer.seen
+    gap, partial = _worst(answer.gaps), f"Cannot see all of {what}"
+    if len(answer.gaps) == 1 and gap.reason is Reason.NOT_AUTHORIZED and gap.right:
+        raise not_authorized(f"Not authorized to see {gap.subject}", gap.right)
+    if gap.reason is Reason.NO_ANSWER:
+        raise Unreachable(partial, why=_told(answer.gaps), next_step=gap.next_step)
+    raise NotAuthorized(partial, why=_told(answer.gaps), next_step=gap.next_step, right=gap.right)
+
+
+def whole_for_change(answer: Answer[T], change: str, *, force: str | None = None) -> T:
+    """All of the answer, which guards a change. Raises ``Refused`` where it is partial: nothing was done.
+
+    ``change`` says what was not done (``The tasks were not fenced``), ``force`` what ``--force`` would override.
+    """
+    if isinstance(answer, Complete):
+        return answer.value
+    raise refused(answer.gaps, change, force=force)
+
+
+def refused(gaps: Iterable[Gap], change: str, *, force: str | None = None) -> Refused:
+    """The error of a change whose guard cannot see enough; see ``whole_for_change``."""
+    missing = tuple(gaps)
+    hint = _worst(missing).next_step
+    if force:
+        hint = f"{hint} --force overrides it: {force}."
+    return Refused(change, why=_told(missing), next_step=hint, code="not-seen")
+
+
+def gap_findings(gaps: Iterable[Gap]) -> tuple[Finding, ...]:
+    """What is missing as findings, each once, for the top of what is shown."""
+    return tuple(_finding(gap) for gap in dict.fromkeys(gaps))
+
+
+_FINDINGS = {
+    Reason.NOT_AUTHORIZED: ("SIGHT001", Severity.WARNING),
+    Reason.NO_ANSWER: ("SIGHT002", Severity.WARNING),
+    Reason.NOT_PROVEN: ("SIGHT003", Severity.INFO),
+}
+
+
+def _finding(gap: Gap) -> Finding:
+    id_, severity = _FINDINGS[gap.reason]
+    return Finding(id_, severity, gap.subject, f"May be incomplete: {gap.why}.", gap.next_step)
+
+
+def _worst(gaps: tuple[Gap, ...]) -> Gap:
+    """The gap to be told of first: a missing right, which no second try mends."""
+    return min(gaps, key=lambda gap: list(Reason).index(gap.reason))
+
+
+def _told(gaps: tuple[Gap, ...]) -> str:
+    return "; ".join(dict.fromkeys(f"{gap.subject}: {gap.why}" for gap in gaps))

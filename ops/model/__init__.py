@@ -1,1 +1,0 @@
-"""Frozen values and pure rules; no I/O."""

@@ -1,1 +1,0 @@
-"""Source offsets: look (``observe``, ``dump``), then decide (``assemble``)."""

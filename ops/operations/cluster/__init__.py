@@ -1,0 +1,1 @@
+"""A Connect cluster as it is: group, workers, internal topics."""

@@ -1,0 +1,42 @@
+"""Whether a group of workers exists at all, and which one was meant where it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from connectctl.ops.core.errors import BadInput, ConnectctlError
+
+if TYPE_CHECKING:
+    from connectctl.ops.connect.connect_protocol import ConnectGroup
+    from connectctl.ops.kafka.visibility import Answer
+
+MOST_NAMED = 5
+
+
+def is_unknown(group: ConnectGroup) -> bool:
+    """Whether Kafka knows no such group. One without members is forgotten by its coordinator after a while, too."""
+    return group.state == "Dead" and not group.members
+
+
+def unknown_group(group: ConnectGroup, visible: Callable[[], Answer[frozenset[str]]]) -> BadInput:
+    """The error for a group that does not exist. ``visible`` gives the groups of workers that may be seen."""
+    names: frozenset[str] = frozenset()
+    with suppress(ConnectctlError):
+        names = visible().seen
+    near = get_close_matches(group.id, names, n=1)
+    if near:
+        hint = f"Did you mean {near[0]}?"
+    elif names:
+        more = ", …" if len(names) > MOST_NAMED else ""
+        hint = f"Groups of workers that may be seen: {', '.join(sorted(names)[:MOST_NAMED])}{more}. Correct --group-id."
+    else:
+        hint = "Correct --group-id, or start the workers."
+    return BadInput(
+        f"Kafka has no group {group.id}",
+        why="the group.id is another, or all its workers have been down for a while",
+        next_step=hint,
+        code="no-such-group",
+    )

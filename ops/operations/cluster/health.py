@@ -1,0 +1,28 @@
+"""Whether what was seen of a cluster is healthy: the one rule behind the exit codes of probes and cron jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from connectctl.ops.connect.connector import State
+from connectctl.ops.core.finding import Severity
+
+if TYPE_CHECKING:
+    from connectctl.ops.core.finding import Finding
+    from connectctl.ops.operations.connectors.observe import Judged
+
+UNHEALTHY = (State.FAILED, State.DEGRADED, State.UNASSIGNED)
+"""A connector that was stopped or paused is healthy: somebody wanted that."""
+UNSEEN = ("SIGHT001", "SIGHT002")
+"""What is not seen whole is not proven to be healthy."""
+
+
+def complaints(connectors: Sequence[Judged], findings: Sequence[Finding]) -> Iterator[str]:
+    """All that keeps a cluster from being healthy, a few words each; nothing where it is."""
+    for connector in connectors:
+        if connector.verdict.state in UNHEALTHY:
+            yield f"{connector.name} is {connector.verdict.state}"
+    for finding in findings:
+        if finding.severity is Severity.ERROR or finding.id in UNSEEN:
+            yield f"{finding.id} {finding.subject}"

@@ -1,0 +1,217 @@
+"""Finds a Connect cluster's three internal topics from nothing but a Kafka cluster and a group id.
+
+Topics that the person named are taken at their word. For the others every compacted topic is sampled and classified
+(``model.topics``), and matched to the group by the workers and connectors that it names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from connectctl.ops.connect import cluster_findings as say
+from connectctl.ops.connect import config_topic, internal_topics
+from connectctl.ops.connect.internal_topics import Choice, Clues, ConfigClues, Evidence, Role, address
+from connectctl.ops.core.errors import BadInput, NotAuthorized
+from connectctl.ops.kafka.visibility import Gap, Reason, answer_of, read_topic, whole
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import KafkaReads, TopicFacts
+    from connectctl.ops.connect.connect_protocol import ConnectGroup
+    from connectctl.ops.core.finding import Finding
+    from connectctl.ops.kafka.visibility import Answer
+
+SAMPLE = 20
+"""Offsets read from the end of each partition of a topic to tell what it is."""
+PATIENCE = 2.0
+"""Seconds to wait for open transactions on config topics, which may be other clusters'."""
+
+
+@dataclass(frozen=True)
+class InternalTopics:
+    """The workers' config, offsets and status topics; None for one that was not looked for."""
+
+    config: str | None
+    offsets: str | None
+    status: str | None
+    findings: tuple[Finding, ...] = ()
+    unproven: Mapping[str, str] = field(default_factory=dict)
+    """Those that were only the last ones left, by role: they may be another group's, and must not be written to."""
+
+
+def find_internal_topics(
+    kafka: KafkaReads,
+    group: ConnectGroup,
+    named: Mapping[str, str | None],
+    needed: Sequence[str] = ("config", "offsets", "status"),
+) -> InternalTopics:
+    """The internal topics of ``group``; those in ``named`` are not looked for, only checked to exist.
+
+    ``named`` and ``needed`` go by ``config``, ``offsets`` and ``status``. Raises ``BadInput`` where a topic does not
+    exist, where none is found, or where several are left that cannot be told apart.
+    """
+    choices = look_for_topics(kafka, group, named, needed)
+    for role in needed:
+        if choices[role].topic is None:
+            raise not_found(role, choices[role], group)
+    found = {str(role): named.get(role) for role in Role} | {role: choices[role].topic for role in needed}
+    guessed = tuple(say.empty_topic_chosen(str(c.topic), role) for role, c in choices.items() if c.empty)
+    unproven = {role: str(choices[role].topic) for role in needed if not choices[role].proven}
+    return InternalTopics(found["config"], found["offsets"], found["status"], guessed, unproven)
+
+
+def look_for_topics(
+    kafka: KafkaReads,
+    group: ConnectGroup,
+    named: Mapping[str, str | None],
+    needed: Sequence[str],
+    *,
+    superseded: bool = False,
+) -> dict[str, Choice]:
+    """As ``find_internal_topics``, with a choice of nothing where a topic is not found.
+
+    ``superseded``: config topics are read with what newer records replaced, for a caller who wants that of them later.
+    """
+    known = {role: name for role in needed if (name := named.get(role))}
+    check_named(kafka, known)
+    choices = {role: Choice(name) for role, name in known.items()}
+    missing = [role for role in needed if role not in known]
+    return choices | (_search(kafka, group, named, missing, superseded) if missing else {})
+
+
+def those_that_exist(kafka: KafkaReads, *topics: str) -> frozenset[str]:
+    """Those of ``topics`` that exist. Raises ``NotAuthorized`` where that cannot be said, because one may not be seen."""
+    return whole(kafka.existing(topics), f"the topics {', '.join(topics)}")
+
+
+def check_named(kafka: KafkaReads, named: Mapping[str, str]) -> None:
+    """Raises ``BadInput`` for a topic in ``named`` that does not exist, ``NotAuthorized`` for one that may not be seen."""
+    from difflib import get_close_matches
+
+    exist = those_that_exist(kafka, *named.values())
+    for role, name in named.items():
+        if name not in exist:
+            near = get_close_matches(name, kafka.topic_names(), n=1)
+            hint = f"Did you mean {near[0]}? " if near else ""
+            raise BadInput(
+                f"There is no topic {name}, which is named as the {role} topic",
+                next_step=f"{hint}Correct --{role}-topic or topics.{role} in the context, or leave it out.",
+            )
+
+
+def not_found(role: str, choice: Choice, group: ConnectGroup) -> BadInput | NotAuthorized:
+    """The error for a role that no topic, or more than one, could have, among those that may be seen."""
+    way_out = f"Give --{role}-topic TOPIC, or topics.{role} in the context."
+    if choice.gaps:
+        gap, more = choice.gaps[0], len(choice.gaps) - 1
+        why = f"{gap.subject}: {gap.why}" + (f", and {more} more topics that may not be read" if more else "")
+        what = f"The {role} topic of {group.id} was not found"
+        return NotAuthorized(what, why=why, next_step=f"{gap.next_step.rstrip('.')}. {way_out}", right=gap.right)
+    if choice.candidates:
+        return BadInput(
+            f"The {role} topic of {group.id} cannot be told apart from others",
+            why=f"it may be any of {', '.join(choice.candidates)}",
+            next_step=way_out,
+            code="ambiguous-topic",
+        )
+    hint = "" if group.members else f" The group {group.id} has no members; check --group-id too."
+    return BadInput(
+        f"No topic that this principal may see looks like the {role} topic of {group.id}",
+        next_step=way_out + hint,
+        code="topic-not-found",
+    )
+
+
+def _search(
+    kafka: KafkaReads, group: ConnectGroup, named: Mapping[str, str | None], missing: Sequence[str], superseded: bool
+) -> dict[str, Choice]:
+    taken = {name for name in named.values() if name}
+    compacted = kafka.compacted()
+    sampled = _sample(kafka, compacted.seen)
+    gaps = (*compacted.gaps, *sampled.gaps)
+    clues = [clue for clue in sampled.seen if clue.topic not in taken]
+    if not group.members:
+        called = _called_after(group, compacted.seen, clues, missing)
+        if called:
+            left = [role for role in missing if role not in called]
+            given = {**named, **{role: choice.topic for role, choice in called.items()}}
+            return called | (_search(kafka, group, given, left, superseded) if left else {})
+    found = {c.topic for c in clues if c.role is Role.CONFIG} | {name for name in [named.get("config")] if name}
+    configs = _read_configs(kafka, sorted(found), superseded)
+    config = _config_of(configs, clues, group, named.get("config"))
+    evidence = _evidence(group, configs, config.topic)
+    sure = config.proven and config.topic is not None
+    blank = [c.topic for c in clues if c.empty and c.topic != config.topic]
+    choices: dict[str, Choice] = {"config": config} if "config" in missing else {}
+    for role in (Role.STATUS, Role.OFFSETS):
+        if role in missing:
+            seen = evidence if role is Role.OFFSETS else replace(evidence, dedicated=frozenset())
+            choice = internal_topics.choose([c for c in clues if c.role is role], blank, seen)
+            # Whose connectors these are, only the group's own config topic tells, or its workers.
+            choices[role] = choice if sure or group.members else replace(choice, proven=False)
+    return {role: replace(choice, gaps=gaps) if choice.topic is None else choice for role, choice in choices.items()}
+
+
+def _called_after(
+    group: ConnectGroup, compacted: Mapping[str, TopicFacts], clues: Sequence[Clues], missing: Sequence[str]
+) -> dict[str, Choice]:
+    """The topics that ``connectctl run`` gave a group without workers, which are called after it.
+
+    One that has records of another kind is not taken; one that may not be read is.
+    """
+    seen = {clue.topic: clue for clue in clues}
+    found = {}
+    for role in missing:
+        name = internal_topics.called_after(group.id, role)
+        clue = seen.get(name)
+        if name in compacted and (clue is None or clue.empty or clue.role == role):
+            found[role] = Choice(name)
+    return found
+
+
+def _sample(kafka: KafkaReads, facts: Mapping[str, TopicFacts]) -> Answer[list[Clues]]:
+    gaps: list[Gap] = []
+    try:
+        tails = kafka.tails(list(facts), SAMPLE)
+    except NotAuthorized:
+        # One topic that this principal may list but not read must not hide the others.
+        tails = {}
+        for name in facts:
+            try:
+                tails |= kafka.tails([name], SAMPLE)
+            except NotAuthorized:
+                gaps.append(Gap(f"topic {name}", Reason.NOT_AUTHORIZED, read_topic(name)))
+    found = [internal_topics.classify(name, records, facts[name].partitions) for name, records in sorted(tails.items())]
+    return answer_of(found, gaps)
+
+
+def _read_configs(kafka: KafkaReads, found: Sequence[str], superseded: bool) -> list[ConfigClues]:
+    images = kafka.image(found, patience=PATIENCE, superseded=superseded)
+    return [
+        internal_topics.config_clues(name, config_topic.state_of(image), image.end_offsets[0])
+        for name, image in images.items()
+    ]
+
+
+def _config_of(
+    configs: Sequence[ConfigClues], clues: Sequence[Clues], group: ConnectGroup, named: str | None
+) -> Choice:
+    if named:
+        return Choice(named)
+    # A config topic has one partition, or no worker would have started on it.
+    return internal_topics.choose_config(configs, [c.topic for c in clues if c.empty and c.partitions == 1], group)
+
+
+def _evidence(group: ConnectGroup, configs: Sequence[ConfigClues], config: str | None) -> Evidence:
+    ours = [c for c in configs if c.topic == config]
+    theirs = [c for c in configs if c.topic != config] if config else []
+    return Evidence(
+        workers=frozenset(address(m.url) for m in group.members),
+        connectors=frozenset(connector for connector, _ in group.owners).union(
+            *(c.connectors | c.deleted for c in ours)
+        ),
+        others=frozenset[str]().union(*(c.connectors | c.deleted for c in theirs)),
+        dedicated=frozenset[str]().union(*(c.dedicated for c in configs)),
+        neighbours=bool(theirs),
+    )

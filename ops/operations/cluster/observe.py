@@ -1,0 +1,222 @@
+"""A Connect cluster as it is now: its group, workers, internal topics and connectors, and what is wrong with them.
+
+Everything is asked at once and nothing is waited for longer than a few seconds, so that a worker that hangs costs a
+line of the answer and not the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from connectctl.ops.connect import cluster_findings as say
+from connectctl.ops.connect.internal_topics import Role, address
+from connectctl.ops.connect.worker import Support, Worker, probe_config, probe_plugin, support_proven_by
+from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, NotTrusted
+from connectctl.ops.kafka.visibility import Gap, Reason, describe_configs, gap_findings
+from connectctl.ops.operations.cluster.internal_topic_discovery import look_for_topics, not_found
+from connectctl.ops.operations.cluster.read_once import read_once
+from connectctl.ops.operations.connectors import observe as reading
+from connectctl.ops.operations.connectors import republish
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads, TopicFacts
+    from connectctl.ops.connect.connect_protocol import ConnectGroup, Member
+    from connectctl.ops.connect.connector import Connector
+    from connectctl.ops.connect.internal_topics import Choice
+    from connectctl.ops.core.finding import Finding
+    from connectctl.ops.operations.connectors.observe import Judged
+
+PATIENCE = 3.0
+"""Seconds that one worker may take for one answer."""
+MOST_AT_ONCE = 32
+
+
+@dataclass(frozen=True)
+class InternalTopic:
+    """One of the workers' topics; no name where it was not found."""
+
+    role: str
+    name: str | None = None
+    facts: TopicFacts | None = None
+
+
+@dataclass(frozen=True)
+class ClusterView:
+    """All that was seen. ``connectors_from`` is ``workers``, ``topics``, or ``nothing`` where neither could be read."""
+
+    cluster_id: str
+    group: ConnectGroup
+    workers: tuple[Worker, ...]
+    topics: tuple[InternalTopic, ...]
+    connectors: tuple[Judged, ...]
+    connectors_from: str
+    findings: tuple[Finding, ...]
+
+
+def look(kafka: KafkaReads, calls: ConnectCalls, group: ConnectGroup, named: Mapping[str, str | None]) -> ClusterView:
+    """See the whole cluster. ``named`` are the internal topics that the person named, by role.
+
+    Raises ``NotAuthorized`` or ``NotTrusted`` where no worker lets us in, besides what ``kafka`` raises.
+    """
+    kafka = read_once(kafka)
+    with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
+        asked = [pool.submit(_ask, calls, member, group) for member in group.members]
+        topics, choices, problems = _topics(kafka, group, named)
+        workers = tuple(sorted((answer.result() for answer in asked), key=lambda w: w.address))
+    if workers and all(worker.shut for worker in workers):
+        calls.get("/", timeout=PATIENCE)  # raises: what it would be taken for is workers that do not answer
+    found, source, unseen = _connectors(kafka, calls, group, workers, topics)
+    connectors = reading.judged(found, group)
+    fresh = source == "workers" and not found and bool(group.members) and not group.owners
+    problems += _not_found(choices, group, fresh=fresh)
+    return ClusterView(
+        cluster_id=kafka.cluster_id(),
+        group=group,
+        workers=workers,
+        topics=topics,
+        connectors=connectors,
+        connectors_from=source,
+        findings=(
+            *_about_workers(group, workers, kafka.cluster_id()),
+            *unseen,
+            *filter(None, [say.unreported([c.name for c in connectors if c.unreported])]),
+            *problems,
+            *_about_topics(kafka, topics),
+            *republish.findings(kafka, next((t.name for t in topics if t.role == Role.CONFIG), None)),
+        ),
+    )
+
+
+def _ask(calls: ConnectCalls, member: Member, group: ConnectGroup) -> Worker:
+    assignment = member.assignment
+    worker = Worker(
+        address=address(member.url) or member.client_id,
+        url=member.url,
+        leader=assignment is not None and assignment.leader_id == member.id,
+        connectors=len(assignment.connectors) if assignment else 0,
+        tasks=len(assignment.tasks) if assignment else 0,
+        config_offset=member.config_offset,
+    )
+    if not member.url:
+        return replace(worker, problem="what it tells the group about itself cannot be read")
+    try:
+        root = calls.get("/", url=member.url, timeout=PATIENCE)
+    except ConnectctlError as e:
+        shut = isinstance(e, (NotAuthorized, NotTrusted))
+        return replace(worker, problem=e.why or f"it did not answer within {PATIENCE:g} s", shut=shut)
+    worker = replace(worker, version=root.get("version"), cluster_id=root.get("kafka_cluster_id"))
+    return replace(worker, support=_support(calls, member.url))
+
+
+def ask_all(calls: ConnectCalls, group: ConnectGroup, members: Sequence[Member] | None = None) -> tuple[Worker, ...]:
+    """Every worker of ``group``, or those of ``members``, as it answers; all asked at once."""
+    with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
+        asked = list(pool.map(lambda member: _ask(calls, member, group), members or group.members))
+    return tuple(sorted(asked, key=lambda worker: worker.address))
+
+
+def first_to_answer(calls: ConnectCalls, group: ConnectGroup) -> Worker | None:
+    """The first worker of ``group`` that answers: its version and its support stand for the cluster's."""
+    answers = (_ask(calls, member, group) for member in group.members)
+    return next((worker for worker in answers if worker.problem is None), None)
+
+
+def _support(calls: ConnectCalls, url: str) -> Support:
+    try:
+        plugin = probe_plugin(calls.get("/connector-plugins", url=url, timeout=PATIENCE))
+        if plugin is None:
+            return Support.UNKNOWN
+        path = f"/connector-plugins/{plugin}/config/validate"
+        return support_proven_by(calls.send("PUT", path, probe_config(plugin), url=url, timeout=PATIENCE))
+    except ConnectctlError:
+        # The worker answers, and its validation does not: that proves nothing either way.
+        return Support.UNKNOWN
+
+
+def _topics(
+    kafka: KafkaReads, group: ConnectGroup, named: Mapping[str, str | None]
+) -> tuple[tuple[InternalTopic, ...], dict[str, Choice], list[Finding]]:
+    there = kafka.existing([name for name in named.values() if name])
+    problems: list[Finding] = [*gap_findings(there.gaps)]
+    hidden = {gap.right.name for gap in there.gaps if gap.right}
+    lost = {role: name for role, name in named.items() if name and name not in there.seen}
+    for role, name in lost.items():
+        if name in hidden:
+            continue
+        hint = f"Correct --{role}-topic or topics.{role} in the context, or leave it out."
+        problems.append(say.topic_missing(role, f"There is no topic {name}", hint))
+    known = {role: name for role, name in named.items() if role not in lost}
+    choices = look_for_topics(kafka, group, known, [role for role in Role if role not in lost], superseded=True)
+    names = {role: choices[role].topic if role in choices else None for role in Role}
+    facts = kafka.topics([name for name in names.values() if name])
+    names |= {Role(role): name for role, name in lost.items() if name in hidden}
+    bare = [
+        Gap(f"settings of {n}", Reason.NOT_AUTHORIZED, describe_configs(n)) for n, f in facts.items() if not f.config
+    ]
+    problems += gap_findings(bare)
+    topics = tuple(InternalTopic(role, name, facts.get(name or "")) for role, name in names.items())
+    return topics, choices, problems
+
+
+def _not_found(choices: Mapping[str, Choice], group: ConnectGroup, *, fresh: bool) -> Iterator[Finding]:
+    """What is to be said of topics that were looked for; of a ``fresh`` cluster, without connectors, two are empty."""
+    for role, choice in choices.items():
+        if choice.topic is None:
+            error = not_found(role, choice, group)
+            why = f"{error.what}: {error.why}" if error.why else error.what
+            yield say.topic_missing(role, why, str(error.next_step), fresh=fresh)
+        elif choice.empty:
+            yield say.empty_topic_chosen(choice.topic, role)
+
+
+def _connectors(
+    kafka: KafkaReads,
+    calls: ConnectCalls,
+    group: ConnectGroup,
+    workers: Sequence[Worker],
+    topics: Sequence[InternalTopic],
+) -> tuple[list[Connector], str, list[Finding]]:
+    """The connectors, where they were read, and what to say about that."""
+    silent = {worker.url for worker in workers if worker.problem}
+    names = {topic.role: topic.name for topic in topics}
+    why = "no worker answers"
+    for url in (url for url in calls.urls if url not in silent):
+        try:
+            found = reading.from_workers(calls, url=url, timeout=PATIENCE * 2)
+            return list(map(_facts(kafka, group, names["config"]).of, found)), "workers", []
+        except ConnectctlError as e:
+            why = e.why or e.what
+    if names["config"] is None:
+        return [], "nothing", [say.connectors_unseen(group, f"{why}, and the config topic is not known")]
+    try:
+        found = reading.from_topics(kafka, names["config"], names["status"])
+    except ConnectctlError as e:
+        return [], "nothing", [say.connectors_unseen(group, f"{why}, and {e.what}")]
+    return found, "topics", [say.seen_in_topics(group)]
+
+
+def _facts(kafka: KafkaReads, group: ConnectGroup, config_topic: str | None) -> reading.Facts:
+    """What decides on the state of connectors; nothing where the config topic is not known or cannot be read."""
+    try:
+        return reading.read_facts(kafka, group.id, config_topic) if config_topic else reading.Facts()
+    except ConnectctlError:
+        return reading.Facts()
+
+
+def _about_workers(group: ConnectGroup, workers: Sequence[Worker], cluster_id: str) -> Iterator[Finding]:
+    rules = (say.no_members, say.rebalancing, say.rebalance_delayed, say.config_lag)
+    yield from filter(None, (rule(group) for rule in rules))
+    yield from filter(None, map(say.worker_silent, workers))
+    yield from filter(None, (say.other_cluster(worker, cluster_id) for worker in workers))
+    yield from filter(None, (rule(workers) for rule in (say.same_address, say.versions_differ, say.support_differs)))
+
+
+def _about_topics(kafka: KafkaReads, topics: Sequence[InternalTopic]) -> Iterator[Finding]:
+    for topic in topics:
+        if topic.facts is not None:
+            rules = (say.too_many_partitions, say.not_compacted, say.under_replicated)
+            yield from filter(None, (rule(topic.role, topic.facts) for rule in rules))
+            yield from filter(None, [say.not_replicated(topic.role, topic.facts, kafka.brokers())])

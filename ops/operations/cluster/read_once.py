@@ -1,0 +1,50 @@
+"""One look at a cluster reads each topic once, however many of its parts want to know what is in it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import KafkaReads, TopicImage
+
+
+def read_once(kafka: KafkaReads) -> KafkaReads:
+    """``kafka`` for one look: an image that was read is the one that everybody gets.
+
+    Not for who waits for something to change. One that open transactions held back is read again: they may have ended.
+    """
+    once: Any = kafka if isinstance(kafka, _Once) else _Once(kafka)
+    found: KafkaReads = once
+    return found
+
+
+class _Once:
+    def __init__(self, kafka: KafkaReads) -> None:
+        self._kafka = kafka
+        self._images: dict[str, tuple[TopicImage, bool]] = {}
+        self._reading = threading.Lock()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._kafka, name)
+
+    def image(self, topics: Sequence[str], *, patience: float, superseded: bool = False) -> dict[str, TopicImage]:
+        with self._reading:
+            missing = [topic for topic in topics if not self._has(topic, superseded)]
+            read = self._kafka.image(missing, patience=patience, superseded=superseded) if missing else {}
+            for topic, image in read.items():
+                self._images[topic] = self._as_before(image), superseded
+            return {topic: self._images[topic][0] for topic in topics if topic in read or topic not in missing}
+
+    def _has(self, topic: str, superseded: bool) -> bool:
+        image, whole = self._images.get(topic, (None, False))
+        return image is not None and not image.held_back and (whole or not superseded)
+
+    def _as_before(self, image: TopicImage) -> TopicImage:
+        """``image`` with the records of the one that was read before, and what was made of them, where they are the same."""
+        before, _ = self._images.get(image.topic, (image, False))
+        if before.held_back or image.held_back or before.end_offsets != image.end_offsets:
+            return image
+        return replace(image, latest=before.latest, made=before.made)

@@ -1,0 +1,1 @@
+"""Connectors: their health, their target states, and what cures them."""

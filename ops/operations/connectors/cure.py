@@ -1,0 +1,149 @@
+"""The cure of a connector that waits for fencing: two admin overrides in its configuration, then its failed tasks again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.checks.connector_config import validations
+from connectctl.ops.connect.connector import path_of
+from connectctl.ops.connect.zombie_fencing import CURE, LEADER_LIMIT, Backoff
+from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut
+from connectctl.ops.core.plan import Noop, Plan
+from connectctl.ops.core.step import Step
+from connectctl.ops.operations.connectors.steps import POLL, RestartAndAwait, StepContext
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import ConnectCalls
+    from connectctl.ops.connect.config_topic import ConfiguredConnector
+    from connectctl.ops.connect.connector import Connector
+
+MARGIN = 15.0
+"""Seconds after the leader's limit in which the failure must have reached the tasks' statuses."""
+
+
+LATER = (
+    "From Kafka 5.0 on workers refuse these two overrides unless connector.client.config.override.policy is set: Allowlist "
+    "with retry.backoff.ms and retry.backoff.max.ms in connector.client.config.override.allowlist, or All"
+)
+"""What is to be said with every cure that sets overrides (KIP-1188)."""
+_POLICY = re.compile(r"The '\w+' policy does not allow '[^']+' to be overridden")
+
+
+def check_policy(calls: ConnectCalls, name: str, config: Mapping[str, str | None]) -> None:
+    """Raises ``Refused`` where the workers' policy does not allow the overrides: by their own validation."""
+    urls = calls.urls[:1]
+    for answer in validations.ask(calls, urls, {name: {**config, **CURE}})[name]:
+        for texts in (*answer.errors.values(), *answer.once_enabled.values()):
+            if bad := next((text for text in texts if _POLICY.search(text)), None):
+                raise Refused(
+                    f"The workers do not allow the overrides that make the fencing of {name} quick",
+                    why=bad,
+                    next_step="Set connector.client.config.override.policy=All, or Allowlist with retry.backoff.ms and "
+                    "retry.backoff.max.ms, on every worker; or admin.retry.backoff.ms there.",
+                    code="override-not-allowed",
+                )
+
+
+@dataclass
+class CureContext(StepContext):
+    """What the steps work with; ``pending`` tells from the config topic whether a round of fencing is due."""
+
+    pending: Callable[[str], bool] = field(kw_only=True)
+
+
+@dataclass(frozen=True)
+class SetOverrides(Step):
+    """Give the connector's admin client a back-off with which fencing is quick."""
+
+    subject: str
+    now: str
+
+    def describe(self) -> str:
+        return f"set {' and '.join(f'{name}={value}' for name, value in CURE.items())} on {self.subject}"
+
+    def is_done(self, context: CureContext) -> str | None:
+        return "it has a quick back-off already" if is_quick(context.read(self.subject).config) else None
+
+    def apply(self, context: CureContext) -> str | None:
+        path = path_of("connectors", self.subject) + "/config"
+        try:
+            context.calls.send("PATCH", path, CURE)
+        except ConnectctlError as e:
+            if e.code != "unsupported":
+                raise self._policy(e) from e
+            # Workers before 3.8 know no PATCH (KIP-477).
+            context.calls.send("PUT", path, dict(context.calls.get(path)) | CURE)
+        return None
+
+    def _policy(self, error: ConnectctlError) -> ConnectctlError:
+        if "override" not in str(error).lower():
+            return error
+        hint = "The workers must allow it: connector.client.config.override.policy=All, or Allowlist with these names."
+        return ConnectctlError(error.what, why=error.why, next_step=hint, code="override-not-allowed")
+
+
+@dataclass(frozen=True)
+class AwaitRound(Step):
+    """Wait for the end of the round that is under way: it goes on with the old back-off, and later requests join it."""
+
+    subject: str
+    now: str = ""
+
+    def describe(self) -> str:
+        return f"wait until the round of fencing for {self.subject} is over"
+
+    def is_done(self, context: CureContext) -> str | None:
+        return None if context.pending(self.subject) else "no round is pending"
+
+    def apply(self, context: CureContext) -> str | None:
+        limit = max(context.timeout, LEADER_LIMIT + MARGIN)
+        deadline = context.now() + limit
+        while context.pending(self.subject):
+            if any(status and status.state == "FAILED" for status in context.read(self.subject).tasks.values()):
+                return "it failed"
+            if context.now() >= deadline:
+                why = f"it is pending for {limit:.0f} s, and no task has failed"
+                raise TimedOut(f"The round of fencing for {self.subject} does not end", why=why)
+            context.sleep(POLL)
+        return "it is done"
+
+
+@dataclass(frozen=True)
+class RestartWhatFailed(RestartAndAwait):
+    """Restart the tasks that failed; the round that this begins is quick."""
+
+    def is_done(self, context: CureContext) -> str | None:
+        waiting = context.read(self.subject).status is None or context.pending(self.subject)
+        return None if waiting else super().is_done(context)
+
+
+def is_quick(config: Any) -> bool:
+    """Whether a connector's back-off is as short as the cure's."""
+    backoff = Backoff.of(config)
+    cure = Backoff.of(CURE)
+    return backoff.longest <= cure.longest
+
+
+def plan_cure(
+    cluster_id: str,
+    connector: Connector,
+    configured: ConfiguredConnector | None,
+    *,
+    pending: bool,
+    group_id: str = "",
+) -> Plan:
+    """The plan that makes the connector's fencing quick and brings its tasks back."""
+    name = connector.name
+    failed = [n for n, status in connector.tasks.items() if status and status.state == "FAILED"]
+    quick = is_quick(connector.config)
+    if quick and not failed and not pending:
+        idle = Noop(name, "its fencing is quick, and nothing has failed")
+        return Plan("connectors cure", cluster_id, (), (idle,), group_id, independent=True)
+    record = configured.task_count_record if configured else None
+    now = f"fencing pending for {record} ids" if pending else f"{len(failed)} tasks FAILED" if failed else ""
+    steps: list[Any] = [] if quick else [SetOverrides(name, now)]
+    steps += [AwaitRound(name), RestartWhatFailed(name)]
+    return Plan("connectors cure", cluster_id, tuple(steps), group_id=group_id, independent=True)

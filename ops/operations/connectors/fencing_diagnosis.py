@@ -1,0 +1,122 @@
+"""Looks at a connector whose tasks failed by their producers' epochs, or wait for a round of fencing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from connectctl.ops.connect.config_topic import COMMIT, FENCING
+from connectctl.ops.connect.fenced_task_diagnosis import FailedTask, explain, may_be_fenced, round_failed
+from connectctl.ops.connect.transactional_ids import Directory, Owner, task_id
+from connectctl.ops.connect.zombie_fencing import Backoff, Round, diagnose, ids_to_fence
+from connectctl.ops.core.finding import Finding, Severity
+from connectctl.ops.kafka.transactions import Transaction
+from connectctl.ops.operations.fencing.observe import look
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import Record, TransactionCalls
+    from connectctl.ops.connect.config_topic import ConfiguredConnector
+    from connectctl.ops.connect.connector import Connector
+    from connectctl.ops.core.errors import ConnectctlError
+
+STATUS = "status-task-"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A connector to look at: as its workers and as the config topic have it, with when what was written.
+
+    ``written`` has the time of the newest record by key, of the config and status topics, in seconds since the epoch.
+    """
+
+    group: str
+    connector: Connector
+    configured: ConfiguredConnector | None
+    written: Mapping[str, float]
+    directory: Directory
+    workers: int = 1
+
+
+def times(records: Iterable[Record]) -> dict[str, float]:
+    """When the newest record of each key was written, in seconds since the epoch."""
+    newest = sorted((r for r in records if r.key and r.timestamp is not None), key=lambda r: r.offset)
+    return {(r.key or b"").decode(errors="replace"): (r.timestamp or 0) / 1000 for r in newest}
+
+
+def needed(connector: Connector, configured: ConfiguredConnector | None) -> bool:
+    """Whether there is anything to look at, so that a healthy connector costs no request."""
+    traces = [status.trace for status in connector.tasks.values() if status and status.state == "FAILED"]
+    pending = configured is not None and configured.fencing_pending and configured.task_count > 0
+    return pending or any(may_be_fenced(trace) or round_failed(trace) for trace in traces)
+
+
+def findings(calls: TransactionCalls, case: Case, now: float) -> list[Finding]:
+    """The truth about fenced tasks and about a round of fencing; ``now`` in seconds since the epoch."""
+    failed = list(failed_tasks(case))
+    described = look(calls, [task.id for task in failed])
+    found = [explain(task, described[task.id]) for task in failed]
+    round_ = round_of(calls, case, now)
+    found.append(diagnose(round_) if round_ else None)
+    return [finding for finding in found if finding is not None]
+
+
+def not_known(connector: str, error: ConnectctlError) -> Finding:
+    """FENCE009: the coordinators cannot be asked, so that why tasks failed is told by their traces alone."""
+    message = f"What its transactions' coordinators say of it is not known: {error}"
+    return Finding("FENCE009", Severity.INFO, connector, message)
+
+
+def failed_tasks(case: Case) -> Sequence[FailedTask]:
+    """The FAILED tasks whose traces a fenced producer may have left."""
+    name = case.connector.name
+    found = []
+    for number, status in case.connector.tasks.items():
+        if status is None or status.state != "FAILED" or not may_be_fenced(status.trace):
+            continue
+        id = task_id(case.group, name, number)
+        owner = Owner(case.group, name, number)
+        others = tuple(other for other in case.directory.owners(id) if other != owner)
+        found.append(
+            FailedTask(
+                owner,
+                id,
+                status.trace or "",
+                failed_at=case.written.get(f"{STATUS}{name}-{number}"),
+                committed_at=case.written.get(COMMIT + name),
+                round_at=case.written.get(FENCING + name),
+                others=others,
+            )
+        )
+    return found
+
+
+def round_of(calls: TransactionCalls, case: Case, now: float) -> Round | None:
+    """The round of fencing that keeps the connector's tasks from starting, None where there is none."""
+    configured = case.configured
+    if configured is None or configured.target_state != "STARTED":
+        return None
+    pending = configured.fencing_pending
+    number = ids_to_fence(configured.task_count_record, configured.task_count, pending)
+    failed = [
+        n
+        for n, status in case.connector.tasks.items()
+        if status and status.state == "FAILED" and round_failed(status.trace)
+    ]
+    if not number:
+        return None
+    ids = [task_id(case.group, configured.name, n) for n in range(number)]
+    known = [what for what in look(calls, ids).values() if isinstance(what, Transaction)]
+    by_coordinator = Counter(transaction.coordinator for transaction in known)
+    # Tasks that were stopped left Complete…; only the round's InitProducerId makes it Empty.
+    left = Counter(transaction.coordinator for transaction in known if transaction.state != "Empty")
+    return Round(
+        connector=configured.name,
+        ids=tuple(by_coordinator.values()) or (number,),
+        left=tuple(left[coordinator] for coordinator in by_coordinator),
+        since=max(0.0, now - case.written.get(COMMIT + configured.name, now)),
+        backoff=Backoff.of(configured.config),
+        workers=case.workers,
+        failed=tuple(failed),
+    )

@@ -1,0 +1,102 @@
+"""The cure of a connector whose task configurations compaction takes away: it is made to publish them again.
+
+Neither a restart nor another identical PUT does that, because a worker writes task configurations only where they differ
+from those that it has in memory. A stop writes a commit of no tasks (KIP-875, Kafka 3.5), so that after a resume all of them
+differ, and the new ones stand behind the connector's configuration.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.connect.connector import State
+from connectctl.ops.connect.task_config_commits import Order, endangered, task_configs_lost
+from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut, Unreachable
+from connectctl.ops.core.plan import Plan
+from connectctl.ops.core.step import Step
+from connectctl.ops.kafka.visibility import gap_findings, gap_of
+from connectctl.ops.operations.connectors.steps import POLL, WANTED, Await, SetTargetState, StepContext
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import KafkaReads
+    from connectctl.ops.connect.connector import Connector
+    from connectctl.ops.core.finding import Finding
+
+PATIENCE = 3.0
+"""Seconds that an open transaction may hold up the reading of the config topic."""
+
+
+def orders(kafka: KafkaReads, topic: str) -> tuple[Order, ...]:
+    """The connectors whose tasks get lost by the order of the config topic ``topic``. Raises ``Unreachable``."""
+    image = kafka.image([topic], patience=PATIENCE, superseded=True).get(topic)
+    if image is None:
+        return ()
+    if image.held_back:
+        # What follows may be the very commit that is missed.
+        raise Unreachable(f"Could not read {topic} to its end", why="an open transaction holds it back")
+    return tuple(endangered([*image.latest, *image.superseded], time.time()))
+
+
+def findings(kafka: KafkaReads, topic: str | None) -> tuple[Finding, ...]:
+    """TASK010 for every such connector, or what keeps it from being known."""
+    if topic is None:
+        return ()
+    try:
+        return tuple(task_configs_lost(order, topic) for order in orders(kafka, topic))
+    except ConnectctlError as e:
+        return gap_findings([gap_of(e, f"the order of the config topic {topic}")])
+
+
+@dataclass
+class RepublishContext(StepContext):
+    """What the steps work with; ``order`` tells from the config topic whether the tasks of a connector would be lost."""
+
+    order: Callable[[str], Order | None] = field(kw_only=True)
+
+
+@dataclass(frozen=True)
+class AwaitPublished(Step):
+    """Wait until the config topic has the tasks behind the connector's configuration."""
+
+    subject: str
+    now: str = ""
+
+    def describe(self) -> str:
+        return f"verify that the task configurations of {self.subject} stand behind its configuration"
+
+    def apply(self, context: RepublishContext) -> str | None:
+        deadline = context.now() + context.timeout
+        while (order := context.order(self.subject)) is not None:
+            if context.now() >= deadline:
+                why = f"its configuration is at offset {order.config}, the commit of its tasks at {order.commit}"
+                hint = f"See connectctl connectors show {self.subject}, and try again."
+                raise TimedOut(f"{self.subject} did not publish its tasks again", why=why, next_step=hint)
+            context.sleep(POLL)
+        return "they do"
+
+
+def plan_republish(cluster_id: str, connector: Connector, order: Order, *, group_id: str = "") -> Plan:
+    """The plan that makes ``connector`` publish its tasks again, and leaves it in the state that it is in.
+
+    Raises ``Refused`` where the connector itself has failed: it would publish nothing, and lose the tasks that it has.
+    """
+    name, own = connector.name, connector.status.state if connector.status else "UNASSIGNED"
+    if own == "FAILED":
+        raise Refused(
+            f"{name} is FAILED, and would publish no tasks",
+            why=f"{order.tasks} tasks of before may still run, and a stop would end them",
+            next_step=f"Correct it first: connectctl connectors show {name} -o wide.",
+            code="connector-failed",
+        )
+    back = "pause" if (connector.target_state or own) == "PAUSED" else "resume"
+    steps: list[Any] = [
+        SetTargetState(name, "stop", own),
+        Await(name, State.STOPPED),
+        SetTargetState(name, back, ""),
+        Await(name, WANTED[back]),
+        AwaitPublished(name),
+    ]
+    return Plan("connectors cure", cluster_id, tuple(steps), group_id=group_id, independent=True)

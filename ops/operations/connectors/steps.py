@@ -1,0 +1,270 @@
+"""Stopping, pausing, resuming and restarting connectors: what to do for which, and the steps that do it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.connect.connector import Connector, State, at_rest, judge, path_of
+from connectctl.ops.connect.target_state_wait import GRACE, Seen, Waiting, look
+from connectctl.ops.core.context import RunContext
+from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut, Unreachable
+from connectctl.ops.core.plan import Noop, Plan
+from connectctl.ops.core.step import Step
+from connectctl.ops.operations.connectors.observe import Facts, Judged, read_one
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import ConnectCalls
+
+POLL = 0.5
+"""Seconds between two looks of a wait."""
+QUICK_POLL = 0.15
+"""The same while a restart may be under way, or its RESTARTING goes by unseen."""
+WANTED = {"stop": State.STOPPED, "pause": State.PAUSED, "resume": State.RUNNING}
+_AT_REST = ("STOPPED", "PAUSED")
+
+
+@dataclass
+class Wait:
+    """A wait that is under way: since when, how far it is, and what it came to."""
+
+    began: float
+    waiting: Waiting
+    last: str = "of unknown state"
+    end: Seen | None = None
+
+
+@dataclass
+class StepContext(RunContext):
+    """What the steps work with. ``before`` remembers each connector as it was just before its change, and when that was.
+
+    ``facts`` reads what decides on the state of connectors; None where only workers can be asked, whose statuses then count.
+    """
+
+    calls: ConnectCalls
+    timeout: float
+    now: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    before: dict[str, tuple[Connector, float]] = field(default_factory=dict)
+    waits: dict[str, Wait] = field(default_factory=dict)
+    facts: Callable[[], Facts] | None = None
+
+    def read(self, name: str, facts: Facts | None = None) -> Connector:
+        """The connector as it is now, by ``facts`` where they were read a moment ago."""
+        connector = read_one(self.calls, name)
+        facts = facts or (self.facts() if self.facts else None)
+        return facts.of(connector) if facts else connector
+
+    def change(self, connector: str, method: str, path: str) -> Any:
+        """Send a change, remembering how the connector was before."""
+        before = read_one(self.calls, connector)
+        answer = self.calls.send(method, path_of("connectors", connector) + path)
+        self.before[connector] = before, self.now()
+        return answer
+
+    def await_all(self, wanted: State) -> None:
+        """Begin to wait for everything that was changed, so that many waits take no longer than one."""
+        for name, (before, began) in self.before.items():
+            wait = self.waits.get(name)
+            if wait is None or (wait.end is not None and wait.waiting.wanted is not wanted):
+                self.waits[name] = Wait(began, Waiting(wanted, before))
+
+    def look(self) -> None:
+        """Look at every connector that is still waited for."""
+        facts = None
+        for name, wait in self.waits.items():
+            if wait.end is None:
+                try:
+                    facts = facts or (self.facts() if self.facts else None)
+                    seen = look(wait.waiting, self.read(name, facts), self.now() - wait.began)
+                except (Unreachable, TimedOut) as e:
+                    wait.last = f"of unknown state, {e.what}"
+                    continue
+                wait.waiting, wait.last = seen.waiting, str(seen.verdict)
+                wait.end = seen if seen.done or seen.failed else None
+
+
+@dataclass(frozen=True)
+class SetTargetState(Step):
+    """Stop, pause or resume a connector."""
+
+    subject: str
+    verb: str
+    now: str
+
+    def describe(self) -> str:
+        return f"{self.verb} {self.subject}"
+
+    def is_done(self, context: StepContext) -> str | None:
+        return already_satisfied(self.verb, context.read(self.subject))
+
+    def apply(self, context: StepContext) -> str | None:
+        try:
+            context.change(self.subject, "PUT", f"/{self.verb}")
+        except ConnectctlError as e:
+            if self.verb == "stop" and e.code in ("not-found", "unsupported"):
+                raise ConnectctlError(
+                    f"{self.subject} cannot be stopped: the workers do not know how, which came with Kafka 3.5",
+                    why=e.why,
+                    next_step=f"Pause it instead: connectctl connectors pause {self.subject}",
+                    code="unsupported",
+                ) from e
+            raise
+        return None
+
+
+@dataclass(frozen=True)
+class Restart(Step):
+    """Restart a connector and its tasks, or what of them has failed (KIP-745)."""
+
+    subject: str
+    only_failed: bool
+    now: str
+
+    def describe(self) -> str:
+        return f"restart {'what failed of ' if self.only_failed else ''}{self.subject}"
+
+    def is_done(self, context: StepContext) -> str | None:
+        return "nothing of it has failed" if self.only_failed and not _failed(context.read(self.subject)) else None
+
+    def apply(self, context: StepContext) -> str | None:
+        only = str(self.only_failed).lower()
+        if context.change(self.subject, "POST", f"/restart?includeTasks=true&onlyFailed={only}") is None:
+            # Workers before 3.0 ignore the two parameters and answer without content.
+            raise ConnectctlError(
+                f"Only the connector {self.subject} itself was restarted, not its tasks: the workers are older than 3.0",
+                next_step=f"Restart each task: POST /connectors/{self.subject}/tasks/N/restart",
+                code="unsupported",
+            )
+        return None
+
+
+@dataclass(frozen=True)
+class Await(Step):
+    """Wait until a connector is what was asked for; fails at once where it is FAILED instead."""
+
+    subject: str
+    wanted: State
+    now: str = ""
+
+    def describe(self) -> str:
+        return f"wait until {self.subject} is {self.wanted}"
+
+    def apply(self, context: StepContext) -> str | None:
+        if self.subject not in context.before:
+            context.before[self.subject] = context.read(self.subject), context.now()
+        context.await_all(self.wanted)
+        wait = context.waits[self.subject]
+        while wait.end is None:
+            context.look()
+            elapsed = context.now() - wait.began
+            if wait.end is None and elapsed >= context.timeout:
+                raise TimedOut(
+                    f"{self.subject} is not {self.wanted} after {context.timeout:g} s",
+                    why=f"it is {wait.last}",
+                    next_step=f"See connectctl connectors show {self.subject}, or try a longer --timeout.",
+                )
+            if wait.end is None:
+                context.sleep(QUICK_POLL if elapsed < GRACE else POLL)
+        if wait.end.failed:
+            raise self._failure(wait.last, wait.end.verdict.cause)
+        return wait.last
+
+    def _failure(self, verdict: str, cause: str | None) -> ConnectctlError:
+        hint = f"See connectctl connectors show {self.subject} -o wide. {restart_hint(self.subject)}"
+        return ConnectctlError(f"{self.subject} is {verdict}", why=cause, next_step=hint, code="connector-failed")
+
+
+@dataclass(frozen=True)
+class RestartAndAwait(Step):
+    """Restart what failed of a connector, and wait until it runs."""
+
+    subject: str
+    now: str = ""
+
+    def describe(self) -> str:
+        return f"restart what failed of {self.subject}, and wait until it is RUNNING"
+
+    def is_done(self, context: Any) -> str | None:
+        # What a killed run has restarted may still be on its way: then it is waited for.
+        return None if context.resumed else Restart(self.subject, True, "").is_done(context)
+
+    def apply(self, context: Any) -> str | None:
+        restart = Restart(self.subject, True, "")
+        if restart.is_done(context) is None:
+            restart.apply(context)
+        return Await(self.subject, State.RUNNING).apply(context)
+
+
+def already_satisfied(verb: str, connector: Connector) -> str | None:
+    """Why ``verb`` would change nothing about ``connector``, None where it would, or where that cannot be known.
+
+    Where the target state is not known, statuses must leave no doubt: to ask once more does no harm.
+    """
+    if verb == "stop":
+        return "already STOPPED" if at_rest(connector) else None
+    verdict = judge(connector, connector.owners)
+    tasks = {status.state if status else None for status in connector.tasks.values()}
+    if verb == "pause":
+        paused = connector.target_state in (None, "PAUSED") and verdict.state is State.PAUSED
+        return "already PAUSED" if paused and not verdict.running else None
+    if connector.target_state is None:
+        return "already RUNNING" if verdict.state is State.RUNNING and tasks == {"RUNNING"} else None
+    if connector.target_state != "STARTED":
+        return None
+    if verdict.state is State.RUNNING:
+        return f"already {verdict}"
+    more = f". {restart_hint(connector.name)}" if verdict.state in (State.FAILED, State.DEGRADED) else ""
+    return f"its target state is STARTED already; it is {verdict}{more}"
+
+
+def restart_hint(name: str) -> str:
+    """How what has failed is started again, which a resume does not do."""
+    return f"Restart what failed: connectctl connectors restart {name} --only-failed"
+
+
+def _rests(connector: Connector) -> bool:
+    """Whether it is stopped or paused, so that a restart would start nothing."""
+    own = connector.status.state if connector.status else None
+    return (connector.target_state or own) in _AT_REST
+
+
+def _failed(connector: Connector) -> bool:
+    return any(s is not None and s.state == "FAILED" for s in (connector.status, *connector.tasks.values()))
+
+
+def plan_state(cluster_id: str, picked: Sequence[Judged], verb: str, *, wait: bool, group_id: str = "") -> Plan:
+    """The plan that stops, pauses or resumes the connectors."""
+    already = {judged.name: why for judged in picked if (why := already_satisfied(verb, judged.connector))}
+    changes = [SetTargetState(j.name, verb, str(j.verdict)) for j in picked if j.name not in already]
+    # What was asked for before and has not come about is waited for as well, and fails where it has FAILED.
+    pending = [j for j in picked if j.name not in already or j.verdict.state is not WANTED[verb]]
+    already = {name: why for name, why in already.items() if not wait or name not in {j.name for j in pending}}
+    waits = [Await(each.name, WANTED[verb]) for each in pending] if wait else []
+    return _independent(f"connectors {verb}", cluster_id, group_id, (*changes, *waits), already)
+
+
+def plan_restart(
+    cluster_id: str, picked: Sequence[Judged], *, only_failed: bool, named: bool, wait: bool, group_id: str = ""
+) -> Plan:
+    """The plan that restarts the connectors. Raises ``Refused`` where one that is ``named`` is stopped or paused."""
+    resting = [j for j in picked if _rests(j.connector)]
+    if resting and named:
+        told = ", ".join(f"{j.name} is {j.verdict.state}" for j in resting)
+        hint = f"connectctl connectors resume {' '.join(j.name for j in resting)}"
+        raise Refused(f"A restart does not start what is stopped or paused: {told}", next_step=hint)
+    idle = {j.name: f"it is {j.verdict.state}" for j in resting}
+    if only_failed:
+        idle |= {j.name: "nothing of it has failed" for j in picked if j.name not in idle and not _failed(j.connector)}
+    changes = [Restart(j.name, only_failed, str(j.verdict)) for j in picked if j.name not in idle]
+    waits = [Await(change.subject, State.RUNNING) for change in changes] if wait else []
+    return _independent("connectors restart", cluster_id, group_id, (*changes, *waits), idle)
+
+
+def _independent(
+    operation: str, cluster_id: str, group_id: str, steps: tuple[Any, ...], needless: dict[str, str]
+) -> Plan:
+    noops = tuple(Noop(name, reason) for name, reason in needless.items())
+    return Plan(operation, cluster_id, steps, noops, group_id, independent=True)

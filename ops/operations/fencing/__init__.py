@@ -1,0 +1,1 @@
+"""Zombie fencing of transactional ids."""

@@ -1,0 +1,60 @@
+"""Transactional ids from a file: lines, or JSON in any form in which this program prints ids itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from connectctl.ops.config.json_text import read_json
+from connectctl.ops.core.errors import BadInput
+
+_LISTS = ("results", "transactions", "hanging", "transactionalIds")
+
+
+def parse_ids(text: str, source: str) -> tuple[str, ...]:
+    """The ids in ``text``, each once, in their order.
+
+    JSON is an array of ids or of objects with a ``transactionalId``, an object that has such an array as ``fence`` and
+    ``transactions list`` print it, or one such value per line. Anything else is one id per line. Raises ``BadInput``.
+    """
+    stripped = text.lstrip("\ufeff \t\r\n")
+    found = list(_from_json(stripped, source)) if stripped[:1] in ("[", "{", '"') else _lines(text)
+    if "" in found:
+        raise BadInput(f"{source}: a transactional id is empty")
+    return tuple(dict.fromkeys(found))
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.lstrip("\ufeff").splitlines() if line.strip()]
+
+
+def _from_json(text: str, source: str) -> Iterator[str]:
+    try:
+        yield from _ids(read_json(text), source)
+    except json.JSONDecodeError:
+        for number, line in enumerate(text.splitlines(), 1):
+            if line.strip():
+                yield from _ids(_line(line, source, number), f"{source}, line {number}")
+
+
+def _line(line: str, source: str, number: int) -> Any:
+    try:
+        return read_json(line)
+    except json.JSONDecodeError as e:
+        hint = "Give one id per line, or JSON as connectctl transactions list -o json prints it."
+        raise BadInput(f"{source}, line {number} is not JSON", why=e.msg, next_step=hint) from e
+
+
+def _ids(value: Any, source: str) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from _ids(item, source)
+    elif isinstance(value, dict) and isinstance(value.get("transactionalId"), str):
+        yield value["transactionalId"]
+    elif isinstance(value, dict) and (name := next((n for n in _LISTS if isinstance(value.get(n), list)), None)):
+        yield from _ids(value[name], source)
+    else:
+        raise BadInput(f"{source}: there is no transactional id in {json.dumps(value)[:60]}")

@@ -1,0 +1,1 @@
+"""Source offsets: observe, compare, change, back up, undo."""

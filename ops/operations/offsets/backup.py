@@ -1,0 +1,107 @@
+"""All that a backup saves, from one look at the topics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from connectctl.ops.connect import offsets_findings
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.operations.offsets.backup_file import backup_lines, lines_of
+from connectctl.ops.operations.offsets.effective_offsets import topics_of
+from connectctl.ops.operations.offsets.large_topics import InOrder, check_names, is_big
+from connectctl.ops.operations.offsets.observe import observe
+from connectctl.ops.operations.offsets.plain_records import Owners
+from connectctl.ops.operations.offsets.record_changes import by_connector
+from connectctl.ops.operations.offsets.snapshot import Wish as Look
+from connectctl.ops.operations.offsets.snapshot import emptied
+from connectctl.ops.operations.offsets.topic_state import places_of
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import Record
+    from connectctl.ops.operations.offsets.observe import Sources
+    from connectctl.ops.operations.offsets.record_changes import Place
+    from connectctl.ops.operations.offsets.snapshot import OffsetsSnapshot, ReadTopic
+
+_HIDDEN = ("OFFSETS009", "OFFSETS011")
+"""Findings of an open transaction, and of a topic that could not be read."""
+
+
+def saved(sources: Sources, names: tuple[str, ...]) -> tuple[set[str], Iterator[str]]:
+    """The connectors in ``names``, all for none, and the lines of their backup.
+
+    Of topics too big for memory the lines come as they are read from disk, topic by topic, and only then all connectors are
+    known. Raises as ``everything`` does.
+    """
+    snapshot = observe(sources, Look(names))
+    if is_big(snapshot):
+        return _from_disk(sources, snapshot, names)
+    found = everything(sources, snapshot, names)
+    return set(found), (line for places in found.values() for line in backup_lines(places))
+
+
+def everything(sources: Sources, snapshot: OffsetsSnapshot, names: tuple[str, ...]) -> dict[str, list[Place]]:
+    """The places of the connectors in ``names``, of all for none, by name.
+
+    Raises ``BadInput`` for a sink and for a name that nobody knows, ``ConnectctlError`` where not all can be seen.
+    """
+    found = _places(sources, snapshot, names)
+    for name in names:
+        configured = snapshot.configs.connectors.get(name) if snapshot.configs else None
+        is_source = configured is not None and configured.looks_like != "sink"
+        if not is_source and (configured or not any(place.records for place in found[name])):
+            check_names(name, snapshot)
+    _check_whole(snapshot, found, every=not names)
+    return found
+
+
+def _places(sources: Sources, snapshot: OffsetsSnapshot, names: tuple[str, ...]) -> dict[str, list[Place]]:
+    known = by_connector(snapshot.global_topic) if snapshot.global_topic and len(names) != 1 else None
+    configs = snapshot.configs.connectors if snapshot.configs else {}
+    sources_there = {name for name, configured in configs.items() if configured.looks_like != "sink"}
+    chosen = names or tuple(sorted({*(known or ()), *snapshot.dedicated, *sources_there}))
+    return {name: places_of(sources, snapshot, name, known=known) for name in chosen}
+
+
+def _from_disk(sources: Sources, snapshot: OffsetsSnapshot, names: tuple[str, ...]) -> tuple[set[str], Iterator[str]]:
+    InOrder(snapshot, Look(names))  # which knows the names
+    laid_out = emptied(snapshot)
+    places = _places(sources, laid_out, names)
+    _check_whole(laid_out, places, every=not names)
+    connectors = set(places)
+
+    def lines() -> Iterator[str]:
+        for topic in topics_of(snapshot):
+            is_global = topic is snapshot.global_topic
+            theirs = {n for n, t in snapshot.dedicated.items() if (t.bootstrap, t.image.topic) == _where(topic)}
+            records = _owned(
+                topic, None if is_global and not names else set(names) if is_global else theirs, connectors
+            )
+            yield from lines_of(records, topic.image.topic, topic.bootstrap)
+
+    return connectors, lines()
+
+
+def _owned(topic: ReadTopic, wanted: set[str] | None, seen: set[str]) -> Iterator[Record]:
+    """The records of the ``wanted`` connectors, of all for None; whose they are goes into ``seen``."""
+    owners = Owners()
+    for record in topic.image.latest:
+        owner = owners.of(record.key)
+        if owner is not None and (wanted is None or owner in wanted):
+            seen.add(owner)
+            yield record
+
+
+def _where(topic: ReadTopic) -> tuple[str | None, str]:
+    return topic.bootstrap, topic.image.topic
+
+
+def _check_whole(snapshot: OffsetsSnapshot, found: dict[str, list[Place]], *, every: bool) -> None:
+    problems = [place.problem for places in found.values() for place in places if place.problem]
+    if every and not problems:
+        topics = [topic for topic in (snapshot.global_topic, *snapshot.dedicated.values()) if topic is not None]
+        open_ = (f for t in topics for f in offsets_findings.of_open_transactions(t.image.topic, t.image.held_back))
+        problems = [finding.reason for finding in (*snapshot.findings, *open_) if finding.id in _HIDDEN]
+    if problems:
+        why = "; ".join(dict.fromkeys(problems))
+        raise ConnectctlError("The offsets cannot be seen whole", why=why, code="hidden")

@@ -1,0 +1,53 @@
+"""A backup of source offsets: one line per record, that brings it back byte for byte to the topic that it is from."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from json.encoder import encode_basestring as _quoted
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from connectctl.ops.operations.offsets import topic_dump
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import Record
+    from connectctl.ops.operations.offsets.record_changes import Place
+
+Where = tuple[str | None, str]
+"""A topic: its cluster's bootstrap servers, None for the workers' own cluster, and its name."""
+Saved = Mapping[Where, Sequence["Record"]]
+"""The records of a backup by topic. Topics of one name on two clusters are two topics."""
+
+
+def backup_lines(places: Sequence[Place]) -> Iterator[str]:
+    """The records in ``places`` as lines of a dump."""
+    for at in places:
+        yield from lines_of((record for found in at.records.values() for record in found), at.topic, at.bootstrap)
+
+
+def lines_of(records: Iterable[Record], topic: str, bootstrap: str | None) -> Iterator[str]:
+    """Records of one topic as lines of a dump: what ``json`` writes, three times as quick."""
+    begin, end = f'{{"topic": {_quoted(topic)}', f', "bootstrapServers": {_quoted(bootstrap)}}}' if bootstrap else "}"
+    for key, value, partition, offset, timestamp in records:
+        where = (
+            f'"partition": {partition}, "offset": {offset}, "timestamp": {"null" if timestamp is None else timestamp}'
+        )
+        yield f"{begin}, {where}, {_named('key', key)}, {_named('value', value)}{end}"
+
+
+def _named(name: str, raw: bytes | None) -> str:
+    if raw is None:
+        return f'"{name}": null'
+    try:
+        return f'"{name}": {_quoted(raw.decode())}'
+    except UnicodeDecodeError:
+        return f'"{name}Base64": "{base64.b64encode(raw).decode()}"'
+
+
+def read_backup(path: Path) -> Saved:
+    """What ``backup_lines`` wrote, from a file or, for ``-``, standard input. Raises ``BadInput``."""
+    found: dict[Where, list[Record]] = {}
+    for data, record in topic_dump.read_lines(topic_dump.text_of(path).split("\n"), topic_dump.name_of(path)):
+        found.setdefault((data.get("bootstrapServers"), data.get("topic", topic_dump.UNNAMED)), []).append(record)
+    return found

@@ -1,0 +1,16 @@
+"""A fingerprint of what would be written over what: if it is another one later, the plan is stale."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from connectctl.ops.operations.offsets.record_changes import Write
+
+
+def digest(writes: Sequence[Write]) -> str:
+    """The same for the same writes over the same records, in whatever order."""
+    parts = sorted(repr((w.bootstrap, w.topic, w.partition, w.key, w.value, w.before)) for w in writes)
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()

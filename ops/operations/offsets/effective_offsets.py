@@ -1,0 +1,178 @@
+"""Sets the two sides of every source partition beside each other: pure, from a snapshot to the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from connectctl.ops.connect import offsets_findings
+from connectctl.ops.connect.source_keys import SourceKey, parse_key
+from connectctl.ops.connect.source_offsets import (
+    UNKNOWN,
+    ConnectorOffsets,
+    Side,
+    SourceOffset,
+    effective,
+    read_side,
+    worker_reads,
+)
+from connectctl.ops.core.errors import BadInput
+from connectctl.ops.kafka.partitioner import partitions_of
+from connectctl.ops.operations.offsets.snapshot import OffsetsSnapshot, ReadTopic, SourceOffsets, Wish
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import Record
+    from connectctl.ops.core.finding import Finding
+
+
+def assemble(snapshot: OffsetsSnapshot, wish: Wish) -> SourceOffsets:
+    """Every wished-for connector with its source partitions, and the findings. Raises ``BadInput`` for unknown names."""
+    found = list(snapshot.findings)
+    globals_ = _index(snapshot.global_topic, found)
+    own = {name: _index(topic, found).get(name, {}) for name, topic in snapshot.dedicated.items()}
+    configured = snapshot.configs.connectors if snapshot.configs else {}
+    names = sorted({*globals_, *own, *(n for n, c in configured.items() if c.looks_like != "sink")})
+    if wish.connectors:
+        check_known(wish.connectors, names, configured)
+        names = list(dict.fromkeys(wish.connectors))
+    unread = {finding.subject for finding in found if finding.id == "OFFSETS011"}
+    partitions = len(snapshot.global_topic.image.end_offsets) if snapshot.global_topic else 0
+    connectors = []
+    for name in names:
+        store, topic = snapshot.stores.get(name), snapshot.dedicated.get(name)
+        seen = name not in unread
+        theirs, ours = globals_.get(name, {}), own.get(name, {})
+        pairs = ((raw, theirs.get(raw), ours.get(raw)) for raw in sorted({**theirs, **ours}))
+        connector = ConnectorOffsets(
+            name,
+            store.topic if store else None,
+            tuple(Sides(partitions, partitions_in(topic), store is not None, seen).offsets(pairs)),
+            configured=snapshot.configs is None or name in configured,
+            bootstrap=store.bootstrap if store else None,
+        )
+        # Beside a topic that was not read, nothing can be said of what is odd.
+        found += offsets_findings.of_connector(connector) if seen else ()
+        connectors.append(connector)
+    topics = topics_of(snapshot)
+    for topic in topics:
+        found += offsets_findings.of_open_transactions(topic.image.topic, topic.image.held_back)
+    return SourceOffsets(tuple(connectors), tuple(topics), tuple(found))
+
+
+def topics_of(snapshot: OffsetsSnapshot) -> list[ReadTopic]:
+    """The global topic and the dedicated ones, each once: connectors may share a dedicated one."""
+    distinct = {(t.bootstrap, t.image.topic): t for t in snapshot.dedicated.values()}.values()
+    return [t for t in (snapshot.global_topic, *distinct) if t is not None]
+
+
+def partitions_in(topic: ReadTopic | None) -> int:
+    """How many partitions it has, 0 for no topic."""
+    return len(topic.image.end_offsets) if topic else 0
+
+
+def check_known(wanted: Sequence[str], names: Sequence[str], configured: Mapping[str, object]) -> None:
+    """Raises ``BadInput`` for what is ``wanted`` and not in ``names``, the known source connectors."""
+    from difflib import get_close_matches
+
+    known = set(names)
+    for name in wanted:
+        if name in known:
+            continue
+        if name in configured:
+            raise BadInput(f"{name} is a sink connector, it has no source offsets")
+        near = get_close_matches(name, names, n=1)
+        hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(names[:10]) or 'none'}."
+        raise BadInput(f"Nobody knows a source connector called {name}", next_step=hint)
+
+
+ByKey = dict[bytes, "Entry"]
+
+
+def _index(topic: ReadTopic | None, found: list[Finding]) -> dict[str, ByKey]:
+    """Records by connector and raw key: the newest ones of each Kafka partition, and the superseded ones."""
+    index: dict[str, ByKey] = {}
+    if topic is None:
+        return index
+    foreign: list[tuple[Record, str]] = []
+    for n, records in enumerate((topic.image.latest, topic.image.superseded), start=1):
+        seen: dict[bytes, ByKey] = {}
+        for record in records:
+            raw = record.key
+            if raw is not None and raw in seen:
+                seen[raw][raw][n].append(record)  # type: ignore[union-attr]
+                continue
+            key = parse_key(raw)
+            if isinstance(key, str) or raw is None:
+                foreign.append((record, str(key)))
+                continue
+            by_key = index.setdefault(key.connector, {})
+            if raw not in by_key:
+                by_key[raw] = (key, [], [])
+            by_key[raw][n].append(record)  # type: ignore[union-attr]
+            seen[raw] = by_key
+    found += offsets_findings.of_foreign_records(topic.image.topic, foreign)
+    return index
+
+
+Entry = tuple[SourceKey, list["Record"], list["Record"]]
+"""A key, its newest record of each Kafka partition, and its superseded ones."""
+TOGETHER = 4096
+"""Keys whose partitions are computed together."""
+
+
+@dataclass(frozen=True)
+class Sides:
+    """How a connector's offsets lie in the global and in its dedicated topic.
+
+    ``dedicated_seen`` is False where the dedicated topic could not be read: then nothing is known to be effective.
+    """
+
+    global_partitions: int
+    dedicated_partitions: int
+    has_dedicated: bool
+    dedicated_seen: bool = True
+
+    def offsets(self, pairs: Iterable[tuple[bytes, Entry | None, Entry | None]]) -> Iterator[SourceOffset]:
+        """One entry per raw key with what the global and the dedicated topic have of it."""
+        pairs = iter(pairs)
+        while some := list(islice(pairs, TOGETHER)):
+            raws = [raw for raw, _, _ in some]
+            homes = there = partitions_of(raws, self.global_partitions or self.dedicated_partitions)
+            if self.dedicated_partitions not in (0, self.global_partitions):
+                there = partitions_of(raws, self.dedicated_partitions)
+            for (_, theirs, ours), home, other in zip(some, homes, there, strict=True):
+                yield self._offset(theirs, ours, home, other)
+
+    def _offset(self, theirs: Entry | None, ours: Entry | None, home: int, other: int) -> SourceOffset:
+        key = (theirs or ours or _NOBODY)[0]
+        left, strays = _choose(theirs, home) if theirs else _NOTHING
+        right, more = _choose(ours, other) if ours else _NOTHING
+        value, origin, reads = None, UNKNOWN, None
+        if self.dedicated_seen:
+            value, origin = effective(left, right)
+            reads = worker_reads(key, left, right, has_dedicated=self.has_dedicated)
+        older = [*(theirs[2] if theirs else ()), *(ours[2] if ours else ())]
+        earlier = tuple(map(read_side, sorted(older, key=lambda r: (r.timestamp or 0, r.offset)))) if older else ()
+        return SourceOffset(key, left, right, value, origin, reads, strays + more, earlier)
+
+
+_NOBODY: Entry = (SourceKey("", None, ""), [], [])
+_NOTHING: tuple[None, tuple[Side, ...]] = (None, ())
+
+
+def _choose(entry: tuple[SourceKey, list[Record], list[Record]], home: int) -> tuple[Side | None, tuple[Side, ...]]:
+    """The record that counts, and those that lie where Java's partitioner, which says ``home``, does not put the key.
+
+    The one on Java's partition counts, because that is where a worker writes next; without one, the newest.
+    """
+    records = entry[1]
+    if not records:
+        return _NOTHING
+    if len(records) == 1 and records[0].partition == home:
+        return read_side(records[0]), ()
+    strays = [record for record in records if record.partition != home]
+    right = [record for record in records if record.partition == home]
+    counts = right[0] if right else max(strays, key=lambda r: (r.timestamp or 0, r.offset))
+    return read_side(counts), tuple(map(read_side, strays))

@@ -1,0 +1,136 @@
+"""Source offsets that a person gives: what ``offsets show -o json`` prints, or what Connect's REST API returns."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from connectctl.ops.config import yaml_text
+from connectctl.ops.config.json_text import read_json
+from connectctl.ops.config.repeated_keys import repeated
+from connectctl.ops.connect.source_offsets import UNKNOWN
+from connectctl.ops.core.errors import BadInput
+
+LONGEST = 200
+"""Characters of what a person wrote that a message repeats."""
+FORM = 'It should be like {"offsets": [{"partition": {…}, "offset": {…}}]}.'
+
+
+def read_entries(path: Path, connector: str) -> tuple[tuple[str, str], ...]:
+    """``(partition, offset)`` as JSON texts from a JSON or YAML file. Raises ``BadInput`` with every entry that is wrong."""
+    source = "standard input" if str(path) == "-" else str(path)
+    try:
+        text = (sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()).decode()
+        data = _parse(text)
+    except OSError as e:
+        raise BadInput(f"{source} cannot be read", why=e.strerror) from e
+    except ValueError as e:
+        raise BadInput(f"{source} is neither JSON nor YAML", why=str(e).split("\n", 1)[0], next_step=FORM) from e
+    if twice := repeated(text):
+        raise BadInput(f"{source} says two things at once", why=twice, next_step="Leave one of them out.")
+    entries = _entries(data, connector, source)
+    if not entries:
+        raise BadInput(f"{source} names no source partition", next_step=FORM)
+    problems = [p for n, (partition, offset) in enumerate(entries, 1) for p in _problems(n, partition, offset)]
+    problems = problems or list(_repeated(entries))
+    if problems:
+        raise BadInput(f"{source} holds offsets that Connect would not accept", why="; ".join(problems), next_step=FORM)
+    return tuple((json.dumps(partition), json.dumps(offset)) for partition, offset in entries)
+
+
+def partition_text(text: str) -> str:
+    """A source partition from the command line. Raises ``BadInput``."""
+    try:
+        partition = read_json(text)
+    except ValueError as e:
+        raise BadInput(
+            f"{_short(text)} is no JSON", why=str(e), next_step='Quote it for the shell: \'{"table": "t"}\'.'
+        ) from e
+    if twice := repeated(text):
+        raise BadInput(f"{_short(text)} says two things at once", why=twice, next_step="Leave one of them out.")
+    if problems := list(_map_problems("the source partition", partition)):
+        raise BadInput(f"{_short(text)} is no source partition", why="; ".join(problems))
+    return json.dumps(partition)
+
+
+def _short(text: str) -> str:
+    return repr(text) if len(text) <= LONGEST else f"{text[:LONGEST]!r}…"
+
+
+def _parse(text: str) -> Any:
+    try:
+        return read_json(text, parse_constant=float)  # told below, with its place
+    except ValueError:
+        import yaml
+
+        try:
+            return yaml_text.read_yaml(text)
+        except yaml.YAMLError as e:
+            raise ValueError(str(e)) from e
+
+
+def _entries(data: Any, connector: str, source: str) -> list[tuple[Any, Any]]:
+    if isinstance(data, dict) and data.get("kind") == "SourceOffsets":
+        shown = data.get("connectors", [])
+        of = [c for c in shown if c.get("name") == connector] or (shown if len(shown) == 1 else [])
+        if not of:
+            raise BadInput(f"{source} has no offsets of {connector}", why=f"it has {len(shown)} other connectors")
+        if any(entry.get("origin") == UNKNOWN for entry in of[0]["offsets"]):
+            raise BadInput(
+                f"{source} does not say which offsets of {connector} are effective",
+                why="its dedicated offsets topic was not read (OFFSETS011)",
+                next_step=f"Run connectctl offsets show {connector} where the topic can be read.",
+            )
+        return [
+            (entry["partition"], entry["effective"]) for entry in of[0]["offsets"] if entry["effective"] is not None
+        ]
+    offsets = data.get("offsets") if isinstance(data, dict) else data
+    if not isinstance(offsets, list) or not all(isinstance(entry, dict) and "partition" in entry for entry in offsets):
+        raise BadInput(f"{source} holds no source offsets", next_step=FORM)
+    return [(entry["partition"], entry.get("offset")) for entry in offsets]
+
+
+def _problems(number: int, partition: Any, offset: Any) -> list[str]:
+    """What ``OffsetUtils.validateFormat`` would say of an entry."""
+    found = [] if partition is None else list(_map_problems("the partition", partition))
+    found += [] if offset is None else list(_map_problems("the offset", offset))
+    return [f"entry {number}: {problem}" for problem in found]
+
+
+def _repeated(entries: list[tuple[Any, Any]]) -> Iterator[str]:
+    """Source partitions that are named twice, so that nobody knows which offset is meant."""
+    seen: dict[str, int] = {}
+    for number, (partition, _) in enumerate(entries, 1):
+        first = seen.setdefault(json.dumps(partition, sort_keys=True), number)
+        if first != number:
+            yield f"entry {number} names the source partition of entry {first} again"
+
+
+def _map_problems(what: str, value: Any) -> list[str]:
+    if not isinstance(value, dict):
+        return [f"{what} is no JSON object"]
+    found = [f"{what} has a key that is no text: {name!r}" for name in value if not isinstance(name, str)]
+    for name, inner in value.items():
+        if isinstance(inner, dict | list):
+            found.append(f"{what} may hold primitive values only, and {name} is none")
+        elif isinstance(inner, str) and not _is_text(inner):
+            found.append(f"{what}: {name} is half of a character, which no UTF-8 can hold")
+        elif isinstance(inner, float) and not math.isfinite(inner):
+            found.append(f"{what}: {name} is {inner}, which JSON has not")
+        elif inner is not None and not isinstance(inner, str | int | float | bool):
+            found.append(f"{what}: {name} is a {type(inner).__name__}, which JSON has not")
+        elif type(inner) is int and not -(1 << 63) <= inner < 1 << 63:
+            found.append(f"{what}: {name} does not fit 64 bits")
+    return found
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,194 @@
+"""Reads source offsets from the topics themselves: with Connect down, and with workers that have no offsets endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, cast
+
+from connectctl.ops.connect import offsets_findings
+from connectctl.ops.connect.source_offsets import OffsetStore, offset_store, support_of_dedicated
+from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused
+from connectctl.ops.core.finding import Finding, Severity
+from connectctl.ops.operations.connectors.observe import Facts, read_facts
+from connectctl.ops.operations.offsets.snapshot import OffsetsSnapshot, ReadTopic, Wish, Workers
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import KafkaReads, KafkaWrites, TopicImage, TransactionCalls
+    from connectctl.ops.connect.config_topic import ConfigState
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where to look: the cluster, its topics, and how to reach what is only sometimes needed.
+
+    ``coordinators`` gives those of a connector's producers from its ``producer.override.`` properties.
+    """
+
+    kafka: KafkaReads
+    bootstrap: str
+    config_topic: str | None
+    offsets_topic: str
+    other_kafka: Callable[[str, Mapping[str, str]], KafkaReads]
+    workers: Callable[[], Workers]
+    patience: float
+    unproven: Mapping[str, str] = field(default_factory=dict)
+    """Topics that may be another group's, by role; see ``discovery.InternalTopics``."""
+    coordinators: Callable[[Mapping[str, str]], TransactionCalls] | None = None
+
+    def check_proven(self) -> None:
+        """Raises ``Refused`` where offsets could be written to another group's topic."""
+        for role, topic in self.unproven.items():
+            raise Refused(
+                f"The {role} topic {topic} may be another group's",
+                why="it is only the last one left: nothing in it names a worker or a connector of this group",
+                next_step=f"Check --group-id; or give --{role}-topic TOPIC, or topics.{role} in the context.",
+                code="topic-not-proven",
+            )
+
+    def facts(self, group_id: str) -> Facts:
+        """What decides on the state of connectors, as it is now."""
+        return read_facts(self.kafka, group_id, self.config_topic) if self.config_topic else Facts()
+
+    def writes(self, bootstrap: str | None = None, overrides: Mapping[str, str] = MappingProxyType({})) -> KafkaWrites:
+        """The cluster at ``bootstrap``, the workers' own for None, for writing: what reads it can also write it.
+
+        Raises ``Refused`` as ``check_proven`` does.
+        """
+        self.check_proven()
+        return cast("KafkaWrites", self.kafka if bootstrap is None else self.other_kafka(bootstrap, overrides))
+
+
+def observe(sources: Sources, wish: Wish) -> OffsetsSnapshot:
+    """Read every topic that the wish needs."""
+    from connectctl.ops.connect import config_topic as connect_config_topic
+
+    wanted = [t for t in (sources.config_topic, sources.offsets_topic if wish.read_global else None) if t]
+    images = sources.kafka.image(wanted, patience=sources.patience, superseded=wish.superseded)
+    configs = None
+    findings: list[Finding] = []
+    if sources.config_topic in images:
+        image = images[sources.config_topic]
+        configs = connect_config_topic.state_of(image)
+        findings += [*configs.findings, *offsets_findings.of_open_transactions(sources.config_topic, image.held_back)]
+    global_topic = None
+    if wish.read_global and sources.offsets_topic in images:
+        global_topic = ReadTopic(images[sources.offsets_topic], "global")
+        findings += _policies(sources.kafka, [sources.offsets_topic])
+    stores = _stores(sources, configs, wish, findings)
+    dedicated = _read_dedicated(sources, stores, wish, findings)
+    return OffsetsSnapshot(global_topic, dedicated, configs, stores=stores, findings=tuple(findings))
+
+
+def _stores(
+    sources: Sources, configs: ConfigState | None, wish: Wish, findings: list[Finding]
+) -> dict[str, OffsetStore]:
+    """The separate offset stores that the connectors' configurations ask for, by connector."""
+    found: dict[str, OffsetStore] = {}
+    for name, connector in (configs.connectors if configs else {}).items():
+        if connector.looks_like == "sink" or (wish.connectors and name not in wish.connectors):
+            continue
+        store = offset_store(connector.config, sources.offsets_topic, sources.bootstrap)
+        if store is not None:
+            found[name] = store
+    if not found:
+        return found
+    workers = sources.workers()
+    if not support_of_dedicated(workers.version):
+        return {}
+    return {name: store for name, store in found.items() if _applies(name, store, workers, findings)}
+
+
+def _applies(name: str, store: OffsetStore, workers: Workers, findings: list[Finding]) -> bool:
+    """Whether workers keep offsets there: a store that nobody asked for exists only with exactly-once enabled."""
+    if not store.implicit or workers.enabled:
+        return True
+    if workers.enabled is None:
+        message = (
+            f"It writes to {store.bootstrap}. With exactly-once enabled on the workers its offsets live there, in "
+            f"{store.topic}; no worker answered to tell. Both places are shown."
+        )
+        findings.append(Finding("OFFSETS016", Severity.INFO, name, message))
+        return True
+    return False
+
+
+def _read_dedicated(
+    sources: Sources, stores: dict[str, OffsetStore], wish: Wish, findings: list[Finding]
+) -> dict[str, ReadTopic]:
+    """The dedicated topics by connector, all topics of one cluster in one go; what cannot be read is a finding."""
+    found: dict[str, ReadTopic] = {}
+    if not wish.read_dedicated:
+        return found
+    for bootstrap in dict.fromkeys(store.bootstrap for store in stores.values()):
+        here = {name: store for name, store in stores.items() if store.bootstrap == bootstrap}
+        images: dict[str, TopicImage] = {}
+        unread: dict[str, ConnectctlError] = {}
+        try:
+            images = _images(sources, bootstrap, here, wish, findings)
+        except NotAuthorized:
+            # One that this principal may not read must not hide the others.
+            for name, store in here.items():
+                try:
+                    images |= _images(sources, bootstrap, {name: store}, wish, findings)
+                except ConnectctlError as e:
+                    unread[name] = e
+        except ConnectctlError as e:
+            unread = dict.fromkeys(here, e)
+        for name, store in here.items():
+            if name in unread:
+                findings.append(_unreadable(name, store, unread[name]))
+                continue
+            if store.topic in images:
+                found[name] = ReadTopic(images[store.topic], "dedicated", bootstrap)
+            else:
+                findings.append(_missing(name, store))
+    return found
+
+
+def _unreadable(name: str, store: OffsetStore, error: ConnectctlError) -> Finding:
+    where = f" on {store.bootstrap}" if store.bootstrap else ""
+    denied = isinstance(error, NotAuthorized) and error.right is not None
+    message = f"Its dedicated topic {store.topic}{where} cannot be read: {error.why if denied else error}"
+    hint = "Name that cluster under clusters: in the context, with the client properties it needs."
+    if denied:
+        hint = str(error.next_step)
+    return Finding("OFFSETS011", Severity.ERROR, name, message, hint)
+
+
+def _missing(name: str, store: OffsetStore) -> Finding:
+    where = f" on {store.bootstrap}" if store.bootstrap else ""
+    message = (
+        f"Its dedicated topic {store.topic}{where} does not exist yet. The workers create it when the connector next "
+        "starts, empty, and its tasks then start from the beginning, whatever the global topic says."
+    )
+    return Finding("OFFSETS010", Severity.WARNING, name, message)
+
+
+def _images(
+    sources: Sources, bootstrap: str | None, stores: dict[str, OffsetStore], wish: Wish, findings: list[Finding]
+) -> dict[str, TopicImage]:
+    kafka = sources.kafka
+    if bootstrap is not None:
+        kafka = sources.other_kafka(bootstrap, next(iter(stores.values())).overrides)
+    topics = sorted({store.topic for store in stores.values()})
+    images = kafka.image(topics, patience=sources.patience, superseded=wish.superseded)
+    if bootstrap is not None and kafka.cluster_id() == sources.kafka.cluster_id():
+        findings += _same_cluster(sources, stores)
+    findings += _policies(kafka, topics)
+    return images
+
+
+def _policies(kafka: KafkaReads, topics: list[str]) -> Iterator[Finding]:
+    for name, facts in kafka.topics(topics).items():
+        yield from offsets_findings.of_policy(name, facts.config.get("cleanup.policy"))
+
+
+def _same_cluster(sources: Sources, stores: dict[str, OffsetStore]) -> Iterator[Finding]:
+    for name, store in stores.items():
+        message = (
+            f"producer.override.bootstrap.servers={store.bootstrap} is this very cluster, spelled otherwise than "
+            f"{sources.bootstrap}: Connect compares the text and keeps two stores where one would do."
+        )
+        yield Finding("OFFSETS015", Severity.WARNING, name, message)

@@ -1,0 +1,299 @@
+"""From a wish and what is in the topics to the records that have to be written: pure, and nothing where nothing is due.
+
+A record is written where Java's partitioner puts its key. Copies of the key on other partitions are deleted with it, or a
+worker could go on reading them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from connectctl.ops.config.json_text import read_json
+from connectctl.ops.connect.source_keys import SourceKey, parse_key, respelled, spelled_by_rest, value_by_rest
+from connectctl.ops.connect.source_offsets import read_side
+from connectctl.ops.core.errors import Refused
+from connectctl.ops.kafka.partitioner import java_partition, partitions_of
+from connectctl.ops.operations.offsets.changes import Copy, Merge, Policy, Put, Reset, Restore, Side, Wish
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import Record
+    from connectctl.ops.operations.offsets.backup_file import Saved
+    from connectctl.ops.operations.offsets.snapshot import ReadTopic
+
+
+@dataclass(frozen=True)
+class Place:
+    """A topic that holds offsets of one connector: its records by raw key, newest per partition.
+
+    ``bootstrap`` names another cluster than the workers'. For a topic that does not exist yet, ``partitions`` is how many
+    it will have. ``problem`` says why the records may not be all there are, or why nothing must be written.
+    """
+
+    topic: str
+    side: Side
+    partitions: int
+    records: Mapping[bytes, tuple[Record, ...]] = field(default_factory=dict)
+    bootstrap: str | None = None
+    partitions_exist: bool = True
+    problem: str | None = None
+
+    def record(self, key: bytes) -> Record | None:
+        """The record of ``key`` that counts: on Java's partition, else the newest."""
+        found = self.records.get(key, ())
+        if len(found) == 1:
+            return found[0]
+        home = [r for r in found if r.partition == java_partition(key, self.partitions)]
+        return home[0] if home else max(found, key=lambda r: (r.timestamp or 0, r.offset), default=None)
+
+    def value(self, key: bytes) -> bytes | None:
+        """The live value of ``key``, None where there is none."""
+        record = self.record(key)
+        return record.value if record else None
+
+    def live(self, key: bytes) -> bool:
+        """Whether any partition holds a value of ``key``, the right one or another."""
+        return any(record.value is not None for record in self.records.get(key, ()))
+
+
+class Write(NamedTuple):
+    """One record to write. ``before`` is what was there, None for nothing."""
+
+    topic: str
+    partition: int
+    key: bytes
+    value: bytes | None
+    before: bytes | None
+    bootstrap: str | None = None
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """A source partition on which the policies disagree: what each would take, which one won, and why."""
+
+    key: str
+    global_: str | None
+    dedicated: str | None
+    taken: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a wish comes to. ``refusals`` are reasons not to do it; then ``writes`` must not be carried out."""
+
+    writes: tuple[Write, ...]
+    conflicts: tuple[Conflict, ...] = ()
+    refusals: tuple[str, ...] = ()
+
+
+ByKey = dict[bytes, list["Record"]]
+
+
+def by_connector(topic: ReadTopic) -> dict[str, ByKey]:
+    """The records of all connectors in ``topic``, so that many are not each looked for among all."""
+    found: dict[str, ByKey] = {}
+    home: dict[bytes, ByKey] = {}
+    for record in topic.image.latest:
+        if record.key is None:
+            continue
+        if record.key not in home:
+            key = parse_key(record.key)
+            if not isinstance(key, SourceKey):
+                continue
+            home[record.key] = found.setdefault(key.connector, {})
+        home[record.key].setdefault(record.key, []).append(record)
+    return found
+
+
+def place(
+    topic: ReadTopic, connector: str, *, problem: str | None = None, known: Mapping[str, ByKey] | None = None
+) -> Place:
+    """What of ``topic`` is ``connector``'s; ``known`` is ``by_connector``, where there are many to ask about."""
+    records: ByKey = {} if known is None else known.get(connector, {})
+    for record in topic.image.latest if known is None else ():
+        if record.key is not None and (record.key in records or is_of(record.key, connector)):
+            records.setdefault(record.key, []).append(record)
+    name, held = topic.image.topic, topic.image.held_back
+    if held:
+        problem = f"an open transaction hides the end of {name}-{held[0].partition}"
+    frozen = {key: tuple(found) for key, found in records.items()}
+    return Place(name, Side(topic.role), len(topic.image.end_offsets), frozen, topic.bootstrap, problem=problem)
+
+
+def is_of(raw: bytes, connector: str) -> bool:
+    """Whether ``raw`` is a key of ``connector``'s."""
+    key = parse_key(raw)
+    return isinstance(key, SourceKey) and key.connector == connector
+
+
+def decide(wish: Wish, places: Sequence[Place], backup: Saved | None = None) -> Decision:
+    """What ``wish`` comes to where the connector's topics are ``places``; ``backup`` is for a ``Restore``."""
+    if isinstance(wish, Merge):
+        return _merge(wish, places)
+    if isinstance(wish, Restore):
+        return _restore(wish, places, backup or {})
+    wanted = dict(_wanted(wish, places))
+    return Decision(tuple(write for at in _in_order(places, wanted) for write in put(at, wanted)))
+
+
+def _in_order(places: Sequence[Place], wanted: Mapping[bytes, bytes | None]) -> list[Place]:
+    """Deletions reach the global topic first, or the old offset would reappear there (KAFKA-15018)."""
+    deletes = any(value is None for value in wanted.values())
+    return sorted(places, key=lambda at: (at.side is Side.DEDICATED) == deletes)
+
+
+def put(at: Place, wanted: Mapping[bytes, bytes | None]) -> Iterator[Write]:
+    """The records that make ``at`` say ``wanted``, key by key."""
+    for (key, value), home in zip(wanted.items(), partitions_of(list(wanted), at.partitions), strict=True):
+        found = {record.partition: record.value for record in at.records.get(key, ())}
+        if found.get(home) != value:
+            yield Write(at.topic, home, key, value, found.get(home), at.bootstrap)
+        for partition, stray in found.items():
+            if partition != home and stray is not None:
+                yield Write(at.topic, partition, key, None, stray, at.bootstrap)
+
+
+def _wanted(wish: Copy | Put | Reset, places: Sequence[Place]) -> Iterable[tuple[bytes, bytes | None]]:
+    if isinstance(wish, Copy):
+        for raw, text in wish.entries:
+            key = parse_key(raw.encode())
+            assert isinstance(key, SourceKey)
+            yield respelled(key, wish.connector), text.encode()
+        return
+    if isinstance(wish, Reset) and wish.partitions is None:
+        yield from ((key, None) for at in places for key in at.records)
+        return
+    entries = wish.entries if isinstance(wish, Put) else [(partition, "null") for partition in wish.partitions or ()]
+    known = _by_meaning(places)
+    for partition, offset in entries:
+        meant = SourceKey(wish.connector, read_json(partition), "")
+        spellings = known.get(meant.meaning, {})
+        found = [raw for raw, as_connect in spellings.items() if as_connect]
+        chosen = found[0] if found else spelled_by_rest(wish.connector, meant.partition)
+        yield chosen, value_by_rest(read_json(offset))
+        # Other spellings of the same source partition would contradict: one of them would go on to be read.
+        yield from ((other, None) for other in spellings if other != chosen)
+
+
+def _by_meaning(places: Sequence[Place]) -> dict[str, dict[bytes, bool]]:
+    """The raw keys that exist for each source partition, those with an offset first; and whether workers find them."""
+    found: dict[str, dict[bytes, bool]] = {}
+    live = {raw: any(at.live(raw) for at in places) for at in places for raw in at.records}
+    for raw in sorted(live, key=lambda raw: not live[raw]):
+        key = parse_key(raw)
+        if isinstance(key, SourceKey):
+            found.setdefault(key.meaning, {})[raw] = key.spelled_as_connect
+    return found
+
+
+def _restore(wish: Restore, places: Sequence[Place], saved: Saved) -> Decision:
+    """Every partition's record as it was in the backup, and tombstones for what was not there."""
+    was = {where: _own(records, wish.connector) for where, records in saved.items()}
+    writes: list[Write] = []
+    for at in places:
+        then = _by_partition(was.get((at.bootstrap, at.topic), []), at.partitions)
+        now = {(key, r.partition): r.value for key, found in at.records.items() for r in found}
+        for key, partition in sorted({**then, **now}):
+            value, before = then.get((key, partition)), now.get((key, partition))
+            if before != value:
+                writes.append(Write(at.topic, partition, key, value, before, at.bootstrap))
+    return Decision(tuple(writes), refusals=tuple(_misfits(wish, places, was)))
+
+
+def _own(records: Iterable[Record], connector: str) -> list[Record]:
+    return [record for record in records if record.key is not None and is_of(record.key, connector)]
+
+
+def _by_partition(records: Iterable[Record], partitions: int) -> dict[tuple[bytes, int], bytes | None]:
+    """The newest value of each key on each partition; a backup that names no partitions is laid out as Java would."""
+    found: dict[tuple[bytes, int], bytes | None] = {}
+    for record in sorted(records, key=lambda r: r.offset):
+        key = record.key or b""
+        found[key, record.partition if record.partition >= 0 else java_partition(key, partitions)] = record.value
+    return found
+
+
+def _misfits(wish: Restore, places: Sequence[Place], was: Saved) -> Iterator[str]:
+    """Why a backup is not one of this connector as it is now: restoring it would delete what it knows nothing of."""
+    here = {(at.bootstrap, at.topic): at for at in places}
+    for where, records in was.items():
+        if records and where not in here:
+            now = " and ".join(topic for _, topic in here) or "no topic"
+            yield f"the backup has offsets of {wish.connector} in {where[1]}, and it keeps them in {now}"
+    if wish.run is not None:
+        return  # made of all places there were: what is in none of them was not there
+    if not any(was.values()):
+        yield f"the backup holds no offsets of {wish.connector}"
+        return
+    for where, at in here.items():
+        if count := 0 if where in was else sum(map(at.live, at.records)):
+            yield f"the backup says nothing of {at.topic}, where {wish.connector} has {count} offsets: they would be deleted"
+
+
+def _merge(wish: Merge, places: Sequence[Place]) -> Decision:
+    by_side = {at.side: at for at in places}
+    left, right = by_side[Side.GLOBAL], by_side[Side.DEDICATED]
+    target = by_side[Side(wish.into)]
+    policy = Policy(wish.policy)
+    wanted: dict[bytes, bytes | None] = {}
+    conflicts, refusals = [], []
+    for key in sorted({*left.records, *right.records}):
+        theirs, ours = left.record(key), right.record(key)
+        side, why = _take(policy, theirs, ours)
+        value = side.value if side else None
+        if side is not None and (problem := read_side(side).problem):
+            refusals.append(f"{_shown(key)}: {problem}")
+        if theirs and ours and theirs.value != ours.value:
+            conflicts.append(Conflict(_shown(key), _text(theirs), _text(ours), _named(value), why))
+        if value is not None or target.live(key):
+            wanted[key] = value
+    return Decision(tuple(put(target, wanted)), tuple(conflicts), tuple(refusals))
+
+
+def _shown(key: bytes) -> str:
+    return key.decode(errors="backslashreplace")
+
+
+def _take(policy: Policy, theirs: Record | None, ours: Record | None) -> tuple[Record | None, str]:
+    """The record that ``policy`` takes of the global (``theirs``) and the dedicated one (``ours``), and why."""
+    if policy is Policy.EFFECTIVE:
+        if ours is not None and ours.value is not None:
+            return ours, "the dedicated topic comes first"
+        return theirs, "the dedicated topic has no offset"
+    if theirs is None or ours is None:
+        return ours or theirs, "only one topic has a record"
+    if policy is Policy.NEWEST:
+        newer = (theirs.timestamp or 0) > (ours.timestamp or 0)
+        return (theirs, "the global record is newer") if newer else (ours, "the dedicated record is not older")
+    return (theirs if policy is Policy.GLOBAL else ours), f"{policy} was asked for"
+
+
+def _text(record: Record) -> str | None:
+    return None if record.value is None else record.value.decode(errors="backslashreplace")
+
+
+def _named(value: bytes | None) -> str:
+    return "deleted" if value is None else value.decode(errors="backslashreplace")
+
+
+def effective_entries(places: Sequence[Place]) -> tuple[tuple[str, str], ...]:
+    """Raw key and raw value, as text, of every effective offset: what a copy takes along.
+
+    Raises ``Refused`` where one cannot be read.
+    """
+    by_side = {at.side: at for at in places}
+    found, unreadable = [], []
+    for key in sorted({key for at in places for key in at.records}):
+        sides = {side: at.record(key) for side, at in by_side.items()}
+        chosen, _ = _take(Policy.EFFECTIVE, sides.get(Side.GLOBAL), sides.get(Side.DEDICATED))
+        if chosen is None or chosen.value is None:
+            continue
+        if problem := read_side(chosen).problem:
+            unreadable.append(f"{key.decode(errors='backslashreplace')}: {problem}")
+        else:
+            found.append((key.decode(), chosen.value.decode()))
+    if unreadable:
+        raise Refused("There are offsets that no worker can read", why="; ".join(unreadable), code="unreadable")
+    return tuple(found)

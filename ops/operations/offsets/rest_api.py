@@ -1,0 +1,108 @@
+"""A change of source offsets in the words of the workers' own endpoint (KIP-875), and why it cannot be said so: pure.
+
+``PATCH /connectors/{c}/offsets`` and ``DELETE`` there spell every key and value anew, put records where the partitioner
+does, and write to the global and to the dedicated topic alike. A change is expressible if that ends in the same records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.config.json_text import read_json
+from connectctl.ops.connect.source_keys import SourceKey, parse_key, spelled_by_rest, value_by_rest
+from connectctl.ops.kafka.partitioner import java_partition
+from connectctl.ops.operations.offsets.changes import Reset, Side, Wish
+
+if TYPE_CHECKING:
+    from connectctl.ops.operations.offsets.record_changes import Decision, Place, Write
+    from connectctl.ops.operations.offsets.snapshot import Workers
+
+FIRST_WITH_PATCH = (3, 6)
+"""The first release whose workers change offsets."""
+NAMED = 5
+"""Keys that are named in one reason; the rest is counted."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to send to ``/connectors/{c}/offsets``."""
+
+    method: str
+    body: dict[str, Any] | None
+
+
+def request(wish: Wish, decision: Decision) -> Request:
+    """The request that makes ``decision`` come true, where ``obstacles`` sees none."""
+    if isinstance(wish, Reset) and wish.partitions is None:
+        return Request("DELETE", None)
+    values = {write.key: write.value for write in decision.writes}
+    return Request("PATCH", {"offsets": [_entry(key, value) for key, value in values.items()]})
+
+
+def _entry(raw: bytes, value: bytes | None) -> dict[str, Any]:
+    key = parse_key(raw)
+    assert isinstance(key, SourceKey)
+    return {"partition": key.partition, "offset": None if value is None else read_json(value)}
+
+
+def obstacles(decision: Decision, places: Sequence[Place], workers: Workers) -> list[str]:
+    """Every reason why the workers cannot do it, or would do something else."""
+    found = list(_of_workers(workers))
+    dedicated = [at for at in places if at.side is Side.DEDICATED]
+    if dedicated and workers.enabled is not False and any(write.value is None for write in decision.writes):
+        found.append(
+            "with exactly-once and a dedicated topic, workers from 3.8 to 4.3 fail to delete offsets and leave the topics "
+            "contradicting each other"
+        )
+    found += _said("are spelled as no worker would spell them", filter(_respelled, decision.writes))
+    found += _said("lie on partitions that workers do not look at", _strays(decision, places))
+    found += _said("would be written to another topic, too", _elsewhere(decision, places))
+    return found
+
+
+def _of_workers(workers: Workers) -> Iterator[str]:
+    if workers.version is None:
+        yield "no worker answers"
+        return
+    numbers = tuple(int(part) for part in workers.version.split("-")[0].split(".")[:2] if part.isdigit())
+    if numbers < FIRST_WITH_PATCH:
+        yield f"the workers are {workers.version}, and change offsets from 3.6 on"
+
+
+def _said(what: str, writes: Iterator[Write]) -> list[str]:
+    keys = list(dict.fromkeys(write.key.decode(errors="backslashreplace") for write in writes))
+    more = f" and {len(keys) - NAMED} more" if len(keys) > NAMED else ""
+    return [f"{', '.join(keys[:NAMED])}{more}: these {what}"] if keys else []
+
+
+def _respelled(write: Write) -> bool:
+    """Whether a worker would write other bytes; the null partition, which its endpoint does not know, is one."""
+    key = parse_key(write.key)
+    if (
+        not isinstance(key, SourceKey)
+        or not key.partition
+        or spelled_by_rest(key.connector, key.partition) != write.key
+    ):
+        return True
+    try:
+        return write.value is not None and value_by_rest(read_json(write.value)) != write.value
+    except ValueError:
+        return True
+
+
+def _strays(decision: Decision, places: Sequence[Place]) -> Iterator[Write]:
+    count = {(at.bootstrap, at.topic): at.partitions for at in places}
+    return (w for w in decision.writes if w.partition != java_partition(w.key, count[w.bootstrap, w.topic]))
+
+
+def _elsewhere(decision: Decision, places: Sequence[Place]) -> Iterator[Write]:
+    """Writes whose key a worker would also write where the decision leaves it as it is, or makes it something else."""
+    ends: Mapping[tuple[str | None, str, bytes], bytes | None] = {
+        (w.bootstrap, w.topic, w.key): w.value for w in decision.writes
+    }
+    for write in decision.writes:
+        for at in places:
+            if ends.get((at.bootstrap, at.topic, write.key), at.value(write.key)) != write.value:
+                yield write

@@ -1,0 +1,79 @@
+"""What was read of a cluster's source offsets, what was wished for, and the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from connectctl.ops.connect.source_offsets import ConnectorOffsets, OffsetStore
+from connectctl.ops.core.finding import Finding
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import TopicImage
+    from connectctl.ops.connect.config_topic import ConfigState
+
+
+@dataclass(frozen=True)
+class ReadTopic:
+    """A topic that was read, its part (``global`` or ``dedicated``), and where, if on another cluster."""
+
+    image: TopicImage
+    role: str
+    bootstrap: str | None = None
+
+
+@dataclass(frozen=True)
+class OffsetsSnapshot:
+    """All that was read: the global topic, and the dedicated ones by connector. ``configs`` is None where unknown.
+
+    ``stores`` are the separate stores that connectors are configured for, whether or not their topics exist.
+    """
+
+    global_topic: ReadTopic | None
+    dedicated: Mapping[str, ReadTopic]
+    configs: ConfigState | None
+    stores: Mapping[str, OffsetStore] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True)
+class SourceOffsets:
+    """The answer: connectors with their offsets, and everything odd that was seen on the way."""
+
+    connectors: tuple[ConnectorOffsets, ...]
+    topics: tuple[ReadTopic, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything that was asked for could be read to its end."""
+        return not any(f.id in ("OFFSETS009", "OFFSETS011") for f in self.findings)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What of the offsets is wanted: which connectors (all if none named), which sides, and superseded records too."""
+
+    connectors: tuple[str, ...] = ()
+    read_global: bool = True
+    read_dedicated: bool = True
+    superseded: bool = False
+
+
+@dataclass(frozen=True)
+class Workers:
+    """What is known of the workers: their version and ``exactly.once.source.support``, None where nobody answers."""
+
+    version: str | None = None
+    enabled: bool | None = None
+
+
+def emptied(snapshot: OffsetsSnapshot) -> OffsetsSnapshot:
+    """The same topics without their records."""
+
+    def empty(topic: ReadTopic) -> ReadTopic:
+        return replace(topic, image=replace(topic.image, latest=(), in_order=False, made={}))
+
+    dedicated = {name: empty(topic) for name, topic in snapshot.dedicated.items()}
+    return replace(snapshot, global_topic=snapshot.global_topic and empty(snapshot.global_topic), dedicated=dedicated)

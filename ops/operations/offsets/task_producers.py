@@ -1,0 +1,134 @@
+"""The producers of a connector's tasks, which are fenced before its offsets are written.
+
+With exactly-once a task commits its offsets in its own transactions, by a transactional id of its own. Whoever fences that
+id first knows that no task that began before, on a worker or in a ``connectctl run``, can commit over what is written next:
+it is fenced at its next transaction, and whatever takes its place reads the offsets again (KIP-618).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from connectctl.ops.connect import config_topic
+from connectctl.ops.connect.transactional_ids import task_id
+from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused
+from connectctl.ops.core.step import Step
+from connectctl.ops.kafka.error_handling import DESCRIBE, Code, Move, verdict
+from connectctl.ops.kafka.transactions import Transaction
+from connectctl.ops.kafka.visibility import describe_id
+from connectctl.ops.operations.fencing.batch_fencer import fence_ids
+from connectctl.ops.operations.fencing.observe import look, reach_of
+from connectctl.ops.operations.fencing.snapshot import Reach
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import TransactionCalls
+    from connectctl.ops.connect.run_presence import Holder
+    from connectctl.ops.operations.offsets.observe import Sources
+    from connectctl.ops.operations.offsets.steps import OffsetContext
+
+_PRODUCER = "producer.override."
+Who = Mapping[str, tuple[int, int]]
+"""Producer id and epoch by transactional id."""
+
+
+@dataclass(frozen=True)
+class Producers:
+    """The ids of a connector's tasks that coordinators know. ``unseen`` is why there may be more."""
+
+    ids: tuple[str, ...] = ()
+    unseen: str | None = None
+
+
+def producers_of(sources: Sources, group_id: str, connector: str) -> tuple[Producers, TransactionCalls | None]:
+    """The producers of the connector's tasks, and the coordinators that have them. What may not be seen is no error."""
+    if sources.coordinators is None or sources.config_topic is None:
+        return Producers(), None
+    records = sources.kafka.image([sources.config_topic], patience=sources.patience)[sources.config_topic].latest
+    found = config_topic.parse(records, sources.config_topic).connectors.get(connector)
+    config = found.config if found else {}
+    overrides = {name.removeprefix(_PRODUCER): v for name, v in config.items() if name.startswith(_PRODUCER)}
+    names = [task_id(group_id, connector, n) for n in range(reach_of(records).get(connector, Reach()).tasks)]
+    if not names:
+        return Producers(), None
+    try:
+        calls = sources.coordinators(overrides)
+        described = look(calls, names)
+    except NotAuthorized as e:
+        return Producers(unseen=str(e)), None
+    ids = tuple(id_ for id_, seen in described.items() if isinstance(seen, Transaction))
+    hidden = (_hidden(id_, seen) for id_, seen in described.items() if isinstance(seen, Code))
+    return Producers(ids, next(filter(None, hidden), None)), calls
+
+
+def _hidden(id: str, code: Code) -> str | None:
+    """Why it was not seen whether a producer has ``id``; None where the coordinator answers that none has."""
+    if verdict(DESCRIBE, code).move is Move.ABSENT:
+        return None
+    denied = code is Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    why = f"{describe_id(id)} is missing" if denied else verdict(DESCRIBE, code).meaning
+    return f"whether a task still writes as the transactional id {id} was not seen: {why}"
+
+
+@dataclass(frozen=True)
+class FenceTasks(Step):
+    """Fence the transactional ids of a connector's tasks, so that nothing that still runs commits over what is written."""
+
+    subject: str
+    ids: tuple[str, ...]
+    now: str = ""
+
+    def describe(self) -> str:
+        count = len(self.ids)
+        what = f"the transactional id {self.ids[0]}" if count == 1 else f"{count} transactional ids of tasks"
+        return f"fence {what} of {self.subject}, so that no task that still runs can commit offsets"
+
+    def apply(self, context: OffsetContext) -> str | None:
+        assert context.sources is not None
+        context.refuse_while_running(self.subject)
+        found, calls = producers_of(context.sources, context.group_id, self.subject)
+        if found.unseen:
+            raise ConnectctlError(
+                f"The tasks of {self.subject} were not fenced, and its offsets were not written",
+                why=found.unseen,
+                next_step=f"See connectctl fence {self.subject}.",
+                code="not-fenced",
+            )
+        if calls is None or not found.ids:
+            return "no coordinator knows them any more"
+        if failed := fence_ids(calls, found.ids, context.timeout):
+            raise ConnectctlError(
+                f"{len(failed)} of {len(found.ids)} transactional ids of {self.subject} could not be fenced; "
+                "its offsets were not written",
+                why=str(failed[0].problem.message) if failed[0].problem else None,
+                next_step=f"See connectctl fence {self.subject}.",
+                code="not-fenced",
+            )
+        context.fenced[self.subject] = who(calls, found.ids)
+        return f"{len(found.ids)} fenced"
+
+
+def who(calls: TransactionCalls, ids: Sequence[str]) -> Who:
+    """Who holds each of ``ids`` now; an id that its coordinator does not tell of is left out."""
+    return {id_: seen.who for id_, seen in look(calls, ids).items() if isinstance(seen, Transaction)}
+
+
+def moved(context: OffsetContext, connector: str) -> str | None:
+    """The transactional id that somebody has initialised since it was fenced here, None where nobody has."""
+    fenced = context.fenced.get(connector)
+    if not fenced or context.sources is None:
+        return None
+    _, calls = producers_of(context.sources, context.group_id, connector)
+    now = who(calls, list(fenced)) if calls is not None else {}
+    return next((id_ for id_, before in fenced.items() if now.get(id_) != before), None)
+
+
+def in_use(connector: str, holders: Sequence[Holder]) -> Refused:
+    """The error where a run of connectctl has the connector."""
+    return Refused(
+        f"The offsets of {connector} are not written: another connectctl run has it",
+        why="; ".join(map(str, holders)),
+        next_step="End that run first (SIGTERM), and run it again afterwards: it goes on from what is written.",
+        code="in-use",
+    )

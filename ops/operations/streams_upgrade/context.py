@@ -1,0 +1,103 @@
+"""What the steps of a stream application's change work with besides those of a roll: its eyes, its notes, its patience."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from connectctl.ops.core.errors import ConnectctlError, TimedOut
+from connectctl.ops.operations.streams_upgrade import observe
+from connectctl.ops.operations.streams_upgrade import run_state as written
+from connectctl.ops.operations.streams_upgrade.gates import Demand, Look, Watch, take
+
+if TYPE_CHECKING:
+    from connectctl.ops.kafka.consumer_group import ClientGroup
+    from connectctl.ops.operations.streams_upgrade.observe import ApplicationEyes
+    from connectctl.ops.operations.streams_upgrade.run_state import Entry, Notes
+    from connectctl.ops.operations.upgrade.context import UpgradeContext
+
+POLL = 0.4
+"""Seconds between two looks at the application."""
+
+
+@dataclass
+class ApplicationContext:
+    """The application of a run. ``whole`` is the context of the run: journal, clock, patience, the person's ear."""
+
+    eyes: ApplicationEyes
+    whole: UpgradeContext
+
+    @property
+    def notes(self) -> Notes:
+        """The notes of the run that is being carried out."""
+        assert self.whole.journal is not None
+        assert self.whole.run is not None
+        return written.load(self.whole.journal, self.whole.run.id)
+
+    def keep(self, notes: Notes) -> None:
+        """Write the notes down."""
+        assert self.whole.journal is not None
+        assert self.whole.run is not None
+        written.save(self.whole.journal, self.whole.run.id, notes)
+
+    def write(self, roll: int, instance: str, entry: Entry) -> None:
+        """Note how far an instance is."""
+        notes = self.notes
+        notes.entries[f"{roll}:{instance}"] = entry
+        self.keep(notes)
+
+    def group(self) -> ClientGroup:
+        """The application's group as it is now."""
+        return self.eyes.groups.group(self.eyes.application)
+
+    def see(self) -> Look:
+        """The application at this moment."""
+        return observe.look(self.eyes, self.whole.now())
+
+    def await_(self, what: Callable[[], str | None], patience: float) -> str | None:
+        """Look until ``what`` gives None, no more being missing; gives what is missing after ``patience`` seconds."""
+        began, shown = self.whole.now(), ""
+        while True:
+            try:
+                missing = what()
+            except TimedOut as e:
+                missing = str(e)
+            if missing is None:
+                return None
+            if self.whole.now() - began >= patience:
+                return missing
+            if missing != shown:
+                shown = missing
+                self.whole.progress(f"waiting: {missing}")
+            self.whole.sleep(POLL)
+
+    def gate(self, members: int, lag: int) -> str:
+        """Wait until the application is healthy; gives what there is to say. Raises ``TimedOut``."""
+        patience = self.whole.patience
+        demand = Demand(members, lag, patience.looks, patience.timeout)
+        watch, shown = Watch(self.whole.now()), ""
+        while True:
+            seen = take(watch, self.see(), demand)
+            watch = seen.watch
+            if seen.passed:
+                waits = watch.last.lag if watch.last else None
+                return f"healthy at {demand.looks} observations in a row, lag {waits or 0}"
+            if seen.stopped:
+                raise TimedOut(
+                    f"{self.eyes.application} failed the health gate; upgrade stopped. It keeps running as it is now",
+                    why=seen.stopped,
+                    next_step="See connectctl upgrade status, and the log of the instance restarted last.",
+                    code="gate",
+                )
+            if seen.unwell and seen.unwell[0] != shown:
+                shown = seen.unwell[0]
+                self.whole.progress(f"waiting: {'; '.join(seen.unwell)}")
+            self.whole.sleep(POLL)
+
+
+def of(context: UpgradeContext) -> ApplicationContext:
+    """The context for the run's application. Raises ``ConnectctlError`` where nothing says which it is."""
+    if context.application is None:
+        raise ConnectctlError("The run changes a stream application, but its instances are not configured")
+    return ApplicationContext(context.application, context)

@@ -1,0 +1,100 @@
+"""The end of a switch: proof that the new kind of producers is in use, and the old kind's transactional ids fenced.
+
+A producer of the old kind that was given up for dead may wake up. Nobody initialises its transactional id any more, so
+that nobody would fence it; and as long as a transaction of it is open, consumers that fetch stable offsets wait (KIP-447).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.core.step import Step
+from connectctl.ops.kafka.streams_eos import Kind, kind_of_id, process_of
+from connectctl.ops.operations.fencing.batch_fencer import fence_ids
+from connectctl.ops.operations.streams_upgrade import context as its
+from connectctl.ops.operations.streams_upgrade.observe import transactional_ids
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from connectctl.ops.kafka.consumer_group import ClientGroup
+    from connectctl.ops.operations.streams_upgrade.context import ApplicationContext
+    from connectctl.ops.operations.streams_upgrade.snapshot import TransactionalId
+    from connectctl.ops.operations.upgrade.context import UpgradeContext
+
+
+def unproven(application: str, group: ClientGroup, ids: Sequence[TransactionalId], kind: Kind) -> str | None:
+    """What keeps it from being proven that producers of ``kind`` are in use; None where it is.
+
+    Group-aware ones name their process: each that was given partitions must have one. The others name a task only.
+    """
+    if group.state != "Stable":
+        return f"the group is {group.state}"
+    own = [known for known in ids if kind_of_id(application, known.id) is kind]
+    if kind is Kind.PER_PARTITION:
+        return None if own else "no transactional id of a task is known yet"
+    busy = {member.streams.process for member in group.members if member.streams and member.partitions}
+    missing = busy - {process_of(application, known.id) for known in own}
+    if missing:
+        return f"no transactional id names the process {', '.join(sorted(missing))} yet"
+    return (
+        None if own or not any(m.partitions for m in group.members) else "no transactional id of a thread is known yet"
+    )
+
+
+def leftovers(application: str, group: ClientGroup, ids: Sequence[TransactionalId], kind: Kind) -> tuple[str, ...]:
+    """The transactional ids of the kind that was left, none of which may be a living process's."""
+    living = {member.streams.process for member in group.members if member.streams}
+    old = Kind.PER_PARTITION if kind is Kind.GROUP_AWARE else Kind.GROUP_AWARE
+    own = (known.id for known in ids if kind_of_id(application, known.id) is old)
+    # On the way back a thread's id may still be in the list, and its process be the one that goes on with tasks' ids.
+    return tuple(id_ for id_ in own if process_of(application, id_) not in living)
+
+
+@dataclass(frozen=True)
+class FenceLeftovers(Step):
+    """See that producers of ``to`` are in use, then fence every transactional id of the other kind."""
+
+    subject: str
+    to: str
+    reason: str = "KIP-447: open transactions of old producers block the fetch of stable offsets"
+    now: str = ""
+    kind: ClassVar[str] = "fence-leftovers"
+    worker: ClassVar[None] = None
+
+    def describe(self) -> str:
+        old = Kind.PER_PARTITION if self.to == Kind.GROUP_AWARE else Kind.GROUP_AWARE
+        return f"verify that {self.subject} uses {self.to} producers, then fence the remaining {old} ones"
+
+    def apply(self, context: UpgradeContext) -> str | None:
+        own, kind = its.of(context), Kind(self.to)
+        ids, missing = transactional_ids(own.eyes)
+
+        def look() -> str | None:
+            nonlocal ids, missing
+            ids, missing = transactional_ids(own.eyes)
+            return missing[0] if missing else unproven(self.subject, own.group(), ids, kind)
+
+        if why := own.await_(look, context.patience.timeout):
+            raise ConnectctlError(
+                f"Not verified that the producers of {self.subject} are {self.to}; nothing was fenced",
+                why=why,
+                next_step=f"See connectctl transactions list --prefix {self.subject}-, then resume.",
+                code="unproven",
+            )
+        used = sum(kind_of_id(self.subject, known.id) is kind for known in ids)
+        old = leftovers(self.subject, own.group(), ids, kind)
+        opened = [known.id for known in ids if known.open and known.id in old]
+        _fence(own, old)
+        said = f"{used} transactional ids are {self.to}; {len(old)} of the other kind fenced"
+        return f"{said}, {len(opened)} of them with an open transaction" if opened else said
+
+
+def _fence(own: ApplicationContext, ids: Sequence[str]) -> None:
+    """Fence each id. Raises ``ConnectctlError`` naming those that could not be."""
+    failed = fence_ids(own.eyes.transactions, ids, own.whole.timeout, now=own.whole.now, sleep=own.whole.sleep)
+    if failed:
+        told = ", ".join(f"{result.id}: {result.problem.code if result.problem else 'failed'}" for result in failed[:5])
+        raise ConnectctlError("Not every transactional id could be fenced", why=told, code="not-fenced")

@@ -1,0 +1,99 @@
+"""Looks at a stream application: once and thoroughly for a plan, and quickly again and again for a gate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.brokers import BrokerVersion
+from connectctl.ops.kafka.streams_eos import BETA, PER_PARTITION, PROPERTY, V2, kind_of_id
+from connectctl.ops.kafka.visibility import Reason
+from connectctl.ops.operations.streams_upgrade.gates import Look
+from connectctl.ops.operations.streams_upgrade.snapshot import ApplicationSnapshot, Instance, TransactionalId
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import BrokerReads, GroupReads, TransactionCalls, WorkerDriver
+
+OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
+TXN_OFFSET_COMMIT, OFFSET_FETCH = 28, 9
+NEEDED = {TXN_OFFSET_COMMIT: (3, "TxnOffsetCommit"), OFFSET_FETCH: (7, "OffsetFetch")}
+"""The versions that came with KIP-447 in 2.5: commits with member and generation, and fetches that wait for what is open."""
+
+
+@dataclass(frozen=True)
+class ApplicationEyes:
+    """What an application is looked at and changed with."""
+
+    application: str
+    groups: GroupReads
+    transactions: TransactionCalls
+    brokers: BrokerReads
+    driver: WorkerDriver
+
+
+def observe(eyes: ApplicationEyes, instances: Sequence[str]) -> ApplicationSnapshot:
+    """The application as a planner needs it."""
+    old, unseen = _old_brokers(eyes.brokers)
+    found, missing = transactional_ids(eyes)
+    seen = look(eyes, 0.0)
+    return ApplicationSnapshot(
+        application=eyes.application,
+        group=eyes.groups.group(eyes.application),
+        instances=tuple(_instance(eyes.driver, address) for address in instances),
+        ids=found,
+        old_brokers=tuple(old),
+        lag=seen.lag,
+        unseen=(*unseen, *missing),
+    )
+
+
+def _instance(driver: WorkerDriver, address: str) -> Instance:
+    obstacle = driver.check(address)
+    try:
+        told = driver.told(address, PROPERTY)
+        ways = {value: driver.says(address, PROPERTY, value) for value in (PER_PARTITION, BETA, V2)}
+    except ConnectctlError as e:
+        return Instance(address, obstacle=obstacle or str(e))
+    by_hand = driver.manner(address).by_hand
+    return Instance(address, told.value if told else None, told.source if told else "", obstacle, by_hand, ways)
+
+
+def _old_brokers(brokers: BrokerReads) -> tuple[list[str], list[str]]:
+    """The brokers that are older than 2.5, in words, and those that did not tell."""
+    old, unseen = [], []
+    for broker, version in sorted(brokers.versions().items()):
+        if not isinstance(version, BrokerVersion):
+            unseen.append(f"whether broker {broker} is 2.5 or newer: {version}")
+            continue
+        lacks = [f"{name} {need}" for api, (need, name) in NEEDED.items() if version.apis.get(api, -1) < need]
+        if lacks:
+            release = ".".join(map(str, version.release)) or "unknown"
+            old.append(f"broker {broker} speaks like {release}, without {' and '.join(lacks)}")
+    return old, unseen
+
+
+def transactional_ids(eyes: ApplicationEyes) -> tuple[tuple[TransactionalId, ...], list[str]]:
+    """The application's transactional ids of either kind, and what could not be listed."""
+    listed = eyes.transactions.listed(prefixes=[f"{eyes.application}-"])
+    found = [
+        TransactionalId(each.id, each.state in OPEN)
+        for each in listed.seen
+        if each.id.startswith(f"{eyes.application}-") and kind_of_id(eyes.application, each.id)
+    ]
+    # Ids with its own prefix: what nothing proves, and nothing denies, is no reason to stop.
+    missing = [f"its {gap.subject}: {gap.why}" for gap in listed.gaps if gap.reason is not Reason.NOT_PROVEN]
+    return tuple(sorted(found, key=lambda known: known.id)), missing
+
+
+def look(eyes: ApplicationEyes, at: float) -> Look:
+    """The application at this moment. What cannot be seen is part of the look and no error."""
+    try:
+        group = eyes.groups.group(eyes.application)
+        committed = eyes.groups.committed(eyes.application)
+        ends = eyes.groups.ends(list(committed)) if committed else {}
+    except ConnectctlError as e:
+        return Look(at, problem=f"cannot describe the group {eyes.application}: {e}")
+    lag = sum(max(0, end - committed[place]) for place, end in ends.items()) if committed else None
+    return Look(at, group, lag, sum(committed.values()))

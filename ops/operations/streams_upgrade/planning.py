@@ -1,0 +1,229 @@
+"""From per-partition producers to group-aware ones and back, as steps: pure, or ``Refused`` with every reason (KIP-447)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from connectctl.ops.core.errors import BadInput, Refused
+from connectctl.ops.kafka.consumer_group import GROUP_AWARE, KNOWS_V2, first_release_of, release_of
+from connectctl.ops.kafka.streams_eos import BETA, PER_PARTITION, PROPERTY, V2, Kind, kind_of_value, process_of
+from connectctl.ops.operations.streams_upgrade.fencing import FenceLeftovers
+from connectctl.ops.operations.streams_upgrade.snapshot import ApplicationSnapshot, Instance
+from connectctl.ops.operations.streams_upgrade.steps import (
+    ApplicationGate,
+    AwaitInstance,
+    RestartInstance,
+    SetGuarantee,
+)
+
+FIRST = (
+    "KIP-447, Compatibility: every instance has to commit with its generation, and wait for what others left open, "
+    "before one of them stops using a producer per partition"
+)
+SECOND = "KIP-447, Compatibility: the second roll, when every instance is group-aware"
+BACK = "KIP-447, Compatibility: one roll is enough on a release that is group-aware"
+OLDER = "KIP-447, Compatibility: an older release only after no producer is group-aware any more"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the application's producers are to become; ``value`` is the property's, the best known name where None.
+
+    ``older``: the release is replaced by one before 2.6 afterwards. ``members`` is how many there should be in the group,
+    as many as there are where None. ``only``: the instances that the way back of a run concerns.
+    """
+
+    to: Kind
+    value: str | None = None
+    older: bool = False
+    members: int | None = None
+    only: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class ApplicationPlan:
+    """The steps, what is to be said of them, and what they do not know."""
+
+    steps: tuple[Any, ...]
+    remarks: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
+def plan(snapshot: ApplicationSnapshot, wish: Wish) -> ApplicationPlan:
+    """The plan that makes ``wish`` true. Raises ``Refused`` with all reasons."""
+    value = wish.value or best_value(snapshot, wish.to)
+    if not snapshot.instances:
+        raise Refused(
+            f"No instance of {snapshot.application} is named",
+            next_step="Give --set instances=HOST:PORT,…, or describe it under applications in the context.",
+            code="no-instances",
+        )
+    if kind_of_value(value) is not wish.to:
+        raise BadInput(f"{value} is not a {wish.to} processing.guarantee")
+    first, second = rolls(snapshot, wish, value)
+    loose = [known for known in snapshot.ids_of(_other(wish.to)) if known.open]
+    pending = bool(first or second or loose or (wish.older and not _is_older(snapshot)))
+    if pending and (reasons := list(_reasons(snapshot, wish))):
+        raise Refused(f"Upgrade of {snapshot.application} refused", why="; ".join(reasons), code="refused")
+    steps = tuple(_steps(snapshot, wish, value, first, second)) if pending else ()
+    return ApplicationPlan(steps, tuple(_remarks(snapshot)), tuple(_unknown(snapshot, wish, first, value, pending)))
+
+
+def _other(kind: Kind) -> Kind:
+    return Kind.PER_PARTITION if kind is Kind.GROUP_AWARE else Kind.GROUP_AWARE
+
+
+def _is_older(snapshot: ApplicationSnapshot) -> bool:
+    return snapshot.all_tell and max(snapshot.protocols) < GROUP_AWARE
+
+
+def best_value(snapshot: ApplicationSnapshot, to: Kind) -> str:
+    """The name of the guarantee that the application's release knows; the newer one where it is yet to come."""
+    if to is Kind.PER_PARTITION:
+        return PER_PARTITION
+    return BETA if snapshot.group_aware and min(snapshot.protocols) < KNOWS_V2 else V2
+
+
+def rolls(snapshot: ApplicationSnapshot, wish: Wish, value: str) -> tuple[list[Instance], list[Instance]]:
+    """The instances of the first roll, which brings a group-aware release, and those whose property is to change."""
+    chosen = [i for i in snapshot.instances if wish.only is None or i.address in wish.only]
+    second = [i for i in chosen if i.told != value or (wish.to is Kind.GROUP_AWARE and _not_restarted(snapshot, i))]
+    needed = KNOWS_V2 if value == V2 else GROUP_AWARE
+    able = snapshot.all_tell and min(snapshot.protocols) >= needed
+    first = chosen if wish.to is Kind.GROUP_AWARE and not able else []
+    return first, second
+
+
+def _not_restarted(snapshot: ApplicationSnapshot, instance: Instance) -> bool:
+    """Whether a process runs with another property than its file says: it has work, and no producer of its own."""
+    here = {m.streams.process for m in snapshot.group.members if m.streams and m.streams.server == instance.address}
+    busy = {m.streams.process for m in snapshot.group.members if m.streams and m.partitions}
+    known = {process_of(snapshot.application, each.id) for each in snapshot.ids}
+    return bool(here & busy - known)
+
+
+# ------------------------------------------------------------------------------------------------ what stands against it
+
+
+def _reasons(snapshot: ApplicationSnapshot, wish: Wish) -> Iterator[str]:
+    group, name = snapshot.group, snapshot.application
+    if not group.members:
+        yield f"the group {name} has no members: start the application first"
+        return
+    if group.kind != "consumer":
+        yield f"the group {name} speaks the protocol {group.kind!r}, and not that of consumers"
+        return
+    if group.state != "Stable":
+        yield f"the group {name} is {group.state}: wait until the rebalance is over"
+        return
+    if not snapshot.all_tell:
+        yield f"not every member of the group {name} says that it is Kafka Streams"
+    elif len(snapshot.processes) != len(snapshot.instances):
+        yield (
+            f"{len(snapshot.processes)} processes are in the group and {len(snapshot.instances)} instances are named: "
+            "start or name what is missing"
+        )
+    if snapshot.old_brokers:
+        yield f"brokers must be 2.5 or newer first: {'; '.join(snapshot.old_brokers)}"
+    yield from (f"could not read {unseen}" for unseen in snapshot.unseen)
+    yield from _against_instances(snapshot, wish)
+
+
+def _against_instances(snapshot: ApplicationSnapshot, wish: Wish) -> Iterator[str]:
+    for instance in snapshot.instances:
+        if instance.obstacle:
+            yield f"{instance.address} cannot be changed: {instance.obstacle}"
+        elif instance.source and instance.kind is None:
+            told = f"{PROPERTY}={instance.told}" if instance.told else f"no {PROPERTY}"
+            yield f"{instance.address} has {told}, which is not exactly-once; nothing to migrate"
+    ahead = [i.address for i in snapshot.instances if i.kind is Kind.GROUP_AWARE]
+    if wish.to is Kind.GROUP_AWARE and ahead and snapshot.all_tell and not snapshot.group_aware:
+        yield f"{', '.join(ahead)} is group-aware already while Kafka Streams 2.5 or older runs: take it back first"
+
+
+# ------------------------------------------------------------------------------------------------------------- the steps
+
+
+def _steps(
+    snapshot: ApplicationSnapshot, wish: Wish, value: str, first: Sequence[Instance], second: Sequence[Instance]
+) -> Iterator[Any]:
+    count, lag = wish.members or len(snapshot.group.members), snapshot.lag or 0
+    name = snapshot.application
+
+    def gate(instance: Instance) -> ApplicationGate:
+        return ApplicationGate(name, count, lag, reason=f"one instance at a time: this was {instance.address}")
+
+    yield ApplicationGate(name, count, lag, first=True, reason="problems from before must not be attributed to it")
+    needed = KNOWS_V2 if value == V2 else GROUP_AWARE
+    for instance in first:
+        yield RestartInstance(instance.address, 1, FIRST, members=count)
+        yield AwaitInstance(
+            instance.address, 1, "its release shows in its subscription", "", needed, 0, instance.by_hand
+        )
+        yield gate(instance)
+    for instance in second:
+        yield SetGuarantee(instance.address, 2, _why(wish), instance.told or "", value)
+        yield RestartInstance(instance.address, 2, _way(instance, value), members=count)
+        yield AwaitInstance(instance.address, 2, "", "", _least(wish, needed), 0, instance.by_hand)
+        yield gate(instance)
+    yield FenceLeftovers(name, wish.to)
+    for instance in snapshot.instances if wish.older else ():
+        yield RestartInstance(instance.address, 3, OLDER, members=count)
+        yield AwaitInstance(instance.address, 3, OLDER, "", 0, GROUP_AWARE - 1, instance.by_hand)
+        yield gate(instance)
+
+
+def _why(wish: Wish) -> str:
+    return SECOND if wish.to is Kind.GROUP_AWARE else BACK
+
+
+def _least(wish: Wish, needed: int) -> int:
+    return needed if wish.to is Kind.GROUP_AWARE else GROUP_AWARE
+
+
+def _way(instance: Instance, value: str) -> str:
+    way = instance.ways.get(value)
+    return f"an instance reads its properties when it starts{f': {way}' if way else ''}"
+
+
+# --------------------------------------------------------------------------------------------------------- what is said
+
+
+def _remarks(snapshot: ApplicationSnapshot) -> Iterator[str]:
+    group = snapshot.group
+    releases = ", ".join(release_of(p) for p in sorted(snapshot.protocols)) or "unknown"
+    yield (
+        f"{snapshot.application}: {len(group.members)} members of {len(snapshot.processes)} processes, the group is "
+        f"{group.state}, Kafka Streams {releases}, lag {snapshot.lag or 0}."
+    )
+    for kind in Kind:
+        known = snapshot.ids_of(kind)
+        opened = sum(each.open for each in known)
+        also = f", {opened} with an open transaction" if opened else ""
+        yield f"{len(known)} transactional ids are {kind}{also}."
+
+
+def _unknown(
+    snapshot: ApplicationSnapshot, wish: Wish, first: Sequence[Instance], value: str, pending: bool
+) -> Iterator[str]:
+    if not pending:
+        return
+    silent = [instance.address for instance in snapshot.instances if not instance.source]
+    if silent:
+        yield f"What {PROPERTY} is on {', '.join(silent)}: its driver cannot read it."
+    if first:
+        needed = first_release_of(KNOWS_V2 if value == V2 else GROUP_AWARE)
+        yield (
+            f"The first roll starts what is in place on each instance: put Kafka Streams {needed} or newer there before, "
+            f"and leave {PROPERTY} as it is. The run sees which release came back, and stops at an older one."
+        )
+    if wish.to is Kind.PER_PARTITION:
+        yield f"Kafka Streams 4.0 knows {PER_PARTITION} no more, and fails with it; 3.2 to 4.x look the same from outside."
+    if wish.older:
+        yield "You choose the older release; the run checks that it is 2.5 or older."
+    yield (
+        "An instance leaves its members behind when it stops, unless configured otherwise: the group is stable again "
+        "after session.timeout.ms (45 s by default), and that is waited for."
+    )

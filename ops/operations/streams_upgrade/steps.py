@@ -1,0 +1,205 @@
+"""The steps of a stream application's rolls. Each looks again when it is carried out: a run may be killed anywhere.
+
+An instance's turn: its property is changed, it is restarted, another process of it is waited for, and a gate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut
+from connectctl.ops.core.step import Step
+from connectctl.ops.kafka.consumer_group import first_release_of, release_of
+from connectctl.ops.kafka.streams_eos import PROPERTY
+from connectctl.ops.operations.streams_upgrade import context as its
+from connectctl.ops.operations.streams_upgrade.run_state import BACK, CHANGED, RESTARTED, Entry
+
+if TYPE_CHECKING:
+    from connectctl.ops.kafka.consumer_group import ClientGroup, GroupMember
+    from connectctl.ops.operations.upgrade.context import UpgradeContext
+
+
+@dataclass(frozen=True)
+class InstanceStep(Step):
+    """One step of an instance's turn in a roll, the first being 1."""
+
+    subject: str
+    roll: int
+    reason: str = ""
+    now: str = ""
+    kind: ClassVar[str] = "instance"
+
+    @property
+    def worker(self) -> str:
+        """The instance."""
+        return self.subject
+
+
+@dataclass(frozen=True)
+class SetGuarantee(InstanceStep):
+    """Give an instance's ``processing.guarantee`` its value, effective at its next start."""
+
+    value: str = ""
+    kind: ClassVar[str] = "set-guarantee"
+
+    def describe(self) -> str:
+        return f"set {PROPERTY}={self.value} on {self.subject}"
+
+    def is_done(self, context: UpgradeContext) -> str | None:
+        entry = its.of(context).notes.of(self.roll, self.subject)
+        return "already set by this run" if entry is not None and entry.state in (RESTARTED, BACK) else None
+
+    def apply(self, context: UpgradeContext) -> str | None:
+        own = its.of(context)
+        notes = own.notes
+        if self.subject not in notes.was:
+            told = own.eyes.driver.told(self.subject, PROPERTY)
+            notes.was[self.subject] = told.value if told else None
+        notes.entries[f"{self.roll}:{self.subject}"] = Entry(CHANGED)
+        own.keep(notes)
+        return own.eyes.driver.change(self.subject, PROPERTY, self.value)
+
+
+@dataclass(frozen=True)
+class RestartInstance(InstanceStep):
+    """Restart an instance, if the group is whole: never two at once."""
+
+    members: int = 1
+    kind: ClassVar[str] = "restart-instance"
+
+    def describe(self) -> str:
+        return f"restart {self.subject}"
+
+    def is_done(self, context: UpgradeContext) -> str | None:
+        own = its.of(context)
+        entry = own.notes.of(self.roll, self.subject)
+        if entry is None or entry.state == CHANGED or not newcomers(own.group(), self.subject, entry):
+            return None
+        return "it has been restarted by this run"
+
+    def apply(self, context: UpgradeContext) -> str | None:
+        own = its.of(context)
+        entry = own.notes.of(self.roll, self.subject)
+        if entry is None or entry.state == CHANGED:
+            missing = own.await_(lambda: self._away(own.group()), context.patience.timeout)
+            if missing:
+                raise ConnectctlError(
+                    f"{self.subject} not restarted: another instance is down",
+                    why=missing,
+                    next_step="Start it first.",
+                    code="two-at-once",
+                )
+            entry = Entry(RESTARTED, tuple(member.id for member in own.group().members))
+        elif not own.await_(lambda: self._not_back(own.group(), entry), context.patience.timeout):
+            # A run that was killed just after its restart left an instance that starts, and must not be restarted.
+            return "it was still starting"
+        own.write(self.roll, self.subject, replace(entry, state=RESTARTED))
+        return own.eyes.driver.restart(self.subject)
+
+    def _not_back(self, group: ClientGroup, entry: Entry) -> str | None:
+        return None if newcomers(group, self.subject, entry) else f"no new member of {self.subject} is in the group"
+
+    def _away(self, group: ClientGroup) -> str | None:
+        if group.state != "Stable":
+            return f"the group is {group.state}"
+        count = len(group.members)
+        return None if count == self.members else f"the group has {count} members and should have {self.members}"
+
+
+@dataclass(frozen=True)
+class AwaitInstance(InstanceStep):
+    """Wait until another process of the instance is in the group. ``protocol`` is the least its Streams must speak.
+
+    ``most`` is the most that it may speak, 0 for no bound.
+    """
+
+    protocol: int = 0
+    most: int = 0
+    by_hand: bool = False
+    kind: ClassVar[str] = "await-instance"
+    read_only: ClassVar[bool] = True
+
+    def describe(self) -> str:
+        release = f", with Streams {first_release_of(self.protocol)} or newer" if self.protocol else ""
+        release = f", with Streams {release_of(self.most)} or older" if self.most else release
+        return f"wait until {self.subject} is back in the group{release}{' (by hand)' if self.by_hand else ''}"
+
+    def apply(self, context: UpgradeContext) -> str | None:
+        own = its.of(context)
+        entry = own.notes.of(self.roll, self.subject)
+        began = context.now()
+
+        def missing() -> str | None:
+            group = own.group()
+            if not newcomers(group, self.subject, entry or Entry(RESTARTED)):
+                return f"no new member of {self.subject} is in the group"
+            # Subscriptions are hidden while the group rebalances.
+            return None if group.state == "Stable" else f"the group is {group.state}"
+
+        patience = context.patience.by_hand if self.by_hand else context.patience.timeout
+        if why := own.await_(missing, patience):
+            raise TimedOut(
+                f"{self.subject} is not back after {patience:g} s",
+                why=why,
+                next_step="Check its log, and start it.",
+                code="not-back",
+            )
+        self._check(newcomers(own.group(), self.subject, entry or Entry(RESTARTED)))
+        own.write(self.roll, self.subject, Entry(BACK, entry.before if entry else ()))
+        return f"back after {context.now() - began:.1f} s"
+
+    def _check(self, members: tuple[GroupMember, ...]) -> None:
+        told = {member.streams.protocol for member in members if member.streams}
+        wrong = [p for p in told if p < self.protocol or (self.most and p > self.most)]
+        if wrong:
+            raise ConnectctlError(
+                f"{self.subject} restarted with an unexpected release",
+                why=f"it is Kafka Streams {release_of(wrong[0])}",
+                next_step="Install the right release on it, restart it, and resume.",
+                code="wrong-release",
+            )
+
+
+def newcomers(group: ClientGroup, instance: str, entry: Entry) -> tuple[GroupMember, ...]:
+    """The members that came after the restart: the instance's, where members tell their ``application.server``."""
+    new = tuple(member for member in group.members if member.id not in entry.before)
+    servers = {member.streams.server for member in new if member.streams and member.streams.server}
+    if servers:
+        return tuple(m for m in new if m.streams and m.streams.server == instance) if instance in servers else new
+    return new
+
+
+@dataclass(frozen=True)
+class ApplicationGate(Step):
+    """Wait until the application is healthy: a stable group of ``members``, and no more records waiting than before.
+
+    ``first``: nothing has been changed yet, so that what fails here is refused.
+    """
+
+    subject: str
+    members: int
+    lag: int = 0
+    first: bool = False
+    reason: str = ""
+    now: str = ""
+    kind: ClassVar[str] = "application-gate"
+    worker: ClassVar[None] = None
+    read_only: ClassVar[bool] = True
+
+    def describe(self) -> str:
+        before = " before anything is changed" if self.first else ""
+        return f"check the health of {self.subject}{before}: a stable group of {self.members}, its lag not growing"
+
+    def apply(self, context: UpgradeContext) -> str | None:
+        try:
+            return its.of(context).gate(self.members, self.lag)
+        except TimedOut as e:
+            if not self.first:
+                raise
+            raise Refused(
+                f"{self.subject} is not healthy; nothing was changed",
+                why=e.why,
+                next_step=e.next_step,
+                code="unhealthy",
+            ) from e

@@ -1,0 +1,1 @@
+"""Connectors with more tasks than tasks.max (KIP-1004)."""

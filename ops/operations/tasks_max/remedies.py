@@ -1,0 +1,252 @@
+"""Connectors that tasks.max will break: the ways out for each, and the steps that take one (KIP-1004).
+
+A connector may be given a tasks.max as large as what it generates, which is permanent; or ``tasks.max.enforce=false``,
+a bridge that workers from 3.8 on take until a later release does not. Or it is left to the person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from connectctl.ops.checks.tasks_max.forecast import Outlook, horizon, now, then
+from connectctl.ops.checks.tasks_max.observe import enforces, refusal_in
+from connectctl.ops.connect.connector import Connector, State, judge, path_of
+from connectctl.ops.connect.target_state_wait import GRACE
+from connectctl.ops.core.errors import BadInput, ConnectctlError, TimedOut
+from connectctl.ops.core.step import Step
+
+if TYPE_CHECKING:
+    from connectctl.ops.checks.tasks_max.observe import Release, TaskSet, TasksSeen
+    from connectctl.ops.operations.upgrade.context import UpgradeContext
+
+MAX, ENFORCE = "tasks.max", "tasks.max.enforce"
+_BREAKS_NOW = (Outlook.FAILED, Outlook.NEXT_START, Outlook.MAY_FAIL)
+_BREAKS_THEN = (Outlook.FAILS, Outlook.MAY_FAIL)
+
+
+def crowded(connector: Connector) -> bool:
+    """Whether a connector has more tasks than its tasks.max, or wanted more and is FAILED for that."""
+    limit = str(connector.config.get(MAX, "1")).strip()
+    return refusal_in(connector.status) is not None or (limit.isdecimal() and len(connector.tasks) > int(limit) > 0)
+
+
+class Choice(StrEnum):
+    """What to do about a connector that tasks.max will break."""
+
+    RAISE = "raise"
+    BRIDGE = "bridge"
+    LEAVE = "leave"
+
+
+@dataclass(frozen=True)
+class Way:
+    """A connector that will fail, and what may be set on it. ``needs`` is how many tasks it generates, 0 where not known.
+
+    ``bridge`` is None where a bridge would not help; ``why_not`` says so.
+    """
+
+    connector: str
+    why: str
+    needs: int
+    raised: Mapping[str, str | None] | None
+    bridge: Mapping[str, str | None] | None
+    was: Mapping[str, str | None]
+    why_not: str = ""
+
+    def of(self, choice: Choice) -> Mapping[str, str | None] | None:
+        """The properties of a choice, None where it cannot be had."""
+        return {Choice.RAISE: self.raised, Choice.BRIDGE: self.bridge, Choice.LEAVE: {}}[choice]
+
+    def told(self, chosen: Choice) -> str:
+        """Both choices in one line, the chosen one first."""
+        sayings = {
+            Choice.RAISE: f"raise: {_words(self.raised)}, which is permanent",
+            Choice.BRIDGE: f"bridge: {_words(self.bridge)}, until a release without {ENFORCE}",
+            Choice.LEAVE: "leave it to you",
+        }
+        if self.raised is None:
+            sayings[Choice.RAISE] = f"raise: unavailable ({self.why_not})"
+        if self.bridge is None:
+            sayings[Choice.BRIDGE] = f"bridge: unavailable ({self.why_not})"
+        rest = "; or ".join(words for choice, words in sayings.items() if choice is not chosen)
+        return f"{self.connector}: {self.why}. Chosen: {sayings[chosen]}. Alternatives: {rest}."
+
+
+def _words(values: Mapping[str, str | None] | None) -> str:
+    return " and ".join(f"remove {n}" if v is None else f"set {n}={v}" for n, v in (values or {}).items())
+
+
+def ways(seen: TasksSeen, release: Release | None) -> tuple[Way, ...]:
+    """Every connector that fails now, at its next start, or on ``release`` (the next that matters, where None)."""
+    aim = release or horizon(seen)
+    return tuple(filter(None, (_way(tasks, seen, aim) for tasks in seen.sets)))
+
+
+def _way(tasks: TaskSet, seen: TasksSeen, aim: Release | None) -> Way | None:
+    today, later = now(tasks, seen), then(tasks, aim)
+    if today not in _BREAKS_NOW and later not in _BREAKS_THEN:
+        return None
+    needs = max(
+        tasks.size, (tasks.refusal.generated or 0) if tasks.refusal else 0, (tasks.last or 0) if tasks.stopped else 0
+    )
+    had = {name: tasks.config.get(name) for name in (MAX, ENFORCE)}
+    when = f"it {today} today" if today in _BREAKS_NOW else f"it fails on {aim or f'a release without {ENFORCE}'}"
+    when = {Outlook.FAILED: "it is FAILED", Outlook.NEXT_START: "it fails at its next start"}.get(today, when)
+    why = f"it generates {needs or 'too many'} tasks with a {MAX} of {tasks.limit}, so that {when}"
+    able = needs > (tasks.limit or 0)
+    raised: dict[str, str | None] | None = {MAX: str(needs)} if able else None
+    if raised is not None and had[ENFORCE] is not None:
+        raised[ENFORCE] = None
+    helps = tasks.enforce is not False and (aim is None or enforces(aim) or bool(seen.enforcing))
+    bridge: dict[str, str | None] | None = {ENFORCE: "false"} if helps else None
+    why_not = "number of generated tasks unknown" if not able else "already set"
+    return Way(tasks.name, why, needs, raised, bridge, had, why_not)
+
+
+def choices(found: tuple[Way, ...], given: Mapping[str, str]) -> dict[str, Choice]:
+    """The choice for each connector: ``raise``, ``bridge`` and ``leave`` name connectors, ``others`` a choice.
+
+    Raises ``BadInput`` for names that are no such connector, or that are named twice.
+    """
+    known = {way.connector for way in found}
+    try:
+        rest = Choice(given.get("others", Choice.RAISE))
+    except ValueError as e:
+        raise BadInput(f"others={given['others']} is none of {', '.join(Choice)}") from e
+    chosen: dict[str, Choice] = {}
+    for choice in Choice:
+        for name in filter(None, (n.strip() for n in given.get(choice, "").split(","))):
+            if name not in known:
+                hint = f"These will: {', '.join(sorted(known)) or 'none'}."
+                raise BadInput(f"{name} does not exceed {MAX}", next_step=hint)
+            if name in chosen:
+                raise BadInput(f"{name} is named for {chosen[name]} and for {choice}")
+            chosen[name] = choice
+    return {way.connector: chosen.get(way.connector) or _fallback(way, rest) for way in found}
+
+
+def _fallback(way: Way, rest: Choice) -> Choice:
+    return rest if way.of(rest) is not None else Choice.LEAVE
+
+
+def steps(found: tuple[Way, ...], chosen: Mapping[str, Choice], *, patch: bool) -> Iterator[Any]:
+    """Two steps for each connector that is changed. Raises ``BadInput`` for a choice that cannot be had."""
+    for way in found:
+        values = way.of(chosen[way.connector])
+        if values is None:
+            raise BadInput(f"{chosen[way.connector]} is unavailable for {way.connector}", why=way.why_not)
+        if not values:
+            continue
+        was = {name: way.was.get(name) for name in values}
+        yield Reconfigure(way.connector, dict(values), was, patch, way.why)
+        limit = values.get(MAX)
+        yield SettleTasks(way.connector, int(limit) if limit else 0)
+
+
+@dataclass(frozen=True)
+class Reconfigure(Step):
+    """Set properties of a connector, None removing one, in one request. ``was`` is what a way back sets.
+
+    ``patch``: the workers change single properties (KIP-477, 3.8); else the whole configuration is read and written.
+    """
+
+    subject: str
+    values: dict[str, str | None]
+    was: dict[str, str | None]
+    patch: bool = False
+    reason: str = ""
+    now: str = ""
+    kind: ClassVar[str] = "reconfigure"
+    worker: ClassVar[None] = None
+
+    def describe(self) -> str:
+        return f"{_words(self.values)} on {self.subject}"
+
+    def is_done(self, context: UpgradeContext) -> str | None:
+        config = context.calls.get(path_of("connectors", self.subject, "config"))
+        return "already so" if all(config.get(name) == value for name, value in self.values.items()) else None
+
+    def apply(self, context: UpgradeContext) -> str | None:
+        path = path_of("connectors", self.subject, "config")
+        if self.patch:
+            context.calls.send("PATCH", path, self.values)
+            return None
+        config = context.calls.get(path) | self.values
+        context.calls.send("PUT", path, {name: value for name, value in config.items() if value is not None})
+        return None
+
+
+@dataclass(frozen=True)
+class SettleTasks(Step):
+    """Wait until a reconfigured connector has settled: it and its tasks run, or rest as before. ``limit`` is its new one.
+
+    Tasks that had failed because their set was too large are restarted once: workers do not try again by themselves.
+    """
+
+    subject: str
+    limit: int = 0
+    reason: str = "the number of tasks is known only after a connector generates them again"
+    now: str = ""
+    kind: ClassVar[str] = "settle-tasks"
+    worker: ClassVar[None] = None
+    read_only: ClassVar[bool] = True
+
+    def describe(self) -> str:
+        return f"wait for {self.subject} to stabilise"
+
+    def apply(self, context: UpgradeContext) -> str | None:
+        began, healthy, again = context.now(), 0, False
+        while True:
+            found = context.read(self.subject)
+            waited = context.now() - began
+            settled, word = _settled(found)
+            healthy = healthy + 1 if settled else 0
+            # Statuses tell no time: for a while they may be those of before.
+            if healthy >= context.patience.looks and waited >= GRACE:
+                return f"{word}, {len(found.tasks)} tasks"
+            if not settled and waited >= GRACE and _refused(found) and not again:
+                self._stop_if_refused_again(found)
+                again, began, healthy = True, context.now(), 0
+                context.progress(f"restarting what of {self.subject} failed for too many tasks")
+                context.calls.send(
+                    "POST", path_of("connectors", self.subject, "restart") + "?includeTasks=true&onlyFailed=true"
+                )
+            elif not settled and waited >= (RECOVERY if again and _refused(found) else context.patience.timeout):
+                self._stop_if_refused_again(found)
+                raise TimedOut(
+                    f"{self.subject} is not stable after {waited:.0f} s",
+                    why=word,
+                    next_step=f"connectctl connectors show {self.subject}",
+                    code="not-settled",
+                )
+            context.sleep(POLL)
+
+    def _stop_if_refused_again(self, found: Connector) -> None:
+        refusal = refusal_in(found.status)
+        if refusal is not None and refusal.generated and self.limit and refusal.limit == self.limit:
+            raise ConnectctlError(
+                f"{self.subject} generates {refusal.generated} tasks with a {MAX} of {self.limit}: it ignores the limit",
+                next_step=f"Roll back (connectctl upgrade abort), then plan with --set bridge={self.subject}.",
+                code="ignores-tasks-max",
+            )
+
+
+POLL = 0.5
+"""Seconds between two looks at a connector."""
+RECOVERY = 30.0
+"""Seconds in which what was restarted must have another status than FAILED for too many tasks."""
+
+
+def _settled(found: Connector) -> tuple[bool, str]:
+    verdict = judge(found)
+    states = {status.state if status else "UNASSIGNED" for status in found.tasks.values()}
+    own = found.status.state if found.status else "UNASSIGNED"
+    well = own in (State.RUNNING, State.PAUSED, State.STOPPED) and states <= {own}
+    return well and (bool(found.tasks) or own != State.RUNNING), str(verdict)
+
+
+def _refused(found: Connector) -> bool:
+    return any(refusal_in(status) is not None for status in (found.status, *found.tasks.values()))

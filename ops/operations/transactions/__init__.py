@@ -1,0 +1,1 @@
+"""Transactions: list, hanging, lag, abort, commit."""

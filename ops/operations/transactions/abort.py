@@ -1,0 +1,105 @@
+"""Ends one open transaction through its coordinator, by fencing. One that hangs has none: ``marking``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from connectctl.ops.connect.transactional_ids import LEADER, may_be_a_tasks
+from connectctl.ops.core.context import RunContext
+from connectctl.ops.core.errors import ConnectctlError, Refused
+from connectctl.ops.core.plan import Plan
+from connectctl.ops.core.step import Step
+from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.visibility import refused
+from connectctl.ops.operations.fencing.batch_fencer import Campaign
+from connectctl.ops.operations.fencing.snapshot import Fate, Row
+from connectctl.ops.operations.fencing.verify import prove
+from connectctl.ops.operations.transactions.listing import hidden_topics
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import TransactionCalls, TransactionLogReads
+    from connectctl.ops.operations.fencing.snapshot import FencePlan
+
+
+@dataclass
+class TransactionContext(RunContext):
+    """What the steps work with; ``timeout`` in seconds. ``log`` shows which id has a producer that nobody lists."""
+
+    calls: TransactionCalls
+    timeout: float
+    log: TransactionLogReads | None = None
+    now: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+
+@dataclass(frozen=True)
+class AbortOpen(Step):
+    """Abort the open transaction of a transactional id by fencing its producer."""
+
+    subject: str
+    row: Row
+    now: str
+
+    def describe(self) -> str:
+        return f"abort the transaction of {self.subject} by fencing its producer"
+
+    def is_done(self, context: TransactionContext) -> str | None:
+        found = context.calls.describe([self.subject])[self.subject]
+        return None if isinstance(found, Code) or found.is_open else f"nothing is open, it is {found.state}"
+
+    def apply(self, context: TransactionContext) -> str | None:
+        if context.resumed:
+            self._refuse_if_changed(context)
+        campaign = Campaign(context.calls, [self.row], context.timeout, now=context.now, sleep=context.sleep)
+        campaign.run()
+        (result,) = prove(context.calls, list(campaign.results.values()), campaign.held).results
+        if result.fate is not Fate.FENCED:
+            problem = result.problem
+            why = problem.message if problem else None
+            code = problem.code if problem else "failed"
+            raise ConnectctlError(f"The transaction of {self.subject} is not aborted", why=why, code=code)
+        how = "aborted" if result.aborted else "it had ended by itself; its producer is fenced"
+        return f"{how} (epoch {result.epoch_before} → {result.epoch_after})"
+
+    def _refuse_if_changed(self, context: TransactionContext) -> None:
+        """Raises ``Refused`` where the id has another producer than the one whose transaction was to be aborted."""
+        found = context.calls.describe([self.subject])[self.subject]
+        planned = self.row.transaction
+        if isinstance(found, Code) or planned is None or found.who == planned.who:
+            return
+        raise Refused(
+            f"The transaction of {self.subject} was not aborted: the id has another producer since the run began",
+            why=f"producer {found.producer_id}, epoch {found.epoch}; it was {planned.producer_id}, {planned.epoch}",
+            next_step=f"Look again: connectctl transactions show {self.subject}.",
+            code="changed",
+        )
+
+
+def plan_abort_open(plan: FencePlan, *, force: bool, group_id: str = "") -> Plan:
+    """The plan that aborts the transaction of one id. Raises ``Refused`` where a running task has it."""
+    (row,) = plan.rows
+    found = row.transaction
+    if found is None:
+        why = row.problem.message if row.problem else None
+        raise ConnectctlError(f"{row.id} has no transaction that can be aborted", why=why, code="not-found")
+    if not found.is_open:
+        raise Refused(f"{row.id} has no open transaction", why=f"its state is {found.state}", code="not-open")
+    if row.running and not force:
+        owner = row.running[0]
+        raise Refused(
+            f"The transaction of {row.id} was not aborted, because a running task would fail",
+            why=f"{owner} runs and writes with it",
+            next_step=f"Stop it first (connectctl connectors stop {owner.connector} --wait), or give --force.",
+            code="running-tasks",
+        )
+    may_run = not row.owners and not row.id.startswith(LEADER) and may_be_a_tasks(row.id)
+    if may_run and plan.gaps and not force:
+        what = f"The transaction of {row.id} was not aborted, because a running task may use it"
+        raise refused(plan.gaps, what, force="a task that runs with it fails")
+    hidden = [f"partitions that are not shown ({gap.why})" for gap in hidden_topics(found)]
+    now = f"{found.state} on {', '.join(map(str, found.partitions or hidden)) or 'no partition'}"
+    steps = (AbortOpen(row.id, row, now),)
+    return Plan("transactions abort", plan.cluster_id, steps, group_id=group_id, independent=True)

@@ -1,0 +1,253 @@
+"""Open transactions on partitions that their coordinator no longer knows (KIP-664): nobody will ever end them.
+
+A partition shows a transaction as open; its coordinator has no id for the producer, another epoch, or another set of
+partitions. Both sides change while they are looked at, so partitions are looked at twice, with the coordinators in
+between: what was open before and after, from the same offset, and unknown in between, hangs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.core.finding import Finding, Severity
+from connectctl.ops.kafka.error_handling import PRODUCERS, Code, Move, verdict
+from connectctl.ops.kafka.transaction_log import TOPIC
+from connectctl.ops.kafka.transactions import PartitionProducer, Place, Transaction
+from connectctl.ops.kafka.visibility import Complete, Gap, Reason, describe_id, gap_findings, grant, read_topic
+from connectctl.ops.operations.fencing.observe import look
+from connectctl.ops.operations.transactions.outcome import Decision, Outcome, unknown
+from connectctl.ops.operations.transactions.outcome_lookup import decisions
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import TransactionCalls, TransactionLogReads
+    from connectctl.ops.kafka.visibility import Answer
+
+Open = dict[tuple[Place, int], PartitionProducer]
+"""Open transactions by partition and producer id."""
+NOT_ASKED = unknown("nobody looked")
+BLOCKING = {
+    "config": "A hanging transaction on the config topic stops connectors from starting.",
+    "offsets": "A hanging transaction on the offsets topic stops connectors from starting.",
+}
+
+
+@dataclass(frozen=True)
+class Hanging:
+    """A transaction that hangs on ``place``. ``id`` is the transactional id that has the producer id now, if any has.
+
+    ``role`` is what the topic is to a Connect cluster: config, offsets, status, or None. ``decision`` is how its
+    coordinator had decided it. Where it is not ``proven``, a coordinator may well have it, under an id that this principal
+    is not allowed to see.
+    """
+
+    place: Place
+    producer: PartitionProducer
+    id: str | None
+    why: str
+    role: str | None = None
+    decision: Decision = NOT_ASKED
+    proven: bool = True
+
+    def seconds(self, now: float) -> float | None:
+        """Since when the producer wrote nothing more, ``now`` in seconds since the epoch."""
+        return max(0.0, now - self.producer.last_timestamp / 1000) if self.producer.last_timestamp >= 0 else None
+
+    @property
+    def command(self) -> str:
+        """What ends it: the commit that was decided, else an abort."""
+        verb = Outcome.COMMIT if self.decision.outcome is Outcome.COMMIT else Outcome.ABORT
+        where = f"--topic {self.place.topic} --partition {self.place.partition}"
+        return f"connectctl transactions {verb} {where} --start-offset {self.producer.start_offset}"
+
+    def as_json(self, now: float) -> dict[str, Any]:
+        """The transaction as scripts get it."""
+        seconds = self.seconds(now)
+        return {
+            "topic": self.place.topic,
+            "partition": self.place.partition,
+            "role": self.role,
+            "producerId": self.producer.producer_id,
+            "producerEpoch": self.producer.epoch,
+            "coordinatorEpoch": self.producer.coordinator_epoch,
+            "startOffset": self.producer.start_offset,
+            "silentSeconds": None if seconds is None else round(seconds, 3),
+            "formerTransactionalId": self.id,
+            "why": self.why,
+            "decided": self.decision.outcome,
+            "decidedWhy": self.decision.why,
+        }
+
+
+@dataclass(frozen=True)
+class Search:
+    """What hangs, what could not be looked at, and how many partitions were.
+
+    ``unproven`` are transactions that look as if they hang, and may be those of ids that this principal does not see;
+    ``gaps`` are what it does not see.
+    """
+
+    found: tuple[Hanging, ...]
+    partitions: int
+    findings: tuple[Finding, ...] = ()
+    unproven: tuple[Hanging, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+
+
+def search(
+    calls: TransactionCalls,
+    topics: Sequence[str] | None,
+    roles: Mapping[str, str],
+    log: TransactionLogReads | None = None,
+) -> Search:
+    """Look for hanging transactions on ``topics``, or on all; ``roles`` are those of the internal topics by name.
+
+    How they were decided is looked up in ``log``, where it is given and something hangs. Without a log, and where it may
+    not be read, only a principal that provably sees every transactional id is told what hangs.
+    """
+    wanted: Answer[list[Place]] = calls.all_places() if topics is None else Complete(calls.places(topics))
+    places, not_seen = wanted.seen, gap_findings(wanted.gaps)
+    before = calls.producers(places)
+    open_before = opened(before)
+    if not open_before:
+        return Search((), len(places), (*not_seen, *unseen(before)))
+    listed = calls.listed(producer_ids=sorted({number for _, number in open_before}))
+    owners = {listing.producer_id: listing.id for listing in listed.seen}
+    described = look(calls, sorted(set(owners.values())))
+    if silent := [gap for gap in listed.gaps if gap.reason is Reason.NO_ANSWER]:
+        # A coordinator that does not answer may know every one of them.
+        return Search((), len(places), (*not_seen, *unseen(before), _no_verdict(silent)), gaps=tuple(silent))
+    after = opened(calls.producers(sorted({place for place, _ in open_before})))
+    found = hanging(open_before, owners, described, after)
+    told = tuple(replace(each, role=roles.get(each.place.topic)) for each in found)
+    if log is not None and told:
+        answers = decisions(log, [(each.place, each.producer, each.id) for each in told])
+        # A coordinator that is just taking its log over knows nothing as yet, and does not say so.
+        answered = zip(told, answers, strict=True)
+        told = tuple(replace(each, decision=answer) for each, answer in answered if not answer.running)
+    return _searched(told, listed.gaps, len(places), (*not_seen, *unseen(before)), read=log is not None)
+
+
+def _searched(
+    told: Sequence[Hanging], gaps: tuple[Gap, ...], partitions: int, findings: tuple[Finding, ...], *, read: bool
+) -> Search:
+    """What was found, with what is proven apart from what is not.
+
+    No coordinator knows a producer id for certain where every id was seen, or where their log was read.
+    """
+    proven = [each for each in told if each.id is not None or not gaps or (read and each.decision.log_read)]
+    doubtful = tuple(replace(each, proven=False) for each in told if each not in proven)
+    missing = (Gap("hanging transactions", Reason.NOT_AUTHORIZED, read_topic(TOPIC)), *gaps) if doubtful else ()
+    more = (*filter(None, map(blocking, proven)), *map(_not_proven, doubtful), *gap_findings(missing))
+    return Search(tuple(proven), partitions, (*findings, *more), doubtful, missing)
+
+
+def opened(producers: Mapping[Place, tuple[PartitionProducer, ...] | Code]) -> Open:
+    """The open transactions among the producers of all partitions."""
+    return {
+        (place, each.producer_id): each
+        for place, known in producers.items()
+        if not isinstance(known, Code)
+        for each in known
+        if each.start_offset is not None
+    }
+
+
+def hanging(
+    before: Open, owners: Mapping[int, str], described: Mapping[str, Transaction | Code], after: Open
+) -> list[Hanging]:
+    """Which open transactions their coordinator does not know. ``owners`` has the id of each producer id."""
+    found = []
+    for key, producer in sorted(before.items(), key=lambda item: item[0]):
+        still = after.get(key)
+        if still is None or (still.epoch, still.start_offset) != (producer.epoch, producer.start_offset):
+            continue
+        id = owners.get(producer.producer_id)
+        why = _unknown(key[0], producer, None if id is None else described.get(id, Code.NO_ANSWER))
+        if why is not None:
+            found.append(Hanging(key[0], producer, id, why))
+    return found
+
+
+def _unknown(place: Place, producer: PartitionProducer, known: Transaction | Code | None) -> str | None:
+    """Why the coordinator cannot end this transaction; None where it can, or where it did not answer."""
+    if known is None or known is Code.TRANSACTIONAL_ID_NOT_FOUND:
+        return "no coordinator knows its producer id"
+    if isinstance(known, Code):
+        return None
+    if known.producer_id != producer.producer_id:
+        return "its transactional id has another producer by now"
+    if place not in known.partitions:
+        return f"its coordinator has the id as {known.state}, without this partition"
+    return None
+
+
+def blocking(found: Hanging) -> Finding | None:
+    """TXN001: a transaction hangs on the config or offsets topic: workers and tasks wait for its end before they start."""
+    words = BLOCKING.get(found.role or "")
+    if words is None:
+        return None
+    place = found.place
+    return Finding("TXN001", Severity.ERROR, str(place), words, found.command)
+
+
+def unseen(producers: Mapping[Place, Any]) -> tuple[Finding, ...]:
+    """TXN002: partitions that could not be looked at, by topic and reason."""
+    found: dict[tuple[str, Code], list[int]] = {}
+    for place, known in producers.items():
+        if isinstance(known, Code):
+            found.setdefault((place.topic, known), []).append(place.partition)
+    return tuple(
+        Finding(
+            "TXN002",
+            Severity.WARNING,
+            topic,
+            f"{len(numbers)} of its partitions could not be looked at: {_meaning(topic, code)}.",
+            _advice(topic, code),
+        )
+        for (topic, code), numbers in sorted(found.items())
+        if verdict(PRODUCERS, code).move is not Move.ABSENT
+    )
+
+
+def _meaning(topic: str, code: Code) -> str:
+    denied = code is Code.TOPIC_AUTHORIZATION_FAILED
+    return f"{read_topic(topic)} is missing" if denied else verdict(PRODUCERS, code).meaning
+
+
+def _advice(topic: str, code: Code) -> str | None:
+    return grant(read_topic(topic)) if code is Code.TOPIC_AUTHORIZATION_FAILED else verdict(PRODUCERS, code).advice
+
+
+def _not_proven(found: Hanging) -> Finding:
+    """TXN005: a transaction is open whose id was not seen, and nothing proves that no coordinator has it.
+
+    A principal that is not allowed to describe a transactional id gets no answer about its producer, as if there were none.
+    Such a transaction may be alive: ended by hand, its records are lost, and its producer commits them all the same.
+    Read on ``__transaction_state`` shows which id has the producer, and so does Describe on all transactional ids.
+    """
+    message = (
+        f"Producer {found.producer.producer_id} has a transaction open since offset {found.producer.start_offset}; "
+        "not proven to hang, because its coordinator may have it under an id that this principal does not see."
+    )
+    hint = f"Grant {read_topic(TOPIC)}, or {describe_id()}, and look again."
+    return Finding("TXN005", Severity.WARNING, str(found.place), message, hint)
+
+
+def _no_verdict(silent: Iterable[Gap]) -> Finding:
+    """TXN003: a coordinator does not answer, so that no transaction can be said to hang."""
+    brokers = ", ".join(f"{gap.subject}: {gap.detail}" for gap in silent)
+    message = f"Not every coordinator answers ({brokers}), so that nothing can be said to hang."
+    return Finding("TXN003", Severity.ERROR, "coordinators", message, "Look at the brokers, and try again.")
+
+
+def pick(found: Iterable[Hanging], place: Place, start: int | None, producer_id: int | None) -> list[Hanging]:
+    """The hanging transactions on ``place`` that begin at ``start`` and are of ``producer_id``, where those are given."""
+    return [
+        each
+        for each in found
+        if each.place == place
+        and start in (None, each.producer.start_offset)
+        and producer_id in (None, each.producer.producer_id)
+    ]

@@ -1,0 +1,139 @@
+"""Where read_committed readers wait: last stable offset against high watermark, and which transaction holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.core.finding import Finding, Severity
+from connectctl.ops.kafka.error_handling import PRODUCERS, Code, verdict
+from connectctl.ops.kafka.transactions import Bounds, PartitionProducer, Place, Transaction
+from connectctl.ops.kafka.visibility import Complete, answer_of, gap_findings
+from connectctl.ops.operations.fencing.observe import look
+from connectctl.ops.operations.transactions.hanging import BLOCKING, hanging, opened, unseen
+from connectctl.ops.operations.transactions.listing import Owned, owned
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import TransactionCalls
+    from connectctl.ops.connect.transactional_ids import Directory
+    from connectctl.ops.kafka.visibility import Answer
+
+LONG = 60.0
+"""Seconds for which a transaction may hold an internal topic before it is worth a warning: Connect's own time-out."""
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """The transaction at a last stable offset. ``transaction`` is None where no coordinator knows the producer."""
+
+    producer: PartitionProducer
+    transaction: Owned | None
+    hangs: bool
+
+    def as_json(self, now: float) -> dict[str, Any]:
+        """The suspect as scripts get it; ``now`` in seconds since the epoch."""
+        return {
+            "producerId": self.producer.producer_id,
+            "producerEpoch": self.producer.epoch,
+            "startOffset": self.producer.start_offset,
+            "hangs": self.hangs,
+            "transaction": self.transaction.as_json(now) if self.transaction else None,
+        }
+
+
+@dataclass(frozen=True)
+class Lag:
+    """A partition and how far its readers are held back. ``role`` is what the topic is to the Connect cluster."""
+
+    place: Place
+    role: str
+    bounds: Bounds
+    suspect: Suspect | None
+
+    def as_json(self, now: float) -> dict[str, Any]:
+        """The partition as scripts get it."""
+        return {
+            "topic": self.place.topic,
+            "partition": self.place.partition,
+            "role": self.role,
+            "lastStableOffset": self.bounds.stable,
+            "highWatermark": self.bounds.end,
+            "lag": self.bounds.lag,
+            "suspect": self.suspect.as_json(now) if self.suspect else None,
+        }
+
+
+@dataclass(frozen=True)
+class Lags:
+    """Every partition of the topics asked for, and findings."""
+
+    partitions: tuple[Lag, ...]
+    findings: tuple[Finding, ...]
+
+
+def measure(calls: TransactionCalls, directory: Directory, roles: Mapping[str, str], now: float) -> Lags:
+    """The lag of every partition of the topics in ``roles``, by name; ``now`` in seconds since the epoch."""
+    places = calls.places(list(roles))
+    bounds = calls.bounds(places)
+    behind = [place for place in places if isinstance(b := bounds[place], Bounds) and b.lag]
+    producers = calls.producers(behind) if behind else {}
+    held = suspects_of(calls, directory, producers) if behind else Complete({})
+    suspects = held.seen
+    lags = tuple(
+        Lag(place, roles[place.topic], b, suspects.get(place))
+        for place in places
+        if isinstance(b := bounds[place], Bounds)
+    )
+    problems = [_unread(place, code) for place in places if isinstance(code := bounds[place], Code)]
+    found = filter(None, (finding(lag, now) for lag in lags))
+    return Lags(lags, (*gap_findings(held.gaps), *unseen(producers), *problems, *found))
+
+
+def suspects_of(
+    calls: TransactionCalls, directory: Directory, producers: Mapping[Place, Any]
+) -> Answer[dict[Place, Suspect]]:
+    """For each place the transaction that begins first: it holds the last stable offset. ``producers``: a first look.
+
+    Partial where such a transaction may be that of an id that was not seen; none of these is said to hang.
+    """
+    before = opened(producers)
+    listed = calls.listed(producer_ids=sorted({number for _, number in before})) if before else None
+    owners = {listing.producer_id: listing.id for listing in listed.seen} if listed else {}
+    described = look(calls, sorted(set(owners.values())))
+    unknown = hanging(before, owners, described, opened(calls.producers(list(producers))))
+    gaps = listed.gaps if listed and any(h.id is None for h in unknown) else ()
+    hang = {(h.place, h.producer.producer_id) for h in unknown if h.id is not None or not gaps}
+    found: dict[Place, Suspect] = {}
+    for (place, number), producer in sorted(before.items(), key=lambda item: item[1].start_offset or 0):
+        known = described.get(owners.get(number, ""))
+        transaction = owned(known, directory) if isinstance(known, Transaction) else None
+        found.setdefault(place, Suspect(producer, transaction, (place, number) in hang))
+    return answer_of(found, gaps)
+
+
+def finding(lag: Lag, now: float) -> Finding | None:
+    """What holds readers back, if it is worth a word: a transaction that hangs, or one that is open for long."""
+    suspect = lag.suspect
+    if suspect is None:
+        return None
+    if suspect.hangs:
+        words = BLOCKING.get(lag.role, "A hanging transaction keeps read_committed readers from going on.")
+        hint = f"connectctl transactions abort --topic {lag.place.topic} --partition {lag.place.partition}"
+        return Finding("TXN001", Severity.ERROR, str(lag.place), words, hint)
+    return _open_for_long(lag, suspect, now)
+
+
+def _open_for_long(lag: Lag, suspect: Suspect, now: float) -> Finding | None:
+    """TXN004: a transaction is open for long and holds readers back; what is open for a moment is normal."""
+    seconds = suspect.transaction.transaction.seconds_open(now) if suspect.transaction else None
+    if suspect.transaction is None or seconds is None or seconds < LONG:
+        return None
+    id = suspect.transaction.transaction.id
+    message = f"{id} holds it with a transaction that is open for {seconds:.0f} s; readers get nothing beyond it."
+    return Finding("TXN004", Severity.WARNING, str(lag.place), message, f"connectctl transactions show {id}")
+
+
+def _unread(place: Place, code: Code) -> Finding:
+    said = verdict(PRODUCERS, code)
+    return Finding("TXN002", Severity.WARNING, str(place), f"It could not be looked at: {said.meaning}.", said.advice)

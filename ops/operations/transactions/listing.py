@@ -1,0 +1,170 @@
+"""Transactional ids with their transactions and their owners, as far as filters let them through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.connect.transactional_ids import Directory, Owner, ambiguities
+from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized
+from connectctl.ops.kafka.acls import ANY
+from connectctl.ops.kafka.error_handling import DESCRIBE, Code, Move, verdict
+from connectctl.ops.kafka.transactions import Transaction
+from connectctl.ops.kafka.visibility import (
+    Gap,
+    Reason,
+    describe_id,
+    describe_topic,
+    gap_findings,
+    not_authorized,
+    whole,
+)
+from connectctl.ops.operations.fencing.observe import look
+from connectctl.ops.operations.fencing.planning import incomplete
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import TransactionCalls
+    from connectctl.ops.core.finding import Finding
+    from connectctl.ops.kafka.visibility import Answer
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which transactions to list. ``longer_than`` is in seconds; ``connectors`` are those of ``group_id``; empty: all."""
+
+    states: tuple[str, ...] = ()
+    longer_than: float | None = None
+    prefixes: tuple[str, ...] = ()
+    connectors: tuple[str, ...] = ()
+    open_only: bool = False
+
+
+@dataclass(frozen=True)
+class Owned:
+    """A transaction and the tasks whose id it has."""
+
+    transaction: Transaction
+    owners: tuple[Owner, ...]
+    leader_of: str | None = None
+
+    @property
+    def owner(self) -> Owner | None:
+        """The owner, the first where several share the id."""
+        return self.owners[0] if self.owners else None
+
+    def as_json(self, now: float) -> dict[str, Any]:
+        """The transaction as scripts get it; ``now`` in seconds since the epoch."""
+        found = self.transaction
+        seconds = found.seconds_open(now)
+        return {
+            "transactionalId": found.id,
+            "connector": self.owner.connector if self.owner else None,
+            "task": self.owner.task if self.owner else None,
+            "groupId": self.owner.group if self.owner else self.leader_of,
+            "leader": self.leader_of is not None,
+            "state": found.state,
+            "producerId": found.producer_id,
+            "producerEpoch": found.epoch,
+            "timeoutMs": found.timeout_ms,
+            "startedMs": found.started_ms,
+            "openSeconds": None if seconds is None else round(seconds, 3),
+            "coordinator": found.coordinator,
+            "topicPartitions": [{"topic": p.topic, "partition": p.partition} for p in found.partitions],
+        }
+
+
+@dataclass(frozen=True)
+class Transactions:
+    """What was found, with findings about what is missing or ambiguous."""
+
+    found: tuple[Owned, ...]
+    findings: tuple[Finding, ...]
+
+
+def owned(transaction: Transaction, directory: Directory) -> Owned:
+    """The transaction with its owners by name."""
+    id = transaction.id
+    leader = id.removeprefix("connect-cluster-") if directory.is_leader(id) else None
+    return Owned(transaction, directory.owners(id), leader)
+
+
+def find(calls: TransactionCalls, directory: Directory, wish: Filter, group_id: str | None, now: float) -> Transactions:
+    """All transactions that pass the filter; ``now`` in seconds since the epoch."""
+    prefixes = wish.prefixes or tuple(f"{group_id}-{connector}-" for connector in wish.connectors)
+    listed = calls.listed(states=wish.states, prefixes=prefixes)
+    silent = [gap for gap in listed.gaps if gap.reason is Reason.NO_ANSWER]
+    if not listed.seen and silent:
+        code = silent[0].detail or ""
+        raise ConnectctlError("No broker lists its transactions", why=code, code=code)
+    if not listed.seen:
+        # Nothing at all, and something that may not be seen: that is no answer.
+        whole(listed, "the transactional ids", proven=False)
+    described = look(calls, [listing.id for listing in listed.seen])
+    denied = [id for id, what in described.items() if not isinstance(what, Transaction)]
+    if denied and len(denied) == len(described):
+        raise NotAuthorized("No transaction may be described", why=verdict(DESCRIBE, described[denied[0]]).meaning)  # type: ignore[arg-type]
+    found = [owned(what, directory) for what in described.values() if isinstance(what, Transaction)]
+    chosen = tuple(sorted(filter_(found, wish, now), key=lambda each: each.transaction.id))
+    hidden = gap_findings(gap for each in chosen for gap in hidden_topics(each.transaction))
+    doubts = ambiguities(directory, (each.transaction.id for each in chosen))
+    return Transactions(chosen, (*incomplete(listed), *hidden, *doubts))
+
+
+def hidden_topics(transaction: Transaction) -> tuple[Gap, ...]:
+    """What is missing where a transaction that is open shows no partition: coordinators leave out what may not be seen.
+
+    An open transaction has one at least (``TransactionMetadata``); one of which some are left out cannot be told.
+    """
+    if transaction.state != "Ongoing" or transaction.partitions:
+        return ()
+    return (Gap(f"partitions of {transaction.id}", Reason.NOT_AUTHORIZED, describe_topic(ANY)),)
+
+
+def check_connectors(found: Transactions, directory: Answer[Directory], wish: Filter, group_id: str | None) -> None:
+    """Raises ``BadInput`` for a connector of which there is no trace, ``NotAuthorized`` where that cannot be said."""
+    from difflib import get_close_matches
+
+    known = directory.seen.connectors.get(str(group_id), frozenset())
+    traces = {owner.connector for each in found.found for owner in each.owners}
+    unknown = [name for name in wish.connectors if name not in known and name not in traces]
+    if unknown:
+        whole(directory, "the connectors", proven=False)
+        near = get_close_matches(unknown[0], known, n=1)
+        hint = f"Did you mean {near[0]}?" if near else "See connectctl connectors list."
+        raise BadInput(f"There is no connector {', '.join(unknown)}", next_step=hint, code="unknown-connector")
+
+
+def filter_(found: Iterable[Owned], wish: Filter, now: float) -> Iterable[Owned]:
+    """Those that pass what coordinators do not filter by themselves, and their state once more: it changes meanwhile."""
+    for each in found:
+        seconds = each.transaction.seconds_open(now)
+        if wish.states and each.transaction.state not in wish.states:
+            continue
+        if wish.open_only and not each.transaction.is_open:
+            continue
+        if wish.longer_than is not None and (seconds is None or seconds < wish.longer_than):
+            continue
+        if wish.connectors and not any(owner.connector in wish.connectors for owner in each.owners):
+            continue
+        yield each
+
+
+def show(calls: TransactionCalls, directory: Directory, id: str) -> Owned:
+    """One transaction. Raises ``ConnectctlError`` where no coordinator knows it."""
+    found = look(calls, [id])[id]
+    if isinstance(found, Transaction):
+        return owned(found, directory)
+    said = verdict(DESCRIBE, found)
+    if said.move is Move.ABSENT:
+        hint = "It never existed, or expired (transactional.id.expiration.ms). See connectctl transactions list."
+        raise ConnectctlError(f"No coordinator knows the transactional id {id}", next_step=hint, code="not-found")
+    if found is Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+        raise not_authorized(f"Not authorized to describe the transactional id {id}", describe_id(id))
+    kind = NotAuthorized if said.move is Move.GIVE_UP else ConnectctlError
+    raise kind(f"{id} cannot be described", why=said.meaning, next_step=said.advice, code=found.name)
+
+
+def names(found: Sequence[Owned]) -> list[str]:
+    """The ids."""
+    return [each.transaction.id for each in found]

@@ -1,0 +1,114 @@
+"""Looks up how hanging transactions were decided: once in the transaction log for all, then in each one's partition."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.transaction_log import TOPIC, LogEntry, Unreadable, parse, producer_of
+from connectctl.ops.kafka.transactions import OPEN
+from connectctl.ops.operations.transactions.outcome import Decision, decide, unknown, unread
+from connectctl.ops.operations.transactions.producer_history import Event, history, of_place
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import Record, TransactionLogReads
+    from connectctl.ops.kafka.transactions import PartitionProducer, Place
+
+SLACK_MS = 60_000
+"""How much earlier than a transaction began its partition is looked through, for clocks that differ."""
+Asked = tuple["Place", "PartitionProducer", str | None]
+"""Where a transaction hangs, its producer, and its transactional id, if that is known."""
+
+
+def decisions(log: TransactionLogReads, asked: Sequence[Asked]) -> list[Decision]:
+    """How each was decided, not known where the log or the partition cannot be read."""
+    ids = {id for _, _, id in asked if id is not None}
+    complete = all(id is not None for _, _, id in asked)
+    wanted = Wanted(frozenset(producer.producer_id for _, producer, _ in asked))
+    try:
+        written = Written.of(log.entries(sorted(ids) if complete else None, wanted))
+    except ConnectctlError as e:
+        return [unread(f"{TOPIC} cannot be read: {e.why or e.what}")] * len(asked)
+    return [_decision(log, written, *each) for each in asked]
+
+
+def _decision(
+    log: TransactionLogReads, written: Written, place: Place, producer: PartitionProducer, id: str | None
+) -> Decision:
+    number = producer.producer_id
+    for bad in written.unreadable:
+        if id is None or bad.id in (None, id):
+            return unread(f"{TOPIC} cannot be read: {bad.why}")
+    if id is None and (pending := _pending(written.by_producer[number], place)):
+        return pending
+    past = history(written.by_producer[number], number)
+    if not past:
+        return unknown("the transaction log has nothing of its producer id")
+    try:
+        return decide(past, place, producer, log.behind(place, producer, since(past, place, producer)))
+    except ConnectctlError as e:
+        return unknown(f"{place} cannot be read: {e.why or e.what}")
+
+
+def _pending(entries: Sequence[LogEntry], place: Place) -> Decision | None:
+    """Whether a coordinator still has a transaction of the producer on ``place``, under an id that was not seen.
+
+    It will end it then, whatever the partition has before it, and whether that may be read or not.
+    """
+    last = entries[-1] if entries else None
+    if last is None or last.state not in OPEN or place not in last.places:
+        return None
+    if last.next_producer_id >= 0:
+        return unread("its end is written down with another producer id, whose id is not known")
+    return Decision(None, "its coordinator has not ended it yet", running=True)
+
+
+def since(past: Sequence[Event], place: Place, producer: PartitionProducer) -> int | None:
+    """From which time on, in milliseconds since the epoch, the partition must be looked through; None: not at all.
+
+    That is the last transaction that had the partition, and the one before: its marker tells the two apart.
+    """
+    last = of_place(past, place, producer.epoch)[-2:]
+    return min(each.started_ms for each in last) - SLACK_MS if last else None
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Picks what the log has of some producer ids, and what of it cannot be read: one record of each id will do."""
+
+    producer_ids: frozenset[int]
+    _strange: set[bytes | None] = field(default_factory=set)
+
+    def __call__(self, key: bytes | None, value: bytes | None) -> bool:
+        if value is None:
+            return False  # the id has expired; it never gets the producer id again
+        number = producer_of(value)
+        if number is not None:
+            return number in self.producer_ids
+        new = key not in self._strange
+        self._strange.add(key)
+        return new
+
+
+@dataclass(frozen=True)
+class Written:
+    """What coordinators wrote down, by producer id in the order of the log, and what of it cannot be read."""
+
+    by_producer: defaultdict[int, list[LogEntry]]
+    unreadable: tuple[Unreadable, ...]
+
+    @classmethod
+    def of(cls, records: Iterable[Record]) -> Written:
+        """The records as entries."""
+        found: defaultdict[int, list[LogEntry]] = defaultdict(list)
+        unreadable = []
+        for record in records:
+            entry = parse(record.key, record.value)
+            if isinstance(entry, LogEntry):
+                found[entry.producer_id].append(entry)
+            elif entry is not None:
+                unreadable.append(entry)
+        return cls(found, tuple(unreadable))

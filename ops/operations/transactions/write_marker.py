@@ -1,0 +1,146 @@
+"""Ends a hanging transaction by the marker that its coordinator will never write: the one that it had decided on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from connectctl.ops.core.errors import ConnectctlError, Refused
+from connectctl.ops.core.plan import Plan
+from connectctl.ops.core.step import Step
+from connectctl.ops.kafka.error_handling import MARKER, Move, verdict
+from connectctl.ops.kafka.visibility import refused
+from connectctl.ops.operations.transactions.hanging import Hanging, opened, pick, search
+from connectctl.ops.operations.transactions.outcome import Outcome
+
+if TYPE_CHECKING:
+    from connectctl.ops.kafka.transactions import PartitionProducer
+    from connectctl.ops.kafka.visibility import Gap
+    from connectctl.ops.operations.transactions.abort import TransactionContext
+
+PAUSE = 0.2
+"""Seconds before a marker that a leader could not take is sent again."""
+
+
+@dataclass(frozen=True)
+class MarkHanging(Step):
+    """Write the marker that the coordinator will never write. ``hanging`` is what was seen when the plan was made."""
+
+    subject: str
+    hanging: Hanging
+    now: str
+    outcome: ClassVar[Outcome]
+    done: ClassVar[str]
+
+    def describe(self) -> str:
+        producer = self.hanging.producer
+        what = f"{self.outcome} the transaction of producer {producer.producer_id}"
+        return f"{what} that hangs on {self.subject} since offset {producer.start_offset}"
+
+    def is_done(self, context: TransactionContext) -> str | None:
+        return None if self._open(context) else "it is no longer open"
+
+    def apply(self, context: TransactionContext) -> str | None:
+        self._look_again(context)
+        deadline = context.now() + context.timeout
+        while True:
+            code = context.calls.mark(self.hanging.place, self.hanging.producer, commit=self.outcome is Outcome.COMMIT)
+            said = verdict(MARKER, code)
+            if said.move is Move.DONE:
+                break
+            # A marker that was written after all makes the next one needless, and is seen by looking.
+            if said.move in (Move.GIVE_UP, Move.ABSENT) or context.now() >= deadline or not self._open(context):
+                raise self._failure(code.name, said.meaning, said.advice)
+            context.sleep(PAUSE)
+        if self._open(context):
+            raise self._failure("not-proven", "the marker was taken, and the transaction is still open", None)
+        return f"{self.done}; nothing is open there any more"
+
+    def _look_again(self, context: TransactionContext) -> None:
+        """That it still hangs, and is the same: with version 1 a new transaction may have the epoch of the old one.
+
+        Its records would be ended along with those that hang.
+        """
+        place, producer = self.hanging.place, self.hanging.producer
+        seen = search(context.calls, [place.topic], {}, context.log)
+        found = seen.found if self.hanging.proven else (*seen.found, *seen.unproven)
+        (now,) = pick(found, place, producer.start_offset, producer.producer_id) or (None,)
+        # A commit is decided for the records that were there; an abort is as right for one that is still written to.
+        same = now is not None and (now.producer == producer or self.outcome is Outcome.ABORT)
+        if now is None or not same or now.producer.epoch != producer.epoch:
+            why = "it changed since the plan was made" if now else "its coordinator knows it by now, or does not answer"
+            raise self._failure("changed", why, "Look again: connectctl transactions hanging.")
+
+    def _open(self, context: TransactionContext) -> PartitionProducer | None:
+        place, producer = self.hanging.place, self.hanging.producer
+        now = opened(context.calls.producers([place])).get((place, producer.producer_id))
+        return now if now is not None and now.start_offset == producer.start_offset else None
+
+    def _failure(self, code: str, why: str, advice: str | None) -> ConnectctlError:
+        what = f"The transaction that hangs on {self.subject} is not {self.done}"
+        return ConnectctlError(what, why=why, next_step=advice, code=code)
+
+
+@dataclass(frozen=True)
+class AbortHanging(MarkHanging):
+    """Take the records of a hanging transaction from readers."""
+
+    outcome = Outcome.ABORT
+    done = "aborted"
+
+
+@dataclass(frozen=True)
+class CommitHanging(MarkHanging):
+    """Give the records of a hanging transaction to readers."""
+
+    outcome = Outcome.COMMIT
+    done = "committed"
+
+
+OVERRIDDEN = "a transaction that its producer is about to commit loses its records"
+"""What ``--force`` overrides where nothing proves that a transaction hangs."""
+
+
+def plan_abort_hanging(
+    cluster_id: str, found: Hanging, *, force: bool = False, gaps: tuple[Gap, ...] = (), group_id: str = ""
+) -> Plan:
+    """The plan that aborts one hanging transaction.
+
+    Raises ``Refused`` where its coordinator had decided to commit it, and where it is not proven to hang, for which the
+    ``gaps`` are the reason.
+    """
+    if not found.proven and not force:
+        what = f"The transaction on {found.place} was not aborted, because it is not proven to hang"
+        raise refused(gaps, what, force=OVERRIDDEN)
+    if found.decision.outcome is Outcome.COMMIT and not force:
+        raise Refused(
+            f"The transaction that hangs on {found.place} was not aborted, because committed records would be lost",
+            why=found.decision.why,
+            next_step=f"Commit it: {found.command}, or give --force.",
+            code="commit-decided",
+        )
+    steps = (AbortHanging(str(found.place), found, found.why),)
+    return Plan("transactions abort", cluster_id, steps, group_id=group_id, independent=True)
+
+
+def plan_commit_hanging(cluster_id: str, found: Hanging, *, gaps: tuple[Gap, ...] = (), group_id: str = "") -> Plan:
+    """The plan that commits one hanging transaction. Raises ``Refused`` where that is not what was decided, for certain.
+
+    ``gaps`` are why it is not proven to hang, where it is not.
+    """
+    if not found.proven:
+        raise refused(gaps, f"The transaction on {found.place} was not committed, because it is not proven to hang")
+    decision = found.decision
+    if decision.outcome is Outcome.COMMIT:
+        steps = (CommitHanging(str(found.place), found, found.why),)
+        return Plan("transactions commit", cluster_id, steps, group_id=group_id, independent=True)
+    aborted = decision.outcome is Outcome.ABORT
+    raise Refused(
+        f"The transaction that hangs on {found.place} was not committed, because "
+        f"{'it is to be aborted' if aborted else 'nothing proves that this was decided'}",
+        why=decision.why,
+        next_step=f"Abort it: {found.command}."
+        if aborted
+        else "See with connectctl audit --headers-only whether its other partitions have a commit marker.",
+        code="abort-decided" if aborted else "not-decided",
+    )

@@ -1,0 +1,1 @@
+"""Rolling changes of workers: order, health gates, the way back."""

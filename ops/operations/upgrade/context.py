@@ -1,0 +1,193 @@
+"""What the steps of a roll work with: the cluster, the driver of its workers, the notes of the run, and the clock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.visibility import Gap
+from connectctl.ops.operations.offsets.steps import OffsetContext
+from connectctl.ops.operations.upgrade import observe, run_state
+from connectctl.ops.operations.upgrade.gates import Demand, Look
+from connectctl.ops.operations.upgrade.mode import How, Value
+from connectctl.ops.operations.upgrade.restart_order import whose_turn
+from connectctl.ops.operations.upgrade.snapshot import Ground
+from connectctl.ops.operations.upgrade.steps import Turn
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import WorkerDriver
+    from connectctl.ops.connect.worker import Worker
+    from connectctl.ops.core.journal import Journal, Run
+    from connectctl.ops.operations.streams_upgrade.observe import ApplicationEyes
+    from connectctl.ops.operations.upgrade.mode import Mode
+    from connectctl.ops.operations.upgrade.observe import Eyes
+    from connectctl.ops.operations.upgrade.run_state import Entry, Notes
+
+POLL = 0.4
+"""Seconds between two looks at the cluster."""
+BY_HAND = 3600.0
+"""Seconds that somebody may take to restart a worker by hand, before the run stops and can be resumed."""
+
+
+@dataclass(frozen=True)
+class Patience:
+    """What a gate asks for: ``looks`` healthy ones in a row, within ``timeout`` seconds, ``max_failures`` tolerated."""
+
+    looks: int = 3
+    timeout: float = 300.0
+    max_failures: int = 0
+    by_hand: float = BY_HAND
+
+
+@dataclass
+class UpgradeContext(OffsetContext):
+    """What the steps of a roll work with; steps borrowed from changes of offsets find theirs in it, too.
+
+    ``eyes`` and ``driver`` are always given. ``tell`` gets lines for the person who watches or has something to do;
+    ``wall`` is a clock that other processes share, in seconds since 1970.
+    ``application`` is the stream application of a run that changes one.
+    """
+
+    eyes: Eyes = field(default=None)  # type: ignore[assignment]
+    driver: WorkerDriver = field(default=None)  # type: ignore[assignment]
+    ground: Ground = field(default_factory=Ground)
+    planned: dict[int, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
+    patience: Patience = field(default_factory=Patience)
+    tell: Callable[[str], None] = lambda line: None
+    progress: Callable[[str], None] = lambda line: None
+    wall: Callable[[], float] = time.time
+    application: ApplicationEyes | None = None
+    _notes: tuple[str, Notes] | None = None
+
+    @property
+    def notes(self) -> Notes:
+        """The notes of the run that is being carried out."""
+        journal, run = self._kept()
+        if self._notes is None or self._notes[0] != run.id:
+            self._notes = run.id, run_state.load(journal, run.id)
+        return self._notes[1]
+
+    def save(self) -> None:
+        """Write the notes down."""
+        journal, run = self._kept()
+        run_state.save(journal, run.id, self.notes)
+
+    def _kept(self) -> tuple[Journal, Run]:
+        assert self.journal is not None
+        assert self.run is not None
+        return self.journal, self.run
+
+    def write(self, worker: str, entry: Entry) -> None:
+        """Note how far a worker is."""
+        self.notes.workers[worker] = entry
+        self.save()
+
+    def members(self) -> dict[str, str]:
+        """The member ids of the workers in the group, by address."""
+        return observe.members_of(self.eyes.group())
+
+    def answer(self, worker: str) -> Worker | None:
+        """What a worker says of itself, None where it is not in the group."""
+        return observe.support_of(self.eyes, worker)
+
+    def see(self) -> Look:
+        """The cluster at this moment."""
+        return observe.look(self.eyes, self.now())
+
+    def turn(self, step: Turn) -> tuple[str, ...]:
+        """Who is taken at the step's turn; decided when first asked, and written down."""
+        key = step.turn
+        if key not in self.notes.turns:
+            prefix = f"{step.phase}."
+            taken = {int(k.removeprefix(prefix)): v for k, v in self.notes.turns.items() if k.startswith(prefix)}
+            leader = observe.leader_of(self.eyes.group())
+            planned = self.planned.get(step.phase) or (step.workers,)
+            self.notes.turns[key] = whose_turn(planned, taken, step.slot, leader, self.ground.broken)
+            self.save()
+        return self.notes.turns[key]
+
+    def expected(self) -> tuple[str, ...]:
+        """The workers that must be there: all but those that were broken before and have not had their turn."""
+        had_turn = {worker for workers in self.notes.turns.values() for worker in workers}
+        return tuple(w for w in self.ground.workers if w not in self.ground.broken or w in had_turn)
+
+    def demand(self, *, forgives_fencing: bool = False) -> Demand:
+        """What a gate of this run wants."""
+        return Demand(
+            expected=self.expected(),
+            baseline=self.ground.ranks(),
+            looks=self.patience.looks,
+            timeout=self.patience.timeout,
+            max_failures=self.patience.max_failures,
+            forgives_fencing=forgives_fencing,
+        )
+
+    def refuse_two_at_once(self, workers: Sequence[str]) -> None:
+        """Raise where another worker than ``workers`` is away, and stays so: one at a time is all a cluster has to bear."""
+        others = [worker for worker in self.expected() if worker not in workers]
+        began = self.now()
+        while True:
+            seen = self.see()
+            away = [worker for worker in others if worker not in seen.members or worker in seen.silent]
+            if not away and not seen.problem:
+                return
+            if self.now() - began >= self.patience.timeout:
+                raise ConnectctlError(
+                    f"Not restarting {' and '.join(workers)}: "
+                    + ("the other workers could not be observed" if seen.problem else "another worker is down"),
+                    why=seen.problem or f"{', '.join(away)} is not in the group, or does not answer",
+                    next_step=None if seen.problem else "Start it first.",
+                    code="two-at-once",
+                )
+            self.sleep(POLL)
+
+    def modes(self, fits: Callable[[str, str], bool]) -> dict[str, Mode]:
+        """The mode of every worker in the group. Waits a little for workers whose mode does not fit yet.
+
+        A new leader, for one, initialises its transactional id a moment after it has taken over.
+        """
+        journal, run = self._kept()
+        began = self.now()
+        while True:
+            self.remember_leader()
+            group = self.eyes.group()
+            known = run_state.beliefs(journal, run.cluster_id, run.group_id, observe.members_of(group))
+            found = observe.modes(self.eyes, group, known)
+            misfits = [mode for worker, mode in found.items() if not fits(worker, mode.value)]
+            # No waiting makes another process of a worker that is proven to be enabled, or too old.
+            for_good = [m for m in misfits if m.how is How.PROVEN and m.value in (Value.ENABLED, Value.NOT_SUPPORTED)]
+            settled = group.state == "Stable" and (not misfits or bool(for_good))
+            if settled or self.now() - began >= min(self.patience.timeout, SETTLING):
+                return found
+            self.sleep(POLL)
+
+    def remember_leader(self) -> None:
+        """Note who leads and how its transactional id stands; moved since the last look, it proves ``preparing``.
+
+        Moved while the same process leads, only that one can have moved it. When another took over, the old one may have
+        written once more before it went, which moves it too (KIP-890). It was the new one where there was no id before,
+        or where nothing has been written with it since it was initialised.
+        """
+        with suppress(ConnectctlError):
+            group = self.eyes.group()
+            members, where = observe.members_of(group), observe.leader_of(group)
+            known = observe.leader_id(self.eyes)
+            if where is None or where not in members or isinstance(known, Gap):
+                return
+            before, now = self.notes.leader, (members[where], known.who)
+            entry = self.notes.workers.get(where)
+            moved = before is not None and known.who is not None and before[1] != known.who
+            its_own = before is not None and (before[0] == members[where] or before[1] is None or known.fresh)
+            if moved and its_own and entry is not None and entry.member == members[where] and not entry.leads:
+                self.notes.workers[where] = replace(entry, leads=True)
+            if now != before:
+                self.notes.leader = now
+                self.save()
+
+
+SETTLING = 30.0
+"""Seconds in which every worker must tell its mode once all are back."""

@@ -1,0 +1,56 @@
+"""What a plan does not know, in words: what is only told or believed, and what shows only when it is carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.operations.upgrade.mode import How, Value
+
+if TYPE_CHECKING:
+    from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
+
+
+def lines(snapshot: RollingSnapshot, steps: Sequence[Any]) -> Iterator[str]:
+    """One line for each thing that is not known."""
+    for worker in snapshot.workers:
+        mode = worker.mode
+        if mode.value is Value.UNKNOWN:
+            yield f"{worker.address}: mode unknown: {mode.source}."
+        elif mode.how is How.BELIEVED:
+            yield f"{worker.address}: {mode.value} is assumed, not verified: {mode.source}."
+        elif mode.how is How.TOLD:
+            said = f"{mode.value} according to its properties ({mode.source})"
+            yield f"{worker.address}: {said}; cannot be verified from outside."
+    if snapshot.unseen:
+        yield from (f"Could not read {unseen}." for unseen in snapshot.unseen)
+    if steps:
+        yield from _later(snapshot, steps)
+
+
+def _later(snapshot: RollingSnapshot, steps: Sequence[Any]) -> Iterator[str]:
+    phases = {step.phase for step in steps if hasattr(step, "phase")}
+    leader = snapshot.leader
+    if len(phases) > 1 and leader and len(snapshot.workers) > 1:
+        yield (
+            f"Who leads after {leader.address} has been restarted is known only then: "
+            "the next roll restarts the then current leader last."
+        )
+    yield _delay(snapshot.max_delay)
+    if snapshot.baseline:
+        told = ", ".join(map(str, snapshot.baseline[:5]))
+        more = f" and {len(snapshot.baseline) - 5} more" if len(snapshot.baseline) > 5 else ""
+        yield f"Already failing before the upgrade (ignored by the gates): {told}{more}."
+
+
+def _delay(milliseconds: str | None) -> str:
+    if milliseconds is not None and milliseconds.strip().isdigit():
+        seconds = int(milliseconds) / 1000
+        return (
+            f"Connectors and tasks of a stopped worker stay unassigned for up to {seconds:g} s "
+            "(scheduled.rebalance.max.delay.ms)."
+        )
+    return (
+        "Connectors and tasks of a stopped worker stay unassigned for up to the leader's "
+        "scheduled.rebalance.max.delay.ms (5 minutes by default); the gates wait for that."
+    )

@@ -1,0 +1,289 @@
+"""From what is true now to the wished modes, as steps: pure, or ``Refused`` with every reason.
+
+Source: KIP-618, Rolling upgrade(s) and Downgrade. A phase gives some workers one value, one after the other; the next
+phase begins when every worker is seen to be where this one leaves it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.core.errors import Refused
+from connectctl.ops.core.finding import Severity
+from connectctl.ops.core.plan import Plan
+from connectctl.ops.core.step import step_to_data
+from connectctl.ops.operations.upgrade import plan_caveats
+from connectctl.ops.operations.upgrade.mode import Value
+from connectctl.ops.operations.upgrade.restart_order import Group, in_turn
+from connectctl.ops.operations.upgrade.steps import (
+    Borrowed,
+    ChangeProperty,
+    CheckModes,
+    FirstGate,
+    Gate,
+    Rejoin,
+    ReplaceBinaries,
+    RestartFailed,
+    RestartWorker,
+)
+
+if TYPE_CHECKING:
+    from connectctl.ops.core.finding import Finding
+    from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot, RollingWorker
+
+DISABLED, PREPARING, ENABLED, OLD = Value.DISABLED, Value.PREPARING, Value.ENABLED, Value.NOT_SUPPORTED
+WHY = {
+    PREPARING: "KIP-618, Rolling upgrade(s): no worker may be enabled before every leader fences and every worker "
+    "leaves the config topic to it",
+    ENABLED: "KIP-618, Rolling upgrade(s): the second roll, when every worker is at least preparing",
+    DISABLED: "KIP-618, Soft downgrade: its tasks continue with at-least-once delivery",
+}
+WHY_BACK = "also on the way back, no worker may be disabled while another one still asks the leader to fence"
+WHY_OLD = "KIP-618, Hard downgrade: an older release does not know the property"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the workers are to become; ``to`` is None where their property stays. ``targets`` are exceptions, by worker.
+
+    ``straight``: from enabled to disabled in one roll, as KIP-618 has its soft downgrade. ``binaries``: the release is
+    replaced by an older one, after that or, with ``to`` None, at once. ``only``: all others are left as they are.
+    ``order``: whom to take first where it is free. ``name`` is the migration's. ``aborts``: a run that this takes back.
+    ``given`` is what the migration was told besides. ``without`` are workers of an earlier run that are down for good.
+    """
+
+    to: Value | None
+    name: str | None = None
+    straight: bool = False
+    binaries: bool = False
+    targets: Mapping[str, Value] = field(default_factory=dict)
+    only: tuple[str, ...] | None = None
+    order: tuple[str, ...] = ()
+    aborts: str | None = None
+    given: Mapping[str, str] = field(default_factory=dict)
+    without: tuple[str, ...] = ()
+
+    def target(self, worker: RollingWorker) -> Value:
+        """What the worker is to become by its property."""
+        return self.targets.get(worker.address, self.to or worker.value)
+
+    @property
+    def end(self) -> str | None:
+        """What it all leads to, as ``to`` in the JSON has it."""
+        return str(DISABLED if self.binaries else self.to) if self.binaries or self.to else None
+
+
+@dataclass(frozen=True)
+class RollingPlan:
+    """A roll as data. ``unknown`` are lines about what is not known yet, or only believed; ``remarks`` others to read."""
+
+    snapshot: RollingSnapshot
+    wish: Wish
+    steps: tuple[Any, ...]
+    unknown: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    operation: str = "upgrade"
+    remarks: tuple[str, ...] = ()
+
+    def plan(self) -> Plan:
+        """The plan for those who print, ask and carry out."""
+        return Plan(self.operation, self.snapshot.cluster_id, self.steps)
+
+    def as_json(self) -> dict[str, Any]:
+        """The plan as scripts get it, and as ``upgrade apply`` takes it."""
+        return {
+            "operation": self.operation,
+            "clusterId": self.snapshot.cluster_id,
+            "groupId": self.snapshot.group_id,
+            "digest": self.snapshot.digest(),
+            "migration": self.wish.name,
+            "given": dict(self.wish.given),
+            "from": self.snapshot.values(),
+            "to": self.wish.end,
+            "without": list(self.wish.without),
+            "steps": [_step(number, step, self.snapshot) for number, step in enumerate(self.steps, 1)],
+            "remarks": list(self.remarks),
+            "unknown": list(self.unknown),
+            "findings": [finding.as_json() for finding in self.findings],
+        }
+
+
+def _step(number: int, step: Any, snapshot: RollingSnapshot) -> dict[str, Any]:
+    told = {worker.address: worker.told for worker in snapshot.workers}
+    holds = isinstance(step, ChangeProperty) and all(told.get(worker) == step.value for worker in step.workers)
+    data = {"id": number, "kind": step.kind, "worker": step.worker}
+    by_hand = bool(getattr(step, "by_hand", False))
+    written = {"reason": step.reason, "holds": holds, "byHand": by_hand, "step": step_to_data(step)}
+    return data | {"says": step.describe()} | written
+
+
+def by_hand(steps: Sequence[Any]) -> tuple[str, ...]:
+    """The workers, or instances of an application, that somebody has to restart by hand, in the order of ``steps``."""
+    found = [step for step in steps if getattr(step, "by_hand", False)]
+    return tuple(dict.fromkeys(w for step in found for w in getattr(step, "workers", (step.subject,))))
+
+
+def plan(
+    snapshot: RollingSnapshot, wish: Wish, findings: Sequence[Finding] = (), before: Sequence[Any] = ()
+) -> RollingPlan:
+    """The plan that makes ``wish`` true. ``before`` are steps of other operations that have to come first.
+
+    Raises ``Refused`` with all reasons: errors among ``findings``, and what stands against touching these workers at all.
+    """
+    phases = list(_phases(snapshot, wish))
+    pending = any(workers for workers, _ in phases)
+    reasons = [*_absent(snapshot, wish)]
+    if pending:
+        reasons += [*_reasons(snapshot, wish, phases), *_errors(findings)]
+    if reasons:
+        lost = [w.address for w in snapshot.workers if w.lost] if wish.aborts is None else []
+        hint = f"Start the workers, or plan without them: {' '.join(f'--without {w}' for w in lost)}" if lost else None
+        raise Refused("Upgrade refused", why="; ".join(dict.fromkeys(reasons)), next_step=hint, code="refused")
+    steps = tuple(_steps(snapshot, wish, phases, before)) if pending else ()
+    return RollingPlan(snapshot, wish, steps, tuple(plan_caveats.lines(snapshot, steps)), tuple(findings))
+
+
+Phase = tuple[list["RollingWorker"], Value]
+
+
+def _phases(snapshot: RollingSnapshot, wish: Wish) -> Iterator[Phase]:
+    """The rolls, each with its workers and the value that it gives them. Workers that are there already are left out."""
+    everybody = [w for w in snapshot.workers if wish.only is None or w.address in wish.only]
+    if wish.to is not None:
+        through = [w for w in everybody if not wish.straight and passes_preparing(w, wish.target(w))]
+        yield through, PREPARING
+        last = [w for w in everybody if wish.target(w) is not PREPARING and not _is(w, wish.target(w))]
+        for value in (ENABLED, DISABLED):
+            yield [w for w in last if wish.target(w) is value], value
+    if wish.binaries:
+        yield [w for w in everybody if w.value is not OLD], OLD
+
+
+def passes_preparing(worker: RollingWorker, target: Value) -> bool:
+    """Whether a worker has to be given ``preparing`` on its way, or as its end."""
+    if worker.value is PREPARING:
+        return False
+    if target is PREPARING:
+        return True
+    if target is ENABLED:
+        return worker.value is not ENABLED
+    return worker.maybe_enabled
+
+
+def _is(worker: RollingWorker, target: Value) -> bool:
+    return worker.value is target or (target is DISABLED and worker.value is OLD)
+
+
+# ------------------------------------------------------------------------------------------------ what stands against it
+
+
+def _absent(snapshot: RollingSnapshot, wish: Wish) -> Iterator[str]:
+    """What is not there. It stands against every plan: of workers that are not seen nobody can say that nothing is to do."""
+    if not snapshot.workers or snapshot.state in ("Empty", "Dead"):
+        yield f"no worker is in the group {snapshot.group_id}: start the workers first"
+    elif wish.aborts is None:
+        for worker in snapshot.workers:
+            if worker.lost:
+                yield f"{worker.address} was in the group in run {worker.lost} and is not in it now"
+
+
+def _reasons(snapshot: RollingSnapshot, wish: Wish, phases: Sequence[Phase]) -> Iterator[str]:
+    if snapshot.state not in ("Stable", "Empty", "Dead"):
+        yield f"the group {snapshot.group_id} is {snapshot.state}: wait until the rebalance is over"
+    touched = {w.address: w for workers, value in phases for w in workers if value is not OLD}
+    yield from _too_old(touched.values(), wish)
+    yield from (f"{w.address} cannot be changed: {w.obstacle}" for w in touched.values() if w.obstacle)
+    urls = [w.url for w in snapshot.workers if w.url]
+    twice = sorted({url for url in urls if urls.count(url) > 1})
+    if twice:
+        yield f"several workers advertise {', '.join(twice)}, and cannot be distinguished"
+
+
+def _too_old(workers: Any, wish: Wish) -> Iterator[str]:
+    old = [w for w in workers if w.value is OLD and wish.target(w) in (PREPARING, ENABLED)]
+    told = ", ".join(f"{w.address} runs {w.version or 'an unknown release'}" for w in old)
+    if told:
+        yield f"{told}: exactly-once source support came with 3.3, so upgrade Connect on every worker first"
+
+
+MENDED = ("CLUSTER004", "WORKER004")
+"""A worker that does not answer is taken first; under a leader that is not preparing yet, it becomes so before others."""
+
+
+def _errors(findings: Sequence[Finding]) -> Iterator[str]:
+    for finding in findings:
+        if finding.severity is Severity.ERROR and finding.id not in MENDED:
+            yield f"{finding.id} {finding.reason}"
+
+
+# ------------------------------------------------------------------------------------------------------------- the steps
+
+
+def _steps(snapshot: RollingSnapshot, wish: Wish, phases: Sequence[Phase], before: Sequence[Any]) -> Iterator[Any]:
+    yield FirstGate()
+    yield from (
+        Borrowed(step, "KIP-618, Offsets accuracy: older releases read the global topic only") for step in before
+    )
+    order: Sequence[str] = wish.order
+    busy = [(number, workers, value) for number, (workers, value) in enumerate(phases) if workers]
+    touched = {worker.address for _, workers, _ in busy for worker in workers}
+    # A worker that is away and is not restarted here has no mode that could be verified at the end.
+    seen = [worker for worker in snapshot.workers if worker.member is not None or worker.address in touched]
+    standing = {worker.address: str(worker.value) for worker in seen}
+    restarted: set[str] = set()
+    for number, workers, value in busy:
+        # A leader that has been restarted leads no more: by then it is one of those that were taken early.
+        groups = in_turn([replace(w, leader=w.leader and w.address not in restarted) for w in workers], order)
+        for slot, group in enumerate(groups):
+            yield from _turn(snapshot, wish, number, slot, group, value, standing)
+        order = [worker for group in reversed(groups) for worker in group]
+        restarted |= {worker.address for worker in workers}
+        standing |= {worker.address: str(value) for worker in workers}
+        last = number == busy[-1][0]
+        why = "this is the end of the roll" if last else "the next roll begins only when every worker is there"
+        yield CheckModes(dict(standing), reason=why)
+    if wish.binaries:
+        yield RestartFailed()
+
+
+def _turn(
+    snapshot: RollingSnapshot,
+    wish: Wish,
+    phase: int,
+    slot: int,
+    group: Group,
+    value: Value,
+    standing: Mapping[str, str],
+) -> Iterator[Any]:
+    members = [worker for worker in snapshot.workers if worker.address in group]
+    subject = members[0].together or group[0]
+    untouched = all(standing[w.address] == w.value for w in members)
+    now = ", ".join(dict.fromkeys(str(w.value) for w in members)) if untouched else ""
+
+    def made(kind: Any, reason: str, **more: Any) -> Any:
+        return kind(subject, phase, slot, group, str(value), reason, **more)
+
+    if value is OLD:
+        yield made(ReplaceBinaries, WHY_OLD, now=now, by_hand=True)
+        yield made(Rejoin, "it has to be back before the next one is stopped", by_hand=True)
+    else:
+        back = value is PREPARING and all(wish.target(w) is DISABLED for w in members)
+        hand = any(w.by_hand for w in members)
+        yield made(ChangeProperty, WHY_BACK if back else WHY[value], now=now, by_hand=hand)
+        yield made(RestartWorker, _why_restarted(members, value), by_hand=hand)
+        yield made(Rejoin, "it has to be back, in its new mode, before the next one is restarted", by_hand=hand)
+    forgives = wish.binaries and wish.to is None
+    yield made(Gate, "only one worker at a time may be unavailable", forgives_fencing=forgives)
+
+
+def _why_restarted(workers: Sequence[RollingWorker], value: Value) -> str:
+    way = workers[0].ways.get(value)
+    if workers[0].together:
+        return f"{workers[0].together} restarts its workers itself, in an order of its own: {way}"
+    return (
+        f"a worker reads its properties when it starts: {way}"
+        if way
+        else "a worker reads its properties when it starts"
+    )

@@ -1,0 +1,130 @@
+"""Waiting for a restarted worker: another process of it in the group, answering, and not contradicting its new mode."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from connectctl.ops.connect.worker import Support
+from connectctl.ops.core.errors import ConnectctlError, TimedOut
+from connectctl.ops.operations.upgrade.mode import Value, too_old
+from connectctl.ops.operations.upgrade.run_state import CHANGED, JOINED, RESTARTED, RESTARTING, Entry
+
+if TYPE_CHECKING:
+    from connectctl.ops.connect.worker import Worker
+    from connectctl.ops.operations.upgrade.context import UpgradeContext
+
+
+def wait_for_start(context: UpgradeContext, workers: Sequence[str], *, by_hand: bool) -> bool:
+    """Whether each of ``workers`` has been restarted by this run, once those that are still starting had their time.
+
+    An earlier attempt may have been killed a moment after it ordered the restart, or while the order was carried out. A
+    worker that is away is starting then, and one whose order was carried out is stopping or starting: restarted again, it
+    would only need longer. The time is that of a gate, counted from the order.
+    """
+    from connectctl.ops.operations.upgrade.context import POLL
+
+    shown = False
+    while True:
+        members, notes = context.members(), context.notes.workers
+        left = [w for w in workers if (entry := notes.get(w)) is None or not entry.restarted(members.get(w))]
+        if not left:
+            return True
+        if not all(_starting(context, notes.get(worker), members.get(worker), by_hand) for worker in left):
+            return False
+        if not shown:
+            context.progress(f"waiting: {' and '.join(left)} was restarted before this run was interrupted")
+            shown = True
+        context.sleep(POLL)
+
+
+def _starting(context: UpgradeContext, entry: Entry | None, member: str | None, by_hand: bool) -> bool:
+    """Whether a worker that is not back may be on its way: its restart was ordered less than the gate's time ago."""
+    if entry is None or entry.at is None or entry.state not in (RESTARTING, RESTARTED):
+        return False
+    under_way = member is None or (entry.state == RESTARTED and not by_hand)
+    return under_way and 0 <= context.wall() - entry.at < context.patience.timeout
+
+
+def wait_for(context: UpgradeContext, worker: str, value: str, *, by_hand: bool) -> str:
+    """Wait until ``worker`` is back with ``value``. Raises ``TimedOut``, or ``ConnectctlError`` for a wrong mode."""
+    from connectctl.ops.operations.upgrade.context import POLL
+
+    before = context.notes.workers[worker].before
+    patience = context.patience.by_hand if by_hand else context.patience.timeout
+    began, shown, members = context.now(), "", None
+    while True:
+        try:
+            members = context.members()
+            missing, answer = _missing(context, worker, members.get(worker), before)
+        except ConnectctlError as e:
+            missing, answer = f"cannot describe the worker group: {e}", None
+        if missing is None and answer is not None and members is not None:
+            wrong = contradiction(answer, value)
+            if wrong is None:
+                leads = context.notes.workers[worker].leads
+                context.write(worker, Entry(value, JOINED, before, members[worker], leads))
+                context.remember_leader()
+                return f"back after {context.now() - began:.1f} s"
+            if not by_hand:
+                # Taken up again, it is changed and restarted again: something else may have undone the change.
+                context.write(worker, Entry(value, CHANGED, members[worker]))
+                raise _wrong(worker, wrong)
+            missing = wrong
+        if context.now() - began >= patience:
+            raise _late(worker, patience, missing, members)
+        if missing and missing != shown:
+            shown = missing
+            context.progress(f"waiting: {missing}")
+        context.sleep(POLL)
+
+
+def _missing(
+    context: UpgradeContext, worker: str, member: str | None, before: str | None
+) -> tuple[str | None, Worker | None]:
+    """What keeps the worker from being back, and what it answers."""
+    if member is None:
+        return f"{worker} is not in the group", None
+    if member == before:
+        return f"{worker} has not been restarted: it is the same member of the group", None
+    answer = context.answer(worker)
+    if answer is None or answer.problem:
+        return f"{worker} does not answer: {answer.problem if answer else 'it left the group'}", None
+    if answer.support is Support.UNKNOWN and not too_old(answer.version):
+        return f"{worker} does not report whether exactly-once is enabled on it", None
+    return None, answer
+
+
+def contradiction(answer: Worker, value: str) -> str | None:
+    """What the worker's answer says against its being in mode ``value``, None where nothing does."""
+    old = too_old(answer.version) or answer.support is Support.NOT_SUPPORTED
+    if value == Value.NOT_SUPPORTED:
+        return None if old else f"it runs {answer.version}, which has exactly-once source support"
+    if value == Value.DISABLED and old:
+        return None
+    if old:
+        return f"it runs {answer.version}, which has no exactly-once source support"
+    if value == Value.ENABLED and answer.support is not Support.ENABLED:
+        return "exactly-once is not enabled on it"
+    if value != Value.ENABLED and answer.support is Support.ENABLED:
+        return "exactly-once is enabled on it"
+    return None
+
+
+def _wrong(worker: str, why: str) -> ConnectctlError:
+    return ConnectctlError(
+        f"{worker} restarted in a different mode than planned",
+        why=why,
+        next_step="Check the properties that it starts with: the property may also be set elsewhere.",
+        code="wrong-mode",
+    )
+
+
+def _late(worker: str, patience: float, missing: str | None, members: dict[str, str] | None) -> TimedOut:
+    others = "" if members is None else f"; in the group are {', '.join(sorted(members)) or 'no workers'}"
+    return TimedOut(
+        f"{worker} is not back after {patience:g} s",
+        why=f"{missing}{others}",
+        next_step="Check the worker's log, and start it.",
+        code="not-back",
+    )

@@ -1,0 +1,52 @@
+"""Who is taken when: broken workers first, the leader last, and that decided once more when it comes to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from connectctl.ops.operations.upgrade.snapshot import RollingWorker
+
+Group = tuple[str, ...]
+"""Workers that are restarted together; nearly always one."""
+
+
+def in_turn(workers: Sequence[RollingWorker], wanted_first: Sequence[str] = ()) -> tuple[Group, ...]:
+    """The workers in the order of a roll. ``wanted_first`` go first as far as nothing speaks against it.
+
+    A broken worker serves nobody, so that nothing is lost with it, and the roll begins with what may be wrong anyway;
+    also if it leads, for then nobody's requests are served. Else the leader is last, because leadership moves only when
+    the leader leaves: once, and to a worker that is changed already.
+    """
+    place = {worker: number for number, worker in enumerate(wanted_first)}
+
+    def rank(worker: RollingWorker) -> tuple[bool, bool, int, str]:
+        return (
+            worker.leader and not worker.broken,
+            not worker.broken,
+            place.get(worker.address, len(place)),
+            worker.address,
+        )
+
+    groups: dict[str, list[str]] = {}
+    for worker in sorted(workers, key=rank):
+        groups.setdefault(worker.together or worker.address, []).append(worker.address)
+    leading = {worker.together or worker.address for worker in workers if worker.leader and not worker.broken}
+    ordered = [name for name in groups if name not in leading] + [name for name in groups if name in leading]
+    return tuple(tuple(groups[name]) for name in ordered)
+
+
+def whose_turn(
+    planned: Sequence[Group], taken: Mapping[int, Group], slot: int, leader: str | None, broken: Sequence[str] = ()
+) -> Group:
+    """Who is taken at ``slot`` of a phase, now that ``leader`` leads: the planned one, or another if it leads by now.
+
+    ``taken`` are the earlier decisions of the phase; they stand. ``planned`` are the groups of all slots. A leader among
+    the ``broken`` workers stays where it was planned.
+    """
+    if slot in taken:
+        return taken[slot]
+    left = [group for group in planned if group not in taken.values()]
+    wanted = planned[slot] if planned[slot] in left else left[0]
+    if leader in wanted and leader not in broken:
+        return next((group for group in left if leader not in group), wanted)
+    return wanted

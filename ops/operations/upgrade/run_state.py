@@ -1,0 +1,117 @@
+"""What a run writes down of each worker, so that a killed run can go on, and later ones know what was done.
+
+One file per run, beside its plan. A property that was changed and a worker that was started with it are two things: a
+worker counts as changed only when another process of it has joined the group since.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.config.json_text import read_json
+from connectctl.ops.core.journal import RunState
+from connectctl.ops.operations.upgrade.mode import Belief, Value
+
+if TYPE_CHECKING:
+    from connectctl.ops.core.journal import Journal, Run
+
+OPERATION = "upgrade"
+FILE = "notes.json"
+CHANGED, RESTARTING, RESTARTED, JOINED = "changed", "restarting", "restarted", "joined"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """How far a worker is with ``value``. ``before`` is its member id before the restart, ``member`` the one after it.
+
+    ``leads``: that process was seen to use the leader's transactional id. ``at``: when its restart was ordered, in seconds
+    since 1970: a worker that is still starting must not be restarted.
+    """
+
+    value: str
+    state: str
+    before: str | None = None
+    member: str | None = None
+    leads: bool = False
+    at: float | None = None
+
+    def restarted(self, member: str | None) -> bool:
+        """Whether it has been restarted since its property was changed, now that its member id is ``member``."""
+        return self.state in (RESTARTING, RESTARTED, JOINED) and member not in (None, self.before)
+
+
+@dataclass
+class Notes:
+    """The notes of one run. ``turns``: who was taken at which turn, by phase and slot; ``recovered``: restarted tasks.
+
+    ``leader`` is the leader's member id at the last look with the producer id and epoch of its transactional id.
+    """
+
+    turns: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    workers: dict[str, Entry] = field(default_factory=dict)
+    recovered: list[str] = field(default_factory=list)
+    leader: tuple[str | None, tuple[int, int] | None] | None = None
+
+    def to_data(self) -> dict[str, Any]:
+        """As plain JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Notes:
+        """The inverse of ``to_data``."""
+        leader = data["leader"]
+        return cls(
+            turns={turn: tuple(workers) for turn, workers in data["turns"].items()},
+            workers={worker: Entry(**entry) for worker, entry in data["workers"].items()},
+            recovered=list(data["recovered"]),
+            leader=None if leader is None else (leader[0], None if leader[1] is None else (leader[1][0], leader[1][1])),
+        )
+
+
+def load(journal: Journal, run: str) -> Notes:
+    """The notes of a run, empty ones where it has none yet."""
+    path = journal.path(run, FILE)
+    return Notes.from_data(read_json(path.read_bytes())) if path.exists() else Notes()
+
+
+def save(journal: Journal, run: str, notes: Notes) -> None:
+    """Write the notes of a run; they are on the disk when this returns."""
+    journal.write(run, FILE, json.dumps(notes.to_data()).encode())
+
+
+def runs_here(journal: Journal, cluster_id: str, group_id: str) -> list[Run]:
+    """The runs of rolling changes on this Connect cluster, the newest first."""
+    return journal.runs_of(OPERATION, cluster_id, group_id)
+
+
+def unfinished(journal: Journal, cluster_id: str, group_id: str) -> list[Run]:
+    """The runs that were begun, changed something or may have, and did not end well; the newest first."""
+    return [r for r in journal.unfinished_runs(cluster_id, group_id) if r.operation == OPERATION]
+
+
+def last_workers(journal: Journal, cluster_id: str, group_id: str) -> tuple[str, tuple[str, ...]] | None:
+    """The newest run that changed something, or that is open, and the workers that it knew; None where there is none."""
+    for run in runs_here(journal, cluster_id, group_id):
+        if run.state is not RunState.REFUSED and run.changed:
+            return run.id, tuple(journal.plan(run.id)["ground"]["workers"])
+    return None
+
+
+def beliefs(journal: Journal, cluster_id: str, group_id: str, members: Mapping[str, str]) -> dict[str, Belief]:
+    """What the newest run that touched it says of each worker. ``members`` are the member ids by address, as of now."""
+    found: dict[str, Belief] = {}
+    for run in runs_here(journal, cluster_id, group_id):
+        if run.state is RunState.REFUSED:
+            continue
+        for worker, entry in load(journal, run.id).workers.items():
+            found.setdefault(worker, _belief(run.id, entry, members.get(worker)))
+    return found
+
+
+def _belief(run: str, entry: Entry, member: str | None) -> Belief:
+    restarted = entry.state == JOINED or entry.restarted(member)
+    same = entry.state == JOINED and member is not None and member == entry.member
+    return Belief(Value(entry.value), run, restarted, same, entry.leads)

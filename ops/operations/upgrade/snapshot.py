@@ -1,0 +1,149 @@
+"""What a planner of a roll may look at, and what of it a plan depends on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.connect.worker import Support
+from connectctl.ops.core.errors import BadInput
+from connectctl.ops.operations.upgrade.gates import Part, Trouble
+from connectctl.ops.operations.upgrade.mode import Value
+
+if TYPE_CHECKING:
+    from connectctl.ops.operations.upgrade.mode import Mode
+
+
+@dataclass(frozen=True)
+class RollingWorker:
+    """A worker as a roll sees it. ``problem``: it does not answer. ``obstacle``: why it could not be changed.
+
+    ``ways`` says what changing it to a value and restarting it will do; ``told`` is the property as its driver tells it.
+    ``lost`` is the run that knew it, where it is not in the group and only that run tells that there is such a worker.
+    """
+
+    address: str
+    url: str
+    mode: Mode
+    leader: bool = False
+    version: str | None = None
+    support: Support = Support.UNKNOWN
+    member: str | None = None
+    problem: str | None = None
+    obstacle: str | None = None
+    together: str | None = None
+    by_hand: bool = False
+    told: str | None = None
+    lost: str | None = None
+    ways: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def broken(self) -> bool:
+        """Whether it does not serve now, so that taking it first costs nothing."""
+        return self.problem is not None or self.member is None
+
+    @property
+    def value(self) -> Value:
+        """Its mode."""
+        return self.mode.value
+
+    @property
+    def maybe_enabled(self) -> bool:
+        """Whether it is enabled, or nothing excludes that."""
+        return self.value is Value.ENABLED or (self.value is Value.UNKNOWN and self.support is Support.UNKNOWN)
+
+
+@dataclass(frozen=True)
+class RollingSnapshot:
+    """A Connect cluster as a roll sees it. ``baseline`` is what was not well before it began.
+
+    ``delay_ms`` is the rebalance delay that is pending, ``max_delay`` the leader's ``scheduled.rebalance.max.delay.ms``
+    where its driver tells it. ``dedicated`` are the source connectors with an offsets topic of their own, ``crowded`` the
+    connectors with more tasks than their tasks.max. ``taken_at`` is an ISO time.
+    """
+
+    cluster_id: str
+    group_id: str
+    state: str
+    workers: tuple[RollingWorker, ...]
+    protocol: str = "sessioned"
+    delay_ms: int = 0
+    max_delay: str | None = None
+    baseline: tuple[Trouble, ...] = ()
+    dedicated: tuple[str, ...] = ()
+    crowded: tuple[str, ...] = ()
+    connectors: int | None = None
+    driver: str = "manual"
+    taken_at: str = ""
+    unseen: tuple[str, ...] = ()
+
+    @property
+    def leader(self) -> RollingWorker | None:
+        """The leader, where one is known."""
+        return next((worker for worker in self.workers if worker.leader), None)
+
+    def leaving_out(self, without: Collection[str]) -> RollingSnapshot:
+        """The cluster without workers that are down for good. Raises ``BadInput`` for any other worker."""
+        known = {worker.address: worker for worker in self.workers}
+        for name in without:
+            if name not in known:
+                near = get_close_matches(name, known, n=1) or [w for w in known if w.startswith(f"{name}:")]
+                hint = f"Did you mean {near[0]}?" if near else f"Known are {', '.join(known) or 'none'}."
+                raise BadInput(f"Unknown worker: {name}", next_step=hint, code="unknown-worker")
+            if known[name].member is not None:
+                raise BadInput(
+                    f"{name} is in the group, and cannot be excluded",
+                    why="exactly-once needs the same mode on every worker of the group (KIP-618)",
+                    next_step="--without takes workers that are down; stop it first, or leave the option out.",
+                )
+        return replace(self, workers=tuple(w for w in self.workers if w.address not in without))
+
+    def values(self) -> dict[str, str]:
+        """Mode by worker, as ``from`` in the JSON of a plan has it: a release without the property is ``disabled``."""
+        return {w.address: str(Value.DISABLED if w.value is Value.NOT_SUPPORTED else w.value) for w in self.workers}
+
+    def digest(self) -> str:
+        """What a plan depends on: workers, modes, versions. Not who leads, for that is decided again at every step."""
+        depends = [self.cluster_id, self.group_id, [[w.address, w.value, w.version] for w in self.workers]]
+        return hashlib.sha256(json.dumps(depends).encode()).hexdigest()[:16]
+
+    def ground(self) -> Ground:
+        """What the steps have to remember of it."""
+        return Ground(
+            workers=tuple(w.address for w in self.workers),
+            broken=tuple(w.address for w in self.workers if w.broken),
+            baseline=self.baseline,
+            modes={w.address: str(w.value) for w in self.workers},
+        )
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What the steps of a run remember of how it was before it began."""
+
+    workers: tuple[str, ...] = ()
+    broken: tuple[str, ...] = ()
+    baseline: tuple[Trouble, ...] = ()
+    modes: Mapping[str, str] = field(default_factory=dict)
+
+    def ranks(self) -> dict[Part, int]:
+        """How unwell each part was."""
+        return {trouble.part: trouble.rank for trouble in self.baseline}
+
+    def to_data(self) -> dict[str, Any]:
+        """As plain JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Ground:
+        """The inverse of ``to_data``."""
+        return cls(
+            workers=tuple(data["workers"]),
+            broken=tuple(data["broken"]),
+            baseline=tuple(Trouble(**trouble) for trouble in data["baseline"]),
+            modes=dict(data["modes"]),
+        )

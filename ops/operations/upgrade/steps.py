@@ -1,0 +1,332 @@
+"""The steps of a roll. Each looks again when it is carried out, so that a run may be killed anywhere and taken up.
+
+A worker's turn is four steps: its property is changed, it is restarted, it is waited for until it is back in the group
+with the wished mode, and a gate is waited for. Who is taken at a turn is decided at its first step; from then on the
+steps of the turn name the worker that was taken (``as_taken``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from connectctl.ops.core.errors import ConnectctlError, Refused
+from connectctl.ops.core.step import Step
+from connectctl.ops.operations.upgrade.mode import PROPERTY, Value, too_old
+from connectctl.ops.operations.upgrade.run_state import CHANGED, JOINED, RESTARTED, RESTARTING, Entry
+
+if TYPE_CHECKING:
+    from connectctl.ops.operations.upgrade.context import UpgradeContext
+
+
+def in_words(value: str) -> str:
+    """A mode as steps name it."""
+    return "on a release before 3.3" if value == Value.NOT_SUPPORTED else value
+
+
+@dataclass(frozen=True)
+class Turn(Step):
+    """One step of a worker's turn. ``workers`` are the planned ones, more than one only if restarted together.
+
+    ``by_hand``: somebody does it, and the run waits. ``planned``: who was planned, where others were taken.
+    """
+
+    subject: str
+    phase: int
+    slot: int
+    workers: tuple[str, ...]
+    value: str
+    reason: str = ""
+    now: str = ""
+    by_hand: bool = False
+    planned: tuple[str, ...] = ()
+    kind: ClassVar[str] = "turn"
+
+    @property
+    def turn(self) -> str:
+        """The turn as notes name it."""
+        return f"{self.phase}.{self.slot}"
+
+    @property
+    def worker(self) -> str | None:
+        """The worker, None where several are restarted together."""
+        return self.workers[0] if len(self.workers) == 1 else None
+
+    @property
+    def whom(self) -> str:
+        """The workers in words."""
+        return " and ".join(self.workers)
+
+    @property
+    def hand(self) -> str:
+        """What to add where somebody has to do it."""
+        return " (by hand)" if self.by_hand else ""
+
+    def decided(self, context: UpgradeContext) -> Turn:
+        """The step with the workers that are taken at its turn, which is decided at the first step of it."""
+        workers = context.turn(self)
+        found: Turn = as_taken(self, {self.turn: workers})
+        if not found.planned or self.value == Value.NOT_SUPPORTED:
+            return found
+        return replace(found, by_hand=any(context.driver.manner(worker).by_hand for worker in workers))
+
+    def swapped(self, turns: Mapping[str, tuple[str, ...]]) -> str:
+        """What to add where another worker was taken than planned, and why."""
+        if not self.planned:
+            return ""
+        earlier = [workers for turn, workers in turns.items() if self._is_earlier(turn)]
+        why = "was restarted already" if self.planned in earlier else "is the leader now and is restarted last"
+        return f"{self.whom} instead of {' and '.join(self.planned)}, which {why}"
+
+    def _is_earlier(self, turn: str) -> bool:
+        phase, slot = map(int, turn.split("."))
+        return phase == self.phase and slot < self.slot
+
+
+def as_taken(step: Any, turns: Mapping[str, tuple[str, ...]]) -> Any:
+    """``step`` with the workers that were taken at its turn, where ``turns`` has them; any other step as it is."""
+    taken = turns.get(step.turn) if isinstance(step, Turn) else None
+    if taken is None or taken == step.workers:
+        return step
+    return replace(step, subject=" and ".join(taken), workers=taken, planned=step.planned or step.workers)
+
+
+@dataclass(frozen=True)
+class ChangeProperty(Turn):
+    """Give the worker's property its value; what it runs with is not changed by that."""
+
+    kind: ClassVar[str] = "change-property"
+
+    def describe(self) -> str:
+        return f"set {PROPERTY}={self.value} on {self.whom}{self.hand}"
+
+    def is_done(self, context: UpgradeContext) -> str | None:
+        entries = [context.notes.workers.get(worker) for worker in self.workers]
+        kept = (RESTARTING, RESTARTED, JOINED)
+        if all(e is not None and e.value == self.value and e.state in kept for e in entries):
+            return "; ".join(filter(None, ["already set by this run", self.swapped(context.notes.turns)]))
+        return None
+
+    def apply(self, context: UpgradeContext) -> str | None:
+        members = context.members()
+        said: list[str | None] = []
+        for worker in self.workers:
+            context.write(worker, Entry(self.value, CHANGED, members.get(worker)))
+            said.append(context.driver.change(worker, PROPERTY, self.value))
+        return "; ".join(dict.fromkeys(filter(None, [*said, self.swapped(context.notes.turns)]))) or None
+
+
+@dataclass(frozen=True)
+class RestartWorker(Turn):
+    """Restart the worker, if all others are there: never two at once."""
+
+    kind: ClassVar[str] = "restart"
+
+    def describe(self) -> str:
+        return f"restart {self.whom}{self.hand}"
+
+    def is_done(self, context: UpgradeContext) -> str | None:
+        from connectctl.ops.operations.upgrade.rejoin import wait_for_start
+
+        done = "it has been restarted since its property was changed"
+        return done if wait_for_start(context, self.workers, by_hand=self.by_hand) else None
+
+    def apply(self, context: UpgradeContext) -> str | None:
+        context.refuse_two_at_once(self.workers)
+        members = context.members()
+        context.remember_leader()
+        said = []
+        for worker in self.workers:
+            before = context.notes.workers.get(worker)
+            # Who is restarted with others may be back already, and its old member id is the one from before the change.
+            known = before.before if before is not None and self.worker is None else members.get(worker)
+            context.write(worker, Entry(self.value, RESTARTING, known, at=context.wall()))
+            said.append(context.driver.restart(worker))
+            context.write(worker, Entry(self.value, RESTARTED, known, at=context.wall()))
+        return "; ".join(dict.fromkeys(filter(None, said))) or None
+
+
+@dataclass(frozen=True)
+class ReplaceBinaries(Turn):
+    """Have a person put an older release in place of the worker's and start it: the step that no driver knows."""
+
+    kind: ClassVar[str] = "replace-binaries"
+
+    def describe(self) -> str:
+        return f"install a release before 3.3 on {self.whom}, and wait until it is back with it{self.hand}"
+
+    def is_done(self, context: UpgradeContext) -> str | None:
+        answers = [context.answer(worker) for worker in self.workers]
+        old = all(a is not None and a.problem is None and too_old(a.version) for a in answers)
+        return "it runs an older release already" if old else None
+
+    def apply(self, context: UpgradeContext) -> str | None:
+        context.refuse_two_at_once(self.workers)
+        members = context.members()
+        for worker in self.workers:
+            context.write(worker, Entry(Value.NOT_SUPPORTED, RESTARTED, members.get(worker)))
+        context.tell(f"Stop {self.whom}, and no other; install a release before 3.3; start it again.")
+        return "; ".join(filter(None, ["told", self.swapped(context.notes.turns)]))
+
+
+@dataclass(frozen=True)
+class Rejoin(Turn):
+    """Wait until the worker is in the group again as another process, answers, and does not contradict the wished mode."""
+
+    kind: ClassVar[str] = "rejoin"
+    read_only: ClassVar[bool] = True
+
+    def describe(self) -> str:
+        return f"wait until {self.whom} is back in the group, {in_words(self.value)}"
+
+    def apply(self, context: UpgradeContext) -> str | None:
+        from connectctl.ops.operations.upgrade.rejoin import wait_for
+
+        told = [wait_for(context, worker, self.value, by_hand=self.by_hand) for worker in self.workers]
+        return "; ".join(told)
+
+
+@dataclass(frozen=True)
+class Gate(Turn):
+    """Wait until the cluster is healthy for several looks in a row; restart once what failed for want of a leader."""
+
+    kind: ClassVar[str] = "gate"
+    read_only: ClassVar[bool] = True
+    forgives_fencing: bool = False
+
+    def describe(self) -> str:
+        return f"wait until the cluster is healthy with {self.whom}"
+
+    def apply(self, context: UpgradeContext) -> str | None:
+        from connectctl.ops.operations.upgrade.gate_wait import wait
+
+        return wait(context, self.turn, forgives_fencing=self.forgives_fencing)
+
+
+@dataclass(frozen=True)
+class FirstGate(Step):
+    """See that the cluster is healthy before anything is changed. Nothing is done where it is not."""
+
+    subject: str = "cluster"
+    reason: str = "problems from before the upgrade must not be attributed to it"
+    now: str = ""
+    kind: ClassVar[str] = "gate"
+    worker: ClassVar[None] = None
+    read_only: ClassVar[bool] = True
+
+    def describe(self) -> str:
+        return "check cluster health"
+
+    def apply(self, context: UpgradeContext) -> str | None:
+        from connectctl.ops.operations.upgrade.gate_wait import wait
+
+        try:
+            return wait(context, "first", restarts=False)
+        except Refused:
+            raise
+        except ConnectctlError as e:
+            raise Refused(f"{e.what}; nothing was changed", why=e.why, next_step=e.next_step, code="unhealthy") from e
+
+
+@dataclass(frozen=True)
+class CheckModes(Step):
+    """See that every worker is in the mode in which a phase leaves it. ``expected`` are the modes by worker."""
+
+    expected: dict[str, str]
+    subject: str = "cluster"
+    reason: str = ""
+    now: str = ""
+    kind: ClassVar[str] = "check-modes"
+    worker: ClassVar[None] = None
+    read_only: ClassVar[bool] = True
+
+    def describe(self) -> str:
+        values = sorted({in_words(value) for value in self.expected.values()})
+        return f"verify that every worker is {' or '.join(values)} (where observable)"
+
+    def apply(self, context: UpgradeContext) -> str | None:
+        found = context.modes(self.fits)
+        wrong = [f"{worker} is not in the group" for worker in self.expected if worker not in found]
+        wrong += [f"{worker} is {mode}" for worker, mode in found.items() if not self.fits(worker, mode.value)]
+        if wrong:
+            raise ConnectctlError(
+                "Workers are not in the expected mode",
+                why="; ".join(wrong),
+                next_step="See connectctl upgrade status.",
+                code="wrong-mode",
+            )
+        return "; ".join(f"{worker} {mode.value} ({mode.how})" for worker, mode in found.items())
+
+    def fits(self, worker: str, value: str) -> bool:
+        """Whether a worker may be in that mode now; one that came meanwhile, in any that others are in."""
+        wanted = {self.expected[worker]} if worker in self.expected else set(self.expected.values())
+        return value in wanted or (value == Value.NOT_SUPPORTED and Value.DISABLED in wanted)
+
+
+@dataclass(frozen=True)
+class RestartFailed(Step):
+    """Restart the tasks that failed because they could not reach the fencing endpoint (KIP-618, Single-step downgrade)."""
+
+    subject: str = "cluster"
+    reason: str = "KIP-618, Single-step downgrade: such tasks run again when no worker requests the endpoint any more"
+    now: str = ""
+    kind: ClassVar[str] = "restart-failed"
+    worker: ClassVar[None] = None
+
+    def describe(self) -> str:
+        return "restart the tasks that could not reach the fencing endpoint"
+
+    def apply(self, context: UpgradeContext) -> str | None:
+        from connectctl.ops.operations.upgrade.gate_wait import wait
+
+        return wait(context, "last")
+
+
+@dataclass(frozen=True)
+class Borrowed(Step):
+    """A step of another operation that has to come first, such as a merge of offsets before a hard downgrade."""
+
+    inner: Step
+    reason: str = ""
+    worker: ClassVar[None] = None
+
+    @property
+    def subject(self) -> str:
+        """The step's own."""
+        return str(self.inner.subject)
+
+    @property
+    def now(self) -> str:
+        """The step's own."""
+        return str(self.inner.now)
+
+    @property
+    def kind(self) -> str:
+        """The step's own name."""
+        return "".join(f"-{c.lower()}" if c.isupper() else c for c in type(self.inner).__name__).lstrip("-")
+
+    @property
+    def read_only(self) -> bool:  # type: ignore[override]
+        """The step's own."""
+        return self.inner.read_only
+
+    def describe(self) -> str:
+        return str(self.inner.describe())
+
+    def is_done(self, context: UpgradeContext) -> str | None:
+        found: str | None = self.inner.is_done(context)
+        return found
+
+    def apply(self, context: UpgradeContext) -> str | None:
+        found: str | None = self.inner.apply(context)
+        return found
+
+
+def planned_turns(steps: Sequence[Any]) -> dict[int, tuple[tuple[str, ...], ...]]:
+    """The workers of each slot of each phase, as the plan has them."""
+    found: dict[int, dict[int, tuple[str, ...]]] = {}
+    for step in steps:
+        if isinstance(step, Turn):
+            found.setdefault(step.phase, {})[step.slot] = step.workers
+    return {phase: tuple(slots[slot] for slot in sorted(slots)) for phase, slots in found.items()}

@@ -1,1 +1,0 @@
-"""What is wrong before anything is changed: facts that were seen, and pure rules over them."""

@@ -1,0 +1,196 @@
+"""The jars of one Kafka version, in the cache.
+
+::
+
+    $XDG_CACHE_HOME/connectctl/jars/<version>/<digest of what was asked for>/
+        broker/                 class path of the broker (from 4.0 on)
+        connect/                class path of a worker; Kafka's test connectors are among them, because plugin isolation
+                                leaves their packages to the class path
+        plugins/<plugin>/       one directory for each connector plugin: the worker's plugin.path
+        manifest.json           written last
+
+A directory is not changed once it is finished: JVMs of other sandboxes run on it, and another release of this program
+that asks for other jars has a directory of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from connectctl.ops.config import paths
+from connectctl.ops.core.errors import BadInput
+from connectctl.ops.sandbox.jars import ivy, manifest
+from connectctl.ops.sandbox.jars.ivy import Dependency
+from connectctl.ops.sandbox.jars.java import Java
+from connectctl.ops.sandbox.jars.versions import LOG4J2, SLF4J_RELOAD4J, TRIED, KafkaVersion
+from connectctl.ops.sandbox.lock import locked
+from connectctl.ops.sandbox.progress import OnProgress, Progress
+
+KAFKA = "org.apache.kafka"
+BROKER, CONNECT, PLUGINS = "broker", "connect", "plugins"
+_PATIENCE = 900.0
+"""Seconds to wait for another download: the slowest measured took 90 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class Jars:
+    """The jars of one version. ``missing`` are plugins that the repository did not have."""
+
+    root: Path
+    missing: tuple[str, ...] = ()
+
+    @property
+    def plugins(self) -> Path:
+        return self.root / PLUGINS
+
+
+def jars_of(
+    version: KafkaVersion, find_java: Callable[[], Java], on_progress: OnProgress, java_options: Sequence[str] = ()
+) -> Jars:
+    """The jars of ``version``: from the cache without starting anything, else downloaded.
+
+    Raises BadInput for a version that the repository does not have, Unreachable when it does not answer, TimedOut when
+    another download takes too long.
+    """
+    if jars := cached(version):
+        return jars
+    root = _root(version)
+
+    def waiting() -> None:
+        on_progress(Progress("Waiting for another download of jars"))
+
+    with locked(root.parent.parent, create=True, timeout=_PATIENCE, on_wait=waiting) as lock:
+        if jars := cached(version):
+            return jars
+        assert lock is not None
+        return _download(version, root, find_java().path, on_progress, java_options, lock)
+
+
+def dependencies(version: KafkaVersion) -> list[Dependency]:
+    """What a sandbox of this version needs."""
+    own = str(version)
+    binding = (
+        ("org.apache.logging.log4j", "log4j-slf4j-impl", LOG4J2)
+        if version.logs_with_log4j2
+        else ("org.slf4j", "slf4j-reload4j", SLF4J_RELOAD4J)
+    )
+    wanted = [Dependency(KAFKA, "connect-runtime", own, CONNECT, classifier="test"), Dependency(*binding, CONNECT)]
+    if version.broker == version:
+        wanted += [Dependency(KAFKA, "kafka_2.13", own, BROKER), Dependency(*binding, BROKER)]
+    return wanted + optional(version)
+
+
+def optional(version: KafkaVersion) -> list[Dependency]:
+    """The plugins, which a cluster can be started without: not every repository has all of every version."""
+    modules = {"connect-file": "connect-file", "connect-mirror": "connect-mirror"}
+    modules["connect-mirror-client"] = "connect-mirror"
+    modules["connect-basic-auth-extension"] = CONNECT  # passwords for the REST servers of a secured sandbox
+    if version.has_test_plugins:
+        # Its package is left out of plugin isolation (PluginUtils), so a plugin directory lists it and cannot load it.
+        modules["connect-test-plugins"] = CONNECT
+    # One of them holds the ThroughputThrottler without which the tasks of Kafka's test connectors do not start: it moved.
+    modules |= dict.fromkeys(
+        ["kafka-server-common"] if version.major >= 4 else ["kafka-server-common", "kafka-tools"], CONNECT
+    )
+    return [Dependency(KAFKA, name, str(version), plugin, transitive=False) for name, plugin in modules.items()]
+
+
+def cached(version: KafkaVersion) -> Jars | None:
+    """The jars of ``version`` if they are all there; None when they have to be downloaded."""
+    root = _root(version)
+    known = manifest.read(root)
+    return Jars(root, known.missing) if known and manifest.fits(known, root) else None
+
+
+def _root(version: KafkaVersion) -> Path:
+    return (paths.cache_directory() / "jars").resolve() / str(version) / _digest(dependencies(version))
+
+
+def _digest(wanted: Sequence[Dependency]) -> str:
+    return hashlib.sha256(ivy.module_xml(wanted).encode()).hexdigest()[:16]
+
+
+def _download(
+    version: KafkaVersion, root: Path, java: str, on_progress: OnProgress, java_options: Sequence[str], lock: int
+) -> Jars:
+    draft = root.with_name(f".{root.name}.part")
+    shutil.rmtree(draft, ignore_errors=True)
+    counter = _Counter(f"Downloading Kafka {version}, once", _expected(version), on_progress)
+    wanted, missing = dependencies(version), tuple[str, ...]()
+    while True:
+        try:
+            ivy.retrieve(
+                wanted,
+                draft,
+                cache=paths.cache_directory() / "ivy",
+                java=java,
+                java_options=java_options,
+                keep_open=(lock,),
+                on_line=counter.read,
+            )
+            break
+        except ivy.NotInRepository as error:
+            absent = set(error.modules)
+            if missing or not absent <= {dependency.name for dependency in optional(version)}:
+                raise _unknown(version, error) from error
+            missing = tuple(sorted(absent))
+            wanted = [dependency for dependency in wanted if dependency.name not in absent]
+    _arrange(draft)
+    manifest.write(manifest.of(draft, missing), draft)
+    shutil.rmtree(root, ignore_errors=True)
+    draft.rename(root)
+    return Jars(root, missing)
+
+
+def _unknown(version: KafkaVersion, error: ivy.NotInRepository) -> BadInput:
+    return BadInput(
+        f"Kafka {version} cannot be had",
+        why=error.what,
+        next_step=f"Choose another --kafka-version; these were tried: {', '.join(TRIED)}.",
+        code="unknown-kafka-version",
+    )
+
+
+def _arrange(draft: Path) -> None:
+    """Move the plugins together, and store a jar that broker and worker share once."""
+    plugins = draft / PLUGINS
+    plugins.mkdir()
+    for directory in [entry for entry in draft.iterdir() if entry.name not in (BROKER, CONNECT, PLUGINS)]:
+        directory.rename(plugins / directory.name)
+    for shared in (draft / BROKER).glob("*.jar"):
+        twin = draft / CONNECT / shared.name
+        if twin.exists() and twin.stat().st_size == shared.stat().st_size:
+            twin.unlink()
+            try:
+                os.link(shared, twin)
+            except OSError:
+                shutil.copy2(shared, twin)  # a file system without hard links
+
+
+def _expected(version: KafkaVersion) -> int:
+    # Ivy learns how much there is to do while it does it. Measured: 98 modules with the broker, 62 without.
+    return 2 * (98 if version.broker == version else 62)
+
+
+class _Counter:
+    """Counts the lines by which Ivy says that it found a module or fetched a jar."""
+
+    def __init__(self, stage: str, total: int, on_progress: OnProgress):
+        self._stage, self._done, self._total, self._on_progress = stage, 0, total, on_progress
+        on_progress(Progress(stage, 0, total))
+
+    def read(self, line: str) -> None:
+        if counts(line) and self._done < self._total:
+            self._done += 1
+            self._on_progress(Progress(self._stage, self._done, self._total))
+
+
+def counts(line: str) -> bool:
+    """Whether a line of Ivy's output is a step: a module found, or a jar fetched."""
+    words = line.strip()
+    return (words.startswith("found ") and "#" in words) or words.startswith("[SUCCESSFUL ]")

@@ -1,0 +1,173 @@
+"""Apache Ivy, which PySpark ships: fetching jars from the default Maven repository, or from where the user says."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+from connectctl.ops.core.errors import BadInput, ConnectctlError, Unreachable
+
+SETTINGS_VARIABLE = "CONNECTCTL_IVY_SETTINGS"
+
+# Names no host: Ivy's own default is the public Maven repository. m2compatible reads POMs. Without this file Ivy would
+# read ~/.m2 first, and fail where that holds a POM without its jar.
+SETTINGS = """<ivysettings>
+  <settings defaultResolver="central"/>
+  <resolvers><ibiblio name="central" m2compatible="true"/></resolvers>
+</ivysettings>
+"""
+
+_NOT_FOUND = re.compile(r"module not found: ([\w.-]+)#([\w.-]+);([\w.-]+)")
+_NO_ANSWER = re.compile(
+    r"^\s*(?:WARN: )?(.*(?:Server access error|Host .+ not found|Connection (?:refused|timed out)).*)", re.I
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    """A module wanted in a configuration: its jar, with ``classifier`` a second one, and all it needs if ``transitive``."""
+
+    organisation: str
+    name: str
+    revision: str
+    configuration: str
+    classifier: str = ""
+    transitive: bool = True
+
+
+class NotInRepository(ConnectctlError):
+    """The repository answers that it does not have these modules. ``modules`` are their names."""
+
+    code = "not-in-repository"
+
+    def __init__(self, modules: Sequence[str]):
+        super().__init__(f"The Maven repository does not have {', '.join(modules)}")
+        self.modules = tuple(modules)
+
+
+def retrieve(
+    dependencies: Sequence[Dependency],
+    into: Path,
+    *,
+    cache: Path,
+    java: str,
+    java_options: Sequence[str] = (),
+    keep_open: Sequence[int] = (),
+    on_line: Callable[[str], None] = lambda line: None,
+) -> None:
+    """Put the jars of each configuration into ``into/<configuration>/``.
+
+    ``cache`` is Ivy's own directory: what was fetched before a kill is not fetched again. ``keep_open`` are file
+    descriptors that Ivy's process holds while it lives, such as a lock on the cache. ``on_line`` gets its output.
+    Raises NotInRepository, Unreachable when the repository does not answer, BadInput for a bad settings file.
+    """
+    cache.mkdir(parents=True, exist_ok=True)
+    module_file = cache / "connectctl-ivy.xml"
+    module_file.write_text(module_xml(dependencies))
+    command = [java, "-Xmx256m", "-XX:+UseSerialGC", *java_options, "-jar", str(ivy_jar())]
+    command += ["-settings", str(_settings_file(cache)), "-ivy", str(module_file), "-cache", str(cache)]
+    # "bundle" is how OSGi-minded projects call their jars (snappy-java, scala-logging …).
+    command += ["-types", "jar", "bundle"]
+    command += ["-retrieve", f"{into}/[conf]/[artifact]-[revision](-[classifier]).[ext]"]
+    output, code = _run(command, keep_open, on_line)
+    if code != 0:
+        raise failure(output)
+
+
+def module_xml(dependencies: Iterable[Dependency]) -> str:
+    """The ivy.xml that asks for these dependencies."""
+    wanted = list(dependencies)
+    configurations = dict.fromkeys(dependency.configuration for dependency in wanted)
+    lines = [
+        '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">',
+        '  <info organisation="connectctl" module="jars"/>',
+        "  <configurations>",
+        *(f"    <conf name={quoteattr(name)}/>" for name in configurations),
+        "  </configurations>",
+        "  <dependencies>",
+        *(_dependency_xml(dependency) for dependency in wanted),
+        "  </dependencies>",
+        "</ivy-module>",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _dependency_xml(dependency: Dependency) -> str:
+    mapping = f"{dependency.configuration}->{'default' if dependency.transitive else 'master'}"
+    name = quoteattr(dependency.name)
+    opening = (
+        f"    <dependency org={quoteattr(dependency.organisation)} name={name} "
+        f"rev={quoteattr(dependency.revision)} conf={quoteattr(mapping)}"
+    )
+    if not dependency.classifier:
+        return f"{opening}/>"
+    artifact = f'<artifact name={name} type="jar" ext="jar"'
+    return f"{opening}>{artifact}/>{artifact} m:classifier={quoteattr(dependency.classifier)}/></dependency>"
+
+
+def ivy_jar() -> Path:
+    """Ivy's jar in the installed PySpark, found without importing it. Raises ConnectctlError that says what to install."""
+    spec = importlib.util.find_spec("pyspark")
+    homes = list(spec.submodule_search_locations or []) if spec else []
+    for jar in (jar for home in homes for jar in sorted(Path(home).glob("jars/ivy-*.jar"))):
+        return jar
+    raise ConnectctlError(
+        "The embedded cluster downloads its jars with the Ivy of PySpark, which is not installed",
+        next_step="Run: pip install 'connectctl[spark]'.",
+        code="no-pyspark",
+    )
+
+
+def _settings_file(cache: Path) -> Path:
+    if named := os.environ.get(SETTINGS_VARIABLE):
+        if not Path(named).is_file():
+            raise BadInput(f"{SETTINGS_VARIABLE} names {named}, which is no file", code="no-ivy-settings")
+        return Path(named)
+    own = cache / "connectctl-settings.xml"
+    own.write_text(SETTINGS)
+    return own
+
+
+def _run(command: Sequence[str], keep_open: Sequence[int], on_line: Callable[[str], None]) -> tuple[list[str], int]:
+    output: list[str] = []
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        pass_fds=tuple(keep_open),
+    ) as process:
+        try:
+            assert process.stdout is not None
+            for line in process.stdout:
+                output.append(line.rstrip())
+                on_line(output[-1])
+        except BaseException:
+            process.kill()
+            raise
+    return output, process.returncode
+
+
+def failure(output: Sequence[str]) -> ConnectctlError:
+    """Ivy says "not found" as well when nobody answered, so the second is looked for first."""
+    for line in output:
+        if unanswered := _NO_ANSWER.match(line):
+            return Unreachable(
+                "The Maven repository does not answer",
+                why=unanswered.group(1).strip(),
+                next_step=f"Check the network, or name your own Ivy settings file in {SETTINGS_VARIABLE}.",
+                code="no-maven-repository",
+            )
+    missing = dict.fromkeys(found.group(2) for line in output if (found := _NOT_FOUND.search(line)))
+    if missing:
+        return NotInRepository(list(missing))
+    last = next((line.strip() for line in reversed(output) if line.strip()), "it said nothing")
+    return ConnectctlError("Apache Ivy failed", why=last, code="ivy-failed")

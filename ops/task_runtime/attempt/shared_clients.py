@@ -1,0 +1,106 @@
+"""What the tasks of one process share: clients that ask and read, and the readings themselves.
+
+A hundred tasks that start at once would else read the same two topics to their ends four hundred times. What makes a task
+safe is not who reads, but when: the end is taken after the task asked. So those who ask while a reading is under way wait
+for the next one, and all of them share that.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.task_runtime.attempt.coalesced_read import Together
+from connectctl.ops.task_runtime.task.generation_check import Watch
+from connectctl.ops.task_runtime.task.offset_store import Committed, Store
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import Reached
+    from connectctl.ops.task_runtime.attempt.task_attempt import Work
+    from connectctl.ops.task_runtime.task.commit_history import Position
+
+OWN, BEHIND = "offsets", "behind"
+"""The offsets topics of ``Work``, by its fields."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The offsets of a connector as one reading found them. It does not change any more, whoever reads on meanwhile."""
+
+    values: Mapping[bytes, bytes]
+    positions: Mapping[bytes, Position] = field(default_factory=dict)
+    reached: Mapping[str, Reached] = field(default_factory=dict)
+
+    def value(self, key: bytes) -> bytes | None:
+        """The value of ``key``."""
+        return self.values.get(key)
+
+    def known(self) -> frozenset[bytes]:
+        """The keys that have a value."""
+        return frozenset(self.values)
+
+
+class View:
+    """The offset store as one task sees it: as it was found when the task last asked."""
+
+    def __init__(self, read: Together[Seen]):
+        self._read = read
+        self._seen = Seen({})
+
+    def refresh(self, patience: float) -> None:
+        """See what is committed by now. How long that may take is the reading's own patience."""
+        self._seen = self._read()
+
+    def value(self, key: bytes) -> bytes | None:
+        """The effective value of ``key``."""
+        return self._seen.value(key)
+
+    def position(self, key: bytes) -> Position | None:
+        """Where the newest record of ``key`` was found in the topic that the task writes to."""
+        return self._seen.positions.get(key)
+
+    @property
+    def reached(self) -> Mapping[str, Reached]:
+        """How far the offsets topics reached when the task last asked, as ``Work.reached`` has it."""
+        return self._seen.reached
+
+    def known(self) -> frozenset[bytes]:
+        """The keys that have an effective value."""
+        return self._seen.known()
+
+
+class Neighbours:
+    """The tasks of ``work`` that run in this process. ``home`` is the workers' cluster, ``target`` that of the records."""
+
+    def __init__(self, work: Work):
+        self.home = Kafka(work.home, timeout=work.timeout)
+        # A connection takes a moment to be made: where both are one cluster, one does.
+        self.target = self.home if work.target == work.home else Kafka(work.target, timeout=work.timeout)
+        self._largest: dict[str, int] = {}
+        self._asking = threading.Lock()
+        known = work.reached
+        behind = Committed(self.home, work.behind, work.connector, known.get(BEHIND)) if work.behind else None
+        store = Store(Committed(self.target, work.offsets, work.connector, known.get(OWN)), behind)
+        self._offsets = Together(lambda: _seen(store, work.patience))
+        self.stale = Together(Watch(self.home, work.generation, work.patience).stale)
+
+    def largest(self, topics: Collection[str]) -> dict[str, int]:
+        """``Kafka.largest_batches`` of the target, asked once for all tasks where it could be told."""
+        with self._asking:
+            if missing := [topic for topic in topics if topic not in self._largest]:
+                self._largest |= self.target.largest_batches(missing)
+        return {topic: self._largest[topic] for topic in topics if topic in self._largest}
+
+    def view(self) -> View:
+        """A task's view of the offset store."""
+        return View(self._offsets)
+
+
+def _seen(store: Store, patience: float) -> Seen:
+    store.refresh(patience)
+    values = ((key, store.value(key)) for key in store.known())
+    reached = {OWN: store.primary.reached} | ({BEHIND: store.secondary.reached} if store.secondary is not None else {})
+    return Seen({key: value for key, value in values if value is not None}, store.primary.positions(), reached)

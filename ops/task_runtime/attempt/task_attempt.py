@@ -1,0 +1,324 @@
+"""A task for the time of a lease: everything it needs as plain values, put together where it runs."""
+
+from __future__ import annotations
+
+import json
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+from connectctl.ops.clients.protocols import Reached
+from connectctl.ops.config.masking import masked
+from connectctl.ops.connect.transactional_ids import task_id
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.task_runtime.attempt.control_channel import BEAT, Line
+from connectctl.ops.task_runtime.attempt.shared_clients import OWN, Neighbours
+from connectctl.ops.task_runtime.spi.connector import Share
+from connectctl.ops.task_runtime.spi.converters import converters
+from connectctl.ops.task_runtime.spi.plugins import connector_class
+from connectctl.ops.task_runtime.spi.transaction_batch import Counts, Ended, How
+from connectctl.ops.task_runtime.task.at_least_once import boundaries_of, handle_of
+from connectctl.ops.task_runtime.task.batch_limits import Limits
+from connectctl.ops.task_runtime.task.exactly_once_task import REMEDIES, Kernel
+from connectctl.ops.task_runtime.task.global_offsets_writer import Secondary
+from connectctl.ops.task_runtime.task.polled_source import Polling
+from connectctl.ops.task_runtime.task.progress import Doing, beating
+from connectctl.ops.task_runtime.task.single_record_producer import Producers
+from connectctl.ops.task_runtime.task.transactional_producer import Handle
+
+if TYPE_CHECKING:
+    from connectctl.ops.task_runtime.attempt.control_channel import Address
+    from connectctl.ops.task_runtime.job.config_topic_records import Generation
+    from connectctl.ops.task_runtime.spi.delivery_settings import Manner
+    from connectctl.ops.task_runtime.spi.transaction_batch import Step, Stored, TaskSupply
+
+FAILED = "failed"
+LONGEST_TRACE = 20_000
+
+
+@dataclass(frozen=True)
+class Work:
+    """A connector's tasks. ``home`` are the client properties of the workers' cluster, ``target`` those of the records'.
+
+    ``offsets`` is the topic that is written in the transaction, ``behind`` the global one where that is another;
+    ``reached`` is how far these two are known to reach. ``path`` is the connector's ``module:Class``. ``patience`` is in
+    seconds, and so is ``outage``: for how long Kafka may be away.
+    """
+
+    group: str
+    connector: str
+    path: str
+    config: Mapping[str, str]
+    generation: Generation
+    home: Mapping[str, Any] = field(repr=False)
+    target: Mapping[str, Any] = field(repr=False)
+    offsets: str
+    behind: str | None
+    manner: Manner
+    timeout: float
+    patience: float
+    reached: Mapping[str, Reached] = field(default_factory=dict)
+    outage: float = 0.0
+    waited: Mapping[int, float] = field(default_factory=dict)
+    """For how many seconds a task got no further when its last lease ended."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """When a lease ends: after ``seconds``, ``idle`` seconds without a record, or so many ``records``."""
+
+    seconds: float
+    idle: float | None = None
+    records: int | None = None
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a task did in a lease. ``how`` is a kernel's ``How`` or failed; ``idle``: it had nothing to do at the end."""
+
+    task: int
+    how: str
+    why: str | None = None
+    trace: str | None = None
+    records: int = 0
+    transactions: int = 0
+    aborted: int = 0
+    instances: int = 0
+    smallest: int | None = None
+    largest: int = 0
+    doubts: int = 0
+    idle: bool = False
+    meter: Mapping[str, float] = field(default_factory=dict)
+    reached: Mapping[str, Reached] = field(default_factory=dict)
+    waited: float = 0.0
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The inverse of ``json``."""
+        raw = json.loads(text)
+        raw["reached"] = {which: Reached(each["id"], tuple(each["ends"])) for which, each in raw["reached"].items()}
+        return cls(**raw)
+
+    @property
+    def json(self) -> str:
+        """It as text, for its way through Spark."""
+        return json.dumps(asdict(self))
+
+    def __post_init__(self) -> None:
+        # In the words of plugins and of their systems. On the driver, which knows the job's secrets, once more.
+        for name in ("why", "trace"):
+            if (text := getattr(self, name)) is not None:
+                object.__setattr__(self, name, masked(text))
+
+    @classmethod
+    def of(cls, task: int, how: str, counts: Counts, **more: Any) -> Report:
+        """The report of what ``counts`` counted."""
+        return cls(
+            task,
+            how,
+            records=counts.records,
+            transactions=counts.transactions,
+            aborted=counts.aborted,
+            instances=counts.instances,
+            smallest=counts.smallest,
+            largest=counts.largest,
+            doubts=len(counts.doubts),
+            meter=asdict(counts.meter),
+            reached=counts.reached,
+            waited=counts.doing.waited,
+            **more,
+        )
+
+
+class Leased:
+    """A supply with an end: it hears when the lease is over, and keeps the driver informed."""
+
+    def __init__(self, supply: TaskSupply, task: int, counts: Counts, terms: Terms, line: Line):
+        self._supply, self._task, self._counts, self._terms, self._line = supply, task, counts, terms, line
+        self._began: float | None = None
+        self._lag: int | None = None
+        self._active = self._looked = self._said = time.monotonic()
+
+    def resume(self, stored: Stored) -> None:
+        try:
+            self._supply.resume(stored)
+        finally:  # a source that cannot be reached is not idle
+            self._active = time.monotonic()
+        # A lease begins with the first resumption: to get there may take as long as a dead predecessor's transaction.
+        self._began = self._began or self._active
+
+    def step(self) -> Step | None:
+        began = time.monotonic()
+        step = self._supply.step()
+        if step is not None and step.size:
+            self._active = time.monotonic()
+            if not isinstance(self._supply, Polling):  # which counts its batches by itself
+                self._counts.meter.poll(step.size, self._active - began)
+        elif self._supply.behind:
+            self._active = time.monotonic()
+        self._looked = time.monotonic()
+        return step
+
+    def last(self) -> Step | None:
+        return self._supply.last()
+
+    def committed(self, step: Step) -> None:
+        self._supply.committed(step)
+
+    @property
+    def ended(self) -> bool:
+        return self._supply.ended
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing has come for as long as the terms allow."""
+        if self._terms.idle is None or self._began is None:
+            return False
+        # At the last look: nobody knows of the time since, which may be long where the machine is busy.
+        return self._looked - self._active >= self._terms.idle
+
+    def over(self) -> bool:
+        """Whether the task is to stop."""
+        now = time.monotonic()
+        if now - self._said >= BEAT:
+            self._said = now
+            self.say()
+        late = self._began is not None and now - self._began >= self._terms.seconds
+        enough = self._terms.records is not None and self._counts.records >= self._terms.records
+        return late or enough or self.idle or self._line.stopped
+
+    def say(self) -> None:
+        """Tell the driver how far it is."""
+        self._lag = None
+        with suppress(Exception):  # what a plugin cannot tell is no reason to end its task
+            self._lag = self._supply.lag
+        self._tell()
+
+    def beat(self) -> None:
+        """Tell the driver that the task waits, on another thread, where its own is in a call that does not return."""
+        if time.monotonic() - self._said >= 2 * BEAT and self._counts.doing.told is not None:
+            self._tell()
+
+    def _tell(self) -> None:
+        counts = self._counts
+        said = {"task": self._task, "records": counts.records, "transactions": counts.transactions, "lag": self._lag}
+        self._line.say(said if (waits := counts.doing.told) is None else {**said, "waiting": waits})
+
+
+def run(
+    work: Work, task: int, config: Mapping[str, str], terms: Terms, address: Address, near: Neighbours | None = None
+) -> Report:
+    """One task for one lease, with what it shares with those ``near``.
+
+    Raises nothing that the task, the source or Kafka did: that is in the report.
+    """
+    counts = Counts(doing=Doing(work.waited.get(task, 0.0)))
+    line = Line(address)
+    try:
+        ended, idle = _run(work, near or Neighbours(work), task, config, terms, line, counts)
+        return Report.of(task, ended.how.value, counts, why=ended.why, idle=idle)
+    except ConnectctlError as e:
+        if line.stopped:
+            return _failed_late(task, counts, e)
+        return Report.of(task, FAILED, counts, why=str(e), trace=str(e))
+    except Exception as e:  # noqa: BLE001  # a plugin may raise anything, and Spark would run it again for it
+        if line.stopped:
+            return _failed_late(task, counts, e)
+        trace = traceback.format_exc()[-LONGEST_TRACE:]
+        return Report.of(task, FAILED, counts, why=f"{type(e).__name__}: {e}", trace=trace)
+    finally:
+        line.close()
+
+
+def _failed_late(task: int, counts: Counts, error: Exception) -> Report:
+    """The report of a task that failed when it was to stop anyway, which is no failure of the task (``WorkerTask``)."""
+    return Report.of(task, How.STOPPED.value, counts, why=f"{type(error).__name__}: {error}")
+
+
+def _run(
+    work: Work,
+    near: Neighbours,
+    task: int,
+    config: Mapping[str, str],
+    terms: Terms,
+    line: Line,
+    counts: Counts,
+) -> tuple[Ended, bool]:
+    supply = _supply(work, config, counts)
+    leased = Leased(supply, task, counts, terms, line)
+    kind = handle_of(work.manner)
+    with (
+        kernel_of(work, near, task, supply.producer, leased.over, counts, kind) as kernel,
+        beating(leased.beat, BEAT),
+    ):
+        try:
+            return kernel.run(leased), leased.idle
+        finally:
+            leased.say()
+            supply.close()
+
+
+@contextmanager
+def kernel_of(
+    work: Work,
+    near: Neighbours,
+    task: int,
+    properties: Mapping[str, str],
+    stopped: Callable[[], bool],
+    counts: Counts,
+    kind: type[Handle] = Handle,
+    remedies: str = REMEDIES,
+) -> Iterator[Kernel]:
+    """A task's kernel, with a producer of ``kind``. ``properties`` are librdkafka's, where ``work`` says nothing else."""
+    id_, manner = task_id(work.group, work.connector, task), work.manner
+    whole = {**properties, **manner.properties}
+    behind = Secondary(near.home, work.behind, work.patience) if work.behind else None
+    view = near.view()
+    limits = Limits(near.largest, whole)
+
+    def opened(kind: type[Handle]) -> Handle:
+        return kind(near.target, id_, timeout_ms=manner.timeout_ms, properties=whole | limits.properties())
+
+    producers = Producers(kind, opened)
+    kernel = Kernel(
+        producers,
+        work.offsets,
+        view,
+        behind,
+        near.stale,
+        stopped,
+        work.patience,
+        manner.strict,
+        counts,
+        remedies=remedies,
+        outage=work.outage,
+        fits=limits.fits,
+        find_unfit=producers.find_unfit,
+    )
+    try:
+        yield kernel
+    finally:
+        # What comes after it, on whatever machine, is not to read less.
+        counts.reached = {w: kernel.history.beyond(r) if w == OWN else r for w, r in view.reached.items()}
+        if behind is not None:
+            behind.close()
+
+
+def _supply(work: Work, config: Mapping[str, str], counts: Counts) -> TaskSupply:
+    """The connector's own supply for a task, or its task to poll."""
+    connector, manner = connector_class(work.path), work.manner
+    own = connector.supply(Share(work.connector, config, manner, work.offsets, work.timeout))
+    if own is not None:
+        return own
+    return Polling(
+        connector.task,
+        work.connector,
+        config,
+        lambda: boundaries_of(manner),
+        converters(work.config),
+        work.offsets if manner.exactly_once else "",
+        counts.meter,
+    )

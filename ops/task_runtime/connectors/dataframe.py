@@ -1,0 +1,224 @@
+"""A DataFrame as a source: whatever Spark can read, in batch or as a stream, each row once.
+
+The driver reads the frame; its tasks write the rows. Its own properties:
+
+==========================  ==========================================================================================
+``format``, ``load``        what Spark's ``read.format(…).load(…)`` gets; ``schema`` is a DDL text, ``option.NAME`` an option
+``query``                   Spark SQL instead; with ``format`` beside it, what was loaded is the view ``source``
+``streaming``               true for Spark's ``readStream``; ``checkpoint`` is a directory that spares reading all again,
+                            ``trigger.interval`` the time between two micro-batches, such as ``5 seconds``
+``late``                    what becomes of a stream's new rows behind the committed offset of their source partition:
+                            ``refuse`` (where it is not given), ``keep`` or ``drop``, as ``StreamWriter`` says; a row is
+                            kept by ``late.key.columns``, as long as it is among the last ``late.window`` rows of its task
+``topic``                   where the records go
+``partition.columns``       what makes a source partition, separated by commas
+``offset.column``           what only grows within a source partition: whole numbers or text
+``value.column``            text or bytes; a null is a tombstone. ``value`` where it is not given
+``key.column``              text or bytes; ``timestamp.column``: milliseconds since the epoch; ``headers.column``: as Spark's
+                            own Kafka sink takes them, ``array<struct<key:string,value:binary>>``
+``records.per.transaction`` 200000 where it is not given
+``partitioned``             true where each source partition is in one partition of the frame: nothing is shuffled then
+==========================  ==========================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.task_runtime.dataframe.micro_batch import WINDOW, Late, MicroBatch
+from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
+from connectctl.ops.task_runtime.spi.connector import (
+    ExactlyOnceSupport,
+    Outlook,
+    Setting,
+    SourceConnector,
+    SourceRecord,
+    SourceTask,
+)
+from connectctl.ops.task_runtime.spi.delivery_settings import idle_for_columns, manner
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SIZE = 200_000
+VIEW = "source"
+OPTION = "option."
+_FLAGS = ("streaming", "partitioned")
+_OF_A_STREAM = ("checkpoint", "trigger.interval", "late", "late.key.columns", "late.window")
+_NUMBERS = ("records.per.transaction", "late.window")
+_NAMED = (
+    "topic",
+    "partition.columns",
+    "offset.column",
+    "value.column",
+    "key.column",
+    "timestamp.column",
+    "headers.column",
+)
+_STRICT = {"json", "csv", "xml"}
+"""Formats that make a null of what they cannot read, unless they are told to fail."""
+_AS_IT_IS = ("StringConverter", "ByteArrayConverter")
+
+
+class DataFrameTask(SourceTask):
+    """What a task of a frame is called. The rows come to it from Spark, and nobody polls it."""
+
+    def start(self, configs: Mapping[str, str]) -> None:
+        raise ConnectctlError("A task of a DataFrame gets its rows from Spark, and cannot be polled")
+
+    def poll(self) -> Sequence[SourceRecord] | None:
+        raise ConnectctlError("A task of a DataFrame gets its rows from Spark, and cannot be polled")
+
+
+class DataFrameSource(SourceConnector):
+    """``connector.class=DataFrameSource``."""
+
+    task = DataFrameTask
+    settings = (
+        Setting("topic", "where the records go", required=True),
+        Setting("partition.columns", "what makes a source partition, separated by commas", required=True),
+        Setting("offset.column", "what only grows within a source partition", required=True),
+        Setting("value.column", "the records' values: text or bytes", default="value"),
+        Setting("key.column", "the records' keys: text or bytes"),
+        Setting("timestamp.column", "the records' times: milliseconds since the epoch"),
+        Setting("headers.column", "the records' headers: an array of structs of key, text, and value, bytes"),
+        Setting("format", "what Spark reads: parquet, json, jdbc, kafka …"),
+        Setting("load", "the path that it loads"),
+        Setting("schema", "the schema as DDL, which files need in a stream"),
+        Setting("query", f"Spark SQL; what was loaded is the view {VIEW}"),
+        Setting("streaming", "whether it is a stream", default="false"),
+        Setting("checkpoint", "a directory that spares a stream reading all again"),
+        Setting("late", "a stream's rows behind the committed offset: refuse, keep or drop", default=Late.REFUSE.value),
+        Setting("late.key.columns", "what a late row is known by that is kept; all of it where nothing is given"),
+        Setting("late.window", "how many rows each task remembers, so that it keeps none twice", default=str(WINDOW)),
+        Setting("trigger.interval", "the time between two micro-batches, such as 5 seconds"),
+        Setting("records.per.transaction", "rows of a transaction", default=str(SIZE)),
+        Setting("partitioned", "whether each source partition is in one partition of the frame", default="false"),
+    )
+
+    def validate(self, configs: Mapping[str, str]) -> dict[str, list[str]]:
+        found = super().validate(configs)
+        for name, message in _problems(configs):
+            found.setdefault(name, []).append(message)
+        return found
+
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        """As many as there may be: Spark's hash decides which has which source partition."""
+        named = {name: self.configs[name] for name in _NAMED if self.configs.get(name)}
+        return [{**named, "task.id": str(n)} for n in range(max_tasks)]
+
+    def outlook(self, configs: Mapping[str, str]) -> Outlook:
+        """Tells which properties of a producer have no effect on one of columns."""
+        from connectctl.ops.task_runtime.task.columnar_producer import BatchHandle, kind_for
+
+        idle = idle_for_columns(configs)
+        if not idle or kind_for(self.context.target, manner(configs).properties) is not BatchHandle:
+            return Outlook()
+        has = "has" if len(idle) == 1 else "have"
+        note = f"{', '.join(idle)} {has} no effect here: batches are made of columns, and sent at once."
+        return Outlook(notes=[note])
+
+    def exactly_once_support(self, configs: Mapping[str, str]) -> ExactlyOnceSupport:
+        return ExactlyOnceSupport.SUPPORTED
+
+
+def _problems(configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    if not configs.get("format") and not configs.get("query"):
+        yield "format", "Give format, or query: there is nothing to read."
+    for name in _FLAGS:
+        if configs.get(name, "false").lower() not in ("true", "false"):
+            yield name, f"Invalid value {configs[name]} for configuration {name}: it is true or false"
+    yield from _stream_problems(configs)
+    for name in _NUMBERS:
+        size = configs.get(name, "1")
+        if not size.isdigit() or not int(size):
+            yield name, f"Invalid value {size} for configuration {name}"
+    if configs.get("transaction.boundary", "poll").lower() == "interval":
+        yield "transaction.boundary", "A transaction of a DataFrame ends after records.per.transaction, not by time."
+    for name in ("key.converter", "value.converter"):
+        if configs.get(name) and not configs[name].endswith(_AS_IT_IS):
+            yield name, f"Columns are written as they are, text or bytes: {name} cannot be {configs[name]}"
+
+
+def _stream_problems(configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    if flag(configs, "streaming") and flag(configs, "partitioned"):
+        yield (
+            "partitioned",
+            "A stream is split anew for each micro-batch: partitioned and streaming do not go together.",
+        )
+    if flag(configs, "streaming") and not configs.get("format"):
+        yield "streaming", f"A stream needs format; query may be beside it, and finds it as the view {VIEW}."
+    for name in _OF_A_STREAM:
+        if configs.get(name) and not flag(configs, "streaming"):
+            yield name, f"{name} is for streaming: true."
+    late = configs.get("late") or Late.REFUSE
+    if late not in set(Late):
+        yield "late", f"Invalid value {late} for configuration late: it is {', '.join(Late)}"
+    if configs.get("late.key.columns") and late != Late.KEEP:
+        yield "late.key.columns", "late.key.columns is for late: keep."
+
+
+def flag(configs: Mapping[str, str], name: str) -> bool:
+    """Whether a property is true."""
+    return configs.get(name, "false").strip().lower() == "true"
+
+
+def columns_of(configs: Mapping[str, str]) -> Columns:
+    """Which columns are what, from a configuration that was validated."""
+    return Columns(
+        names_of(configs, "partition.columns"),
+        configs["offset.column"].strip(),
+        configs.get("value.column") or "value",
+        configs.get("key.column") or None,
+        configs.get("timestamp.column") or None,
+        configs.get("headers.column") or None,
+    )
+
+
+def micro_batch(configs: Mapping[str, str], query: str, number: int, tasks: int) -> MicroBatch:
+    """Batch ``number`` of the stream ``query`` for so many ``tasks``, from a configuration that was validated."""
+    late, window = Late(configs.get("late") or Late.REFUSE), int(configs.get("late.window") or WINDOW)
+    return MicroBatch(query, number, tasks, late, row_key=names_of(configs, "late.key.columns"), window=window)
+
+
+def names_of(configs: Mapping[str, str], name: str) -> tuple[str, ...]:
+    """The columns that a property names, separated by commas."""
+    return tuple(each.strip() for each in configs.get(name, "").split(",") if each.strip())
+
+
+def size_of(configs: Mapping[str, str]) -> int:
+    """Rows of a transaction."""
+    return int(configs.get("records.per.transaction", SIZE))
+
+
+def read(spark: SparkSession, configs: Mapping[str, str]) -> DataFrame:
+    """The frame as Spark has it: analysed, and nothing of it read but what that takes. Raises what Spark raises."""
+    streaming = flag(configs, "streaming")
+    frame: DataFrame | None = None
+    if name := configs.get("format"):
+        reader: Any = (spark.readStream if streaming else spark.read).format(name).options(**_options(configs, name))
+        if schema := configs.get("schema"):
+            reader = reader.schema(schema)
+        frame = reader.load(configs["load"]) if configs.get("load") else reader.load()
+    if query := configs.get("query"):
+        if frame is not None:
+            frame.createOrReplaceTempView(VIEW)
+        frame = spark.sql(query)
+    assert frame is not None
+    if frame.isStreaming != streaming:
+        is_ = "a stream" if frame.isStreaming else "no stream"
+        raise BadInput(
+            f"What {configs['name']} reads is {is_}", next_step=f"Set streaming: {str(not streaming).lower()}."
+        )
+    return frame
+
+
+def _options(configs: Mapping[str, str], format_: str) -> dict[str, str]:
+    """A file that does not fit the schema is an error, and no tombstone, unless the person says otherwise."""
+    found = {k.removeprefix(OPTION): v for k, v in configs.items() if k.startswith(OPTION)}
+    defaults = {"mode": "FAILFAST"} if format_ in _STRICT else {}
+    if format_ == "csv" and found.get("header", "false").lower() == "true":
+        defaults["enforceSchema"] = "false"
+    return defaults | found

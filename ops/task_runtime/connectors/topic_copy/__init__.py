@@ -1,0 +1,1 @@
+"""Topics of one cluster copied to another."""

@@ -1,0 +1,211 @@
+"""Topics of one cluster copied to another: goes on where Kafka's MirrorSourceConnector stopped, and the other way round.
+
+The configuration has MirrorMaker's own names; the source partition is ``{"cluster", "partition", "topic"}``, the source
+offset ``{"offset"}`` of the record that was copied last, as ``MirrorSourceTask`` writes them. Partition, key, value, headers
+and timestamp stay as they are; of a record that says 1970-01-01T00:00:00Z the timestamp is lost, because that is what
+librdkafka takes for none. Remote topics are created, and get partitions, when a run starts.
+
+Differences from MirrorSourceConnector, each of which ``outlook`` tells of where the configuration is made for it:
+
+- Records alone are copied. Offset syncs, and with them checkpoints, the sync of configurations and ACLs, and new topics and
+  partitions while it runs, are left to MirrorMaker.
+- A source consumer reads committed records only, unless ``source.consumer.isolation.level`` says otherwise.
+- Bytes are bytes: converters are not asked. A worker without ``header.converter`` writes headers in base64.
+- A poll takes up to ``records.per.transaction`` records, or what comes in ``consumer.poll.timeout.ms``; it is the
+  transaction where ``transaction.boundary`` is poll. With interval a transaction takes what comes in the interval.
+- A source that has fewer records than were copied from it fails the task, and is not copied again from its beginning.
+
+Where the source has deleted records before they were copied, ``source.consumer.auto.offset.reset`` decides, as with
+MirrorMaker: earliest, the default, goes on without them, none fails the task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from connectctl.ops.core.errors import BadInput
+from connectctl.ops.task_runtime.connectors.topic_copy import mirror_offsets, remote_topics, source_clients
+from connectctl.ops.task_runtime.connectors.topic_copy.replication_policy import (
+    EXCLUDE,
+    JAVA,
+    TOPICS,
+    policy_of,
+    selection_of,
+)
+from connectctl.ops.task_runtime.connectors.topic_copy.source import Copying, Pace
+from connectctl.ops.task_runtime.connectors.topic_copy.source_reader import Reader, Source
+from connectctl.ops.task_runtime.spi.connector import (
+    ExactlyOnceSupport,
+    Outlook,
+    Setting,
+    Share,
+    SourceConnector,
+)
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.librdkafka.client import Kafka
+    from connectctl.ops.task_runtime.connectors.topic_copy.remote_topics import Wanted
+    from connectctl.ops.task_runtime.spi.transaction_batch import TaskSupply
+
+RECORDS, POLL_TIMEOUT = "records.per.transaction", "consumer.poll.timeout.ms"
+DEFAULT_RECORDS, DEFAULT_POLL_TIMEOUT = 50_000, 1000
+ISOLATION = "source.consumer.isolation.level"
+CONVERTERS = ("key.converter", "value.converter", "header.converter")
+_BYTES = ("org.apache.kafka.connect.converters.ByteArrayConverter", "ByteArrayConverter")
+_THEIRS = (f"{JAVA}MirrorSourceConnector", "MirrorSourceConnector", "MirrorSource")
+_LEFT = {
+    "emit.offset-syncs.enabled": "offset syncs",
+    "sync.topic.configs.enabled": "the sync of topic configurations",
+    "sync.topic.acls.enabled": "the sync of topic ACLs",
+    "refresh.topics.enabled": "new topics and partitions while it runs",
+}
+"""What MirrorSourceConnector does besides; each is on unless it is switched off."""
+_ONE_CLASS = {
+    "topic.filter.class": "DefaultTopicFilter",
+    "config.property.filter.class": "DefaultConfigPropertyFilter",
+    "forwarding.admin.class": "ForwardingAdmin",
+}
+_NUMBERS = {RECORDS: 1, POLL_TIMEOUT: 0, "replication.factor": 1}
+
+
+class TopicCopy(SourceConnector):
+    """Partitions of the topics that ``topics`` selects, in turn among at most ``tasks.max`` tasks."""
+
+    converts = False
+    settings = (
+        Setting("source.cluster.alias", "The name of the cluster that is read.", required=True),
+        Setting("source.cluster.bootstrap.servers", "Its brokers.", required=True),
+        Setting("target.cluster.alias", "The name of the cluster that is written.", default="target"),
+        Setting("topics", "The topics to copy: names and regular expressions.", default=TOPICS),
+        Setting("topics.exclude", "Those of them not to copy.", default=EXCLUDE),
+        Setting("replication.policy.class", "DefaultReplicationPolicy or IdentityReplicationPolicy."),
+        Setting("replication.policy.separator", "What is between an alias and a topic.", default="."),
+        Setting("replication.factor", "Of remote topics that are created."),
+        Setting(RECORDS, "The most records that one poll takes.", default=str(DEFAULT_RECORDS)),
+        Setting(POLL_TIMEOUT, "How long one poll takes records, in ms.", default=str(DEFAULT_POLL_TIMEOUT)),
+    )
+
+    def validate(self, configs: Mapping[str, str]) -> dict[str, list[str]]:
+        found = super().validate(configs)
+        for name, problem in (*_problems(configs), *source_clients.problems(configs)):
+            found.setdefault(name, []).append(problem)
+        return found
+
+    def exactly_once_support(self, configs: Mapping[str, str]) -> ExactlyOnceSupport | None:
+        """Unless records of aborted transactions are copied, too."""
+        committed = source_clients.isolation(configs) == "read_committed"
+        return ExactlyOnceSupport.SUPPORTED if committed else ExactlyOnceSupport.UNSUPPORTED
+
+    def outlook(self, configs: Mapping[str, str]) -> Outlook:
+        """Raises ``ConnectctlError`` for a source that cannot be read, or that has nothing to copy."""
+        source = source_clients.source_of(configs, self.context.target.timeout)
+        return Outlook(self._look(source, configs, first=True).says(), list(_notes(configs)))
+
+    def start(self, configs: Mapping[str, str]) -> None:
+        """Create the remote topics that are missing, and let those grow that are short."""
+        super().start(configs)
+        source = source_clients.source_of(configs, self.context.target.timeout)
+        self._wanted = self._look(source, configs)
+        with source_clients.reaching(configs["source.cluster.alias"]):
+            remote_topics.prepare(source, self.context.target, self._wanted, configs)
+
+    def _look(self, source: Kafka, configs: Mapping[str, str], *, first: bool = False) -> Wanted:
+        alias = configs["source.cluster.alias"]
+        servers = source_clients.java(configs, source_clients.ADMIN)["bootstrap.servers"]
+        with source_clients.reaching(alias, servers if first else None):
+            source.cluster_id()
+        wanted = remote_topics.look(source, self.context.target, selection_of(configs))
+        if not wanted.topics:
+            raise BadInput(
+                f"The source cluster {alias} has no topic to copy",
+                why=f"topics is {configs.get('topics', TOPICS)}, topics.exclude {configs.get('topics.exclude', EXCLUDE)}",
+                next_step="Correct topics, or create the topic first.",
+                code="no-topic",
+            )
+        return wanted
+
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        shares = mirror_offsets.share(self._wanted.places, max_tasks)
+        own = (mirror_offsets.ASSIGNED, mirror_offsets.INDEX)
+        return [
+            {**self.configs, **dict(zip(own, (mirror_offsets.encode(places), str(n)), strict=True))}
+            for n, places in enumerate(shares)
+        ]
+
+    @classmethod
+    def supply(cls, share: Share) -> TaskSupply | None:
+        configs = share.configs
+        source = Source(
+            configs["source.cluster.alias"],
+            source_clients.client(configs, source_clients.CONSUMER),
+            source_clients.client(configs),
+            source_clients.isolation(configs),
+            source_clients.reset(configs),
+            share.timeout,
+        )
+        return Copying(
+            Reader(source),
+            share.connector,
+            mirror_offsets.decode(configs[mirror_offsets.ASSIGNED]),
+            policy_of(configs),
+            share.manner,
+            Pace(
+                int(configs.get(RECORDS, DEFAULT_RECORDS)), int(configs.get(POLL_TIMEOUT, DEFAULT_POLL_TIMEOUT)) / 1000
+            ),
+            share.offsets_topic,
+        )
+
+    def alter_offsets(
+        self, configs: Mapping[str, str], offsets: list[tuple[dict[str, object], dict[str, object] | None]]
+    ) -> bool:
+        for partition, offset in offsets:
+            mirror_offsets.check(partition, offset)
+        return True
+
+
+def _problems(configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for name, read in (("replication.policy.class", policy_of), ("topics", selection_of)):
+        try:
+            read(configs)
+        except BadInput as e:
+            yield name, str(e)
+            break
+    if configs.get("enabled", "true").strip().lower() == "false":
+        yield "enabled", "enabled is false: there is nothing to run"
+    for name, only in _ONE_CLASS.items():
+        given = configs.get(name, only)
+        if given.rpartition(".")[2] != only:
+            yield name, f"{name}={given} cannot be run here: {only} alone is known"
+    for name, least in _NUMBERS.items():
+        given = configs.get(name, str(least)).strip()
+        if not given.isascii() or not given.isdigit() or int(given) < least:
+            yield name, f"{name} is {given}, and takes a whole number from {least} on"
+    for name in CONVERTERS:
+        if configs.get(name, _BYTES[0]) not in _BYTES:
+            yield name, f"{name} must be ByteArrayConverter, or be left out: records are copied byte for byte"
+    if (
+        configs.get("exactly.once.support", "").lower() == "required"
+        and source_clients.isolation(configs) != "read_committed"
+    ):
+        yield ISOLATION, f"{ISOLATION} must be read_committed, or records of aborted transactions would be copied"
+
+
+def _notes(configs: Mapping[str, str]) -> Iterator[str]:
+    """What is done otherwise than the configuration may lead to expect."""
+    theirs = configs.get("connector.class") in _THEIRS
+    left = [name for name in _LEFT if configs.get(name, str(theirs)).strip().lower() == "true"]
+    if left:
+        told = ", ".join(f"{_LEFT[name]} ({name})" for name in left)
+        yield f"Records alone are copied here, and MirrorMaker's other work is not done: {told}."
+    if theirs and not any(f"{prefix}isolation.level" in configs for prefix in source_clients.CONSUMER):
+        yield f"{ISOLATION} is not given: committed records alone are copied here, where a worker copies the others, too."
+    missing = [name for name in CONVERTERS if name not in configs]
+    if theirs and missing:
+        verb = "is" if len(missing) == 1 else "are"
+        told = f"{', '.join(missing)} {verb} not given"
+        yield f"{told}: bytes are copied as they are, where workers use converters of their own."
+    if source_clients.isolation(configs) != "read_committed":
+        yield f"{ISOLATION} is read_uncommitted: records of aborted and open transactions are copied, too."
+    if unknown := source_clients.unknown(configs):
+        yield f"{', '.join(unknown)} {'has' if len(unknown) == 1 else 'have'} no equal in librdkafka, and no effect here."

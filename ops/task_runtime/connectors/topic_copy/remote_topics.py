@@ -1,0 +1,130 @@
+"""The topics that a copy reads and those that it writes: what has to be created or to grow before tasks start.
+
+As ``MirrorSourceConnector`` does it: a remote topic has as many partitions as its source and the configuration that the
+source has of its own, ``config.properties.exclude`` apart; one that is there and has fewer partitions grows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut
+from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
+from connectctl.ops.task_runtime.connectors.topic_copy.mirror_offsets import Place
+from connectctl.ops.task_runtime.connectors.topic_copy.replication_policy import PROPERTIES_EXCLUDE, Selection, pattern
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.librdkafka.client import Kafka
+
+REPLICAS = 2
+"""``replication.factor`` where none is given, as MirrorMaker has it; fewer on a cluster with fewer brokers."""
+PAUSE = 0.1
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The source's ``topics`` that are copied, by name with their partitions. ``missing`` are remote topics that are not
+    there, ``short`` those with too few partitions, by remote name with the source's.
+    """
+
+    topics: Mapping[str, int]
+    missing: Mapping[str, str] = field(default_factory=dict)
+    short: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def places(self) -> list[Place]:
+        """Every partition that is copied."""
+        return [(topic, n) for topic, count in sorted(self.topics.items()) for n in range(count)]
+
+    def says(self) -> list[str]:
+        """What ``prepare`` will do, a line for each topic."""
+        new = [
+            f"create the topic {remote} with {_partitions(self.topics[topic])}, as {topic} has on the source"
+            for remote, topic in sorted(self.missing.items())
+        ]
+        grown = [
+            f"give {remote} {_partitions(self.topics[topic])}, as {topic} has on the source"
+            for remote, topic in sorted(self.short.items())
+        ]
+        return new + grown
+
+
+def _partitions(count: int) -> str:
+    return f"{count} partition{'s' * (count > 1)}"
+
+
+def look(source: Kafka, target: Kafka, selection: Selection) -> Wanted:
+    """What is copied and what has to be created for it. Raises ``Refused`` for a topic that would be copied into itself."""
+    policy = selection.policy
+    topics = source.partition_counts([t for t in sorted(source.topic_names()) if selection.takes(t)])
+    itself = [topic for topic in topics if policy.remote(topic) == topic]
+    if itself and source.cluster_id() == target.cluster_id():
+        raise Refused(
+            f"The topic {itself[0]} would be copied into itself, again and again",
+            why="source and target are one cluster, and the replication policy renames nothing",
+            next_step="Use DefaultReplicationPolicy.",
+            code="copied-into-itself",
+        )
+    there = those_that_exist(target, *map(policy.remote, topics))
+    missing = {policy.remote(t): t for t in topics if policy.remote(t) not in there}
+    sizes = target.partition_counts([policy.remote(t) for t in topics if policy.remote(t) in there])
+    short = {policy.remote(t): t for t, count in topics.items() if sizes.get(policy.remote(t), count) < count}
+    return Wanted(topics, missing, short)
+
+
+def prepare(source: Kafka, target: Kafka, wanted: Wanted, config: Mapping[str, str]) -> None:
+    """Create what is missing, and let grow what is short."""
+    configs = _own_configs(source, list(wanted.missing.values()), config.get("config.properties.exclude"))
+    replicas = int(config.get("replication.factor", min(REPLICAS, target.brokers())))
+    for remote, topic in wanted.missing.items():
+        target.create_topic(remote, wanted.topics[topic], replicas, configs[topic])
+    if wanted.short:
+        _grow(target, {remote: wanted.topics[topic] for remote, topic in wanted.short.items()})
+
+
+def _own_configs(source: Kafka, topics: list[str], exclude: str | None) -> dict[str, dict[str, str]]:
+    """What is set on each topic itself, and not by its brokers or by nobody."""
+    from confluent_kafka.admin import ConfigResource, ConfigSource, ResourceType
+
+    if not topics:
+        return {}
+    unwanted = pattern(PROPERTIES_EXCLUDE if exclude is None else exclude)
+    asked = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
+    found: dict[str, dict[str, str]] = {}
+    for resource, future in source.admin.describe_configs(asked, request_timeout=source.timeout).items():
+        entries: Mapping[str, Any] = source.ask("describe topics", future.result)
+        found[resource.name] = {
+            name: entry.value
+            for name, entry in entries.items()
+            if entry.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+            and not (unwanted and unwanted.fullmatch(name))
+            and entry.value is not None
+        }
+    return found
+
+
+def _grow(target: Kafka, sizes: Mapping[str, int]) -> None:
+    from confluent_kafka.admin import NewPartitions
+
+    asked = [NewPartitions(topic, count) for topic, count in sizes.items()]
+    for topic, future in target.admin.create_partitions(asked, request_timeout=target.timeout).items():
+        try:
+            target.ask(f"give {topic} more partitions", future.result)
+        except ConnectctlError as e:
+            if e.code != "INVALID_PARTITIONS":  # it has them by now
+                raise
+    deadline = time.monotonic() + target.timeout
+    while short := [topic for topic, count in sizes.items() if _led(target, topic) < count]:
+        # A producer that knows of fewer partitions than a record wants would fail for good.
+        if time.monotonic() > deadline:
+            raise TimedOut(f"The topic {short[0]} got more partitions, and no leaders after {target.timeout:g} s")
+        time.sleep(PAUSE)
+
+
+def _led(target: Kafka, topic: str) -> int:
+    """How many partitions of ``topic`` have a leader."""
+    found = target.ask(f"tell of the topic {topic}", lambda: target.admin.list_topics(topic, target.timeout))
+    return sum(each.leader >= 0 for each in found.topics[topic].partitions.values())

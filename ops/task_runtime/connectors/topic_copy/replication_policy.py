@@ -1,0 +1,131 @@
+"""Which topics MirrorMaker copies and what it calls them: its topic filter and its two replication policies. Pure.
+
+Sources: ``DefaultTopicFilter``, ``DefaultReplicationPolicy``, ``IdentityReplicationPolicy``, ``MirrorSourceConnector``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from connectctl.ops.core.errors import BadInput
+
+JAVA = "org.apache.kafka.connect.mirror."
+TOPICS, EXCLUDE = ".*", r".*[\-\.]internal, .*\.replica, __.*"
+"""The defaults of ``topics`` and ``topics.exclude``."""
+PROPERTIES_EXCLUDE = (
+    r"follower\.replication\.throttled\.replicas, leader\.replication\.throttled\.replicas, "
+    r"message\.timestamp\.difference\.max\.ms, message\.timestamp\.type, unclean\.leader\.election\.enable, "
+    r"min\.insync\.replicas"
+)
+"""The default of ``config.properties.exclude``: what a remote topic does not get from its source."""
+HEARTBEATS = "heartbeats"
+_POLICIES = {f"{prefix}{name}ReplicationPolicy": name for prefix in (JAVA, "") for name in ("Default", "Identity")}
+
+
+def pattern(text: str) -> re.Pattern[str] | None:
+    """Names and regular expressions with commas between them, as one; None for none. Raises ``BadInput``."""
+    fields = [field.strip() for field in text.split(",") if field.strip()]
+    if not fields:
+        return None
+    try:
+        return re.compile("|".join(fields))
+    except re.error as e:
+        raise BadInput(f"{text} is no regular expression here", why=str(e)) from e
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What a topic is called on the target cluster; ``renames`` is DefaultReplicationPolicy, else it is Identity's."""
+
+    source: str
+    target: str
+    separator: str = "."
+    renames: bool = True
+
+    def remote(self, topic: str) -> str:
+        """The name that the source's ``topic`` has on the target."""
+        return f"{self.source}{self.separator}{topic}" if self._marked(topic) else topic
+
+    def source_of(self, topic: str) -> str | None:
+        """The alias of the cluster that ``topic`` was copied from, None where its name says of none."""
+        if not self._marked(topic):
+            return self.source
+        parts = topic.split(self.separator)
+        while parts and not parts[-1]:  # as Java splits: what is empty at the end is no part
+            parts.pop()
+        return parts[0] if len(parts) > 1 else None
+
+    def upstream(self, topic: str) -> str | None:
+        """What ``topic`` was called where it was copied from."""
+        if not self._marked(topic):
+            return topic
+        source = self.source_of(topic)
+        return None if source is None else topic[len(source) + len(self.separator) :]
+
+    def original(self, topic: str) -> str:
+        """What ``topic`` was called on the first cluster of all."""
+        upstream = self.upstream(topic)
+        return topic if upstream is None or upstream == topic else self.original(upstream)
+
+    def is_cycle(self, topic: str) -> bool:
+        """Whether ``topic`` has come from the target cluster."""
+        source, upstream = self.source_of(topic), self.upstream(topic)
+        if source is None or source == self.target:
+            return source is not None
+        return upstream is not None and upstream != topic and self.is_cycle(upstream)
+
+    def is_internal(self, topic: str) -> bool:
+        """Whether it is a topic of Kafka's, Connect's or MirrorMaker's own."""
+        ends = (f"{self.separator}internal", ".internal", "-internal")
+        return topic.startswith(("__", ".")) or topic.endswith(ends)
+
+    def _marked(self, topic: str) -> bool:
+        return self.renames or topic.endswith(HEARTBEATS)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The topics that a configuration asks for."""
+
+    policy: Policy
+    wanted: re.Pattern[str] | None
+    unwanted: re.Pattern[str] | None
+    heartbeats: bool
+
+    def takes(self, topic: str) -> bool:
+        """Whether the source's ``topic`` is copied."""
+        filtered = _matches(self.wanted, topic) and not _matches(self.unwanted, topic)
+        beats = self.heartbeats and self.policy.original(topic) == HEARTBEATS
+        return (filtered or beats) and not self.policy.is_internal(topic) and not self.policy.is_cycle(topic)
+
+
+def _matches(wanted: re.Pattern[str] | None, topic: str) -> bool:
+    return wanted is not None and wanted.fullmatch(topic) is not None
+
+
+def policy_of(config: Mapping[str, str]) -> Policy:
+    """The policy that ``config`` names. Raises ``BadInput`` for a class of somebody's own."""
+    name = config.get("replication.policy.class", "DefaultReplicationPolicy")
+    if name not in _POLICIES:
+        raise BadInput(
+            f"The replication policy {name} cannot be run here",
+            next_step="Give DefaultReplicationPolicy or IdentityReplicationPolicy.",
+        )
+    return Policy(
+        config.get("source.cluster.alias", ""),
+        config.get("target.cluster.alias", "target"),
+        config.get("replication.policy.separator", "."),
+        renames=_POLICIES[name] == "Default",
+    )
+
+
+def selection_of(config: Mapping[str, str]) -> Selection:
+    """The topics that ``config`` asks for. Raises ``BadInput``."""
+    return Selection(
+        policy_of(config),
+        pattern(config.get("topics", TOPICS)),
+        pattern(config.get("topics.exclude", EXCLUDE)),
+        config.get("heartbeats.replication.enabled", "true").lower() != "false",
+    )

@@ -1,0 +1,138 @@
+"""The clients for a copy's source cluster: MirrorMaker's prefixes and Java's names in librdkafka's terms.
+
+A consumer's properties are those of ``source.cluster.`` that serve to connect, then those of ``consumer.``, then those of
+``source.consumer.``; an admin client's the same with ``admin.``, as ``MirrorConnectorConfig`` has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.clients.first_contact import first_contact
+from connectctl.ops.clients.librdkafka.java_overrides import from_java
+from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, NotTrusted, UnknownHost, Unreachable
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.librdkafka.client import Kafka
+
+CLUSTER = "source.cluster."
+CONSUMER, ADMIN = ("consumer.", "source.consumer."), ("admin.", "source.admin.")
+ISOLATION, RESET = "isolation.level", "auto.offset.reset"
+UNREADABLE = "The source cluster {} cannot be read"
+_CONNECTING = ("bootstrap.servers", "security.", "ssl.", "sasl.")
+_SAME = {
+    "client.id",
+    "client.rack",
+    "client.dns.lookup",
+    "fetch.min.bytes",
+    "fetch.max.bytes",
+    "max.partition.fetch.bytes",
+    "check.crcs",
+    "metadata.max.age.ms",
+    "reconnect.backoff.ms",
+    "reconnect.backoff.max.ms",
+    "retry.backoff.ms",
+    "retry.backoff.max.ms",
+    "connections.max.idle.ms",
+    ISOLATION,
+    RESET,
+}
+_RENAMED = {
+    "fetch.max.wait.ms": "fetch.wait.max.ms",
+    "receive.buffer.bytes": "socket.receive.buffer.bytes",
+    "send.buffer.bytes": "socket.send.buffer.bytes",
+    "request.timeout.ms": "socket.timeout.ms",
+}
+_OF_THE_CONNECTOR = {"consumer.poll.timeout.ms", "admin.timeout.ms"}
+"""MirrorMaker's own properties, which only look like a client's."""
+_WITHOUT_EFFECT = {"enable.auto.commit", "group.id", "key.deserializer", "value.deserializer"}
+"""What has none in MirrorMaker either: no group is joined and nothing is committed to one."""
+
+
+def java(config: Mapping[str, str], prefixes: tuple[str, str]) -> dict[str, str]:
+    """A source client's properties by Java's names."""
+    given = {k.removeprefix(CLUSTER): v for k, v in config.items() if k.startswith(CLUSTER)}
+    found = {k: v for k, v in given.items() if k.startswith(_CONNECTING)}
+    for prefix in prefixes:
+        found |= {
+            k.removeprefix(prefix): v for k, v in config.items() if k.startswith(prefix) and k not in _OF_THE_CONNECTOR
+        }
+    return found
+
+
+def client(config: Mapping[str, str], prefixes: tuple[str, str] = ADMIN) -> dict[str, Any]:
+    """A source client's properties by librdkafka's names; what has no equal is left out, and told by ``unknown``."""
+    given = java(config, prefixes)
+    found: dict[str, Any] = {k: v for k, v in given.items() if k in _SAME or k == "bootstrap.servers"}
+    found |= {_RENAMED[k]: v for k, v in given.items() if k in _RENAMED}
+    if prefixes == ADMIN:
+        found = {k: v for k, v in found.items() if "fetch" not in k and k not in (ISOLATION, RESET, "check.crcs")}
+    return found | from_java(given)
+
+
+def isolation(config: Mapping[str, str]) -> str:
+    """``isolation.level`` of the source consumer: read_committed where nothing is given, unlike a Java consumer's."""
+    return java(config, CONSUMER).get(ISOLATION, "read_committed").lower()
+
+
+def reset(config: Mapping[str, str]) -> str:
+    """``auto.offset.reset`` of the source consumer: earliest where nothing is given, as MirrorMaker has it."""
+    return java(config, CONSUMER).get(RESET, "earliest").lower()
+
+
+def problems(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """What cannot be run here, by property."""
+    level, start, given = isolation(config), reset(config), java(config, CONSUMER)
+    if level not in ("read_committed", "read_uncommitted"):
+        yield "source.consumer.isolation.level", f"{level} is no isolation level"
+    if start not in ("earliest", "latest", "none"):
+        yield "source.consumer.auto.offset.reset", f"auto.offset.reset={start} cannot be run here"
+    for store in ("keystore", "truststore"):
+        if f"ssl.{store}.location" in given and given.get(f"ssl.{store}.type", "").upper() != "PEM":
+            text = f"A source cluster with a Java {store} cannot be read here; give it as PEM"
+            yield f"{CLUSTER}ssl.{store}.location", text
+
+
+def unknown(config: Mapping[str, str]) -> list[str]:
+    """The names of source client properties that have no equal here, and are ignored."""
+    known = _SAME | _RENAMED.keys() | _WITHOUT_EFFECT
+    found = {
+        prefix + name
+        for prefix in (*CONSUMER, *ADMIN)
+        for name in (k.removeprefix(prefix) for k in config if k.startswith(prefix) and k not in _OF_THE_CONNECTOR)
+        if name not in known and not name.startswith(_CONNECTING)
+    }
+    return sorted(found)
+
+
+@contextmanager
+def reaching(alias: str, first: str | None = None) -> Iterator[None]:
+    """Says of what fails that it is the source cluster ``alias``; ``first``: asked for the first time, at these servers."""
+    try:
+        with nullcontext() if first is None else first_contact(first):
+            yield
+    except (NotAuthorized, NotTrusted):
+        raise
+    except Unreachable as e:
+        hint = "Check source.cluster.bootstrap.servers."
+        why = e.why if isinstance(e, UnknownHost) else e.what
+        raise type(e)(UNREADABLE.format(alias), why=why, next_step=hint) from e
+
+
+def gone(alias: str, topic: str) -> ConnectctlError:
+    """The error for a topic, or a partition as TOPIC-N, that the source does not have any more."""
+    return ConnectctlError(
+        f"The source cluster {alias} has no {topic} any more",
+        why="it was deleted, or created anew with fewer partitions",
+        next_step="Start again, for the topics that there are by now.",
+        code="no-topic",
+    )
+
+
+def source_of(config: Mapping[str, str], timeout: float) -> Kafka:
+    """The source cluster, for looking at it."""
+    from connectctl.ops.clients.librdkafka.client import Kafka
+
+    return Kafka(client(config), timeout=timeout)

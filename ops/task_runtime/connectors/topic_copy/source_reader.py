@@ -1,0 +1,267 @@
+"""Reads partitions of the source cluster in batches whose size in bytes is bounded, and knows when it is at their ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.core.errors import ConnectctlError, Unreachable
+from connectctl.ops.kafka.sentinels import offset_of
+from connectctl.ops.task_runtime.attempt.coalesced_read import together
+from connectctl.ops.task_runtime.connectors.topic_copy.mirror_offsets import Place
+from connectctl.ops.task_runtime.connectors.topic_copy.source_clients import UNREADABLE, gone, reaching
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.librdkafka.client import Kafka
+    from connectctl.ops.clients.protocols import Extent
+
+WAIT = 0.05
+"""Seconds that librdkafka may take to fill a batch."""
+MOST, FEW = 10_000, 100
+"""Records of a batch at most, and of the first one, while nobody knows how large they are."""
+BATCH_BYTES = 8 << 20
+LOOK = 1.0
+"""Seconds between two looks at whether brokers that were lost are back."""
+DEFAULTS = {
+    "queued.min.messages": 100_000,
+    "queued.max.messages.kbytes": 32_768,
+    # A full queue is looked at again after a moment, and not after librdkafka's second, in which it would run dry.
+    "fetch.queue.backoff.ms": 10,
+    "fetch.wait.max.ms": 100,
+}
+"""What a copy's consumer has, unless it is given: 32 MB of records that are read ahead."""
+_GONE = {"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION", "UNKNOWN_TOPIC_ID"}
+_PASSING = {"_ALL_BROKERS_DOWN", "_TRANSPORT", "GROUP_AUTHORIZATION_FAILED"}
+
+
+@dataclass(frozen=True)
+class Source:
+    """The source cluster ``alias``. ``consumer`` and ``admin`` are librdkafka's properties of its clients, ``isolation`` and
+    ``reset`` are isolation.level and auto.offset.reset; ``timeout`` is in seconds, for each request.
+    """
+
+    alias: str
+    consumer: Mapping[str, Any]
+    admin: Mapping[str, Any]
+    isolation: str
+    reset: str
+    timeout: float
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Records of one topic, as librdkafka gave them, and the last offset of each partition among them."""
+
+    topic: str
+    messages: list[Any]
+    last: Mapping[int, int]
+
+
+class Reader:
+    """A consumer to which partitions of the source are assigned by hand."""
+
+    def __init__(self, source: Source):
+        self._source = source
+        self._consumer: Any = None
+        self._kafka: Kafka | None = None
+        self._next: dict[Place, int] = {}
+        self._at_end: set[Place] = set()
+        self._lost: tuple[float, str] | None = None
+        self._looked = 0.0
+        self._size = FEW
+
+    @property
+    def opened(self) -> bool:
+        """Whether it reads."""
+        return self._consumer is not None
+
+    def begin(self, begin: Mapping[Place, int | None]) -> dict[Place, int]:
+        """Begin at these offsets; where one is None, as auto.offset.reset says. Gives where ``latest`` was to begin.
+
+        Raises ``ConnectctlError`` for a partition that is gone, or has fewer records than were copied from it.
+        """
+        from confluent_kafka import Consumer, TopicPartition
+        from connectctl.ops.clients.librdkafka.client import Kafka
+
+        # A new one each time: what it knows of topics it has read once.
+        kafka = self._kafka = Kafka(self._source.admin, timeout=self._source.timeout)
+        with reaching(self._source.alias):
+            starts = {place: self._start(place, at, each) for place, at, each in self._extents(kafka, begin)}
+        if self._consumer is None:
+            whole = kafka.properties() | DEFAULTS | dict(self._source.consumer) | self._ours()
+            self._consumer = kafka.ask("open a consumer", lambda: Consumer(whole))
+        self._next = {place: start for place, (start, _) in starts.items()}
+        self._at_end, self._lost = set(), None
+        wanted = [TopicPartition(*place, start) for place, start in self._next.items()]
+        self._asked(lambda: self._consumer.assign(wanted))
+        return {place: start for place, (start, latest) in starts.items() if latest}
+
+    def _ours(self) -> dict[str, Any]:
+        return {
+            "group.id": "connectctl",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "isolation.level": self._source.isolation,
+            # Where it begins is said each time. A place that its leader does not have is looked at again, never reset: a
+            # log that lost its end is not one to be read from its beginning.
+            "auto.offset.reset": "error",
+            "error_cb": self._heard,
+        }
+
+    def _extents(self, kafka: Kafka, begin: Mapping[Place, int | None]) -> list[tuple[Place, int | None, Extent]]:
+        topics = sorted({topic for topic, _ in begin})
+        # Of whole topics, of which other tasks of the process have other partitions.
+        key = ("extents", repr(sorted(self._source.admin.items(), key=str)), *topics)
+        found = together(key, lambda: kafka.extents(topics))
+        for topic, partition in begin:
+            if topic not in found:
+                raise gone(self._source.alias, f"topic {topic}")
+            if partition not in found[topic]:
+                raise gone(self._source.alias, f"partition {topic}-{partition}")
+        return [(place, at, found[place[0]][place[1]]) for place, at in begin.items()]
+
+    def _start(self, place: Place, at: int | None, extent: Extent) -> tuple[int, bool]:
+        """Where to begin, and whether that is the end because ``latest`` says so."""
+        if at is not None and at > extent.end:
+            raise ConnectctlError(
+                f"{place[0]}-{place[1]} of {self._source.alias} ends at {extent.end}, and its offset is {at - 1}",
+                why="it is another topic by now, or lost records",
+                next_step="Set the offset: connectctl offsets set, or connectctl offsets reset.",
+                code="beyond-the-end",
+            )
+        if at is not None and at >= extent.first:
+            return at, False
+        if self._source.reset == "none":
+            raise self._unset(f"{place[0]}-{place[1]}")
+        if self._source.reset == "earliest":
+            return extent.first, False
+        return (extent.stable if self._source.isolation == "read_committed" else extent.end), True
+
+    def _unset(self, what: str) -> ConnectctlError:
+        return ConnectctlError(
+            f"{what} of {self._source.alias} has no offset to begin at",
+            why="none is committed that is still there, and auto.offset.reset is none",
+            next_step="Set source.consumer.auto.offset.reset, or the offset: connectctl offsets set.",
+            code="no-offset",
+        )
+
+    def _out_of_range(self, place: Place) -> ConnectctlError:
+        """The log has begun behind it by now, or ends before it: ``begin`` tells which, as the settings say."""
+        where = f"{place[0]}-{place[1]}"
+        if self._source.reset == "none":
+            return self._unset(where)
+        return Unreachable(UNREADABLE.format(self._source.alias), why=f"{where} has no offset {self._next.get(place)}")
+
+    def read(self, most: int) -> list[Batch]:
+        """The next records, ``most`` of them; none where there are none for now.
+
+        Raises ``ConnectctlError``, after which it has to begin again.
+        """
+        batch = self._asked(lambda: self._consumer.consume(min(self._size, most), WAIT))
+        good = [m for m in batch if m.error() is None]
+        found = _by_topic(good)
+        for each in found:
+            self._next.update({(each.topic, partition): last + 1 for partition, last in each.last.items()})
+            self._at_end.difference_update([(each.topic, partition) for partition in each.last])
+        if good:
+            self._lost = None
+            self._size = max(1, min(MOST, BATCH_BYTES * len(good) // max(sum(map(len, good)), 1)))
+        try:
+            if len(good) < len(batch):
+                for event in (m for m in batch if m.error() is not None):
+                    self._take(event)
+            if not good and self._lost is not None:
+                self._look_for_brokers(*self._lost)
+        except ConnectctlError:
+            self.close()
+            raise
+        return found
+
+    def _asked(self, call: Callable[[], Any]) -> Any:
+        """What the consumer gives; one that fails is let go of."""
+        assert self._kafka is not None
+        try:
+            with reaching(self._source.alias):
+                return self._kafka.ask("read", call)
+        except ConnectctlError:
+            self.close()
+            raise
+
+    def _take(self, event: Any) -> None:
+        from confluent_kafka import KafkaError
+
+        assert self._kafka is not None
+        error, place = event.error(), (event.topic(), event.partition())
+        if error.code() == KafkaError._PARTITION_EOF:
+            if place in self._next and event.offset() >= self._next[place]:
+                # Markers and aborted records, which nobody is given, are behind it by now.
+                self._next[place] = event.offset()
+                self._at_end.add(place)
+        elif error.name() in _GONE:
+            raise gone(self._source.alias, f"partition {place[0]}-{place[1]}" if place[1] >= 0 else f"topic {place[0]}")
+        elif error.name() == "_AUTO_OFFSET_RESET":
+            raise self._out_of_range(place)
+        elif not error.retriable() and error.name() not in _PASSING:
+            raise self._kafka.failure(error, f"read {place[0] or 'topics'}")
+
+    def _heard(self, error: Any) -> None:
+        if error.name() == "_ALL_BROKERS_DOWN" and self._lost is None:
+            self._lost = time.monotonic(), error.str()
+
+    def _look_for_brokers(self, since: float, words: str) -> None:
+        """Whether a broker is back: where nothing new comes, no record would tell."""
+        from confluent_kafka import KafkaException, TopicPartition
+
+        now = time.monotonic()
+        if now - self._looked < LOOK:
+            return
+        try:
+            self._consumer.get_watermark_offsets(TopicPartition(*next(iter(self._next))), LOOK)
+            self._lost = None
+        except KafkaException as e:
+            self._looked = time.monotonic()
+            if now - since > self._source.timeout:
+                why = f"{words}; nothing came for {now - since:.0f} s"
+                raise Unreachable(UNREADABLE.format(self._source.alias), why=why) from e
+
+    @property
+    def behind(self) -> bool:
+        """Whether there is more to read, or may be: an end was not reached yet, or no broker answers."""
+        return len(self._at_end) < len(self._next) or self._lost is not None
+
+    @property
+    def lag(self) -> int | None:
+        """How many offsets there are to read as far as is known, those of markers and aborted records included."""
+        from confluent_kafka import TopicPartition
+
+        if self._consumer is None:
+            return None
+        total = 0
+        for place, at in self._next.items():
+            if place not in self._at_end:
+                known = self._consumer.get_watermark_offsets(TopicPartition(*place), cached=True)
+                end = offset_of(known[1]) if known else None
+                if end is None:
+                    return None
+                total += max(0, end - at)
+        return total
+
+    def close(self) -> None:
+        """Let go of it."""
+        from confluent_kafka import KafkaException
+
+        consumer, self._consumer = self._consumer, None
+        if consumer is not None:
+            with suppress(KafkaException):
+                consumer.close()
+
+
+def _by_topic(messages: list[Any]) -> list[Batch]:
+    """The messages by topic, each partition's in their order."""
+    found: dict[str, list[Any]] = {}
+    for message in messages:
+        found.setdefault(message.topic(), []).append(message)
+    return [Batch(topic, some, {m.partition(): m.offset() for m in some}) for topic, some in found.items()]

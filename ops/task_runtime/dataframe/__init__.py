@@ -1,0 +1,1 @@
+"""A DataFrame or a stream written exactly once."""

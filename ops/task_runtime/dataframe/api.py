@@ -1,0 +1,364 @@
+"""``write_exactly_once``: a DataFrame into a topic, each row once, whatever Spark repeats.
+
+Every Spark task is a task of a connector, with its transactional id and in its generation; the offsets go into the
+connector's own offsets topic in the same transactions. So it may be called again with the same rows, from a retried stage, a
+replayed micro-batch or a new application: rows at or before the committed offset are skipped.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.clients.protocols import Reached, furthest
+from connectctl.ops.connect.transactional_ids import task_id
+from connectctl.ops.core.errors import ConnectctlError, Refused
+from connectctl.ops.kafka.visibility import Reason, whole
+from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
+from connectctl.ops.task_runtime.attempt.control_channel import driver_address
+from connectctl.ops.task_runtime.attempt.newest_attempt import Attempts
+from connectctl.ops.task_runtime.attempt.task_attempt import FAILED, Work
+from connectctl.ops.task_runtime.dataframe.micro_batch import HASH, PLACE
+from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
+from connectctl.ops.task_runtime.dataframe.retry_fenced import until_through
+from connectctl.ops.task_runtime.dataframe.task import Writing
+from connectctl.ops.task_runtime.dataframe.validate import check_columns, check_committed, check_records
+from connectctl.ops.task_runtime.spi.boundaries import Boundary
+from connectctl.ops.task_runtime.spi.delivery_settings import Manner
+from connectctl.ops.task_runtime.spi.transaction_batch import How
+from connectctl.ops.task_runtime.task.retries import NONE, Patience
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.librdkafka.client import Kafka
+    from connectctl.ops.clients.protocols import TransactionCalls
+    from connectctl.ops.task_runtime.dataframe.micro_batch import MicroBatch
+    from connectctl.ops.task_runtime.dataframe.task import FrameReport
+    from connectctl.ops.task_runtime.job.config_topic_records import Generation
+    from pyspark.sql import DataFrame
+
+ROWS_PER_TRANSACTION = 200_000
+TRANSACTION_TIMEOUT_MS = 20_000
+REMEDIES = (
+    "Raise transaction_timeout_ms of the Target (the broker's transaction.max.timeout.ms is the limit), or lower "
+    "rows_per_transaction."
+)
+REQUEST_TIMEOUT = 60.0
+FENCING_PATIENCE = 30.0
+LISTING_PAUSE = 0.5
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where rows go, and as whom. ``client`` are librdkafka's properties, with ``bootstrap.servers``.
+
+    ``partition`` and ``offset`` are columns: what makes a source partition, and what only grows within one. So are
+    ``value``, ``key``, ``timestamp`` (milliseconds) and ``headers`` (as Spark's Kafka sink takes them). ``tasks`` is how
+    many tasks share the source partitions. ``config_topic`` keeps the group's generations of tasks; it is
+    ``<group_id>-configs`` where none is given, and created if it is missing, as the offsets topic is.
+
+    A transaction has ``rows_per_transaction``, or fewer where they are large or the way to the brokers is slow, and is
+    aborted by its coordinator after ``transaction_timeout_ms``: for as long readers wait for a task that died. While Kafka
+    does not answer, driver and tasks wait for ``patience`` seconds.
+
+    With ``partitioned`` the frame is written as it is split, without a shuffle: each source partition has to be in one of
+    its partitions. Where that is not so, a task finds it out and ends with one line.
+    """
+
+    client: Mapping[str, Any]
+    group_id: str
+    connector: str
+    topic: str
+    offsets_topic: str
+    partition: str | Sequence[str] = ()
+    offset: str = ""
+    value: str = "value"
+    key: str | None = None
+    timestamp: str | None = None
+    headers: str | None = None
+    tasks: int = 2
+    partitioned: bool = False
+    config_topic: str | None = None
+    rows_per_transaction: int = ROWS_PER_TRANSACTION
+    transaction_timeout_ms: int = TRANSACTION_TIMEOUT_MS
+    patience: float = 300.0
+
+    @property
+    def timeout(self) -> float:
+        """Seconds for one request."""
+        return min(self.patience, REQUEST_TIMEOUT)
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """The columns that make a source partition; a single name is one column, and not its letters."""
+        return (self.partition,) if isinstance(self.partition, str) else tuple(self.partition)
+
+    @property
+    def columns(self) -> Columns:
+        """Which columns of the frame are what."""
+        partition, offset = self.partition_columns, self.offset
+        return Columns(partition, offset, self.value, self.key, self.timestamp, self.headers)
+
+
+@dataclass(frozen=True)
+class Written:
+    """What came of it, over all tasks. ``late`` are rows behind the committed offset that a stream kept or dropped;
+    ``fenced`` are tasks that another writer of the same connector has fenced.
+    """
+
+    sent: int = 0
+    skipped: int = 0
+    late: int = 0
+    transactions: int = 0
+    fenced: tuple[int, ...] = ()
+    problems: tuple[str, ...] = field(default_factory=tuple)
+
+
+def write_exactly_once(df: DataFrame, target: Target) -> Written:
+    """Write ``df`` to ``target``: rows at or before the committed offset of their source partition are skipped.
+
+    Of a stream that is a loss: its rows may come with offsets that lie behind. Give ``foreachBatch`` a ``StreamWriter``
+    (``ops/runtime/streamwriter``). Called within ``foreachBatch``, on its thread, this writes as one with ``late="refuse"``
+    does: a batch that it has seen is skipped, rows of any other that it would skip are refused. Another thread does not know
+    the batch, and skips.
+
+    Raises ``BadInput`` for a column that is missing or does not fit, ``Refused`` for a group with live workers or offsets
+    of other columns, ``ConnectctlError`` where a task failed or was fenced: what is committed by then stays, and the next
+    call goes on behind it.
+    """
+    from connectctl.ops.task_runtime.dataframe.stream_writer import batch_of
+
+    return write(df, target, batch_of(df, target))
+
+
+def write(df: DataFrame, target: Target, batch: MicroBatch | None) -> Written:
+    """Write a frame, or the one that is ``batch``; see ``write_exactly_once`` and ``StreamWriter``."""
+    from connectctl.ops.task_runtime.dataframe.batch_round import claims_of, written_by
+
+    columns = target.columns
+    if batch is not None and not batch.ordered:
+        check_records(df.dtypes, columns)
+        columns = replace(columns, partition=(PLACE,), offset=HASH)
+    else:
+        check_columns(df.dtypes, columns)
+    work = _work(target, _generation(target, df.dtypes))
+    claims = claims_of(df.sparkSession) if target.partitioned else None
+    # In a session of the caller's Spark may run copies of tasks, and stages anew.
+    attempts = Attempts(*driver_address(df.sparkSession))
+    writing = Writing(
+        work,
+        target.topic,
+        columns,
+        target.rows_per_transaction,
+        claims.address if claims is not None else None,
+        remedies=REMEDIES,
+        batch=batch,
+        attempts=attempts.address,
+    )
+
+    def once(active: Collection[int] | None) -> list[FrameReport]:
+        work_now = replace(work, reached=_reached.get(_who(target), work.reached))
+        reports = written_by(df, replace(writing, work=work_now), target.tasks, active)
+        with _lock:
+            _reached[_who(target)] = reduce(furthest, (report.reached for report in reports), work_now.reached)
+        return reports
+
+    try:
+        reports = until_through(once, None if batch is None else batch.late)
+    finally:
+        attempts.close()
+        if claims is not None:
+            claims.close()
+    written = _written(reports)
+    if written.problems or written.fenced:
+        _forget(target)
+        raise _not_whole(target, written, reports)
+    return written
+
+
+def _written(reports: Sequence[FrameReport]) -> Written:
+    return Written(
+        sent=sum(report.records for report in reports),
+        skipped=sum(report.skipped for report in reports),
+        late=sum(report.late for report in reports),
+        transactions=sum(report.transactions for report in reports),
+        fenced=tuple(sorted(report.task for report in reports if report.how in (How.FENCED, How.STALE))),
+        problems=tuple(f"task {report.task}: {report.why}" for report in reports if report.how == FAILED),
+    )
+
+
+def _not_whole(target: Target, written: Written, reports: Sequence[FrameReport]) -> ConnectctlError:
+    """What keeps the frame from being written; that it may be called again only where that may help."""
+    why = "; ".join(written.problems)
+    next_step: str | None = "Call it again with the same rows: it goes on from what is committed."
+    if not why:
+        why = f"tasks {', '.join(map(str, written.fenced))} were fenced by another writer of {target.connector}"
+        told = sorted({report.why for report in reports if report.how in (How.FENCED, How.STALE) and report.why})
+        why = f"{why} ({'; '.join(told)})" if told else why
+    elif not all(report.again for report in reports if report.how == FAILED):
+        next_step = None
+    codes = {report.code for report in reports if report.how == FAILED}
+    return ConnectctlError(
+        f"DataFrame write incomplete: {written.sent} rows committed to {target.topic}",
+        why=why,
+        next_step=next_step,
+        code=codes.pop() if len(codes) == 1 else None,
+    )
+
+
+def _work(target: Target, generation: Generation) -> Work:
+    return Work(
+        group=target.group_id,
+        connector=target.connector,
+        path="",
+        config={},
+        generation=generation,
+        home=dict(target.client),
+        target=dict(target.client),
+        offsets=target.offsets_topic,
+        behind=None,
+        manner=Manner(Boundary.POLL, 0.0, target.transaction_timeout_ms),
+        timeout=target.timeout,
+        patience=target.timeout,
+        reached=_reached.get(_who(target), {}),
+        outage=target.patience,
+    )
+
+
+# ------------------------------------------------------------------------------------------------------- generations
+
+_Sharing = tuple[Any, ...]
+_begun: dict[_Sharing, tuple[_Sharing, Generation]] = {}
+_reached: dict[_Sharing, Mapping[str, Reached]] = {}
+"""How far the offsets topics are known to reach, from one call to the next."""
+_lock = threading.Lock()
+
+
+def _who(target: Target) -> _Sharing:
+    where = str(target.client.get("bootstrap.servers"))
+    return where, target.group_id, target.connector, target.offsets_topic, target.config_topic
+
+
+def _forget(target: Target) -> None:
+    with _lock:
+        _begun.pop(_who(target), None)
+
+
+def _generation(target: Target, dtypes: list[tuple[str, str]]) -> Generation:
+    """A generation of tasks for this call: a new one, or that of the last call from this process.
+
+    The last one will do where the source partitions are shared out in the same way: hashed by the same columns of the same
+    types over as many tasks. Then a source partition has the same task, and so the same transactional id, in both calls,
+    and whatever is left of the former call is fenced by the task that initialises after it, or fences that one and skips
+    what it has committed. That nobody else has begun a generation meanwhile is seen by each task, which reads the config
+    topic to its end before and after it initialises. A frame that is written as it is split may be split otherwise each
+    time: it takes a new generation for each call.
+    """
+    kinds = dict(dtypes)
+    sharing = (
+        target.tasks,
+        target.topic,
+        *((name, kinds[name]) for name in (*target.partition_columns, target.offset) if name),
+    )
+    with _lock:
+        known = None if target.partitioned else _begun.get(_who(target))
+        if known is None or known[0] != sharing:
+            _begun.pop(_who(target), None)
+            patiently, fresh = Patience(target.patience, logging.getLogger("connectctl").warning), set[str]()
+            known = sharing, patiently(f"start the tasks of {target.connector}", lambda: _begin(target, dtypes, fresh))
+            if not target.partitioned:
+                _begun[_who(target)] = known
+    return known[1]
+
+
+def _begin(target: Target, dtypes: list[tuple[str, str]], fresh: set[str]) -> Generation:
+    """A new generation. It may be called again where it failed: ``fresh`` remembers topics that were not there at first."""
+    from connectctl.ops.clients.kafka_protocol.brokers import Brokers
+    from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+    from connectctl.ops.clients.librdkafka.client import Kafka
+    from connectctl.ops.task_runtime.attempt.shared_clients import OWN
+    from connectctl.ops.task_runtime.job.generation import Leader
+    from connectctl.ops.task_runtime.job.internal_topics import default_topics
+    from connectctl.ops.task_runtime.job.prepare import brokers_verify
+    from connectctl.ops.task_runtime.task.offset_store import Committed, reached_now
+
+    kafka = Kafka(dict(target.client), timeout=target.timeout)
+    if members := kafka.group(target.group_id).members:
+        raise Refused(
+            f"Workers of the group {target.group_id} live, and their leader would be fenced",
+            why=f"{len(members)} of them are in it",
+            next_step="Give the writing a group_id of its own.",
+            code="live-workers",
+        )
+    with closing(Brokers(dict(target.client), timeout=target.timeout)) as brokers:
+        brokers_verify(brokers)
+    config_topic = default_topics(target.group_id, {"config": target.config_topic})["config"]
+    there = those_that_exist(kafka, target.offsets_topic, config_topic)
+    fresh |= {target.offsets_topic, config_topic} - there
+    if target.offsets_topic in there:
+        committed = Committed(kafka, target.offsets_topic, target.connector)
+        committed.refresh(target.timeout)
+        if target.offset:
+            check_committed(target.connector, committed, dtypes, target.columns)
+    _create(kafka, {config_topic: 1, target.offsets_topic: 25}, there)
+    config, tasks = configs_of(target)
+    with closing(Transactions(dict(target.client), timeout=target.timeout)) as calls:
+        leader = Leader(kafka, calls, target.group_id, config_topic, target.timeout, NONE)
+        generation = leader.start(target.connector, config, lambda before: tasks)
+        if config_topic in fresh:
+            # What wrote before there was this topic is known to the coordinators alone.
+            fence_listed(target, calls)
+        _reached[_who(target)] = {OWN: reached_now(kafka, target.offsets_topic)}
+        return generation
+
+
+def _create(kafka: Kafka, topics: Mapping[str, int], there: frozenset[str]) -> None:
+    from connectctl.ops.task_runtime.job.internal_topics import REPLICAS
+
+    for topic, partitions in topics.items():
+        if topic not in there:
+            kafka.create_topic(topic, partitions, min(REPLICAS, kafka.brokers()), {"cleanup.policy": "compact"})
+
+
+def configs_of(target: Target) -> tuple[dict[str, str], list[dict[str, str]]]:
+    """The connector's and its tasks' configurations, as ``connectctl run`` would have them for a frame."""
+    named = {
+        "topic": target.topic,
+        "partition.columns": ",".join(target.partition_columns),
+        "offset.column": target.offset,
+        "value.column": target.value,
+        "key.column": target.key or "",
+        "timestamp.column": target.timestamp or "",
+        "headers.column": target.headers or "",
+    }
+    config = {"name": target.connector, "connector.class": "DataFrameSource", "tasks.max": str(target.tasks), **named}
+    return config, [{**named, "task.id": str(n)} for n in range(target.tasks)]
+
+
+def fence_listed(target: Target, calls: TransactionCalls) -> None:
+    """End every producer of a task of the connector that the coordinators know."""
+    from connectctl.ops.operations.fencing.batch_fencer import fence_ids
+    from connectctl.ops.task_runtime.job.generation import check_fenced
+
+    prefix = task_id(target.group_id, target.connector, 0).removesuffix("0")
+    ids = {id_ for id_ in _listed(calls, prefix, target.timeout) if id_.removeprefix(prefix).isdigit()}
+    # One that is just committing is not fenced by the first request: the campaign asks until its epoch has moved.
+    check_fenced(
+        fence_ids(calls, sorted(ids), FENCING_PATIENCE), f"{len(ids)} ids of older tasks of {target.connector}"
+    )
+
+
+def _listed(calls: TransactionCalls, prefix: str, patience: float) -> set[str]:
+    """The ids with ``prefix`` of all coordinators; one that is still loading has not told its own."""
+    deadline = time.monotonic() + patience
+    while True:
+        listed = calls.listed(prefixes=[prefix])
+        silent = any(gap.reason is Reason.NO_ANSWER for gap in listed.gaps)
+        if not silent or time.monotonic() > deadline:
+            return {each.id for each in whole(listed, "the transactional ids of older tasks", proven=False)}
+        time.sleep(LISTING_PAUSE)

@@ -1,0 +1,205 @@
+"""The rounds of a DataFrame: a batch is read, shared out by source partition and written by the tasks, each its part.
+
+Spark may run any part again, or twice at once: the attempts of a task have one transactional id, and skip what is committed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.clients.spark.executors import spare_archives
+from connectctl.ops.clients.spark.session import first_line
+from connectctl.ops.clients.spark.task_input import proven
+from connectctl.ops.core.errors import BadInput
+from connectctl.ops.task_runtime.attempt.control_channel import driver_address
+from connectctl.ops.task_runtime.attempt.task_attempt import FAILED
+from connectctl.ops.task_runtime.dataframe import task as dataframe_task
+from connectctl.ops.task_runtime.dataframe.micro_batch import HASH, PLACE, ROW_KEY
+from connectctl.ops.task_runtime.dataframe.partition_registry import Claims
+from connectctl.ops.task_runtime.dataframe.task import TO_THE_END, FrameReport, Writing
+from connectctl.ops.task_runtime.job.spark_round import SCHEMA, Round
+
+if TYPE_CHECKING:
+    from connectctl.ops.task_runtime.attempt.control_channel import Address
+    from connectctl.ops.task_runtime.attempt.task_attempt import Terms
+    from pyspark.sql import DataFrame, SparkSession
+
+QUERY, BATCH = "sql.streaming.queryId", "streaming.sql.batchId"
+"""What Spark sets on the thread of a query."""
+_ROWS, _BYTES = "spark.sql.execution.arrow.maxRecordsPerBatch", "spark.sql.execution.arrow.maxBytesPerBatch"
+DEFAULT = {_ROWS: "10000", _BYTES: "268435456b"}
+LARGE = {_ROWS: "50000", _BYTES: str(16 << 20)}
+"""A quarter less time than with Spark's 10,000 rows of 100 bytes, and never more bytes than 16 MB and a row."""
+_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\] ([^\n]*)")
+_STATE = re.compile(r"\s*SQLSTATE: \w+.*")
+_NOT_THE_DATA = ("SPARK_JOB_CANCELLED", "INTERNAL_ERROR", "STREAM_FAILED", "FOREACH_BATCH_USER_FUNCTION_ERROR")
+
+
+def written_by(
+    df: DataFrame,
+    writing: Writing,
+    tasks: int,
+    active: Collection[int] | None = None,
+    terms: Terms = TO_THE_END,
+    address: Address | None = None,
+) -> list[FrameReport]:
+    """Write ``df`` with ``tasks`` tasks, of which only those in ``active`` are run; None means all."""
+
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        task = context.partitionId() if context is not None else 0
+        if active is not None and task not in active:
+            return
+        attempt = context.taskAttemptId() if context is not None else 0
+        report = dataframe_task.run(writing, task, proven(batches), terms, address, attempt).json
+        spare_archives()
+        yield pa.RecordBatch.from_arrays([pa.array([task], pa.int32()), pa.array([report])], names=["task", "report"])
+
+    with large_batches(df.sparkSession):
+        rows = shared(df, writing, tasks).mapInArrow(run, SCHEMA).collect()
+    return [FrameReport.parse(row.report) for row in rows]
+
+
+@contextmanager
+def large_batches(spark: SparkSession) -> Iterator[None]:
+    """Let queries that begin meanwhile have batches of Arrow's that are large, unless the session says how large."""
+    conf: Any = spark.conf
+    before = {name: conf.get(name) for name in LARGE}
+    changed = {name: value for name, value in LARGE.items() if before[name] == DEFAULT[name]}
+    for name, value in changed.items():
+        conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name in changed:
+            conf.set(name, before[name])
+
+
+def shared(df: DataFrame, writing: Writing, tasks: int) -> DataFrame:
+    """The rows as tasks get them: those of a source partition in one of them, ordered by their offset.
+
+    The number of partitions is given, so that no adaptive plan of Spark's makes others of them. The order is one of the
+    offset alone, over all source partitions of a task: Spark sorts by one number many times as fast as by several columns.
+    """
+    columns = writing.columns
+    wanted = df.select(*(f"`{name}`" for name in columns.names)) if writing.batch is None else hashed(df, writing)
+    if writing.claims is not None:
+        # A frame that is coalesced has no order that Spark knew; one that has it is not sorted again.
+        parted = wanted if 0 < partitions_of(wanted) <= tasks else wanted.coalesce(tasks)
+    else:
+        by = columns.partition if writing.batch is None or writing.batch.ordered else (columns.offset,)
+        parted = wanted.repartition(tasks, *(f"`{name}`" for name in by))
+    return parted.sortWithinPartitions(f"`{columns.offset}`")
+
+
+def hashed(df: DataFrame, writing: Writing) -> DataFrame:
+    """The columns that are needed of a micro-batch, with those that tell its rows apart."""
+    from pyspark.sql import functions as f
+
+    batch = writing.batch
+    assert batch is not None
+    own = {HASH, PLACE}
+    columns = [f.col(f"`{name}`") for name in writing.columns.names if name not in own]
+    more = [f.xxhash64(*columns).alias(HASH)]
+    if not batch.ordered:
+        more.append(f.lit("").alias(PLACE))
+    if batch.row_key:
+        more.append(f.xxhash64(*(f.col(f"`{name}`") for name in batch.row_key)).alias(ROW_KEY))
+    return df.select(*columns, *more)
+
+
+def query_of(df: DataFrame) -> str | None:
+    """The id of the query whose micro-batch ``df`` is; None on a thread that is not the query's."""
+    return local_property(df, QUERY)
+
+
+def local_property(df: DataFrame, name: str) -> str | None:
+    """What Spark has set on this thread."""
+    session: Any = df.sparkSession
+    found = session.sparkContext.getLocalProperty(name)
+    return None if found is None else str(found)
+
+
+def partitions_of(df: DataFrame) -> int:
+    """How many partitions ``df`` has, as far as its plan says; 0 where Spark finds it out as it runs."""
+    plan: Any = df._jdf.queryExecution().executedPlan()
+    return int(plan.outputPartitioning().numPartitions())
+
+
+def claims_of(spark: SparkSession) -> Claims:
+    """A driver's end for claims, where its executors reach it."""
+    return Claims(*driver_address(spark))
+
+
+# ------------------------------------------------------------------------------------------------ what Spark complains of
+
+
+def complaint(error: BaseException) -> str | None:
+    """What Spark says of the data or the query, in one line; None where it is about something else, such as an executor."""
+    text = str(error)
+    for name, said in _CONDITION.findall(text):
+        if name in _NOT_THE_DATA:
+            continue
+        line = _STATE.sub("", said).strip()
+        causes = [
+            c for c in re.findall(r"^Caused by: [\w.$]+: ([^\n]+)", text, re.MULTILINE) if c.strip() != said.strip()
+        ]
+        if name.endswith("NO_HINT") and causes:
+            line = f"{line.rstrip('.')}: {_STATE.sub('', _CONDITION.sub(lambda m: m[2], causes[-1])).strip()}"
+        return line.rstrip(" ;:")
+    return None
+
+
+@contextmanager
+def readable(name: str) -> Iterator[None]:
+    """Turn what Spark says of a frame that cannot be had into ``BadInput`` with one line."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+    from pyspark.logger import PySparkLogger
+
+    # PySpark writes every error of a query to standard error, as JSON with the whole of its stack.
+    log = PySparkLogger.getLogger("SQLQueryContextLogger")
+    log.disabled = True
+    try:
+        yield
+    except (PySparkException, Py4JError) as e:
+        raise BadInput(
+            f"The frame of {name} cannot be read", why=complaint(e) or first_line(e), code="bad-frame"
+        ) from e
+    finally:
+        log.disabled = False
+
+
+# ------------------------------------------------------------------------------------------------------------- rounds
+
+
+@dataclass
+class FrameRound(Round):
+    """A batch: read anew in each round, and written to its end unless its tasks are told to stop."""
+
+    writing: Writing | None = None
+    frame: DataFrame | None = None
+    count: int = 0
+    """How many tasks share the source partitions, those included that are not run any more."""
+
+    def _run(self) -> None:
+        assert self.writing is not None
+        assert self.frame is not None
+        try:
+            self.spark.sparkContext.addJobTag(self.tag)
+            terms = replace(self.terms, idle=None)  # it has an end of its own
+            self.reports = written_by(self.frame, self.writing, self.count, set(self.tasks), terms, self.address)
+        except Exception as e:  # noqa: BLE001  # Spark raises its own, Py4J's and the network's errors
+            why = complaint(e)
+            if why is None:
+                self.lost = first_line(e)
+            else:
+                # The data will be the same in another round.
+                self.reports = [FrameReport(task, FAILED, why, why) for task in self.tasks]

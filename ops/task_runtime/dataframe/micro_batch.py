@@ -1,0 +1,181 @@
+"""A micro-batch of a stream as its tasks see it, and what is committed of it: a batch is through, or begun, or new.
+
+Each task keeps one record of the query's newest batch beside its source offsets, in the same transactions.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.connect.source_keys import connect_json
+from connectctl.ops.connect.stream_source_partitions import STREAM
+from connectctl.ops.core.errors import ConnectctlError
+
+if TYPE_CHECKING:
+    from connectctl.ops.task_runtime.dataframe.partition_slices import Piece
+    from connectctl.ops.task_runtime.spi.transaction_batch import Readable
+
+HASH, ROW_KEY, PLACE = "__connectctl_hash", "__connectctl_key", "__connectctl_place"
+"""Columns that are added to a stream's: a hash of the row, one of what it is remembered by, and one place for all rows."""
+_ALL = 0xFFFFFFFFFFFFFFFF
+WINDOW = 100_000
+_ANEW = "Begin with a new checkpoint and late set to drop, which skips what is committed by its offsets."
+
+
+class Late(StrEnum):
+    """What becomes of rows that are behind the committed offset of their source partition when their batch begins."""
+
+    REFUSE = "refuse"
+    KEEP = "keep"
+    DROP = "drop"
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    """Batch ``number`` of the stream ``query``, for so many ``tasks``. ``ordered``: its rows have source offsets.
+
+    ``row_key`` are the columns by which ``Late.KEEP`` knows a row, all of a record's where there are none; ``window`` is how
+    many rows each task remembers.
+    """
+
+    query: str
+    number: int
+    tasks: int
+    late: Late = Late.REFUSE
+    ordered: bool = True
+    row_key: tuple[str, ...] = ()
+    window: int = WINDOW
+
+    def place(self, task: int) -> dict[str, Any]:
+        """The source partition under which a task keeps how far it is."""
+        return {STREAM: self.query, "task": task}
+
+
+@dataclass(frozen=True)
+class Digest:
+    """Rows, whatever their order: how many, and the sum of their hashes."""
+
+    rows: int = 0
+    total: int = 0
+
+    def __add__(self, other: Digest) -> Digest:
+        return Digest(self.rows + other.rows, (self.total + other.total) & _ALL)
+
+
+def digest(pieces: Iterable[Piece]) -> Digest:
+    """The digest of all rows of ``pieces``; a run of pieces that lie beside each other is looked at once."""
+    import numpy as np
+
+    found = Digest()
+    for batch, start, end in _runs(pieces):
+        hashes = batch.column(HASH).slice(start, end - start).to_numpy()
+        found += Digest(end - start, int(np.sum(hashes, dtype=np.int64)) & _ALL)
+    return found
+
+
+def hashes(pieces: Iterable[Piece], column: str) -> Any:
+    """The hashes of the rows of ``pieces``, in their order."""
+    import numpy as np
+
+    found = [batch.column(column).slice(start, end - start).to_numpy() for batch, start, end in _runs(pieces)]
+    return np.concatenate(found) if found else np.zeros(0, np.int64)
+
+
+def _runs(pieces: Iterable[Piece]) -> Iterator[tuple[Any, int, int]]:
+    run: list[Any] | None = None
+    for piece in pieces:
+        if run is not None and run[0] is piece.batch and run[2] == piece.start:
+            run[2] += piece.rows
+            continue
+        if run is not None:
+            yield run[0], run[1], run[2]
+        run = [piece.batch, piece.start, piece.start + piece.rows]
+    if run is not None:
+        yield run[0], run[1], run[2]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a task has committed of a batch: all (``through``) or a part, whose rows have ``digest``.
+
+    ``since`` is, by partition of the offsets topic, where the connector's newest record was when the task began the batch: a
+    source partition whose record lies behind that has advanced in it. ``up_to`` is the hash up to which rows without an
+    order were written.
+    """
+
+    batch: int
+    tasks: int
+    through: bool = False
+    digest: Digest = field(default_factory=Digest)
+    since: Mapping[int, int] = field(default_factory=dict)
+    up_to: int | None = None
+
+    @property
+    def json(self) -> bytes:
+        """As it is committed."""
+        told: dict[str, Any] = {"batch": self.batch, "tasks": self.tasks, "through": self.through}
+        told |= {"rows": self.digest.rows, "digest": f"{self.digest.total:016x}"}
+        if not self.through:
+            told["since"] = {str(partition): offset for partition, offset in sorted(self.since.items())}
+            # As text: readers in other languages keep no number of 64 bits.
+            told |= {} if self.up_to is None else {"hash": str(self.up_to)}
+        return connect_json(told).encode()
+
+    @classmethod
+    def parse(cls, raw: bytes) -> Progress:
+        """The inverse of ``json``. Raises ``ConnectctlError`` for what is none."""
+        try:
+            told = json.loads(raw)
+            since = {int(partition): int(offset) for partition, offset in told.get("since", {}).items()}
+            known = Digest(int(told["rows"]), int(told["digest"], 16))
+            up_to = int(told["hash"]) if "hash" in told else None
+            return cls(int(told["batch"]), int(told["tasks"]), bool(told["through"]), known, since, up_to)
+        except (ValueError, KeyError, TypeError, AttributeError) as e:
+            raise ConnectctlError(
+                f"{raw.decode(errors='replace')} does not tell how far a stream is", why=str(e)
+            ) from e
+
+
+def newest(stored: Readable) -> dict[int, int]:
+    """By partition of the offsets topic, where the connector's newest record is."""
+    found: dict[int, int] = {}
+    for partition, offset in filter(None, map(stored.position, stored.known())):
+        found[partition] = max(offset, found.get(partition, -1))
+    return found
+
+
+def standing(batch: MicroBatch, task: int, told: Mapping[int, Progress]) -> Progress | None:
+    """What ``task`` has of ``batch``, by what all tasks of its query told; None where it is new to it.
+
+    Raises ``ConnectctlError`` where the batch is older than one that is through, or was begun by other tasks.
+    """
+    for each in told.values():
+        if each.batch > batch.number:
+            raise ConnectctlError(
+                f"Micro-batch {batch.number} is older than what is written: batch {each.batch} of the query is committed",
+                why="the checkpoint was set back, and its batches may hold other rows than then",
+                next_step=_ANEW,
+                code="old-checkpoint",
+            )
+        if each.batch == batch.number and each.tasks != batch.tasks:
+            raise ConnectctlError(
+                f"Micro-batch {batch.number} was begun by {each.tasks} tasks, and there are {batch.tasks} now",
+                next_step=f"Finish it with {each.tasks} (tasks.max, or tasks of the Target), then change their number.",
+                code="other-tasks",
+            )
+    mine = told.get(task)
+    return mine if mine is not None and mine.batch == batch.number else None
+
+
+def other_rows(batch: MicroBatch, then: Digest, now: Digest) -> ConnectctlError:
+    """The error for a batch that came again with other rows."""
+    return ConnectctlError(
+        f"Micro-batch {batch.number} came again with other rows than those that are committed of it",
+        why=f"{then.rows} rows with the digest {then.total:016x} then, {now.rows} with {now.total:016x} now",
+        next_step=f"Its source or its query does not give the same rows again. {_ANEW}",
+        code="other-batch",
+    )

@@ -1,0 +1,85 @@
+"""Who has which source partition, where a frame is written as Spark has split it: the driver gives each to one task.
+
+Nobody knows beforehand what a frame's own partitions hold, and Spark may split it otherwise when it reads it again. So a
+task asks before it sends the first row of a source partition. What was given once stays given for the whole generation,
+whichever attempt asks, so that no two tasks of a generation ever send the same source partition; an older one is fenced.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import socket
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from connectctl.ops.connect.source_keys import connect_json
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.task_runtime.attempt.control_channel import Address, Listener
+
+CONNECT_TIMEOUT = 10.0
+
+
+class Claims:
+    """The driver's end: open while a generation's tasks run."""
+
+    def __init__(self, host: str, bind: str | None = None):
+        self._owners: dict[str, int] = {}
+        self._lock = threading.Lock()
+        self._listener = Listener(host, bind, self._answer)
+        self.address = self._listener.address
+
+    def give(self, task: int, places: Sequence[str]) -> tuple[str, int] | None:
+        """Give all of ``places`` to ``task``, or none: then the first that is another's, and whose."""
+        with self._lock:
+            for place in places:
+                if self._owners.get(place, task) != task:
+                    return place, self._owners[place]
+            self._owners.update(dict.fromkeys(places, task))
+        return None
+
+    def close(self) -> None:
+        """Give nothing any more."""
+        self._listener.close()
+
+    def _answer(self, line: socket.socket) -> None:
+        with line, line.makefile("rwb") as words:
+            try:
+                while word := words.readline():
+                    asked = json.loads(word)
+                    if not secrets.compare_digest(str(asked["word"]), self.address.word):
+                        return
+                    answer = self.give(int(asked["task"]), asked["places"])
+                    words.write(json.dumps(answer).encode() + b"\n")
+                    words.flush()
+            except (OSError, ValueError, KeyError, TypeError):
+                return
+
+
+class Claiming:
+    """A task's end. Raises ``ConnectctlError`` where a source partition is another task's, or nobody can be asked."""
+
+    def __init__(self, address: Address, task: int):
+        self._address, self._task = address, task
+
+    def __call__(self, places: Sequence[tuple[Any, ...]]) -> None:
+        """Ask for source partitions, given as the values of their columns."""
+        named = [connect_json(list(place)) for place in places]
+        asked = json.dumps({"word": self._address.word, "task": self._task, "places": named}).encode() + b"\n"
+        try:
+            where = (self._address.host, self._address.port)
+            with socket.create_connection(where, CONNECT_TIMEOUT) as line, line.makefile("rb") as words:
+                line.sendall(asked)
+                answer = json.loads(words.readline())
+        except (OSError, ValueError) as e:
+            what = "The driver cannot be asked whose a source partition is"
+            raise ConnectctlError(what, why=str(e)) from e
+        if answer is not None:
+            place, owner = answer
+            raise ConnectctlError(
+                f"The source partition {place} is in two partitions of the frame",
+                why=f"tasks {owner} and {self._task} have rows of it",
+                next_step="Set partitioned to false: the frame is shuffled by source partition then.",
+                code="not-partitioned",
+            )

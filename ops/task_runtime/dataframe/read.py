@@ -1,0 +1,130 @@
+"""The frame of a run: read and looked at before anything is written, then written in rounds."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from connectctl.ops.core.errors import Refused
+from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
+from connectctl.ops.task_runtime.connectors import dataframe
+from connectctl.ops.task_runtime.dataframe.batch_round import FrameRound, claims_of, readable
+from connectctl.ops.task_runtime.dataframe.micro_batch import Late
+from connectctl.ops.task_runtime.dataframe.stream_round import StreamRound
+from connectctl.ops.task_runtime.dataframe.task import FrameReport, Writing
+from connectctl.ops.task_runtime.dataframe.validate import check_columns, check_committed, check_keys
+from connectctl.ops.task_runtime.job.prepare import offsets_topic
+from connectctl.ops.task_runtime.task.offset_store import Committed, Store
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.librdkafka.client import Kafka
+    from connectctl.ops.task_runtime.attempt.control_channel import Address
+    from connectctl.ops.task_runtime.attempt.task_attempt import Terms, Work
+    from connectctl.ops.task_runtime.dataframe.partition_registry import Claims
+    from connectctl.ops.task_runtime.job.prepare import Ready, Scene
+    from connectctl.ops.task_runtime.task.retries import Patience
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass
+class Frames:
+    """The frame of ``config``. It is analysed once: a round that came to other types would share out its rows otherwise.
+
+    ``claims`` lives as long as the generation; ``own`` is a checkpoint that is only this run's. ``wanted`` says that a
+    stream is to end.
+    """
+
+    spark: SparkSession
+    config: Mapping[str, str]
+    frame: DataFrame
+    claims: Claims | None = None
+    own: str | None = None
+    wanted: Callable[[], bool] = lambda: False
+    _made: list[FrameRound] = field(default_factory=list)
+
+    def round(
+        self, work: Work, count: int, tasks: Mapping[int, Mapping[str, str]], terms: Terms, address: Address
+    ) -> FrameRound:
+        """A round of ``tasks``, of which there are ``count`` with those that are over."""
+        columns, size = dataframe.columns_of(self.config), dataframe.size_of(self.config)
+        claims = None if self.claims is None else self.claims.address
+        writing = Writing(work, self.config["topic"], columns, size, claims)
+        batch = FrameRound(self.spark, work, tasks, terms, address, writing=writing, frame=self.frame, count=count)
+        if not dataframe.flag(self.config, "streaming"):
+            self._made.append(batch)
+            return batch
+        trigger = self.config.get("trigger.interval") or "0 seconds"
+        batch_of = partial(dataframe.micro_batch, self.config)
+        stream = StreamRound(
+            **vars(batch), checkpoint=self._checkpoint(), trigger=trigger, wanted=self.wanted, batch_of=batch_of
+        )
+        self._made.append(stream)
+        return stream
+
+    @property
+    def notes(self) -> Iterator[str]:
+        """What people are told of rows that were not sent as they came."""
+        reports = [report for each in self._made for report in each.reports if isinstance(report, FrameReport)]
+        if skipped := sum(report.skipped for report in reports):
+            yield f"{skipped:,} rows are at or before the committed offsets: they were not sent again"
+        did = {Late.KEEP.value: "each was written once", Late.DROP.value: "they were dropped"}.get(
+            self.config.get("late", "")
+        )
+        if did and (late := sum(report.late for report in reports)):
+            yield f"{late:,} rows came late, behind the committed offset of their source partition: {did}"
+
+    def close(self) -> None:
+        """Let go of what only this run needs."""
+        if self.claims is not None:
+            self.claims.close()
+        if self.own is not None:
+            shutil.rmtree(self.own, ignore_errors=True)
+
+    def _checkpoint(self) -> str:
+        if given := self.config.get("checkpoint"):
+            return given
+        if self.own is None:
+            self.own = tempfile.mkdtemp(prefix="connectctl-checkpoint-")
+        return self.own
+
+
+def opened(spark: SparkSession, ready: Ready, scene: Scene, patience: float, outage: Patience) -> Frames:
+    """The frame of ``ready``, fit to be written. Raises ``BadInput`` and ``Refused``; nothing was written then."""
+    if ready.take_over:
+        raise Refused(
+            f"No worker runs a DataFrameSource, and {ready.name} on the workers of {ready.group} is another connector",
+            next_step="Give another name and a --group-id of its own, without --take-over.",
+        )
+    with readable(ready.name):
+        frame = dataframe.read(spark, ready.config)
+        dtypes = frame.dtypes
+    columns = dataframe.columns_of(ready.config)
+    check_columns(dtypes, columns)
+    check_keys(dtypes, dataframe.names_of(ready.config, "late.key.columns"))
+    store = outage("read the committed offsets", lambda: _read(ready, scene, patience))
+    check_committed(ready.name, store, dtypes, columns)
+    claims = claims_of(spark) if dataframe.flag(ready.config, "partitioned") else None
+    return Frames(spark, ready.config, frame, claims)
+
+
+def _read(ready: Ready, scene: Scene, patience: float) -> Store:
+    own = _there(scene.target, offsets_topic(ready), ready.name)
+    store = Store(own, _there(scene.kafka, ready.topics["offsets"], ready.name) if ready.own else None)
+    store.refresh(patience)
+    return store
+
+
+class _Nothing(Committed):
+    """The offsets in a topic that is not there."""
+
+    def refresh(self, patience: float) -> None:
+        """There is nothing to read."""
+
+
+def _there(kafka: Kafka, topic: str, connector: str) -> Committed:
+    kind = Committed if those_that_exist(kafka, topic) else _Nothing
+    return kind(kafka, topic, connector)

@@ -1,0 +1,54 @@
+"""A frame's tasks that were fenced, while nobody has begun a newer generation: they are run once more.
+
+What fenced them is of their own house: an older attempt that was suspended, or a request of one that a slow network
+delivered late (InitProducerId raises the epoch whenever it comes). Another writer would have written task configs of its
+own, and tasks find those: they are stale then, and are not run again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from connectctl.ops.task_runtime.dataframe.micro_batch import Late
+from connectctl.ops.task_runtime.dataframe.task import joined
+from connectctl.ops.task_runtime.job.scheduler import MOST_FENCED, PAUSE
+from connectctl.ops.task_runtime.spi.transaction_batch import How
+
+if TYPE_CHECKING:
+    from connectctl.ops.task_runtime.dataframe.task import FrameReport
+
+
+def until_through(
+    once: Callable[[Collection[int] | None], list[FrameReport]],
+    late: Late | None = None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> list[FrameReport]:
+    """The reports of ``once``, which runs the tasks that it is given (None: all), over as many passes as it takes.
+
+    Gives up where tasks were fenced ``MOST_FENCED`` times in succession without a record. ``late`` says what the tasks
+    do with late rows.
+    """
+    reports = {report.task: report for report in once(None)}
+    fruitless = 0
+    while fenced := [task for task, report in reports.items() if report.how == How.FENCED]:
+        if any(report.how not in (How.FENCED, How.ENDED) for report in reports.values()):
+            break  # it fails all the same
+        sleep(PAUSE)
+        progress = False
+        for report in once(fenced):
+            progress |= report.records > 0 or report.how != How.FENCED
+            reports[report.task] = _both(reports[report.task], report, late)
+        fruitless = 0 if progress else fruitless + 1
+        if fruitless >= MOST_FENCED - 1:
+            break
+    return [reports[task] for task in sorted(reports)]
+
+
+def _both(first: FrameReport, then: FrameReport, late: Late | None) -> FrameReport:
+    """One report of a task that was run twice: what the first pass had committed was skipped by the second."""
+    # Rows that are dropped are dropped, and counted, again; those that were kept are known by then.
+    late_rows = then.late if late is Late.DROP else first.late + then.late
+    return replace(joined(first, then), skipped=max(first.skipped, then.skipped - first.records), late=late_rows)

@@ -1,0 +1,288 @@
+"""The rows of a DataFrame as a supply of the kernel: what is at or before the committed offset is not sent again.
+
+Whether a row was delivered is decided by its own place in the source, never by Spark's attempts, batch ids or numbers of
+partitions. So a source partition's rows come to one task, and a task's rows in the order of their offsets, whatever their
+source partitions. They stay Arrow columns until they are given to the producer.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.connect.source_keys import connect_json
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.task_runtime.dataframe.partition_slices import Piece, columnar, pieces
+from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBulk, Step
+from connectctl.ops.task_runtime.task.polled_source import Offsets as Reader
+from connectctl.ops.task_runtime.task.transaction_size import Pace
+
+if TYPE_CHECKING:
+    from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
+    from connectctl.ops.task_runtime.spi.transaction_batch import Offsets, Stored
+
+MOST_BYTES = 64 << 20
+"""What a transaction holds at most, give or take a batch of Arrow's: all of it is in memory until it is committed."""
+PART_BYTES = 4 << 20
+"""What is sent of a transaction before it is looked at how long it has taken, give or take as much."""
+PRODUCER = {"batch.num.messages": "100000", "queue.buffering.max.messages": "500000"}
+Place = tuple[Any, ...]
+"""A source partition: the values of its columns."""
+
+
+class Rows:
+    """The rows of one task for ``topic``, ``size`` of them in a transaction or fewer where they are large.
+
+    A transaction that has taken a third of ``timeout`` seconds gets no more rows, and the next ones are smaller. ``claim``
+    hears of source partitions that are new to this task and raises where they are another's. Raises ``ConnectctlError`` for
+    a row that has no place, or one that is before its predecessor.
+    """
+
+    def __init__(
+        self,
+        batches: Iterable[Any],
+        connector: str,
+        topic: str,
+        columns: Columns,
+        size: int,
+        claim: Callable[[Sequence[Place]], None] = lambda places: None,
+        timeout: float = math.inf,
+        now: Callable[[], float] = time.monotonic,
+    ):
+        self._batches = (part for batch in batches for part in _parts(batch, size))
+        self._connector, self._topic, self._columns, self._size, self._claim = connector, topic, columns, size, claim
+        self._pace = Pace(size, timeout, now)
+        self._in_hand: list[Piece] = []
+        self._sent: list[Piece] = []
+        self._parts: deque[list[Piece]] = deque()
+        self._waiting: deque[list[Piece]] = deque()
+        self._newest: dict[Place, Any] = {}
+        self._stored: dict[Place, Any] = {}
+        self._over = False
+        self.skipped = self.late = 0
+
+    def resume(self, stored: Stored) -> None:
+        """Begin, or begin again: what is in hand is sent once more, unless it turns out to be committed."""
+        self._offsets = Reader(self._connector, stored)
+        self._stored = {}
+        if self._in_hand:
+            self._pace.failed(_rows(self._in_hand))
+            self._waiting.appendleft(self._in_hand)
+            self._in_hand = []
+        self._parts.clear()
+
+    def step(self) -> Step | None:
+        """The next rows of a transaction; those of a source partition with one offset are never parted by its end.
+
+        All of them are there before it begins, so that it is never open while Spark makes rows.
+        """
+        if not self._parts:
+            self._in_hand = self._gather()
+            if not self._in_hand:
+                return None
+            self._sent, self._parts = [], _parted(self._in_hand)
+            self._pace.begin()
+        elif self._pace.is_late:
+            self._cut()
+        return self._part()
+
+    def _part(self) -> Step:
+        part = self._parts.popleft()
+        self._sent += part
+        bulks = [ColumnBulk(self._topic, *some) for some in columnar(part, self._columns)]
+        if self._parts:
+            return Step(bulks=bulks, more=True)
+        return Step(bulks=bulks, offsets=self._offsets_of(self._sent))
+
+    def _offsets_of(self, sent: list[Piece]) -> Offsets:
+        """What is committed with the rows of a transaction."""
+        newest = {piece.partition: piece.last for piece in sent}
+        return {self._key(partition): self._value(offset) for partition, offset in newest.items()}
+
+    def _cut(self) -> None:
+        """Let the transaction end with what was sent of it, and what has to be in it with that."""
+        last = {piece.partition: piece.last for piece in self._sent}
+        tied: list[Piece] = []
+        rest: list[Piece] = []
+        for piece in chain(*self._parts):
+            same = piece.up_to(last[piece.partition]) if piece.partition in last else 0
+            if same:
+                tied.append(piece.slice(0, same))
+            if same < piece.rows:
+                rest.append(piece.slice(same))
+        if rest:
+            self._waiting.appendleft(rest)
+        self._in_hand, self._parts = [*self._sent, *tied], deque([tied])
+
+    def _gather(self) -> list[Piece]:
+        taken: list[Piece] = []
+        rows = weight = 0
+        most = self._pace.rows
+        while rows < most and weight < MOST_BYTES and (some := self._next()) is not None:
+            if most < self._size:
+                some, rest = _split(some, most - rows)
+                if rest:
+                    self._waiting.appendleft(rest)
+            fresh = [piece for each in some for piece in self._fresh(each)]
+            taken += fresh
+            more = sum(piece.rows for piece in fresh)
+            rows += more
+            weight += more * some[0].batch.nbytes // some[0].batch.num_rows
+        if taken:
+            self._complete(taken)
+        return taken
+
+    def last(self) -> Step | None:
+        """The end of a transaction that is open."""
+        if not self._parts:
+            return None
+        self._cut()
+        return self._part()
+
+    def committed(self, step: Step) -> None:
+        """The rows in hand are delivered."""
+        if self._in_hand:
+            self._pace.committed(_rows(self._in_hand))
+        self._in_hand = []
+
+    @property
+    def ended(self) -> bool:
+        """Whether every row is delivered or was before."""
+        return self._over and not self._in_hand and not self._waiting
+
+    @property
+    def lag(self) -> int | None:
+        """How much is left, which nobody knows before Spark has read it."""
+        return None
+
+    @property
+    def behind(self) -> bool:
+        """Whether more is known to be there: a frame's rows are waited for where they are asked for."""
+        return False
+
+    @property
+    def producer(self) -> Mapping[str, str]:
+        """librdkafka's properties for many small records at once."""
+        return PRODUCER
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _next(self) -> list[Piece] | None:
+        if self._waiting:
+            return self._waiting.popleft()
+        batch = next(self._batches, None)
+        if batch is None:
+            self._over = True
+            return None
+        found = pieces(batch, self._columns)
+        new = [piece.partition for piece in found if piece.partition not in self._newest]
+        if new:
+            self._claim(new)
+        for piece in found:
+            self._check(piece)
+        return found
+
+    def _check(self, piece: Piece) -> None:
+        before = self._newest.get(piece.partition)
+        if before is not None and piece.first < before:
+            raise self._columns.disorder(piece.partition, before, piece.first)
+        self._newest[piece.partition] = piece.last
+
+    def _complete(self, taken: list[Piece]) -> None:
+        """Add to ``taken`` what follows with the offsets that it ends with: half of such rows could not be told apart."""
+        last = {piece.partition: piece.last for piece in taken}
+        highest = max(last.values())
+        held: list[list[Piece]] = []
+        while (some := self._next()) is not None:
+            rest: list[Piece] = []
+            for piece in some:
+                same = piece.up_to(last[piece.partition]) if piece.partition in last else 0
+                if same:
+                    taken += self._fresh(piece.slice(0, same))
+                if same < piece.rows:
+                    rest.append(piece.slice(same))
+            if rest:
+                held.append(rest)
+            if any(piece.last > highest for piece in some):
+                break  # ordered as they are, no row with an offset of before comes any more
+        self._waiting.extendleft(reversed(held))
+
+    def _fresh(self, piece: Piece) -> list[Piece]:
+        """``piece`` without what is committed."""
+        done = self._committed(piece)
+        rows = 0 if done is None else piece.up_to(done)
+        self.skipped += rows
+        return [piece.slice(rows)] if rows < piece.rows else []
+
+    def _committed(self, piece: Piece) -> Any:
+        if piece.partition not in self._stored:
+            stored = self._offsets.offset(self._partition(piece.partition)) or {}
+            self._stored[piece.partition] = stored.get(self._columns.offset)
+        committed = self._stored[piece.partition]
+        if committed is not None and type(committed) is not type(piece.first):
+            raise ConnectctlError(
+                f"The committed offset {committed!r} and the column {self._columns.offset} cannot be compared",
+                why=f"the column has {type(piece.first).__name__}, the offset is {type(committed).__name__}",
+                next_step=f"See connectctl offsets show {self._connector}",
+                code="bad-offset",
+            )
+        return committed
+
+    def _partition(self, values: Place) -> dict[str, Any]:
+        return dict(zip(self._columns.partition, values, strict=True))
+
+    def _key(self, partition: Place) -> bytes:
+        return self._offsets.key(self._partition(partition))
+
+    def _value(self, offset: Any) -> bytes:
+        return connect_json({self._columns.offset: offset}).encode()
+
+
+def _rows(some: Iterable[Piece]) -> int:
+    return sum(piece.rows for piece in some)
+
+
+def _split(some: list[Piece], most: int) -> tuple[list[Piece], list[Piece]]:
+    """The first ``most`` rows, at least one, and the rest."""
+    head: list[Piece] = []
+    for at, piece in enumerate(some):
+        if piece.rows > most:
+            return [*head, piece.slice(0, most)], [piece.slice(most), *some[at + 1 :]]
+        head.append(piece)
+        most -= piece.rows
+        if not most:
+            return head, some[at + 1 :]
+    return head, []
+
+
+def _parted(taken: Iterable[Piece]) -> deque[list[Piece]]:
+    """What is sent between two looks at the clock."""
+    parts: deque[list[Piece]] = deque([[]])
+    weight = per_row = 0.0
+    most = 1
+    batch: Any = None
+    for piece in taken:
+        if piece.batch is not batch:
+            batch = piece.batch
+            per_row = batch.nbytes / batch.num_rows
+            most = max(1, int(PART_BYTES / max(per_row, 1)))
+        for start in range(0, piece.rows, most):
+            if weight >= PART_BYTES:
+                parts.append([])
+                weight = 0.0
+            some = piece.slice(start, min(most, piece.rows - start))
+            parts[-1].append(some)
+            weight += some.rows * per_row
+    return parts
+
+
+def _parts(batch: Any, size: int) -> Iterable[Any]:
+    """A batch in parts that are no larger than a transaction is to be; slices of Arrow's cost nothing."""
+    if batch.num_rows <= size:
+        return (batch,) if batch.num_rows else ()
+    return (batch.slice(start, size) for start in range(0, batch.num_rows, size))

@@ -1,0 +1,244 @@
+"""The rows of one task in a micro-batch: a batch that is through is skipped whole, and no row is skipped in silence.
+
+A row at or before the committed offset of its source partition was delivered in this batch, where that source partition has
+advanced in it: rows come in the order of their offsets. Where it has not, the row is late: new, and behind the committed
+offset. A batch is through with the task's last transaction of it, and rows that it has by then are known by their digest.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, cast
+
+from connectctl.ops.connect.source_keys import SourceKey, parse_key
+from connectctl.ops.connect.stream_source_partitions import STREAM
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.task_runtime.dataframe.late_rows import Remembered
+from connectctl.ops.task_runtime.dataframe.micro_batch import (
+    HASH,
+    ROW_KEY,
+    Digest,
+    Late,
+    MicroBatch,
+    Progress,
+    digest,
+    hashes,
+    newest,
+    other_rows,
+    standing,
+)
+from connectctl.ops.task_runtime.dataframe.partition_slices import Piece
+from connectctl.ops.task_runtime.dataframe.source import Place, Rows
+from connectctl.ops.task_runtime.spi.transaction_batch import Step
+
+if TYPE_CHECKING:
+    from connectctl.ops.task_runtime.spi.transaction_batch import Offsets, Readable, Stored
+
+MOST_NAMED = 3
+"""Late rows that are named."""
+
+
+class StreamRows(Rows):
+    """``Rows`` of ``batch`` for ``task``. Raises ``ConnectctlError`` for late rows that are refused, and for a batch that
+    came again with other rows. ``late`` counts late rows that were kept or dropped.
+    """
+
+    def __init__(self, batches: Iterable[Any], *args: Any, batch: MicroBatch, task: int, **more: Any):
+        super().__init__(batches, *args, **more)
+        self._batch, self._task = batch, task
+        self._memory = Remembered(task, batch.window) if batch.late is Late.KEEP else None
+        self._began: Progress | None = None
+        self._since: dict[int, int] | None = None
+        self._found: dict[Place, tuple[Any, bool]] = {}
+        self._done = self._repeated = Digest()
+        self._pending: dict[Place, Digest] = defaultdict(Digest)
+        self._names: list[str] = []
+        self._through = False
+        self.late = 0
+
+    # -------------------------------------------------------------------------------------------- what is committed
+
+    def resume(self, stored: Stored) -> None:
+        """Begin, or begin again, by what is committed of the batch and of the source partitions."""
+        super().resume(stored)
+        store = self._store = cast("Readable", stored)
+        now = standing(self._batch, self._task, self._told(stored))
+        if self._since is None:
+            self._since = dict(now.since) if now is not None else newest(store)
+            self._began = now
+        self._up_to = None if now is None else now.up_to
+        self._done = Digest() if now is None else now.digest
+        self._through = now is not None and now.through and not self._repeats
+        for place in [place for place in self._pending if self._has_advanced(place)]:
+            del self._pending[place]  # by this attempt, in a transaction whose answer was lost
+        if self._memory is not None:
+            self._memory.load((key, stored.value(key)) for key in stored.known())
+
+    def _told(self, stored: Stored) -> dict[int, Progress]:
+        """How far each task of the query is."""
+        found = {}
+        for raw in stored.known():
+            if STREAM.encode() in raw and isinstance(key := parse_key(raw), SourceKey):
+                value = stored.value(raw)
+                if key.partition is not None and key.partition.get(STREAM) == self._batch.query and value is not None:
+                    found[int(key.partition["task"])] = Progress.parse(value)
+        return found
+
+    @property
+    def _repeats(self) -> bool:
+        """Whether the batch was through before this attempt: its rows are only compared."""
+        return self._began is not None and self._began.through
+
+    def _at_first(self, place: Place, piece: Piece) -> tuple[Any, bool]:
+        """The committed offset of a source partition when this attempt began, and whether it had advanced in the batch."""
+        if place not in self._found:
+            offset = self._committed(piece)
+            if not self._batch.ordered:
+                self._found[place] = offset, True
+            else:
+                self._found[place] = offset, self._has_advanced(place)
+        return self._found[place]
+
+    def _has_advanced(self, place: Place) -> bool:
+        """Whether the offset of a source partition was committed since the task began the batch."""
+        at = self._store.position(self._key(place))
+        return at is not None and at[1] > (self._since or {}).get(at[0], -1)
+
+    def _committed(self, piece: Piece) -> Any:
+        return super()._committed(piece) if self._batch.ordered else self._up_to
+
+    # ---------------------------------------------------------------------------------------------- rows as they come
+
+    def _check(self, piece: Piece) -> None:
+        super()._check(piece)
+        if self._repeats:
+            self._repeated += digest([piece])
+            return
+        offset, advanced = self._at_first(piece.partition, piece)
+        behind = 0 if offset is None else piece.up_to(offset)
+        if not behind:
+            return
+        some = piece.slice(0, behind)
+        if advanced:
+            self._repeated += digest([some])
+            return
+        self.late += behind
+        self._pending[piece.partition] += digest([some])
+        for row in range(min(behind, MOST_NAMED - len(self._names))):
+            self._names.append(self._columns.place(piece.batch, piece.start + row))
+
+    def _fresh(self, piece: Piece) -> list[Piece]:
+        if self._repeats:
+            self.skipped += piece.rows
+            return []
+        offset, advanced = self._at_first(piece.partition, piece)
+        late = 0 if offset is None or advanced else piece.up_to(offset)
+        kept = [] if not late or self._memory is None else self._unknown(piece.slice(0, late))
+        rest = super()._fresh(piece.slice(late)) if late < piece.rows else []
+        return [*kept, *rest]
+
+    def _unknown(self, late: Piece) -> list[Piece]:
+        assert self._memory is not None
+        column = ROW_KEY if self._batch.row_key else HASH
+        new = self._memory.unknown(hashes([late], column))
+        return [late.slice(at, 1) for at in range(late.rows) if new[at]]
+
+    def _gather(self) -> list[Piece]:
+        taken = super()._gather()
+        if self._batch.late is Late.REFUSE and self.late:
+            while self._next() is not None:
+                pass  # how many there are is known at the end
+            raise self._refused()
+        if self._is_over:
+            self._compare()
+        return self._each_once(taken)
+
+    def _each_once(self, taken: list[Piece]) -> list[Piece]:
+        """Without late rows that are there twice in one transaction: those of before are remembered."""
+        if self._memory is None:
+            return taken
+        seen: set[int] = set()
+        found = []
+        column = ROW_KEY if self._batch.row_key else HASH
+        for piece in taken:
+            offset, advanced = self._at_first(piece.partition, piece)
+            if offset is None or advanced or piece.first > offset:
+                found.append(piece)
+            elif (key := int(hashes([piece], column)[0])) not in seen:
+                seen.add(key)
+                found.append(piece)
+        return found
+
+    def _refused(self) -> ConnectctlError:
+        more = self.late - len(self._names)
+        named = ", ".join(self._names) + (f" and {more} more" if more else "")
+        return ConnectctlError(
+            f"{self.late} rows of micro-batch {self._batch.number} are behind the committed offset of their source "
+            "partition",
+            why=named,
+            next_step="They are new, or the query has a new checkpoint and reads again what is written. With late set to "
+            "keep each is written once, with drop they are skipped.",
+            code="late-rows",
+        )
+
+    def _compare(self) -> None:
+        """At the end of the rows: those that are committed of the batch have to be those that came."""
+        then = Digest() if self._began is None else self._began.digest
+        if then != self._repeated:
+            raise other_rows(self._batch, then, self._repeated)
+
+    # --------------------------------------------------------------------------------------------------- what is sent
+
+    @property
+    def _is_over(self) -> bool:
+        return self._over and not self._waiting
+
+    def step(self) -> Step | None:
+        """The next rows, or that the batch is through."""
+        if self._through:
+            return None
+        step = super().step()
+        if step is not None or not self._is_over:
+            return step
+        if self._repeats:
+            self._through = True
+            return None
+        return Step(offsets=self._offsets_of([]))
+
+    def _offsets_of(self, sent: list[Piece]) -> Offsets:
+        """Source offsets, none of which goes back; and how far the task is in the batch."""
+        ahead = [piece for piece in sent if (at := self._committed(piece)) is None or piece.last > at]
+        places = {piece.partition for piece in ahead}
+        self._next_digest = self._done + digest(ahead)
+        for place in places:
+            self._next_digest += self._pending.get(place, Digest())
+        self._advanced = places
+        through = self._is_over
+        if through:
+            rest = (each for place, each in self._pending.items() if place not in places)
+            self._next_digest = sum(rest, self._next_digest)
+        found = dict(super()._offsets_of(ahead)) if self._batch.ordered else {}
+        up_to = max((piece.last for piece in sent), default=self._up_to) if not self._batch.ordered else None
+        told = Progress(self._batch.number, self._batch.tasks, through, self._next_digest, self._since or {}, up_to)
+        found[self._offsets.key(self._batch.place(self._task))] = told.json
+        if self._memory is not None and sent:
+            new = hashes(sent, ROW_KEY if self._batch.row_key else HASH)
+            found |= self._memory.records(new, self._offsets.key)
+        self._ends = through
+        return found
+
+    def committed(self, step: Step) -> None:
+        """The rows in hand are delivered, and maybe with them the batch."""
+        super().committed(step)
+        self._done = self._next_digest
+        for place in self._advanced:
+            self._pending.pop(place, None)
+        if self._memory is not None:
+            self._memory.committed()
+        self._through = self._through or self._ends
+
+    @property
+    def ended(self) -> bool:
+        """Whether the batch is through, for this task."""
+        return self._through

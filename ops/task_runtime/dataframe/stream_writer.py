@@ -1,0 +1,85 @@
+"""``StreamWriter``: what ``foreachBatch`` is given, so that each row of a stream is written once and none is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from connectctl.ops.core.errors import BadInput
+from connectctl.ops.task_runtime.dataframe.api import Target, Written, write
+from connectctl.ops.task_runtime.dataframe.batch_round import BATCH, local_property, query_of
+from connectctl.ops.task_runtime.dataframe.micro_batch import WINDOW, Late, MicroBatch
+from connectctl.ops.task_runtime.dataframe.validate import check_keys
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class StreamWriter:
+    """Writes micro-batches: ``df.writeStream.foreachBatch(StreamWriter(target)).option("checkpointLocation", …).start()``.
+
+    In the same transactions as the rows and their source offsets each task commits which batch of which query it is in,
+    and whether that is through. A batch that Spark repeats is skipped where it is through, and finished where it was begun;
+    if it comes with other rows than then, that is an error. ``written`` is what came of the last batch.
+
+    ``late`` says what becomes of rows that a new batch has at or behind the committed offset of their source partition,
+    such as ids that were assigned early and committed late, or rows with the last time stamp of the batch before:
+
+    - ``"refuse"``: the batch fails, and so the query, with the rows named. Nothing of their source partitions is written.
+    - ``"keep"``: each is written once, behind what was written before. Tasks remember the last ``window`` rows that each
+      has written, by a hash of ``row_key`` (source partition, offset and all of the record where that is empty). A row that
+      comes again later than that is written again, and so is one from before the first batch with ``"keep"``.
+    - ``"drop"``: they are skipped and counted (``written.late``). So a query with a new checkpoint may read all anew.
+
+    A ``target`` without ``partition`` and ``offset`` is for frames that have no order. Their rows are written once by query
+    and batch alone, and that holds for as long as the source gives the same rows for the same batch, as files and Kafka do
+    and ``rand()`` does not; a new checkpoint writes all anew. Within a batch they have no order.
+
+    Spark tells query and batch on the thread that calls ``foreachBatch``'s function; ``query`` is for any other one.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        *,
+        late: str = "refuse",
+        row_key: str | Sequence[str] = (),
+        window: int = WINDOW,
+        query: str | None = None,
+    ):
+        if late not in set(Late):
+            raise BadInput(f"late is {late!r}", next_step=f"Give {', '.join(Late)}.")
+        if target.partitioned:
+            raise BadInput(
+                "A stream cannot be partitioned: Spark splits each micro-batch anew", next_step="Leave partitioned out."
+            )
+        if bool(target.offset) != bool(target.partition_columns):
+            raise BadInput(
+                "partition and offset go together", next_step="Name both, or neither for rows without order."
+            )
+        self.target, self._late, self._query, self._window = target, Late(late), query, window
+        self._row_key = (row_key,) if isinstance(row_key, str) else tuple(row_key)
+        self.written: Written | None = None
+
+    def __call__(self, df: DataFrame, batch_id: int) -> None:
+        """Write one micro-batch whole. Raises what ``write_exactly_once`` does, and ends the query by that."""
+        query = self._query or query_of(df)
+        if query is None:
+            raise BadInput(
+                "Which query the batch is of is not known",
+                why="Spark tells it on the thread that calls foreachBatch's function",
+                next_step="Call the StreamWriter on that thread, or give it query='a name that stays the same'.",
+            )
+        batch = MicroBatch(
+            query, batch_id, self.target.tasks, self._late, bool(self.target.offset), self._row_key, self._window
+        )
+        check_keys(df.dtypes, self._row_key)
+        self.written = write(df, self.target, batch)
+
+
+def batch_of(df: DataFrame, target: Target) -> MicroBatch | None:
+    """The micro-batch that is being written where this is called within ``foreachBatch``; None where it is not."""
+    query, number = query_of(df), local_property(df, BATCH)
+    if query is None or number is None or target.partitioned or not target.offset:
+        return None
+    return MicroBatch(query, int(number), target.tasks)

@@ -1,0 +1,166 @@
+"""A task's part of a DataFrame: its Arrow batches through the kernel, with everything it needs as plain values."""
+
+from __future__ import annotations
+
+import math
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+from connectctl.ops.core.errors import ConnectctlError, TimedOut, Unreachable
+from connectctl.ops.task_runtime.attempt.control_channel import BEAT, Line
+from connectctl.ops.task_runtime.attempt.newest_attempt import Attempt, Superseded
+from connectctl.ops.task_runtime.attempt.shared_clients import Neighbours
+from connectctl.ops.task_runtime.attempt.task_attempt import (
+    FAILED,
+    LONGEST_TRACE,
+    Leased,
+    Report,
+    Terms,
+    Work,
+    kernel_of,
+)
+from connectctl.ops.task_runtime.dataframe.partition_registry import Claiming
+from connectctl.ops.task_runtime.dataframe.prefetch import Ahead
+from connectctl.ops.task_runtime.dataframe.source import Rows
+from connectctl.ops.task_runtime.dataframe.stream_source import StreamRows
+from connectctl.ops.task_runtime.spi.metrics import Meter
+from connectctl.ops.task_runtime.spi.transaction_batch import Counts, How
+from connectctl.ops.task_runtime.task.columnar_producer import kind_for
+from connectctl.ops.task_runtime.task.progress import Doing, beating
+
+if TYPE_CHECKING:
+    from connectctl.ops.task_runtime.attempt.control_channel import Address
+    from connectctl.ops.task_runtime.dataframe.micro_batch import MicroBatch
+    from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
+    from connectctl.ops.task_runtime.spi.transaction_batch import Ended, Supply
+
+TO_THE_END = Terms(math.inf)
+REMEDIES = (
+    "Give it more time (producer.override.transaction.timeout.ms, up to the broker's transaction.max.timeout.ms), or fewer "
+    "rows (records.per.transaction)."
+)
+
+
+@dataclass(frozen=True)
+class Writing:
+    """What all tasks of a frame have in common. ``claims`` is where they ask whose a source partition is, None where the
+    frame was shuffled by it; ``size`` is the number of rows of a transaction.
+    """
+
+    work: Work
+    topic: str
+    columns: Columns
+    size: int
+    claims: Address | None = None
+    remedies: str = REMEDIES
+    batch: MicroBatch | None = None
+    """The micro-batch that the frame is, None where it is none."""
+    attempts: Address | None = None
+    """Where attempts of a task ask which of them is the newest, None where Spark runs no two of them for long."""
+
+
+@dataclass(frozen=True)
+class FrameReport(Report):
+    """A report of a task on rows, of which ``skipped`` were committed before. ``late`` kept or dropped.
+
+    ``again``: the same rows may do next time, where it failed with ``code``.
+    """
+
+    skipped: int = 0
+    again: bool = True
+    late: int = 0
+    code: str | None = None
+
+
+def joined(one: FrameReport, other: FrameReport) -> FrameReport:
+    """Two reports of a task, one after the other, as one."""
+    sizes = [r.smallest for r in (one, other) if r.smallest is not None]
+    meter = Meter()
+    meter.add(one.meter)
+    meter.add(other.meter)
+    return replace(
+        other,
+        records=one.records + other.records,
+        transactions=one.transactions + other.transactions,
+        aborted=one.aborted + other.aborted,
+        instances=one.instances + other.instances,
+        smallest=min(sizes) if sizes else None,
+        largest=max(one.largest, other.largest),
+        doubts=one.doubts + other.doubts,
+        meter=asdict(meter),
+        skipped=one.skipped + other.skipped,
+        late=one.late + other.late,
+    )
+
+
+def run(
+    writing: Writing,
+    task: int,
+    batches: Iterator[Any],
+    terms: Terms = TO_THE_END,
+    address: Address | None = None,
+    number: int = 0,
+) -> FrameReport:
+    """One task's rows, in ``batches``. ``address`` is where it tells how far it is, and hears that it is to stop; ``number``
+    is Spark's of this attempt.
+
+    Raises nothing that the rows or Kafka did: that is in the report, or Spark would try it again and again. Raises
+    ``Superseded`` where another attempt of the task is at work, whose report is the task's.
+    """
+    attempt = Attempt(writing.attempts, task, number) if writing.attempts is not None else None
+    if attempt is not None:
+        attempt.begin()
+    counts = Counts(doing=Doing(writing.work.waited.get(task, 0.0)))
+    work = writing.work
+    claim = Claiming(writing.claims, task) if writing.claims is not None else lambda places: None
+    ahead = Ahead(batches)
+    timeout = work.manner.timeout_ms / 1000
+    kind = Rows if writing.batch is None else partial(StreamRows, batch=writing.batch, task=task)
+    rows = kind(ahead, work.connector, writing.topic, writing.columns, writing.size, claim, timeout)
+    why = trace = code = None
+    again = True
+    try:
+        ended = _run(writing, task, rows, counts, terms, address)
+        how, why = ended.how.value, ended.why
+    except ConnectctlError as e:
+        how, why, trace = FAILED, str(e), str(e)
+        again, code = isinstance(e, TimedOut | Unreachable), e.code
+    except Exception as e:  # noqa: BLE001  # whatever a batch holds, Spark would run it again for it
+        how, why, trace = FAILED, f"{type(e).__name__}: {e}", traceback.format_exc()[-LONGEST_TRACE:]
+    finally:
+        ahead.close()
+    if how == How.FENCED and attempt is not None and attempt.is_superseded:
+        raise Superseded(f"attempt {number} of task {task}: another attempt of the same task has taken over")
+    report = FrameReport.of(
+        task, how, counts, why=why, trace=trace, skipped=rows.skipped, again=again, code=code, late=rows.late
+    )
+    return cast(FrameReport, report)
+
+
+def _run(writing: Writing, task: int, rows: Rows, counts: Counts, terms: Terms, address: Address | None) -> Ended:
+    work = writing.work
+    near = Neighbours(work)
+    supply: Supply = rows
+    stopped: Callable[[], bool] = _never
+    with ExitStack() as closing:
+        if address is not None:
+            line = Line(address)
+            closing.callback(line.close)
+            leased = Leased(rows, task, counts, terms, line)
+            closing.callback(leased.say)
+            closing.enter_context(beating(leased.beat, BEAT))
+            supply, stopped = leased, leased.over
+        kind = kind_for(near.target, work.manner.properties)
+        largest = near.largest([writing.topic]).get(writing.topic)
+        properties = {**rows.producer, **({} if largest is None else {"message.max.bytes": str(max(largest, 1000))})}
+        task_kernel = kernel_of(work, near, task, properties, stopped, counts, kind, writing.remedies)
+        kernel = closing.enter_context(task_kernel)
+        return kernel.run(supply)
+
+
+def _never() -> bool:
+    return False

@@ -1,0 +1,109 @@
+"""Whether a DataFrame can be written: its columns, and the offsets that were committed before. Changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.connect.source_keys import SourceKey, connect_json, decode_json, parse_key
+from connectctl.ops.connect.stream_source_partitions import is_of_a_stream
+from connectctl.ops.core.errors import BadInput, Refused
+
+if TYPE_CHECKING:
+    from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
+    from connectctl.ops.task_runtime.spi.transaction_batch import Stored
+
+WHOLE = ("tinyint", "smallint", "int", "bigint")
+PLACES = (*WHOLE, "string", "boolean")
+"""Types that JSON keeps exactly."""
+RECORDS = ("string", "binary")
+HEADERS = "array<struct<key:string,value:binary>>"
+"""As Spark's own Kafka source and sink have them."""
+
+
+def check_columns(dtypes: Iterable[tuple[str, str]], columns: Columns) -> None:
+    """Raises ``BadInput`` for a column that is missing, or of a type that does not fit what it is for."""
+    have = dict(dtypes)
+    if not columns.offset:
+        raise BadInput(
+            "No column is the source offset",
+            next_step="Name one that only grows within a source partition; a stream without one: StreamWriter.",
+        )
+    if not columns.partition:
+        raise BadInput(
+            "No column makes the source partition",
+            next_step="Name one or more. For a frame that is one source partition: a column with one value.",
+        )
+    for name in columns.names:
+        if name not in have:
+            raise BadInput(f"The DataFrame has no column {name}", next_step=f"It has {', '.join(have)}.")
+    if have[columns.offset] not in (*WHOLE, "string"):
+        raise BadInput(
+            f"The column {columns.offset} is a {have[columns.offset]} and cannot be a source offset",
+            next_step="Give one of whole numbers or text, such as unix_micros(time).",
+        )
+    for name in columns.partition:
+        if have[name] not in PLACES:
+            raise BadInput(
+                f"The column {name} is a {have[name]} and cannot be a part of the source partition",
+                next_step="Give one of whole numbers, text or booleans, such as cast(day AS string).",
+            )
+    check_records(have.items(), columns)
+
+
+def check_records(dtypes: Iterable[tuple[str, str]], columns: Columns) -> None:
+    """``check_columns`` of what makes the records alone."""
+    have = dict(dtypes)
+    for name in filter(None, (columns.key, columns.value, columns.timestamp, columns.headers)):
+        if name not in have:
+            raise BadInput(f"The DataFrame has no column {name}", next_step=f"It has {', '.join(have)}.")
+    for name in filter(None, (columns.key, columns.value)):
+        if have[name] not in RECORDS:
+            raise BadInput(
+                f"The column {name} is a {have[name]}, and a record has text or bytes",
+                next_step="Give one of text or binary, such as to_json(struct(*)) or cast(number AS string).",
+            )
+    if columns.timestamp is not None and have[columns.timestamp] != "bigint":
+        raise BadInput(
+            f"The column {columns.timestamp} is a {have[columns.timestamp]}, and a timestamp is a bigint of milliseconds",
+            next_step="Give unix_millis(time).",
+        )
+    if columns.headers is not None and have[columns.headers] != HEADERS:
+        raise BadInput(
+            f"The column {columns.headers} is a {have[columns.headers]}, and headers are {HEADERS}",
+            next_step="Give array(struct('name' AS key, cast(value AS binary) AS value)).",
+        )
+
+
+def check_keys(dtypes: Iterable[tuple[str, str]], names: Iterable[str]) -> None:
+    """Raises ``BadInput`` for a column that is missing of those by which late rows are known."""
+    have = dict(dtypes)
+    for name in names:
+        if name not in have:
+            raise BadInput(f"The DataFrame has no column {name}", next_step=f"It has {', '.join(have)}.")
+
+
+def check_committed(connector: str, stored: Stored, dtypes: Iterable[tuple[str, str]], columns: Columns) -> None:
+    """Raises ``Refused`` where offsets were committed with other columns: nobody could tell what was delivered by them."""
+    kind = str if dict(dtypes)[columns.offset] == "string" else int
+    for raw in sorted(stored.known()):
+        key, value = parse_key(raw), stored.value(raw)
+        if not isinstance(key, SourceKey) or key.partition is None or value is None or is_of_a_stream(key.partition):
+            continue
+        offset, _ = decode_json(value.decode())
+        if not _fits(key.partition, offset, kind, columns):
+            word = "text" if kind is str else "whole numbers"
+            raise Refused(
+                f"The committed offsets of {connector} were made of other columns",
+                why=f"there is {connect_json(offset)} of {connect_json(key.partition)}; the source partition is now made "
+                f"of {', '.join(columns.partition)}, and the offset of {columns.offset} ({word})",
+                next_step=f"See connectctl offsets show {connector}; or give another name.",
+                code="other-columns",
+            )
+
+
+def _fits(partition: Mapping[str, Any], offset: Any, kind: type, columns: Columns) -> bool:
+    if set(partition) != set(columns.partition) or not isinstance(offset, dict):
+        return False
+    # A bool would be an int, too, and is none that a column of whole numbers has left.
+    return set(offset) == {columns.offset} and type(offset[columns.offset]) is kind

@@ -1,0 +1,1 @@
+"""A run: job file, generation of tasks, rounds on Spark, statuses."""

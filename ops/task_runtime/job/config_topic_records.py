@@ -1,0 +1,136 @@
+"""The records by which a connector's tasks stand in a config topic, in Connect's own format. Pure.
+
+Source: ``KafkaConfigBackingStore``. A set of task configs counts from its commit record on, and tasks may start once a
+task count record stands behind that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.config.json_text import read_json
+from connectctl.ops.config.masking import remember
+from connectctl.ops.connect.config_topic import COMMIT, CONNECTOR, FENCING, TARGET, TASK
+from connectctl.ops.connect.source_keys import connect_json
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import Record
+
+STARTED, STOPPED = "STARTED", "STOPPED"
+KeyValue = tuple[bytes, bytes]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What a config topic says of one connector, with the offsets by which it can be told from what comes later.
+
+    ``commit`` and ``fenced`` are the offsets of the newest commit and task count records, -1 where there is none.
+    """
+
+    config: Mapping[str, str] | None = None
+    tasks: tuple[Mapping[str, str], ...] = ()
+    record: int | None = None
+    commit: int = -1
+    fenced: int = -1
+    committed_tasks: int = 0
+    target: str = STARTED
+    target_at: int = -1
+
+    @property
+    def ids(self) -> int:
+        """How many transactional ids tasks of before may still have."""
+        return max(self.record or 0, self.committed_tasks)
+
+
+def standing(records: Iterable[Record], name: str) -> Standing:
+    """What ``records`` of a config topic, in any order, add up to for the connector ``name``."""
+    newest: dict[str, tuple[int, Any]] = {}
+    for record in sorted(records, key=lambda r: r.offset):
+        key = (record.key or b"").decode("utf-8", "replace")
+        if _of(key, name):
+            newest[key] = record.offset, _value(record.value)
+    commit_at, commit = newest.get(COMMIT + name, (-1, {}))
+    fenced_at, fencing = newest.get(FENCING + name, (-1, {}))
+    target_at, target = newest.get(TARGET + name, (-1, {}))
+    _, config = newest.get(CONNECTOR + name, (-1, {}))
+    count = int(commit.get("tasks", 0))
+    tasks = [newest.get(f"{TASK}{name}-{n}", (-1, {}))[1].get("properties") for n in range(count)]
+    for each in (config.get("properties"), *tasks):
+        remember(each or {})
+    return Standing(
+        config=config.get("properties"),
+        tasks=tuple(t for t in tasks if t is not None) if all(t is not None for t in tasks) else (),
+        record=fencing.get("task-count"),
+        commit=commit_at,
+        fenced=fenced_at,
+        committed_tasks=count,
+        target=target.get("state.v2") or target.get("state", STARTED),
+        target_at=target_at,
+    )
+
+
+def _of(key: str, name: str) -> bool:
+    if key in (COMMIT + name, FENCING + name, TARGET + name, CONNECTOR + name):
+        return True
+    stem, _, number = key.rpartition("-")
+    return stem == TASK + name and number.isdigit()
+
+
+def _value(raw: bytes | None) -> dict[str, Any]:
+    try:
+        found = read_json(raw or b"{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def task_set(name: str, config: Mapping[str, str], tasks: Sequence[Mapping[str, str]]) -> list[KeyValue]:
+    """The records of one transaction: the connector's configuration, its task configs, and their commit."""
+    found = [(CONNECTOR + name, {"properties": dict(config)})]
+    found += [(f"{TASK}{name}-{n}", {"properties": dict(task)}) for n, task in enumerate(tasks)]
+    found.append((COMMIT + name, {"tasks": len(tasks)}))  # type: ignore[dict-item]  # a number, as Connect has it
+    return [(key.encode(), connect_json(value).encode()) for key, value in found]
+
+
+def count_record(name: str, tasks: int) -> list[KeyValue]:
+    """The record that tells that a round of fencing for so many tasks is over."""
+    return [((FENCING + name).encode(), connect_json({"task-count": tasks}).encode())]
+
+
+@dataclass(frozen=True)
+class Generation:
+    """One set of task configs in ``topic``, told by the offset of its commit record.
+
+    ``target_at`` is the offset of the STOPPED record on which a take-over relies, None where the set is our own. ``seen``
+    is the end of the topic at which it was the newest, -1 where nobody looked.
+    """
+
+    topic: str
+    connector: str
+    commit: int
+    target_at: int | None = None
+    seen: int = field(default=-1, compare=False)
+
+    @property
+    def since(self) -> int:
+        """The offset from which on the topic tells whether it is still the newest."""
+        if self.target_at is not None:
+            return max(self.target_at, 0)
+        return max(self.commit, 0)
+
+    def stale(self, records: Iterable[Record]) -> str | None:
+        """Why it is not the newest any more, by the ``records`` from ``since`` on; None while it is."""
+        now = standing(records, self.connector)
+        if self.target_at is not None:
+            if now.target_at > self.target_at and now.target != STOPPED:
+                return f"the workers have {self.connector} again: its target state is {now.target}"
+            if now.commit > self.commit and now.committed_tasks:
+                return f"the workers have new task configurations of {self.connector}"
+            return None
+        if now.commit > self.commit:
+            return f"the connector {self.connector} has already generated a new set of task configs"
+        if now.fenced < self.commit:
+            return f"no round of fencing is over for this set of task configs of {self.connector}"
+        return None

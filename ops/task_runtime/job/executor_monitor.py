@@ -1,0 +1,67 @@
+"""Whether there is anybody to run a task. Where all executors are gone, Spark waits for another in silence, for ever."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from connectctl.ops.clients.spark import executors
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+OFTEN = 2.0
+"""Seconds between two looks."""
+ABSENT = 10.0
+"""Seconds without an executor after which that is said: Spark replaces one that was lost within a few."""
+
+GONE = (
+    "All executors of {} are gone, and no task runs until there is one again. "
+    "SIGTERM or Ctrl-C ends the run: the next one goes on from what is committed."
+)
+BACK = "There is an executor of {} again: the tasks go on."
+
+
+class Attendance:
+    """What ``count`` says of executors, looked at now and then; ``note`` hears when all are gone, and when one is back."""
+
+    def __init__(
+        self,
+        count: Callable[[], int],
+        master: str,
+        note: Callable[[str], None],
+        now: Callable[[], float] = time.monotonic,
+    ):
+        self._count, self._master, self._note, self._now = count, master, note, now
+        self._looked: float | None = None
+        self._gone: float | None = None
+        self.nobody = False
+
+    def look(self) -> None:
+        """See who is there, unless that was seen a moment ago. Nothing is raised: a run does not end for a look."""
+        now = self._now()
+        if self._looked is not None and now - self._looked < OFTEN:
+            return
+        self._looked = now
+        try:
+            there = self._count() > 0
+        except Exception:  # noqa: BLE001  # Java is gone, and the round tells of it
+            return
+        if there:
+            self._gone = None
+        elif self._gone is None:
+            self._gone = now
+        nobody = self._gone is not None and now - self._gone >= ABSENT
+        if nobody != self.nobody:
+            self.nobody = nobody
+            self._note((GONE if nobody else BACK).format(self._master))
+
+
+def attendance(spark: SparkSession, note: Callable[[str], None]) -> Attendance:
+    """That of a session. Executors in the driver's own process are there as long as it is."""
+    context = spark.sparkContext
+    if not executors.apart(context.master):
+        return Attendance(lambda: 1, context.master, note)
+    status = context._jsc.sc().statusTracker()
+    return Attendance(lambda: len(status.getExecutorInfos()) - 1, context.master, note)  # one is the driver

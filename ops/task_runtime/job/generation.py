@@ -1,0 +1,176 @@
+"""A new generation of tasks where no worker lives: the leader's part of KIP-618, done by the driver.
+
+The order is the whole point. The leader's transactional id comes first, so that an older driver can write no more; then
+the task configs, by which older tasks that are not yet initialised know that they are stale; then the round of fencing,
+which ends those that are; then the count record, without which no new task starts.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from connectctl.ops.connect.transactional_ids import leader_id, task_id
+from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut
+from connectctl.ops.operations.fencing.batch_fencer import fence_ids
+from connectctl.ops.task_runtime.job.config_topic_records import (
+    Generation,
+    KeyValue,
+    Standing,
+    count_record,
+    standing,
+    task_set,
+)
+from connectctl.ops.task_runtime.spi.transaction_batch import Outgoing, Step
+from connectctl.ops.task_runtime.task.columnar_producer import BatchHandle
+from connectctl.ops.task_runtime.task.retries import Patience
+from connectctl.ops.task_runtime.task.transactional_producer import Doubt, Fenced
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.librdkafka.client import Kafka
+    from connectctl.ops.clients.protocols import TransactionCalls
+    from connectctl.ops.operations.fencing.snapshot import IdResult
+
+LEADER_TIMEOUT_MS = 15_000
+READ_PATIENCE = 30.0
+PAUSE = 0.2
+MOST_FENCED = 5
+_FOR_A_PERSON = {
+    "not-authorized",
+    "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
+    "GROUP_AUTHORIZATION_FAILED",
+    "CLUSTER_AUTHORIZATION_FAILED",
+    "UNSUPPORTED_VERSION",
+    "INVALID_REQUEST",
+    "INVALID_TRANSACTION_TIMEOUT",
+}
+"""Why an id is not fenced, where fencing it again would end in the same way."""
+
+
+@dataclass(frozen=True)
+class Leader:
+    """Who starts generations of the connectors of ``group``. ``patience`` is in seconds, for each step of a start;
+    ``patiently`` says for how long a start is begun anew.
+    """
+
+    kafka: Kafka
+    calls: TransactionCalls
+    group: str
+    topic: str
+    patience: float = 60.0
+    patiently: Patience = field(default_factory=lambda: Patience(60.0))
+
+    def start(
+        self,
+        name: str,
+        config: Mapping[str, str],
+        choose: Callable[[Standing], Sequence[Mapping[str, str]]],
+    ) -> Generation:
+        """Write the task configs that ``choose`` gives for what stands there, fence, and say so.
+
+        After a doubt, and where Kafka does not answer, it begins anew: the new producer ends what the one before had asked
+        for, one way or the other, and what stands in the topic by then is read. No request is repeated.
+
+        Raises ``Refused`` where others keep taking the lead, ``TimedOut`` and ``Unreachable`` where that did not end in
+        time, and ``ConnectctlError`` where ids could not be fenced.
+        """
+        fenced = 0
+
+        def begun() -> Generation:
+            nonlocal fenced
+            while True:
+                try:
+                    return self._start(name, config, choose)
+                except Doubt as e:
+                    raise TimedOut(f"{name} could not be started", why=str(e)) from e
+                except Fenced as e:
+                    # Another connector of the group may be starting, which takes the same id for a moment.
+                    fenced += 1
+                    if fenced >= MOST_FENCED:
+                        raise Refused(
+                            f"Another run or worker leads the group {self.group}",
+                            why=str(e),
+                            next_step="Give each a group.id of its own, or let one begin after the other.",
+                            code="fenced",
+                        ) from e
+                    time.sleep(PAUSE)
+
+        return self.patiently(f"start the tasks of {name}", begun)
+
+    def _start(
+        self,
+        name: str,
+        config: Mapping[str, str],
+        choose: Callable[[Standing], Sequence[Mapping[str, str]]],
+    ) -> Generation:
+        handle = BatchHandle(self.kafka, leader_id(self.group), timeout_ms=LEADER_TIMEOUT_MS)
+        try:
+            handle.initialise(self.patience)
+            before = self.look(name)
+            tasks = choose(before)
+            self._write(handle, task_set(name, config, tasks))
+            written = self.look(name)
+            if (written.committed_tasks, written.tasks) != (len(tasks), tuple(map(dict, tasks))):
+                raise Doubt("another set of task configs stands in the config topic")
+            fence(self.calls, self.group, name, ids_of(before, len(tasks)), self.patience)
+            self._write(handle, count_record(name, len(tasks)))
+            after, end = self._look(name)
+            if after.commit != written.commit or after.fenced < after.commit:
+                raise Doubt("new task configurations were generated for the connector meanwhile")
+            return Generation(self.topic, name, after.commit, seen=end)
+        finally:
+            handle.drop()
+
+    def look(self, name: str) -> Standing:
+        """What stands in the config topic about the connector. Raises ``TimedOut`` where its end is out of reach."""
+        return self._look(name)[0]
+
+    def _look(self, name: str) -> tuple[Standing, int]:
+        """The same, and up to where that was read."""
+        self.kafka.partitions(self.topic)  # waits for a broker that does not know a new topic yet
+        image = self.kafka.image([self.topic], patience=READ_PATIENCE)[self.topic]
+        if image.held_back:
+            raise TimedOut(
+                f"The end of {self.topic} is out of reach",
+                why="a transaction is open on it",
+                next_step="See whose: connectctl transactions lag",
+            )
+        return standing(image.latest, name), image.end_offsets[0]
+
+    def _write(self, handle: BatchHandle, records: Sequence[KeyValue]) -> None:
+        handle.begin()
+        handle.send(Step([Outgoing(self.topic, key, value, 0) for key, value in records]))
+        handle.commit(self.patience)
+        if why := handle.doubt():
+            raise Doubt(why)
+
+
+def ids_of(before: Standing, tasks: int) -> int:
+    """For how many ids a round is due: those of the old count and of the new one; none for a connector that is new."""
+    return max(before.ids, tasks) if before.commit >= 0 or before.record is not None else 0
+
+
+def fence(calls: TransactionCalls, group: str, name: str, count: int, patience: float) -> None:
+    """Fence the ids of the tasks below ``count``, all at once. Raises ``ConnectctlError`` unless all are, ``TimedOut`` where
+    it may be tried again.
+
+    An id that no coordinator knows has no producer to fence.
+    """
+    failed = fence_ids(calls, [task_id(group, name, n) for n in range(count)], patience)
+    check_fenced(failed, f"the {count} ids of tasks of {name}")
+
+
+def check_fenced(failed: Sequence[IdResult], whose: str) -> None:
+    """Raises ``TimedOut`` where an id is not fenced and may be in another attempt, ``ConnectctlError`` where it will not."""
+    bad = {result.id: result.problem for result in failed}
+    if not bad:
+        return
+    hopeless = {id_: problem for id_, problem in bad.items() if problem and problem.code in _FOR_A_PERSON}
+    id_, problem = min((hopeless or bad).items(), key=lambda item: item[0])
+    what, why = f"{len(bad)} of {whose} could not be fenced", f"{id_}: {problem.message if problem else 'no answer'}"
+    hint = f"See connectctl fence --transactional-id {id_}."
+    if hopeless:
+        raise ConnectctlError(f"{what}, and nothing was started", why=why, next_step=hint)
+    raise TimedOut(what, why=why, next_step=hint)

@@ -1,0 +1,89 @@
+"""A group's internal topics for a run: which they are, whether they will do, and how they are created."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from connectctl.ops.connect.internal_topics import called_after
+from connectctl.ops.connect.transactional_ids import leader_id, task_id
+from connectctl.ops.core.errors import NotAuthorized, Refused
+from connectctl.ops.kafka.transactions import Transaction
+from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics, those_that_exist
+from connectctl.ops.task_runtime.job.status_topic import own_topic
+
+if TYPE_CHECKING:
+    from connectctl.ops.task_runtime.job.prepare import Ready, Scene
+
+ROLES = ("config", "offsets", "status")
+PARTITIONS = {"config": 1, "offsets": 25, "status": 5}
+"""As workers create them."""
+OWN_PARTITIONS = 1
+"""Of a topic of what runs say."""
+REPLICAS = 3
+
+
+def internal_topics(scene: Scene, name: str, *, live: bool) -> tuple[dict[str, str], dict[str, int]]:
+    """The group's topics by role, and those that are to be created with their partitions.
+
+    Live workers' are found, but for ``status``: what a run says is not for the workers' topic. Where none lives, nobody can
+    tell whose a topic is: what is not named is called after the group. Raises ``Refused`` where a group that was at work
+    before has no topics by those names.
+    """
+    if live:
+        found = find_internal_topics(scene.kafka, scene.group, scene.named, needed=("config", "offsets"))
+        status = own_topic(scene.group.id)
+        create = {} if those_that_exist(scene.kafka, status) else {status: OWN_PARTITIONS}
+        return {"config": str(found.config), "offsets": str(found.offsets), "status": status}, create
+    topics = default_topics(scene.group.id, scene.named)
+    there = those_that_exist(scene.kafka, *topics.values())
+    create = {topic: PARTITIONS[role] for role, topic in topics.items() if topic not in there}
+    unnamed = [topics[role] for role in ("config", "offsets") if not scene.named.get(role) and topics[role] in create]
+    if unnamed:
+        ids = [leader_id(scene.group.id), task_id(scene.group.id, name, 0)]
+        known = [id_ for id_, seen in scene.calls.describe(ids).items() if isinstance(seen, Transaction)]
+        if known:
+            raise Refused(
+                f"The group {scene.group.id} was at work before, and has no topic {unnamed[0]}",
+                why=f"the transactional id {known[0]} is known",
+                next_step="Name its topics: --config-topic, --offsets-topic and --status-topic, or topics in the context.",
+                code="topics-unknown",
+            )
+    return topics, create
+
+
+def default_topics(group: str, named: Mapping[str, str | None]) -> dict[str, str]:
+    """The internal topics of a group without workers, by role."""
+    return {role: named.get(role) or called_after(group, role) for role in ROLES}
+
+
+def check_layout(scene: Scene, topics: Mapping[str, str], create: Mapping[str, int], own: str | None) -> None:
+    """Raises ``Refused`` for topics that would lose what is kept in them; ``own`` is a dedicated topic that is there."""
+    facts = scene.kafka.topics([topic for topic in topics.values() if topic not in create])
+    config = facts.get(topics["config"])
+    if config is not None and config.partitions != 1:
+        raise Refused(f"{config.name} has {config.partitions} partitions, and a config topic has one")
+    theirs = scene.target.topics([own]) if own else {}
+    for topic in (*facts.values(), *theirs.values()):
+        policy = topic.config.get("cleanup.policy")
+        if policy not in (None, "compact", ""):  # an empty one (KIP-1161) removes nothing
+            raise Refused(
+                f"{topic.name} has cleanup.policy={policy}, and would lose what is kept in it",
+                next_step="Set cleanup.policy=compact.",
+                code="bad-topic",
+            )
+
+
+def create_topics(ready: Ready, scene: Scene, note: Callable[[str], None]) -> None:
+    """Create what is missing, as workers do. A take-over does without the topic of what it says, and a ``note`` tells so."""
+    replicas = min(REPLICAS, scene.kafka.brokers())
+    for topic, partitions in ready.create.items():
+        try:
+            scene.kafka.create_topic(topic, partitions, replicas, {"cleanup.policy": "compact"})
+        except NotAuthorized as e:
+            if not ready.take_over or topic != ready.topics["status"]:
+                raise
+            note(f"warning: the statuses of this run are not kept, because {topic} could not be created: {e}")
+    if ready.own and not ready.own_is_there:
+        there = min(REPLICAS, scene.target.brokers())
+        scene.target.create_topic(ready.own, PARTITIONS["offsets"], there, {"cleanup.policy": "compact"})

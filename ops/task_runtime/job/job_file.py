@@ -1,0 +1,207 @@
+"""The job file that people write: a connector's configuration, where it runs and until when, read with its lines.
+
+``config`` has Connect's own property names, with values as they are written. A key that nobody knows is an error that
+names its line and the nearest key that exists.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.config import yaml_text
+from connectctl.ops.config.masking import remember
+from connectctl.ops.core.errors import BadInput
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+if TYPE_CHECKING:
+    import yaml
+
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?")
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_SHAPE = "A job is a mapping with config, and name, spark, until, patience and plugins beside it."
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _Spark(_Strict):
+    master: str | None = None
+    conf: dict[str, str] = Field(default_factory=dict)
+    packages: list[str] = Field(default_factory=list)
+
+
+class _Until(_Strict):
+    idle: float | None = None
+    records: int | None = Field(default=None, gt=0)
+    duration: float | None = None
+    forever: bool = False
+
+    @field_validator("idle", "duration", mode="before")
+    @classmethod
+    def _seconds(cls, value: Any) -> float:
+        return seconds(str(value))
+
+    @model_validator(mode="after")
+    def _one(self) -> _Until:
+        given = [n for n in ("idle", "records", "duration") if getattr(self, n) is not None]
+        if len(given) + self.forever != 1:
+            raise ValueError("it takes exactly one of idle, records, duration and forever: true")
+        return self
+
+
+class _File(_Strict):
+    name: str | None = None
+    config: dict[str, str] = Field(default_factory=dict)
+    spark: _Spark = _Spark()
+    until: _Until = _Until(forever=True)
+    patience: float | None = None
+    plugins: list[str] = Field(default_factory=list)
+
+    @field_validator("patience", mode="before")
+    @classmethod
+    def _seconds(cls, value: Any) -> float:
+        return seconds(str(value))
+
+
+@dataclass(frozen=True)
+class Until:
+    """When a run ends by itself: after so many seconds without a record, records, or seconds; never where all are None."""
+
+    idle: float | None = None
+    records: int | None = None
+    duration: float | None = None
+
+    def __str__(self) -> str:
+        if self.idle is not None:
+            return f"until nothing comes for {self.idle:g} s"
+        if self.records is not None:
+            return f"until {self.records:,} records are there"
+        return "until it is stopped" if self.duration is None else f"for {self.duration:g} s"
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job. ``master`` is None where the context's Spark is meant; ``plugins`` are wheels and zips with connectors.
+
+    ``directory`` is where the job file lies, whose modules can be named; None for a job that is from no file. ``patience``
+    is in seconds, for how long Kafka may not answer; None where the file says nothing.
+    """
+
+    name: str
+    config: Mapping[str, str]
+    until: Until = Until()
+    master: str | None = None
+    conf: Mapping[str, str] = field(default_factory=dict)
+    packages: tuple[str, ...] = ()
+    plugins: tuple[Path, ...] = ()
+    directory: Path | None = None
+    patience: float | None = None
+
+
+def seconds(text: str) -> float:
+    """``5s``, ``500ms``, ``2m``, ``1h`` or plain seconds. Raises ``ValueError``."""
+    found = _SPAN.fullmatch(text.strip())
+    if found is None or not float(found.group(1)):
+        raise ValueError(f"{text!r} is no time span, as 500ms, 5s, 2m or 1h are")
+    return float(found.group(1)) * _UNITS[found.group(2) or "s"]
+
+
+def read(path: Path) -> Job:
+    """The job in the file at ``path``. Raises ``BadInput`` with the line of the first thing that is wrong."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as e:
+        raise BadInput(f"The job file {path} cannot be read", why=e.strerror) from e
+    except UnicodeDecodeError as e:
+        raise BadInput(f"The job file {path} is not UTF-8", next_step="Save the file as UTF-8.") from e
+    return parse(text, path)
+
+
+def parse(text: str, path: Path) -> Job:
+    """The job in ``text``, which was read from ``path``: plugins are looked for beside it."""
+    import yaml
+
+    try:
+        node = yaml_text.compose(text)
+    except yaml.YAMLError as e:
+        mark = getattr(e, "problem_mark", None)
+        where = f"{path}, line {mark.line + 1}" if mark else f"{path}"
+        raise BadInput(f"{where}: this is no YAML", why=getattr(e, "problem", None), next_step=_SHAPE) from e
+    if not isinstance(node, yaml.MappingNode):
+        raise BadInput(f"{path} is no job", why="it is empty" if node is None else None, next_step=_SHAPE)
+    lines = dict(_lines(node, (), path))
+    try:
+        file = _File.model_validate(_plain(node))
+    except ValidationError as e:
+        raise _explained(path, e, lines) from e
+    name = (file.name or file.config.get("name") or path.stem).strip()
+    if "name" in file.config and file.config["name"] != name:
+        raise BadInput(f"{path}: the job is called {name}, and config.name says {file.config['name']}")
+    plugins = tuple((path.parent / plugin).resolve() for plugin in file.plugins)
+    for plugin in plugins:
+        if not plugin.is_file() or plugin.suffix not in (".whl", ".zip"):
+            where = f"{path}, line {lines[('plugins',)]}"
+            raise BadInput(f"{where}: {plugin} is no wheel and no zip", next_step="Correct plugins.")
+    until = Until(file.until.idle, file.until.records, file.until.duration)
+    config = {"name": name} | file.config
+    remember(config)
+    spark = file.spark
+    packages = tuple(spark.packages)
+    return Job(name, config, until, spark.master, spark.conf, packages, plugins, path.parent, file.patience)
+
+
+def _plain(node: yaml.Node) -> Any:
+    """A node with scalars as they are written, but booleans as Connect writes them; null is None."""
+    import yaml
+
+    if isinstance(node, yaml.MappingNode):
+        return {key.value: _plain(value) for key, value in node.value}
+    if isinstance(node, yaml.SequenceNode):
+        return [_plain(each) for each in node.value]
+    if node.tag.endswith(":null"):
+        return None
+    if node.tag.endswith(":bool"):
+        return str(node.value.lower() in ("true", "yes", "on")).lower()
+    return node.value
+
+
+def _lines(node: yaml.MappingNode, above: tuple[str, ...], path: Path) -> Iterator[tuple[tuple[str, ...], int]]:
+    """The line, from 1, of every key below ``node``. Raises ``BadInput`` for one that is there twice."""
+    import yaml
+
+    seen: dict[str, int] = {}
+    for key, value in node.value:
+        line, name = key.start_mark.line + 1, str(key.value)
+        if name in seen:
+            raise BadInput(f"{path}, line {line}: {name} is there twice", why=f"it is in line {seen[name]}, too")
+        seen[name] = line
+        yield (*above, name), line
+        if isinstance(value, yaml.MappingNode):
+            yield from _lines(value, (*above, name), path)
+
+
+_SECTIONS: dict[str, type[BaseModel]] = {"spark": _Spark, "until": _Until}
+
+
+def _explained(path: Path, error: ValidationError, lines: Mapping[tuple[str, ...], int]) -> BadInput:
+    first = error.errors(include_url=False)[0]
+    place = tuple(str(part) for part in first["loc"])
+    known = next((place[:n] for n in range(len(place), 0, -1) if place[:n] in lines), None)
+    where = f"{path}, line {lines[known]}" if known else f"{path}"
+    if first["type"] == "extra_forbidden":
+        model = _File if len(place) == 1 else _SECTIONS[place[0]]
+        keys = list(model.model_fields)
+        near = difflib.get_close_matches(place[-1], keys, n=1)
+        hint = f"Did you mean {near[0]}?" if near else f"Known keys here: {', '.join(keys)}."
+        if len(place) == 1 and "." in place[0]:
+            hint = "Properties of the connector belong under config."
+        return BadInput(f"{where}: nobody knows the key {place[-1]}", next_step=hint)
+    why = first["msg"].removeprefix("Value error, ").replace("Input should", "it should")
+    why = why.replace("a valid dictionary", "a mapping").replace("a valid string", "one text, number, true or false")
+    return BadInput(f"{where}: {'.'.join(known or place)} does not fit", why=why)

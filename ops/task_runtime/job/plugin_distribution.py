@@ -1,0 +1,33 @@
+"""Sends plugins to the executors of a Spark session."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from connectctl.ops.clients.spark.executors import kept_directory
+from connectctl.ops.task_runtime.job.local_plugin import archive_of
+
+if TYPE_CHECKING:
+    from connectctl.ops.task_runtime.job.job_file import Job
+    from pyspark.sql import SparkSession
+
+
+def beside(job: Job, path: str) -> tuple[Path, ...]:
+    """The archive with the module of ``path`` (``module:Class``), where that lies beside the job file."""
+    if job.directory is None:
+        return ()
+    made = archive_of(path.partition(":")[0], job.directory, kept_directory())
+    return (made,) if made is not None else ()
+
+
+def ship(spark: SparkSession, archives: Sequence[Path]) -> None:
+    """Let every executor import from wheels and zips. Spark takes a wheel for an archive only by another name."""
+    for archive in archives:
+        path = archive
+        if archive.suffix == ".whl":
+            path = kept_directory() / f"{archive.stem}.zip"
+            shutil.copyfile(archive, path)
+        spark.addArtifacts(str(path), pyfile=True)

@@ -1,0 +1,272 @@
+"""Whether and how a job can be started: looks at brokers, workers, topics and configuration, and changes nothing."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from connectctl.ops.core.errors import BadInput, Refused, TimedOut, Unreachable
+from connectctl.ops.core.plan import Plan
+from connectctl.ops.core.step import Step
+from connectctl.ops.kafka.brokers import BrokerVersion
+from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
+from connectctl.ops.task_runtime.job.config_topic_records import STOPPED, Standing, standing
+from connectctl.ops.task_runtime.job.internal_topics import PARTITIONS, check_layout, internal_topics
+from connectctl.ops.task_runtime.spi.connector import ConnectorContext, SourceConnector
+from connectctl.ops.task_runtime.spi.delivery_settings import SUPPORT, check, manner
+from connectctl.ops.task_runtime.spi.plugins import task_class
+from connectctl.ops.task_runtime.spi.validation import validated
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.librdkafka.client import Kafka
+    from connectctl.ops.clients.protocols import BrokerReads, ConnectCalls, TransactionCalls
+    from connectctl.ops.connect.connect_protocol import ConnectGroup
+    from connectctl.ops.task_runtime.job.job_file import Job
+    from connectctl.ops.task_runtime.spi.delivery_settings import Manner
+
+VERIFYING = (3, 6)
+"""The first release whose partition leaders ask the coordinator before they append to a transaction (KIP-890, part 1)."""
+PATIENCE = 10.0
+AUTO_CREATE = "auto.create.topics.enable"
+BUILT_IN_FROM = "connectctl.ops.task_runtime.connectors."
+_MASTERS = re.compile(r"(local(\[[^]]*\])?|local-cluster\[[^]]*\]|yarn|(spark|k8s)://.+)")
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What a start works with. ``target`` is where the connector writes to, most often the workers' own Kafka.
+
+    ``calls`` are the coordinators there, ``brokers`` those of home and, where that is another cluster or another client,
+    of the target last. ``workers`` is None where none lives. ``named`` are topics that were named.
+    """
+
+    kafka: Kafka
+    target: Kafka
+    calls: TransactionCalls
+    brokers: Sequence[BrokerReads]
+    group: ConnectGroup
+    named: Mapping[str, str | None]
+    workers: ConnectCalls | None = None
+
+
+@dataclass(frozen=True)
+class Does(Step):
+    """A step of the plan, for people to read and agree to."""
+
+    subject: str
+    text: str
+    now: str = ""
+
+    def describe(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A job that can be started. ``create`` are topics to create, by name with partitions, at home; ``own`` is the
+    connector's dedicated offsets topic. ``take_over`` where live workers have the connector; ``does`` is what the
+    connector's own start does.
+    """
+
+    job: Job
+    config: Mapping[str, str]
+    path: str
+    connector: SourceConnector = field(repr=False)
+    group: str
+    topics: Mapping[str, str]
+    create: Mapping[str, int]
+    own: str | None
+    own_is_there: bool
+    manner: Manner
+    before: Standing
+    take_over: bool
+    notes: tuple[str, ...] = ()
+    does: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The connector's name."""
+        return self.job.name
+
+    @property
+    def hands_back(self) -> str | None:
+        """What to do with the connector on its workers afterwards: resume, pause or nothing."""
+        if not self.take_over or self.before.target == STOPPED:
+            return None
+        return "pause" if self.before.target == "PAUSED" else "resume"
+
+    def task_configs(self) -> list[dict[str, str]]:
+        """What the connector splits into, as Connect keeps it: each with the task's class."""
+        self.connector.start(dict(self.config))
+        try:
+            made = self.connector.task_configs(int(self.config.get("tasks.max", "1")))
+        finally:
+            self.connector.stop()
+        return [{**task, "task.class": task_class(self.path)} for task in made]
+
+
+def look(scene: Scene, job: Job, *, take_over: bool) -> Ready:
+    """Everything that a start needs to know. Raises ``Refused`` and ``BadInput``; nothing was done then."""
+    for brokers in scene.brokers:
+        brokers_verify(brokers)
+    live = bool(scene.group.members)
+    if live and not take_over:
+        raise Refused(
+            f"Workers of the group {scene.group.id} live, and their tasks would be fenced one by one",
+            why=f"{len(scene.group.members)} of them are in it",
+            next_step="Give a --group-id of its own, or --take-over to stop the connector there meanwhile.",
+            code="live-workers",
+        )
+    topics, create = internal_topics(scene, job.name, live=live)
+    before = Standing()
+    if topics["config"] not in create:
+        before = _standing(scene.kafka, topics["config"], job.name)
+    if live and before.config is None:
+        raise BadInput(
+            f"The workers of {scene.group.id} have no connector {job.name} to take over",
+            next_step="See connectctl connectors list; or give a --group-id of its own.",
+            code="unknown-connector",
+        )
+    config, notes = _config(job, before, live=live)
+    path, connector = validated(job.name, config, scene.group.id, topics["offsets"])
+    connector.context = ConnectorContext(scene.target)
+    outlook = connector.outlook(config)
+    how = manner(config)
+    check(how)
+    check_target(scene, job.name, path, config)
+    if live and not how.exactly_once:
+        raise BadInput(
+            f"{job.name} cannot be taken over without exactly-once",
+            why="nothing would fence its tasks when the workers begin again",
+            next_step=f"Leave out {SUPPORT}.",
+        )
+    own = config.get("offsets.storage.topic")
+    away = how.bootstrap is not None and elsewhere(how.bootstrap, scene.kafka.bootstrap)
+    if own == topics["offsets"] and not away:
+        own = None
+    if away and own is None:
+        own = topics["offsets"]  # on the other cluster, with the workers' own behind it (Worker.offsetStoreFor…)
+    there = own is None or bool(those_that_exist(scene.target, own))
+    check_layout(scene, topics, create, own if there else None)
+    notes = (*notes, *how.ignored, *outlook.notes, *(_value_note(config, connector) if live else ()))
+    does, group = tuple(outlook.steps), scene.group.id
+    return Ready(job, config, path, connector, group, topics, create, own, there, how, before, live, notes, does)
+
+
+def elsewhere(bootstrap: str, home: str) -> bool:
+    """Whether it is another cluster, by the names of brokers, as workers tell."""
+    return {each.strip() for each in bootstrap.split(",")} != {each.strip() for each in home.split(",")}
+
+
+def check_target(scene: Scene, name: str, path: str, config: Mapping[str, str]) -> None:
+    """Raises ``Refused`` where the topic that a built-in connector writes to is not there, and no broker will create it.
+
+    What another connector calls its topics nobody knows here: its tasks fail with the brokers' words.
+    """
+    topic = config.get("topic")
+    if not path.startswith(BUILT_IN_FROM) or topic is None or those_that_exist(scene.target, topic):
+        return
+    answers = scene.brokers[-1].settings([AUTO_CREATE]).values()
+    if {answer[AUTO_CREATE] for answer in answers if isinstance(answer, dict) and AUTO_CREATE in answer} == {"false"}:
+        raise Refused(
+            f"The topic {topic} of {name} is not there, and the brokers create none by themselves",
+            why=f"{AUTO_CREATE} is false",
+            next_step=f"Create it: kafka-topics.sh --create --topic {topic}",
+            code="no-topic",
+        )
+
+
+def brokers_verify(brokers: BrokerReads) -> None:
+    """Raises ``Refused`` where a broker does not verify transactions: a late write of a fenced task could be committed."""
+    old = [v for v in brokers.versions().values() if isinstance(v, BrokerVersion) and v.release < VERIFYING]
+    if old:
+        told = ", ".join(f"{v.id} ({'.'.join(map(str, v.release))})" for v in old)
+        raise Refused(
+            f"Brokers older than 3.6 cannot keep what is promised here: {told}",
+            why="they take a late write of a fenced task into a transaction of its successor (KIP-890, part 1)",
+            next_step="Upgrade the brokers.",
+            code="old-brokers",
+        )
+
+
+def _standing(kafka: Kafka, topic: str, name: str) -> Standing:
+    image = kafka.image([topic], patience=PATIENCE)[topic]
+    if image.held_back:
+        raise TimedOut(
+            f"The end of {topic} is out of reach",
+            why="a transaction is open on it",
+            next_step="See whose: connectctl transactions lag",
+        )
+    return standing(image.latest, name)
+
+
+def _config(job: Job, before: Standing, *, live: bool) -> tuple[Mapping[str, str], tuple[str, ...]]:
+    """The configuration to run with: the job's, or the workers' where the job only names the connector."""
+    theirs = {**(before.config or {}), "name": job.name}
+    if not live:
+        return job.config, ()
+    if job.config.keys() <= {"name"}:
+        return theirs, ()
+    differs = sorted(k for k in theirs.keys() | job.config.keys() if theirs.get(k) != job.config.get(k))
+    if not differs:
+        return job.config, ()
+    return job.config, (
+        f"The job's configuration differs from the workers' in {', '.join(differs)}; the job's is used.",
+    )
+
+
+def _value_note(config: Mapping[str, str], connector: SourceConnector) -> tuple[str, ...]:
+    """What becomes of values for which workers have a converter of their own, which nobody can ask them for."""
+    if not connector.converts or "value.converter" in config:
+        return ()
+    return (
+        "value.converter is not given: strings are written as they are, where workers use a converter of their own.",
+    )
+
+
+def plan(ready: Ready, cluster_id: str, master: str) -> Plan:
+    """What a run will do, in order."""
+    name, steps = ready.name, []
+    for topic, partitions in ready.create.items():
+        steps.append(Does(topic, f"create the topic {topic} with {partitions} partition{'s' * (partitions > 1)}"))
+    if ready.own and not ready.own_is_there:
+        steps.append(Does(ready.own, f"create the topic {ready.own} with {PARTITIONS['offsets']} partitions"))
+    steps += [Does(name, each) for each in ready.does]
+    if ready.take_over and ready.before.target != STOPPED:
+        steps.append(Does(name, f"stop {name} on its workers", ready.before.target))
+    if not ready.take_over:
+        steps.append(
+            Does(name, f"write the configurations of its tasks to {ready.topics['config']}, fence older tasks")
+        )
+    once = "" if ready.manner.exactly_once else ", at least once"
+    where = f"run {name} on Spark ({master}) {ready.job.until}{once}, its offsets in {offsets_topic(ready)}"
+    steps.append(Does(name, where))
+    if verb := ready.hands_back:
+        steps.append(Does(name, f"{verb} {name} on its workers"))
+    return Plan("run", cluster_id, tuple(steps))
+
+
+def offsets_topic(ready: Ready) -> str:
+    """The topic that is written in the tasks' transactions."""
+    return ready.own or ready.topics["offsets"]
+
+
+def check_master(master: str, timeout: float) -> None:
+    """Raises ``BadInput`` for what is no Spark master, ``Unreachable`` where a standalone one does not answer."""
+    if not _MASTERS.fullmatch(master):
+        hint = "Give local[N], spark://HOST:PORT, k8s://URL or yarn."
+        raise BadInput(f"{master} is no Spark master", next_step=hint, code="bad-master")
+    if not master.startswith("spark://"):
+        return
+    failures: list[str] = []
+    for address in master.removeprefix("spark://").split(","):
+        host, _, port = address.rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), timeout).close()
+            return
+        except (OSError, ValueError) as e:
+            failures.append(str(e))
+    raise Unreachable(f"The Spark master {master} does not answer", why=failures[0], next_step="Check spark.master.")

@@ -1,0 +1,429 @@
+"""A run from its start to its end: generation or take-over, rounds of leases, statuses, and the hand-back."""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypeVar
+
+from connectctl.ops.connect.connector import State, at_rest
+from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut
+from connectctl.ops.core.interrupts import left_alone
+from connectctl.ops.operations.connectors.observe import Facts, read_facts
+from connectctl.ops.operations.connectors.steps import Await, SetTargetState, StepContext
+from connectctl.ops.task_runtime.attempt.control_channel import Switchboard, driver_address
+from connectctl.ops.task_runtime.attempt.shared_clients import BEHIND, OWN
+from connectctl.ops.task_runtime.attempt.task_attempt import Work
+from connectctl.ops.task_runtime.connectors.dataframe import DataFrameSource
+from connectctl.ops.task_runtime.job import status_topic as words
+from connectctl.ops.task_runtime.job.config_topic_records import STOPPED, Generation, Standing
+from connectctl.ops.task_runtime.job.executor_monitor import attendance
+from connectctl.ops.task_runtime.job.generation import Leader, fence
+from connectctl.ops.task_runtime.job.internal_topics import create_topics
+from connectctl.ops.task_runtime.job.prepare import offsets_topic
+from connectctl.ops.task_runtime.job.scheduler import LEASE, Outcome, Run
+from connectctl.ops.task_runtime.job.spark_round import Round, warm
+from connectctl.ops.task_runtime.job.stale_run import Regain, Taken
+from connectctl.ops.task_runtime.job.stall_report import Standstill
+from connectctl.ops.task_runtime.job.status_topic import Statuses
+from connectctl.ops.task_runtime.spi import tasks_max
+from connectctl.ops.task_runtime.spi.metrics import metrics
+from connectctl.ops.task_runtime.task.offset_store import reached_now
+from connectctl.ops.task_runtime.task.retries import NONE, Patience
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from connectctl.ops.clients.kafka_protocol.run_presence import Presence
+    from connectctl.ops.clients.protocols import Reached
+    from connectctl.ops.task_runtime.attempt.control_channel import Address
+    from connectctl.ops.task_runtime.attempt.task_attempt import Terms
+    from connectctl.ops.task_runtime.dataframe.read import Frames
+    from connectctl.ops.task_runtime.job.prepare import Ready, Scene
+    from connectctl.ops.task_runtime.job.scheduler import Lease
+    from pyspark.sql import SparkSession
+
+T = TypeVar("T")
+LEAST_PATIENCE = 60.0
+"""Seconds that a task has to get through; more where transactions may be open for longer."""
+PAUSE = 0.3
+_HAND_BACK = {"resume": State.RUNNING, "pause": State.PAUSED}
+
+
+class TooMany(ConnectctlError):
+    """A connector has generated too many tasks, and none of them runs (KIP-1004)."""
+
+    code = "too-many-tasks"
+
+
+@dataclass
+class Result:
+    """What came of a run. ``connector_failure`` is the connector's own, besides those of its tasks."""
+
+    outcome: Outcome
+    run: Run
+    seconds: float
+    connector_failure: str | None = None
+
+
+@dataclass
+class Signals:
+    """SIGTERM and SIGINT as wishes: the first for an end between transactions, the second for an end on the spot."""
+
+    count: int = 0
+
+    def stop(self) -> None:
+        """Wish for an end."""
+        self.count += 1
+
+    @contextmanager
+    def heard(self) -> Iterator[None]:
+        """While it lasts, signals count and do nothing else. Only the main thread can hear them."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, lambda *_: self.stop()) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            with left_alone():
+                yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+@dataclass(frozen=True)
+class _Started:
+    """The tasks that run; ``failure`` is the connector's, where they are those of before."""
+
+    generation: Generation
+    tasks: list[dict[str, str]]
+    failure: str | None
+
+
+@dataclass
+class Launch:
+    """One run of ``ready``. ``tell`` hears of the run while it goes on, ``note`` gets lines for people.
+
+    ``presence`` tells others that it is alive; a take-over, which has the connector alone, does not begin without it.
+    ``outage`` says for how long Kafka may be away.
+    """
+
+    scene: Scene
+    ready: Ready
+    spark: SparkSession
+    timeout: float
+    tell: Callable[[Run, Switchboard], None] = lambda run, board: None
+    note: Callable[[str], None] = lambda line: None
+    lease: float = LEASE
+    signals: Signals = field(default_factory=Signals)
+    presence: Presence | None = None
+    outage: Patience = NONE
+    _begun: int = 0
+    _gone: bool = False
+    _unseen: bool = False
+    _frame: Frames | None = None
+
+    @property
+    def patience(self) -> float:
+        """Seconds that a task may take to get through: the longest transaction that may be in its way, and some."""
+        return max(LEAST_PATIENCE, self.ready.manner.timeout_ms / 1000 + 30)
+
+    @property
+    def _patience(self) -> Patience:
+        """What every call to Kafka goes through: nothing is repeated once the run is to end."""
+        return replace(self.outage, wanted=lambda: self.signals.count > 0)
+
+    def _patiently(self, doing: str, work: Callable[[], T]) -> T:
+        return self._patience(doing, work)
+
+    def go(self) -> Result:
+        """Run to the end. Raises what a start raises; what becomes of tasks is in the result."""
+        began = time.monotonic()
+        with self.signals.heard(), self._frames():
+            self._patiently("create topics", lambda: create_topics(self.ready, self.scene, self.note))
+            with self._present():
+                return self._warmed(began)
+
+    def _warmed(self, began: float) -> Result:
+        if self._frame is None:
+            warm(self.spark, int(self.ready.config.get("tasks.max", "1")), lambda: self.signals.count > 0)
+        board = Switchboard(*driver_address(self.spark))
+        try:
+            return self._go(board, began)
+        finally:
+            board.close()
+
+    @contextmanager
+    def _present(self) -> Iterator[None]:
+        """Others see that this run is alive. Raises ``Refused`` where another run has taken the connector over."""
+        if self.presence is None:
+            yield
+            return
+        if self.ready.take_over:
+            hold, timeout = self.presence.hold_alone, max(self.timeout, LEAST_PATIENCE)
+            self._patiently("join the group of the run", lambda: hold(timeout))
+        else:
+            self.presence.join()
+        try:
+            yield
+        finally:
+            self.presence.leave()
+
+    @contextmanager
+    def _frames(self) -> Iterator[None]:
+        """The frame of a DataFrame's job is looked at before anything is written, and let go of at the end."""
+        if not isinstance(self.ready.connector, DataFrameSource):
+            yield
+            return
+        from connectctl.ops.task_runtime.dataframe.read import opened
+
+        self._frame = opened(self.spark, self.ready, self.scene, self.patience, self._patience)
+        self._frame.wanted = lambda: self.signals.count > 0
+        try:
+            yield
+            for line in self._frame.notes:
+                self.note(line)
+        finally:
+            self._frame.close()
+
+    def _go(self, board: Switchboard, began: float) -> Result:
+        ready = self.ready
+        prefix = words.OWN if ready.take_over else ""
+        whose = (self.scene.kafka, ready.topics["status"], ready.name, str(board.address), prefix)
+        told = self._patiently("read the statuses", lambda: Statuses(*whose))
+        try:
+            with self._taken_over() as taken:
+                started = self._start(taken, told)
+                self._begun = len(started.tasks)
+                run = self._run(started, board, told)
+                try:
+                    outcome = run.go()
+                except ConnectctlError as e:
+                    _say_end(told, run, str(e))
+                    raise
+                if run.why is None:
+                    _say_end(told, run, started.failure)
+                    told.flush()
+                else:
+                    # Whoever has the tasks by now tells of them, and is not to be fenced.
+                    self._gone = True
+        except TooMany as e:
+            told.connector(words.FAILED, str(e))
+            raise
+        finally:
+            told.flush()
+        failed = Outcome.FAILED if started.failure else outcome
+        return Result(failed, run, time.monotonic() - began, started.failure)
+
+    # ---------------------------------------------------------------------------------------------------- the start
+
+    def _start(self, taken: Standing | None, told: Statuses) -> _Started:
+        ready = self.ready
+        verdicts: list[tasks_max.Verdict] = []
+
+        def choose(before: Standing) -> list[dict[str, str]]:
+            verdict = tasks_max.judge(ready.name, ready.config, ready.task_configs(), before.tasks)
+            if verdict.failed and not verdict.tasks:
+                if verdict.tasks_failed:
+                    for n in range(len(before.tasks)):
+                        told.task(n, words.FAILED, verdict.tasks_failed)
+                raise TooMany(verdict.failed)
+            if verdict.warning and not verdicts:
+                self.note(f"warning: {verdict.warning}")
+            verdicts.append(verdict)
+            return [dict(task) for task in verdict.tasks]
+
+        if taken is None:
+            generation = self._leader.start(ready.name, ready.config, choose)
+            tasks = [dict(task) for task in verdicts[-1].tasks]
+        else:
+            tasks = choose(taken)
+            topic = ready.topics["config"]
+            generation = Generation(topic, ready.name, taken.commit, taken.target_at)
+            self._patiently("fence older tasks", lambda: self._fence(max(ready.before.ids, len(tasks))))
+        return _Started(generation, tasks, verdicts[-1].failed)
+
+    @property
+    def _leader(self) -> Leader:
+        scene, ready = self.scene, self.ready
+        return Leader(scene.kafka, scene.calls, ready.group, ready.topics["config"], self.patience, self._patience)
+
+    def _fence(self, count: int) -> None:
+        fence(self.scene.calls, self.ready.group, self.ready.name, count, self.patience)
+
+    def _run(self, started: _Started, board: Switchboard, told: Statuses) -> Run:
+        ready, scene = self.ready, self.scene
+        offsets = offsets_topic(ready)
+        newest = [started.generation]
+        work = Work(
+            group=ready.group,
+            connector=ready.name,
+            path=ready.path,
+            config=dict(ready.config),
+            generation=started.generation,
+            home=scene.kafka.client,
+            target=scene.target.client,
+            offsets=offsets,
+            behind=ready.topics["offsets"] if ready.own else None,
+            manner=ready.manner,
+            timeout=self.timeout,
+            patience=self.patience,
+            outage=self.outage.seconds,
+        )
+
+        def say(run: Run) -> None:
+            told.connector(words.FAILED if started.failure else words.RUNNING, started.failure)
+            for number, total in run.totals.items():
+                told.task(number, total.state, total.trace, metrics(total))
+            told.flush()
+            board.heard.clear()
+
+        def regain(why: str) -> str | None:
+            if self.presence is None or ready.take_over:
+                return why
+            try:
+                newest.append(self._regain(started.tasks, newest[-1], self.presence))
+            except Taken as e:
+                return str(e)
+            return None
+
+        there = attendance(self.spark, self.note)
+        longest = max(self.patience, self.outage.seconds)
+        still = Standstill(ready.name, longest, self.scene.target.silent, self.note)
+
+        def tell(run: Run) -> None:
+            there.look()
+            still.look(dict(board.heard), run.active)
+            self._tell_unseen()
+            self.tell(run, board)
+
+        run = Run(
+            dict(enumerate(started.tasks)),
+            ready.job.until,
+            lambda tasks, terms: self._round(
+                replace(work, generation=newest[-1], reached=run.reached, waited=run.waited),
+                len(started.tasks),
+                tasks,
+                terms,
+                board.address,
+            ),
+            wanted=lambda: self.signals.count > 0 or self._overtaken() is not None,
+            overtaken=self._overtaken,
+            stop=board.stop,
+            hurry=lambda: self.signals.count > 1,
+            alone=lambda: there.nobody,
+            tell=tell,
+            after=say,
+            regain=regain,
+            # The rows of a frame come in one go: a lease that ended before would have Spark read them all again.
+            seconds=self.lease if self._frame is None else math.inf,
+            reached=self._patiently("tell the ends of the offsets topics", lambda: self._reached(offsets, work.behind)),
+        )
+        told.only(len(started.tasks))
+        say(run)
+        return run
+
+    def _regain(self, tasks: list[dict[str, str]], ours: Generation, presence: Presence) -> Generation:
+        """The tasks again, where who made them stale did not come through. Raises ``Taken``."""
+        name, kafka, group = self.ready.name, self.scene.kafka, self.ready.group
+
+        def workers() -> bool:
+            return bool(kafka.group(group).members)
+
+        return Regain(
+            self._leader, name, self.ready.config, tasks, ours, presence.others, workers, self._patience, self.note
+        )()
+
+    def _reached(self, own: str, behind: str | None) -> dict[str, Reached]:
+        found = {OWN: reached_now(self.scene.target, own)}
+        return found | ({BEHIND: reached_now(self.scene.kafka, behind)} if behind else {})
+
+    def _tell_unseen(self) -> None:
+        """Say once that others cannot see this run."""
+        if self.presence is not None and self.presence.problem is not None and not self._unseen:
+            self._unseen = True
+            self.note(f"warning: commands that change offsets cannot see this run: {self.presence.problem}")
+
+    def _overtaken(self) -> str | None:
+        """Who has a connector that this run took over, where it was taken for dead meanwhile."""
+        other = self.presence.overtaken if self.presence is not None and self.ready.take_over else None
+        return f"another connectctl run has {self.ready.name} by now: {other}" if other else None
+
+    def _round(
+        self, work: Work, count: int, tasks: Mapping[int, Mapping[str, str]], terms: Terms, address: Address
+    ) -> Lease:
+        if self._frame is not None:
+            return self._frame.round(work, count, tasks, terms, address)
+        return Round(self.spark, work, tasks, terms, address)
+
+    # ------------------------------------------------------------------------------------------------- the take-over
+
+    @contextmanager
+    def _taken_over(self) -> Iterator[Standing | None]:
+        """What the workers' config topic says of the stopped connector, for as long as it is ours; None without workers.
+
+        Afterwards the connector is as it was before, whatever happened here.
+        """
+        if not self.ready.take_over:
+            yield None
+            return
+        assert self.scene.workers is not None
+        timeout = max(self.timeout, LEAST_PATIENCE, self.outage.seconds)
+        context = StepContext(self.scene.workers, timeout, facts=self._facts)
+        name, verb = self.ready.name, self.ready.hands_back
+        if verb is not None:
+            self.note(f"{name} is stopped on its workers. If this run is killed: connectctl connectors {verb} {name}")
+        try:
+            if verb is not None:
+                self._patiently(f"stop {name} on its workers", lambda: SetTargetState(name, "stop", "").apply(context))
+                Await(name, State.STOPPED).apply(context)
+            yield self._stopped(context)
+        finally:
+            if not self._gone:
+                self._hand_back(context, verb)
+
+    def _hand_back(self, context: StepContext, verb: str | None) -> None:
+        """Fence what may be left of our own tasks, of which Spark may have lost sight, and let the workers' begin."""
+        name = self.ready.name
+        # The end that is wished for includes this; a second signal is one for an end on the spot.
+        patiently = replace(self.outage, wanted=lambda: self.signals.count > 1)
+        try:
+            patiently("fence its tasks", lambda: self._fence(self._begun))
+        finally:
+            if verb is not None:
+                patiently(f"{verb} {name} on its workers", lambda: SetTargetState(name, verb, "").apply(context))
+                context.waits.pop(name, None)
+                Await(name, _HAND_BACK[verb]).apply(context)
+
+    def _facts(self) -> Facts:
+        return read_facts(self.scene.kafka, self.ready.group, self.ready.topics["config"])
+
+    def _stopped(self, context: StepContext) -> Standing:
+        """The connector as the config topic has it once it is stopped, and no worker has a task. Raises ``TimedOut``."""
+        deadline = time.monotonic() + context.timeout
+        while True:
+            seen, rests = self._patiently(f"read the state of {self.ready.name}", lambda: self._seen(context))
+            if seen.target == STOPPED and not seen.committed_tasks and rests:
+                return seen
+            if seen.target != STOPPED and self.ready.hands_back is None:
+                raise Refused(f"{self.ready.name} was started on its workers meanwhile: it is {seen.target}")
+            if time.monotonic() > deadline:
+                raise TimedOut(f"{self.ready.name} still has {seen.committed_tasks} tasks on its workers")
+            time.sleep(PAUSE)
+
+    def _seen(self, context: StepContext) -> tuple[Standing, bool]:
+        """What the config topic has of the connector, and whether it rests."""
+        return self._leader.look(self.ready.name), at_rest(context.read(self.ready.name))
+
+
+def _say_end(told: Statuses, run: Run, failure: str | None) -> None:
+    """The last statuses of a run."""
+    told.connector(words.FAILED if failure else words.STOPPED, failure)
+    for number, total in run.totals.items():
+        state = words.FAILED if total.failure else words.UNASSIGNED
+        told.task(number, state, total.trace, metrics(total))

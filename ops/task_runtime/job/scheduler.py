@@ -1,0 +1,247 @@
+"""A run of leases until a job's end: round after round, whatever becomes of single attempts, executors or tasks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Protocol
+
+from connectctl.ops.clients.protocols import Reached, furthest
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.task_runtime.attempt.task_attempt import FAILED, Report, Terms
+from connectctl.ops.task_runtime.spi.metrics import Meter
+from connectctl.ops.task_runtime.spi.transaction_batch import How
+from connectctl.ops.task_runtime.task.exactly_once_task import REMEDIES
+
+if TYPE_CHECKING:
+    from connectctl.ops.task_runtime.job.job_file import Until
+
+LEASE = 30.0
+"""Seconds of a lease, where nothing ends it before."""
+MOST_LOST = 5
+"""Rounds without any progress that Spark may lose one after the other."""
+MOST_FENCED = 5
+"""Rounds in which a task may be fenced one after the other without a record of its own: then somebody else has it."""
+MOST_OUTLIVED = 2
+"""Rounds in which nothing but the time-out of its own transaction may end a task: the next one would be as slow."""
+PAUSE = 1.0
+LOOK = 0.2
+"""Seconds between two looks at a round."""
+
+
+class Outcome(StrEnum):
+    """How a run came to its end. TAKEN: its tasks are another's by now."""
+
+    ENDED = "ended"
+    STOPPED = "stopped"
+    TAKEN = "taken"
+    FAILED = "failed"
+
+
+class Lease(Protocol):
+    """A round that is under way."""
+
+    reports: Any
+    lost: str | None
+
+    def start(self) -> None: ...
+    def wait(self, seconds: float) -> bool: ...
+    def cancel(self) -> None: ...
+
+
+@dataclass
+class Total:
+    """What a task did in all rounds so far. ``failure`` and ``trace`` are why it is not run any more, ``late`` is what it
+    raised when it was to stop anyway.
+    """
+
+    records: int = 0
+    transactions: int = 0
+    aborted: int = 0
+    instances: int = 0
+    smallest: int | None = None
+    largest: int = 0
+    doubts: int = 0
+    fenced: int = 0
+    state: str = "RUNNING"
+    failure: str | None = None
+    trace: str | None = None
+    idle: bool = False
+    fruitless: int = 0
+    last: str | None = None
+    late: str | None = None
+    waited: float = 0.0
+    meter: Meter = field(default_factory=Meter)
+
+    @property
+    def end(self) -> str:
+        """How its last lease ended, in capitals as states are; UNASSIGNED where it had none."""
+        if self.failure is not None:
+            return "FAILED"
+        return self.last.upper() if self.last else "UNASSIGNED"
+
+    def add(self, report: Report) -> None:
+        """Add a lease."""
+        self.records += report.records
+        self.transactions += report.transactions
+        self.aborted += report.aborted
+        self.instances += report.instances
+        self.doubts += report.doubts
+        self.largest = max(self.largest, report.largest)
+        if report.smallest is not None:
+            self.smallest = min(report.smallest, self.smallest or report.smallest)
+        self.idle = report.idle
+        self.meter.add(report.meter)
+        self.last, self.waited = report.how, report.waited
+        self.late = report.why if report.how == How.STOPPED else None
+        fenced = report.how == How.FENCED
+        self.fenced += fenced
+        self.fruitless = self.fruitless + 1 if fenced and not report.records else 0
+        outlived = self.fruitless >= MOST_OUTLIVED and REMEDIES in str(report.why)
+        if report.how == FAILED or outlived:
+            self.state, self.failure, self.trace = "FAILED", report.why, report.trace
+
+
+@dataclass
+class Run:
+    """A run of ``tasks`` (configurations by number). ``lease`` makes a round of them; ``wanted`` says that all is to end,
+    ``overtaken`` that it is because another has the tasks by now.
+
+    ``regain`` is asked where tasks are stale, with why; it gives why they are another's, None where they are ours again.
+    ``tell`` hears, while a round is under way, and ``after`` when one is over. ``alone`` says that nobody is there to run
+    tasks: then no end of a round is waited for. ``lost`` counts rounds that Spark lost.
+    """
+
+    tasks: Mapping[int, Mapping[str, str]]
+    until: Until
+    lease: Callable[[Mapping[int, Mapping[str, str]], Terms], Lease]
+    wanted: Callable[[], bool] = lambda: False
+    overtaken: Callable[[], str | None] = lambda: None
+    stop: Callable[[], None] = lambda: None
+    hurry: Callable[[], bool] = lambda: False
+    alone: Callable[[], bool] = lambda: False
+    tell: Callable[[Run], None] = lambda run: None
+    after: Callable[[Run], None] = lambda run: None
+    regain: Callable[[str], str | None] = lambda why: why
+    seconds: float = LEASE
+    now: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    totals: dict[int, Total] = field(default_factory=dict)
+    lost: int = 0
+    why: str | None = None
+    reached: Mapping[str, Reached] = field(default_factory=dict)
+    """How far the offsets topics are known to reach, from one round to the next: see ``Work.reached``."""
+
+    def __post_init__(self) -> None:
+        self.totals = {n: Total() for n in self.tasks}
+        self._began = self.now()
+
+    @property
+    def waited(self) -> dict[int, float]:
+        """For how many seconds tasks got no further when their last lease ended."""
+        return {n: total.waited for n, total in self.totals.items() if total.waited}
+
+    @property
+    def active(self) -> list[int]:
+        """The tasks that are not over."""
+        return [n for n, total in self.totals.items() if total.failure is None and total.last != How.ENDED]
+
+    @property
+    def records(self) -> int:
+        """How many records were committed in rounds that are over."""
+        return sum(total.records for total in self.totals.values())
+
+    def go(self) -> Outcome:
+        """Run to the end. Raises ``ConnectctlError`` where Spark gives no round any more."""
+        active = dict(self.tasks)
+        lost = 0
+        while active:
+            terms = self._terms()
+            if terms is None:
+                return self._outcome(Outcome.ENDED)
+            if self.wanted():
+                return self._outcome(Outcome.STOPPED)
+            before = self.records
+            round_ = self._round(active, terms)
+            if round_.lost is not None:
+                lost += 1
+                self.lost += 1
+                if self.wanted():
+                    return self._outcome(Outcome.STOPPED)
+                if lost >= MOST_LOST:
+                    raise _no_spark(lost, round_.lost)
+                self.sleep(PAUSE)
+                continue
+            if ended := self._take(round_.reports, active):
+                return self._outcome(ended)
+            lost = 0 if self.records > before else lost
+        return self._outcome(Outcome.ENDED)
+
+    def _round(self, active: Mapping[int, Mapping[str, str]], terms: Terms) -> Lease:
+        round_ = self.lease(active, terms)
+        round_.start()
+        told = cancelled = False
+        while not round_.wait(LOOK):
+            if self.wanted() and not told:
+                told = True
+                self.stop()
+            if not cancelled and (self.hurry() or (self.alone() and (self.wanted() or self._terms() is None))):
+                cancelled = True
+                round_.cancel()
+            self.tell(self)
+        return round_
+
+    def _take(self, reports: list[Report], active: dict[int, Mapping[str, str]]) -> Outcome | None:
+        for report in reports:
+            total = self.totals[report.task]
+            total.add(report)
+            self.reached = furthest(self.reached, report.reached)
+            if report.how == How.ENDED or total.failure is not None:
+                del active[report.task]
+            if report.how == How.STALE:
+                self.why = report.why
+        self.after(self)
+        if self.why is not None:
+            self.why = self.regain(self.why)
+            if self.why is not None:
+                return Outcome.STOPPED if self.wanted() else Outcome.TAKEN
+            for total in self.totals.values():
+                total.fruitless = 0
+            return None
+        for number, total in self.totals.items():
+            if total.fruitless >= MOST_FENCED:
+                self.why = f"task {number} is fenced again and again: another task has its transactional id"
+                return Outcome.TAKEN
+        if active and any(r.how == How.FENCED for r in reports):
+            self.sleep(PAUSE)
+        if active and self.until.idle is not None and all(self.totals[n].idle for n in active):
+            return Outcome.ENDED
+        return None
+
+    def _terms(self) -> Terms | None:
+        """What the next leases are to keep to; None where the job is done."""
+        seconds, records = self.seconds, None
+        if self.until.duration is not None:
+            seconds = min(seconds, self.until.duration - (self.now() - self._began))
+        if self.until.records is not None:
+            records = self.until.records - self.records
+        if seconds <= 0 or (records is not None and records <= 0):
+            return None
+        return Terms(seconds, self.until.idle, records)
+
+    def _outcome(self, ended: Outcome) -> Outcome:
+        if ended is Outcome.STOPPED and (why := self.overtaken()):
+            self.why = why
+            return Outcome.TAKEN
+        return Outcome.FAILED if any(total.failure for total in self.totals.values()) else ended
+
+
+def _no_spark(lost: int, why: str) -> ConnectctlError:
+    return ConnectctlError(
+        f"Spark lost {lost} rounds of tasks one after the other",
+        why=why,
+        next_step="See Spark's log, and run it again: it goes on from what is committed.",
+        code="spark",
+    )

@@ -1,0 +1,149 @@
+"""A round of leases on Spark: as many Spark tasks as can run at once, and in each its share of the connector's tasks.
+
+Tasks that share a Spark task run side by side on threads, so that a connector with more tasks than cores runs all of them
+at once, as a worker of Connect does. Each has its own producer, line and report; what one raises is no other's business.
+
+Spark may run a Spark task again, or twice at once, or believe one dead that is not. All attempts of a task have one
+transactional id, so that the newest fences the others; which of them Spark takes for the result does not matter, because
+what is committed is in the topics.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import traceback
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.clients.spark.executors import spare_archives
+from connectctl.ops.clients.spark.session import first_line
+from connectctl.ops.task_runtime.attempt import task_attempt
+from connectctl.ops.task_runtime.attempt.shared_clients import Neighbours
+from connectctl.ops.task_runtime.attempt.task_attempt import FAILED, LONGEST_TRACE, Report, Terms, Work
+
+if TYPE_CHECKING:
+    from connectctl.ops.task_runtime.attempt.control_channel import Address
+    from pyspark.sql import SparkSession
+
+SCHEMA = "task int, report string"
+WARM = 60.0
+LOOK = 0.1
+
+
+@dataclass
+class Round:
+    """A round that is under way on another thread. ``lost`` is why Spark gave none of its reports."""
+
+    spark: SparkSession
+    work: Work
+    tasks: Mapping[int, Mapping[str, str]]
+    terms: Terms
+    address: Address
+    reports: Sequence[Report] = ()
+    lost: str | None = None
+    tag: str = field(default_factory=lambda: f"connectctl-{uuid.uuid4().hex}")
+
+    def start(self) -> None:
+        """Begin; ``wait`` for the end."""
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def wait(self, seconds: float) -> bool:
+        """Whether it is over within ``seconds``."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def cancel(self) -> None:
+        """End it on the spot; what its transactions have open is aborted by whoever comes next, or by their time-out."""
+        # Not the session's interruptTag: that finds what the thread that calls it has tagged, and nothing else (4.0).
+        self.spark.sparkContext.cancelJobsWithTag(self.tag)
+
+    def _run(self) -> None:
+        try:
+            self.spark.sparkContext.addJobTag(self.tag)
+            rows = frame(self.spark, self.work, self.tasks, self.terms, self.address).collect()
+            self.reports = [Report.parse(row.report) for row in rows]
+        except Exception as e:  # noqa: BLE001  # Spark raises its own, Py4J's and the network's errors
+            self.lost = first_line(e)
+
+
+def frame(
+    spark: SparkSession, work: Work, tasks: Mapping[int, Mapping[str, str]], terms: Terms, address: Address
+) -> Any:
+    """A frame with one row for each of ``tasks``, which are run when it is collected."""
+    numbers, configs = list(tasks), {n: dict(config) for n, config in tasks.items()}
+
+    def leased(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        share = [numbers[at] for batch in batches for at in batch.column(0).to_pylist()]
+        near = Neighbours(work)
+        for report in side_by_side(share, lambda n: task_attempt.run(work, n, configs[n], terms, address, near)):
+            columns = [pa.array([report.task], pa.int32()), pa.array([report.json], pa.string())]
+            yield pa.RecordBatch.from_arrays(columns, names=["task", "report"])
+        spare_archives()
+
+    return spark.range(0, len(numbers), 1, max(1, min(len(numbers), slots(spark)))).mapInArrow(leased, SCHEMA)
+
+
+def warm(spark: SparkSession, most: int, wanted: Callable[[], bool] = lambda: False) -> None:
+    """Have Python workers started for up to ``most`` Spark tasks, with all that a task imports.
+
+    Called before older tasks are fenced, it is time in which these still work. Nothing depends on it: it gives up after
+    ``WARM`` seconds, or once ``wanted`` says that all is to end.
+    """
+    thread = threading.Thread(target=_warm, args=(spark, most), daemon=True)
+    thread.start()
+    deadline = time.monotonic() + WARM
+    while thread.is_alive() and not wanted() and time.monotonic() < deadline:
+        thread.join(LOOK)
+
+
+def _warm(spark: SparkSession, most: int) -> None:
+    def loaded(batches: Iterator[Any]) -> Iterator[Any]:
+        import confluent_kafka.admin  # noqa: F401
+        from connectctl.ops.task_runtime.attempt import task_attempt  # noqa: F401
+
+        yield from batches
+
+    # The rounds meet the same trouble, and tell of it.
+    with suppress(Exception):
+        count = max(1, min(most, slots(spark)))
+        spark.range(0, count, 1, count).mapInArrow(loaded, "id long").collect()
+
+
+def side_by_side(tasks: Sequence[int], run: Callable[[int], Report]) -> Iterator[Report]:
+    """Run each of ``tasks`` on a thread of its own, and give their reports as they come to their ends."""
+    over: SimpleQueue[Report] = SimpleQueue()
+
+    def one(task: int) -> None:
+        try:
+            over.put(run(task))
+        except BaseException as e:  # noqa: BLE001  # a thread that ends without a report would be waited for, for ever
+            trace = traceback.format_exc()[-LONGEST_TRACE:]
+            over.put(Report(task, FAILED, f"{type(e).__name__}: {e}", trace))
+
+    for task in tasks:
+        threading.Thread(target=one, args=(task,), name=f"task-{task}", daemon=True).start()
+    for _ in tasks:
+        yield over.get()
+
+
+def slots(spark: SparkSession) -> int:
+    """How many Spark tasks can run at once: on the executors that are there, or on as many as Spark may ask for."""
+    context = spark.sparkContext
+    conf = context.getConf()
+    if conf.get("spark.dynamicAllocation.enabled", "false") == "true":
+        most = int(conf.get("spark.dynamicAllocation.maxExecutors", str(_NO_LIMIT)))
+        return most * max(1, int(conf.get("spark.executor.cores", "1")) // int(conf.get("spark.task.cpus", "1")))
+    scala = context._jsc.sc()
+    # Not defaultParallelism, which is whatever spark.default.parallelism says and knows nothing of spark.task.cpus.
+    return int(scala.maxNumConcurrentTasks(scala.resourceProfileManager().defaultResourceProfile()))
+
+
+_NO_LIMIT = 1_000_000

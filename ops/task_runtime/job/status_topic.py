@@ -1,0 +1,148 @@
+"""What a run says of its connector and tasks in the status topic, in Connect's format.
+
+Source: ``KafkaStatusBackingStore``. As the workers', these records are no part of any transaction, and can be out of date.
+Where workers live, what a run says is kept in a topic of its own, by keys of its own: workers show whatever record of their
+status topic came last, whoever wrote it, and nobody takes back what a run said that was killed.
+A task's status has its metrics with it, as one more member of the object, which workers read past as they do past
+``version`` where they are older than that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.config.json_text import read_json
+from connectctl.ops.config.masking import masked
+from connectctl.ops.connect.source_keys import connect_json
+from connectctl.ops.core.errors import BadInput
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.librdkafka.client import Kafka
+    from connectctl.ops.clients.protocols import Record
+
+RUNNING, FAILED, STOPPED, UNASSIGNED = "RUNNING", "FAILED", "STOPPED", "UNASSIGNED"
+OWN = "run-"
+"""Before the keys in a topic of runs, which is thus never taken for the workers' status topic."""
+FLUSH = 10.0
+READ_PATIENCE = 10.0
+
+
+def own_topic(group: str) -> str:
+    """The topic of what runs say that have taken connectors over from the live workers of ``group``."""
+    return f"{group}-run-status"
+
+
+def connector_key(name: str, prefix: str = "") -> bytes:
+    """The key of a connector's status; ``prefix`` is ``OWN`` in a topic of runs."""
+    return f"{prefix}status-connector-{name}".encode()
+
+
+def task_key(name: str, task: int, prefix: str = "") -> bytes:
+    """The key of a task's status; ``prefix`` is ``OWN`` in a topic of runs."""
+    return f"{prefix}status-task-{name}-{task}".encode()
+
+
+def value(
+    state: str, worker: str, generation: int, trace: str | None = None, metrics: Mapping[str, Any] | None = None
+) -> bytes:
+    """A status; ``worker`` is an address, ``generation`` the workers' count of their rebalances."""
+    found: dict[str, Any] = {
+        "state": state,
+        "trace": trace and masked(trace),
+        "worker_id": worker,
+        "generation": generation,
+    }
+    found |= {"version": None} | ({} if metrics is None else {"metrics": dict(metrics)})
+    return connect_json(found).encode()
+
+
+@dataclass(frozen=True)
+class Said:
+    """A status as the topic has it. ``at`` is when it was written, in seconds since the epoch; ``metrics`` are a run's."""
+
+    state: str
+    worker: str | None = None
+    trace: str | None = None
+    generation: int = 0
+    at: float | None = None
+    metrics: Mapping[str, Any] | None = None
+
+
+def said(records: Iterable[Record], name: str, prefix: str = "") -> dict[int | None, Said]:
+    """The newest statuses of the tasks of ``name`` by number; None stands for the connector itself."""
+    found: dict[int | None, Said] = {}
+    stem, own = f"{prefix}status-task-{name}-", connector_key(name, prefix)
+    for record in sorted(records, key=lambda r: r.timestamp or 0):
+        key = (record.key or b"").decode("utf-8", "replace")
+        number = key.removeprefix(stem)
+        if record.key != own and not (key.startswith(stem) and number.isdigit()):
+            continue
+        part = None if record.key == own else int(number)
+        found.pop(part, None)
+        try:
+            data = read_json(record.value or b"null")
+        except ValueError:
+            continue
+        if isinstance(data, dict) and data.get("state"):
+            at = None if record.timestamp is None else record.timestamp / 1000
+            worker, trace, metrics = data.get("worker_id"), data.get("trace"), data.get("metrics")
+            found[part] = Said(data["state"], worker, trace, int(data.get("generation") or 0), at, metrics)
+    return found
+
+
+class Statuses:
+    """The statuses of one connector, written as ``worker``. What a broker does not take is no reason to end a run.
+
+    ``prefix`` is ``OWN`` where ``topic`` is one of runs. Nothing is written where there is no such topic.
+    """
+
+    def __init__(self, kafka: Kafka, topic: str, name: str, worker: str, prefix: str = ""):
+        from confluent_kafka import Producer
+
+        properties = kafka.properties(partitioner="murmur2_random", linger__ms=5)
+        self._producer: Any = kafka.ask("open a producer", lambda: Producer(properties))
+        self._topic, self._name, self._worker, self._prefix = topic, name, worker, prefix
+        with suppress(BadInput):
+            kafka.partitions(topic)  # waits for a broker that does not know a new topic yet
+        image = kafka.image([topic], patience=READ_PATIENCE).get(topic)
+        self._there = image is not None
+        before = said(image.latest, name, prefix) if image else {}
+        # No worker takes back what one of a later rebalance has said.
+        self._generation = max((status.generation for status in before.values()), default=0)
+        self._tasks = {part for part in before if part is not None}
+
+    def connector(self, state: str, trace: str | None = None) -> None:
+        """Say it of the connector."""
+        self._say(connector_key(self._name, self._prefix), value(state, self._worker, self._generation, trace))
+
+    def task(self, task: int, state: str, trace: str | None = None, metrics: Mapping[str, Any] | None = None) -> None:
+        """Say it of a task."""
+        self._tasks.add(task)
+        self._say(
+            task_key(self._name, task, self._prefix), value(state, self._worker, self._generation, trace, metrics)
+        )
+
+    def only(self, tasks: int) -> None:
+        """Forget the tasks from ``tasks`` on: there are no such any more."""
+        for task in [task for task in self._tasks if task >= tasks]:
+            self._tasks.discard(task)
+            self._say(task_key(self._name, task, self._prefix), None)
+
+    def _say(self, key: bytes, said_: bytes | None) -> None:
+        from confluent_kafka import KafkaException
+
+        if not self._there:
+            return
+        with suppress(BufferError, KafkaException):
+            self._producer.poll(0)
+            self._producer.produce(self._topic, said_, key)
+
+    def flush(self) -> None:
+        """Wait a moment until all is written; what is not by then comes later, or never."""
+        from confluent_kafka import KafkaException
+
+        with suppress(KafkaException):
+            self._producer.flush(FLUSH)

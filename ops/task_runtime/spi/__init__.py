@@ -1,0 +1,1 @@
+"""What connectors of ``run`` implement and are given."""

@@ -1,0 +1,109 @@
+"""Where transactions begin and end: poll, interval, or as the task says (KIP-618, ``TransactionBoundaryManager``)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from connectctl.ops.core.errors import ConnectctlError
+
+if TYPE_CHECKING:
+    from connectctl.ops.task_runtime.spi.connector import Batch, SourceRecord
+
+
+class Boundary(StrEnum):
+    """``transaction.boundary`` of a connector."""
+
+    POLL = "poll"
+    INTERVAL = "interval"
+    CONNECTOR = "connector"
+
+
+class End(StrEnum):
+    """How a transaction ends."""
+
+    COMMIT = "commit"
+    ABORT = "abort"
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Records of one batch that belong to one transaction; ``end`` None where it goes on behind them."""
+
+    records: Batch
+    end: End | None
+
+
+class Requests:
+    """What a task asked of its transactions, as its ``TransactionContext``. Each request is answered once.
+
+    Raises ``ConnectctlError`` where one transaction is to be both committed and aborted.
+    """
+
+    def __init__(self) -> None:
+        self._batch: set[End] = set()
+        self._records: dict[int, set[End]] = {}
+
+    def commit_transaction(self, record: SourceRecord | None = None) -> None:
+        self._ask(End.COMMIT, record)
+
+    def abort_transaction(self, record: SourceRecord | None = None) -> None:
+        self._ask(End.ABORT, record)
+
+    def _ask(self, end: End, record: SourceRecord | None) -> None:
+        wishes = self._batch if record is None else self._records.setdefault(id(record), set())
+        wishes.add(end)
+        if len(wishes) > 1:
+            raise ConnectctlError("The task asked for both a commit and an abort of the same transaction")
+
+    def of_record(self, record: SourceRecord) -> End | None:
+        """What was asked for behind ``record``."""
+        wishes = self._records.pop(id(record), set())
+        return wishes.pop() if wishes else None
+
+    def of_batch(self) -> End | None:
+        """What was asked for behind the batch."""
+        return self._batch.pop() if self._batch else None
+
+
+class Boundaries:
+    """Cuts batches into transactions. ``interval`` is in seconds, for the boundary INTERVAL."""
+
+    def __init__(self, boundary: Boundary, interval: float = 60.0, now: Callable[[], float] = time.monotonic):
+        self._boundary = boundary
+        self._interval = interval
+        self._now = now
+        self._last = now()
+        self.requests = Requests() if boundary is Boundary.CONNECTOR else None
+
+    def cut(self, batch: Batch) -> list[Segment]:
+        """The batch in segments; an empty batch may end a transaction, too."""
+        if self.requests is None:
+            return [Segment(batch, End.COMMIT if self._due() else None)]
+        if not isinstance(batch, Sequence):
+            return [Segment(batch, self.requests.of_batch())]
+        segments: list[Segment] = []
+        start = 0
+        for n, record in enumerate(batch, 1):
+            if end := self.requests.of_record(record):
+                segments.append(Segment(batch[start:n], end))
+                start = n
+        end = self.requests.of_batch()
+        if start < len(batch) or end is not None:
+            segments.append(Segment(batch[start:], end))
+        return segments
+
+    def last(self) -> End | None:
+        """How what is open ends when the task is stopped: a task's own transaction only if it has asked for its end."""
+        return End.COMMIT if self.requests is None else self.requests.of_batch()
+
+    def _due(self) -> bool:
+        if self._boundary is Boundary.POLL:
+            return True
+        due = self._now() - self._last >= self._interval
+        if due:
+            self._last = self._now()
+        return due

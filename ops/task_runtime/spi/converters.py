@@ -1,0 +1,99 @@
+"""From a task's values to bytes, as Connect's own converters write them."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from connectctl.ops.connect.source_keys import connect_json
+from connectctl.ops.core.errors import BadInput, ConnectctlError
+
+Convert = Callable[[Any], bytes | None]
+_JSON = "org.apache.kafka.connect.json.JsonConverter"
+_STRING = "org.apache.kafka.connect.storage.StringConverter"
+_BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
+_SIMPLE = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
+KINDS = {name: name for name in (_JSON, _STRING, _BYTES, _SIMPLE)} | {
+    name.rpartition(".")[2]: name for name in (_JSON, _STRING, _BYTES, _SIMPLE)
+}
+_TYPES: tuple[tuple[type, str], ...] = (
+    (bool, "boolean"),
+    (int, "int64"),
+    (float, "double"),
+    (str, "string"),
+    (bytes, "bytes"),
+)
+
+
+@dataclass(frozen=True)
+class Converters:
+    """The converters of one connector, for keys, values and headers."""
+
+    of_key: Convert
+    of_value: Convert
+    of_header: Convert
+
+    def key(self, topic: str, value: Any) -> bytes | None:
+        return self.of_key(value)
+
+    def value(self, topic: str, value: Any) -> bytes | None:
+        return self.of_value(value)
+
+    def header(self, topic: str, name: str, value: Any) -> bytes | None:
+        return self.of_header(value)
+
+
+def converters(configs: Mapping[str, str]) -> Converters:
+    """The converters that ``key.converter``, ``value.converter`` and ``header.converter`` name; strings where none is."""
+    return Converters(*(_converter(configs, f"{part}.converter") for part in ("key", "value", "header")))
+
+
+def _converter(configs: Mapping[str, str], name: str) -> Convert:
+    given = configs.get(name, _SIMPLE if name == "header.converter" else _STRING)
+    kind = KINDS.get(given)
+    if kind is None:
+        hint = f"Give one of {', '.join(sorted(n for n in KINDS if '.' not in n))}."
+        raise BadInput(f"There is no converter {given} here ({name})", next_step=hint)
+    if kind == _BYTES:
+        return _as_bytes
+    if kind != _JSON:
+        return _as_text
+    with_schemas = configs.get(f"{name}.schemas.enable", "true").lower() == "true"
+    return _as_json_with_schema if with_schemas else _as_json
+
+
+def _as_bytes(value: Any) -> bytes | None:
+    if value is None or isinstance(value, bytes):
+        return value
+    raise ConnectctlError(f"ByteArrayConverter takes bytes, not {type(value).__name__}")
+
+
+def _as_text(value: Any) -> bytes | None:
+    if value is None or isinstance(value, bytes):
+        return value
+    if isinstance(value, bool):
+        return b"true" if value else b"false"
+    return (value if isinstance(value, str) else connect_json(value)).encode()
+
+
+def _as_json(value: Any) -> bytes | None:
+    return None if value is None else connect_json(_jsonable(value)).encode()
+
+
+def _as_json_with_schema(value: Any) -> bytes | None:
+    """The envelope for a plain value; a structure has no schema here and gets none, as a map without one in Java."""
+    if value is None:
+        return None
+    kind = next((name for of, name in _TYPES if isinstance(value, of)), None)
+    schema = None if kind is None else {"type": kind, "optional": False}
+    return connect_json({"schema": schema, "payload": _jsonable(value)}).encode()
+
+
+def _jsonable(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, Mapping):
+        return {str(k): _jsonable(v) for k, v in value.items()}
+    return [_jsonable(v) for v in value] if isinstance(value, list | tuple) else value

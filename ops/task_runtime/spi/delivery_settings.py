@@ -1,0 +1,156 @@
+"""What a connector's configuration says of its producer and its transactions, in terms of a task here. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from connectctl.ops.core.errors import BadInput
+from connectctl.ops.task_runtime.spi.boundaries import Boundary
+
+PRODUCER = "producer.override."
+STRICT = "epoch.per.transaction"
+SUPPORT = "exactly.once.source.support"
+FLUSH = "offset.flush.interval.ms"
+"""Two properties of workers, which a job may have: it is its own worker."""
+SECURITY = ("sasl.", "ssl.", "security.")
+_SAME = {
+    "client.id",
+    "linger.ms",
+    "compression.type",
+    "batch.size",
+    "request.timeout.ms",
+    "retry.backoff.ms",
+    "retry.backoff.max.ms",
+    "metadata.max.age.ms",
+    "reconnect.backoff.ms",
+    "reconnect.backoff.max.ms",
+    "connections.max.idle.ms",
+}
+_RENAMED = {"max.request.size": "message.max.bytes"}
+OF_COLUMNS = frozenset({"client.id", "compression.type", "batch.size", "max.request.size"})
+"""Those that have an effect on a producer of columns (``columnar_producer``), too."""
+_FIXED = {
+    "enable.idempotence": ("true", " for connectors when exactly-once source support is enabled"),
+    "transactional.id": (None, " for connectors when exactly-once source support is enabled"),
+    "acks": ("all", ", because transactions need it"),
+    "partitioner.class": ("murmur2", ", because Connect's own partitioner is what others rely on"),
+}
+_ELSEWHERE = {"transaction.timeout.ms", "bootstrap.servers"}
+_NOT_HERE = {
+    "topic.creation.": "topics are created by the brokers, as far as those allow it",
+    "errors.": "a record that cannot be written fails its task",
+    "consumer.override.": "offsets are read as the context's client",
+    "admin.override.": "topics and tasks are looked after as the context's client",
+}
+SHORT_TIMEOUT = 15_000
+"""Milliseconds: how long readers wait, at most, for a task that died, where its transactions are short."""
+DEFAULT_TIMEOUT = DEFAULT_INTERVAL = 60_000
+"""Milliseconds: ``transaction.timeout.ms`` of a producer, ``offset.flush.interval.ms`` of a worker."""
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How a connector's tasks write. ``properties`` are librdkafka's; ``ignored`` says, in lines, what has no effect.
+
+    ``interval`` is in seconds: of transactions, or of flushes of offsets where it is not ``exactly_once``.
+    """
+
+    boundary: Boundary
+    interval: float
+    timeout_ms: int
+    strict: bool = False
+    properties: Mapping[str, str] = field(default_factory=dict)
+    security: Mapping[str, str] = field(default_factory=dict)
+    bootstrap: str | None = None
+    ignored: tuple[str, ...] = ()
+    exactly_once: bool = True
+
+
+def manner(config: Mapping[str, str]) -> Manner:
+    """What ``config``, which was validated, asks for."""
+    once = exactly_once(config)
+    boundary = Boundary(config.get("transaction.boundary", "poll").lower())
+    flush = int(config.get(FLUSH, DEFAULT_INTERVAL))
+    interval = int(config.get("transaction.boundary.interval.ms", flush)) if once else flush
+    given = {k.removeprefix(PRODUCER): v for k, v in config.items() if k.startswith(PRODUCER)}
+    timeout = given.get("transaction.timeout.ms")
+    properties = {k: v for k, v in given.items() if k in _SAME} | {
+        _RENAMED[k]: v for k, v in given.items() if k in _RENAMED
+    }
+    return Manner(
+        boundary,
+        interval / 1000,
+        int(timeout) if timeout else _timeout(boundary, interval),
+        once and config.get(STRICT, "false").strip().lower() == "true",
+        properties,
+        {k: v for k, v in given.items() if k.startswith(SECURITY)},
+        given.get("bootstrap.servers"),
+        (*_ignored(given), *_not_here(config)),
+        once,
+    )
+
+
+def exactly_once(config: Mapping[str, str]) -> bool:
+    """Whether the job asks for nothing less."""
+    return config.get(SUPPORT, "enabled").strip().lower() == "enabled"
+
+
+def check(how: Manner) -> None:
+    """Raises ``BadInput`` for a value that librdkafka does not take, although Java's client might."""
+    from confluent_kafka import KafkaException, Producer
+
+    known = {**_RENAMED, **{name: name for name in _SAME}}
+    for theirs, ours in known.items():
+        if ours not in how.properties:
+            continue
+        try:
+            Producer({ours: how.properties[ours], "log_level": 0})
+        except KafkaException as e:
+            why = e.args[0].str().strip()
+            raise BadInput(
+                f"{PRODUCER}{theirs} is {how.properties[ours]}, which cannot be had here",
+                why=why,
+                next_step="Correct it, or leave it out.",
+                code="bad-config",
+            ) from e
+
+
+def idle_for_columns(config: Mapping[str, str]) -> list[str]:
+    """The properties that librdkafka's producer would heed, and one of columns does not."""
+    given = {name.removeprefix(PRODUCER) for name in config if name.startswith(PRODUCER)}
+    return sorted(PRODUCER + name for name in given & (_SAME | _RENAMED.keys()) - OF_COLUMNS)
+
+
+def _not_here(config: Mapping[str, str]) -> Iterator[str]:
+    """A line for each family of properties that workers know and a run does not; and what at-least-once has no use for."""
+    for prefix, why in _NOT_HERE.items():
+        found = [name for name in config if name.startswith(prefix)]
+        if found:
+            yield f"{', '.join(found)} {'has' if len(found) == 1 else 'have'} no effect here: {why}."
+    if not exactly_once(config):
+        yield f"{SUPPORT} is {config[SUPPORT]}: records are delivered at least once, some twice after a failure."
+        idle = [name for name in config if name.startswith("transaction.boundary") or name == STRICT]
+        if idle:
+            yield f"{', '.join(idle)} {'has' if len(idle) == 1 else 'have'} no effect without exactly-once."
+
+
+def _timeout(boundary: Boundary, interval: int) -> int:
+    """A transaction's time-out: no longer than it takes, for as long as that readers wait for one that died."""
+    if boundary is Boundary.INTERVAL:
+        return interval + SHORT_TIMEOUT
+    return SHORT_TIMEOUT if boundary is Boundary.POLL else DEFAULT_TIMEOUT
+
+
+def _ignored(given: Mapping[str, str]) -> Iterator[str]:
+    for name, value in given.items():
+        if name in _FIXED:
+            ours, why = _FIXED[name]
+            if ours is not None and value.strip().lower() in (ours, "-1"):
+                continue
+            end = f" The value '{ours}' will be used instead." if ours else ""
+            yield (
+                f"The value '{value}' for the '{name}' property will be ignored as it cannot be overridden{why}.{end}"
+            )
+        elif name not in _SAME and name not in _RENAMED and name not in _ELSEWHERE and not name.startswith(SECURITY):
+            yield f"{PRODUCER}{name} has no equal in librdkafka, and is ignored here."

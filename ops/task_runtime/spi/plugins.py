@@ -1,0 +1,121 @@
+"""Finds the class that a ``connector.class`` names: built in, installed as an entry point, or by its path."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Iterable
+from importlib import import_module, metadata
+from pathlib import Path
+
+from connectctl.ops.core.errors import BadInput
+from connectctl.ops.task_runtime.job.local_plugin import modules_in
+from connectctl.ops.task_runtime.spi.connector import SourceConnector
+
+GROUP = "connectctl.connectors"
+"""Entry points of this group give a connector class under the name that ``connector.class`` has."""
+_FILE_STREAM = "connectctl.ops.task_runtime.connectors.filestream:FileStreamSource"
+_TOPIC_COPY = "connectctl.ops.task_runtime.connectors.topic_copy.connector:TopicCopy"
+BUILT_IN = {
+    "DataFrameSource": "connectctl.ops.task_runtime.connectors.dataframe:DataFrameSource",
+    "FileStreamSource": _FILE_STREAM,
+    "FileStreamSourceConnector": _FILE_STREAM,
+    "org.apache.kafka.connect.file.FileStreamSourceConnector": _FILE_STREAM,
+    "TopicCopy": _TOPIC_COPY,
+    "MirrorSource": _TOPIC_COPY,
+    "MirrorSourceConnector": _TOPIC_COPY,
+    "org.apache.kafka.connect.mirror.MirrorSourceConnector": _TOPIC_COPY,
+}
+_JAVA_TASKS = {
+    _FILE_STREAM: "org.apache.kafka.connect.file.FileStreamSourceTask",
+    _TOPIC_COPY: "org.apache.kafka.connect.mirror.MirrorSourceTask",
+}
+MOST_NAMED = 10
+_SHAPES = "Give a name of those, or MODULE:CLASS of a class in Python."
+
+
+def known() -> dict[str, str]:
+    """The connectors that can be named, each with its ``module:Class``."""
+    found = {point.name: point.value for point in metadata.entry_points(group=GROUP)}
+    return found | BUILT_IN
+
+
+def path_of(name: str) -> str:
+    """``module:Class`` for a ``connector.class``. Raises ``BadInput`` for a name that nobody knows."""
+    if ":" in name:
+        return name
+    there = known()
+    if name not in there:
+        near = difflib.get_close_matches(name, there, n=1, cutoff=0.5)
+        hint = f"Did you mean {near[0]}? " if near else ""
+        raise BadInput(
+            f"Failed to find any class that implements Connector and which name matches {name}",
+            why=f"known here are {', '.join(sorted(there))}",
+            next_step=hint + _SHAPES,
+            code="unknown-class",
+        )
+    return there[name]
+
+
+def connector_class(path: str, directory: Path | None = None) -> type[SourceConnector]:
+    """The class at ``module:Class``. Raises ``BadInput`` where it cannot be imported or is not a ``SourceConnector``.
+
+    ``directory`` is the job file's, for a hint that names what lies there.
+    """
+    module, _, name = path.partition(":")
+    try:
+        found = import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except ImportError as e:
+        hint = _modules_hint(module, directory)
+        raise BadInput(f"{path} cannot be imported", why=str(e), next_step=hint, code="unknown-class") from e
+    except AttributeError as e:
+        hint = _classes_hint(module)
+        raise BadInput(f"There is no class {name} in {module}", next_step=hint, code="unknown-class") from e
+    except Exception as e:
+        raise BadInput(f"{module} fails when it is imported", why=f"{type(e).__name__}: {e}") from e
+    if not (isinstance(found, type) and issubclass(found, SourceConnector)):
+        raise BadInput(f"{path} is no connector", why="its class is not derived from SourceConnector")
+    return found
+
+
+def _modules_hint(module: str, directory: Path | None) -> str:
+    """Where a module is looked for, and what there is."""
+    if directory is None:
+        return _SHAPES
+    there = modules_in(directory)
+    near = difflib.get_close_matches(module, there, n=1)
+    more = f" and {len(there) - MOST_NAMED} more" if len(there) > MOST_NAMED else ""
+    found = (
+        f"Modules beside the job file: {', '.join(there[:MOST_NAMED])}{more}"
+        if there
+        else "No module is beside the job"
+    )
+    guess = f"Did you mean {near[0]}? " if near and near[0] != module else ""
+    return f"{guess}{found}. Others have to be installed, or come with a wheel or zip under plugins."
+
+
+def _classes_hint(module: str) -> str:
+    """The connectors in a module that was imported."""
+    there = [
+        name
+        for name, each in vars(sys.modules[module]).items()
+        if isinstance(each, type) and issubclass(each, SourceConnector) and each is not SourceConnector
+    ]
+    return f"Connectors in it: {', '.join(sorted(there))}." if there else f"It has no connectors. {_SHAPES}"
+
+
+def importable(archives: Iterable[Path]) -> None:
+    """Let this process import from wheels and zips, and find the entry points of those."""
+    for archive in archives:
+        if str(archive) not in sys.path:
+            sys.path.insert(0, str(archive))
+
+
+def task_class(path: str) -> str:
+    """What task configs have as ``task.class``: Java's own where a worker could go on with the tasks, else Python's."""
+    if path in _JAVA_TASKS:
+        return _JAVA_TASKS[path]
+    task = connector_class(path).task
+    return f"{task.__module__}:{task.__qualname__}"

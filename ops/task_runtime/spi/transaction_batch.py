@@ -1,0 +1,229 @@
+"""What one transaction of a task holds, and how a task comes to its end: values that the kernel and its supplies share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+from connectctl.ops.clients.protocols import Reached
+from connectctl.ops.kafka.record_batch_encoder import Columnar
+from connectctl.ops.task_runtime.spi.metrics import Meter
+from connectctl.ops.task_runtime.task.progress import Doing
+
+Offsets = Mapping[bytes, bytes | None]
+"""Records of an offsets topic: raw key to raw value, None for a tombstone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A record on its way to a topic. ``partition`` None leaves the choice to Java's partitioner; ``timestamp`` in ms."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    partition: int | None = None
+    headers: Sequence[tuple[str, bytes | None]] = ()
+    timestamp: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bulk:
+    """Many records for one topic without headers and timestamps, as librdkafka takes them at once: dictionaries with
+    ``key``, ``value`` and, where it is fixed, ``partition``. What is left out is chosen as for ``Outgoing``.
+    """
+
+    topic: str
+    messages: list[dict[str, Any]]
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnBulk:
+    """Many records for one topic as columns, which can be made a batch of Kafka's without a look at each. ``named`` says
+    which row of the source a record is, by its number.
+    """
+
+    topic: str
+    columns: Columnar
+    named: Callable[[int], str] | None = None
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        """As ``Bulk`` has them, for a producer that takes records."""
+        return self.columns.messages()
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """Records that were read from another topic, as librdkafka gave them: they keep partition, key, value, headers and
+    timestamp. One without a timestamp gets the time at which it is sent.
+    """
+
+    topic: str
+    messages: Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One transaction: records, and the source offsets that stand for them.
+
+    With ``abort`` the records are sent and aborted, and the offsets committed in a transaction of their own, so that the
+    source goes on behind what it did not want delivered (KIP-618, "Connector-defined transaction boundaries"). With
+    ``more`` the transaction goes on with the next step, whose offsets then stand for all of it. ``named`` says which record
+    of the source a record is, by its number in the order of ``records``, ``bulks`` and ``copies``.
+    """
+
+    records: Sequence[Outgoing] = ()
+    bulks: Sequence[Bulk | ColumnBulk] = ()
+    offsets: Offsets = field(default_factory=dict)
+    abort: bool = False
+    more: bool = False
+    copies: Sequence[Copies] = ()
+    named: Callable[[int], str] | None = None
+
+    @property
+    def topics(self) -> set[str]:
+        """Where its records go."""
+        records = {record.topic for record in self.records}
+        return records | {bulk.topic for bulk in self.bulks} | {copies.topic for copies in self.copies}
+
+    @property
+    def size(self) -> int:
+        """How many records it has, offsets not counted."""
+        many: Iterable[Sized] = (*self.bulks, *(copies.messages for copies in self.copies))
+        return len(self.records) + sum(map(len, many))
+
+    def name(self, number: int) -> str | None:
+        """Which record of the source it is, by its number; None where nobody knows."""
+        if self.named is not None:
+            return self.named(number)
+        number -= len(self.records)
+        for bulk in self.bulks:
+            if 0 <= number < len(bulk):
+                return bulk.named(number) if isinstance(bulk, ColumnBulk) and bulk.named is not None else None
+            number -= len(bulk)
+        return None
+
+
+class Supply(Protocol):
+    """Where a task's records come from: a polled source, or the rows of a DataFrame."""
+
+    def resume(self, stored: Stored) -> None:
+        """Begin at the offsets that are stored, or begin again there: whatever was in hand has to be decided by them."""
+        ...
+
+    def step(self) -> Step | None:
+        """What the next transaction holds; None where there is nothing now. Never blocks for longer than a poll."""
+        ...
+
+    def last(self) -> Step | None:
+        """What to end with when nothing more will be asked for: the end of what is open, if it has a good one."""
+        ...
+
+    def committed(self, step: Step) -> None:
+        """``step``, with all before it that had ``more``, is committed for certain, or aborted as it wished."""
+        ...
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing will come any more."""
+        ...
+
+
+class TaskSupply(Supply, Protocol):
+    """A supply that one task has for itself, for as long as a lease."""
+
+    @property
+    def lag(self) -> int | None:
+        """How much is left to read, where that is known. For people only."""
+        ...
+
+    @property
+    def behind(self) -> bool:
+        """Whether the source has more, or may have: while it does, a task that is given nothing is not idle."""
+        ...
+
+    @property
+    def producer(self) -> Mapping[str, str]:
+        """librdkafka's properties that suit these records, where the connector's configuration says nothing else."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the source."""
+        ...
+
+
+class Stored(Protocol):
+    """The offsets that were committed when the task's producer was initialised."""
+
+    def value(self, key: bytes) -> bytes | None:
+        """The newest value of ``key``, a raw key of an offsets topic; None where there is none, or a tombstone."""
+        ...
+
+    def known(self) -> frozenset[bytes]:
+        """The raw keys of this connector that have a value."""
+        ...
+
+
+class Readable(Stored, Protocol):
+    """Stored offsets that can be read again."""
+
+    def refresh(self, patience: float) -> None:
+        """Read to an end that is taken now. Raises ``TimedOut`` where it cannot be reached within ``patience`` seconds."""
+        ...
+
+    def position(self, key: bytes) -> tuple[int, int] | None:
+        """Partition and offset of the newest record of ``key`` that was found in its place, be it a tombstone."""
+        ...
+
+
+class How(StrEnum):
+    """How a task came to its end. FENCED and STALE are normal: another one has taken over, or is about to."""
+
+    ENDED = "ended"
+    STOPPED = "stopped"
+    FENCED = "fenced"
+    STALE = "stale"
+
+
+@dataclass
+class Counts:
+    """What a task did, for its metrics, and what it is ``doing``. Sizes are records per committed transaction."""
+
+    records: int = 0
+    transactions: int = 0
+    aborted: int = 0
+    instances: int = 0
+    smallest: int | None = None
+    largest: int = 0
+    doubts: list[str] = field(default_factory=list)
+    meter: Meter = field(default_factory=Meter)
+    reached: Mapping[str, Reached] = field(default_factory=dict)
+    """How far the offsets topics are known to reach, as ``Work.reached`` has it."""
+    doing: Doing = field(default_factory=Doing)
+
+    def commit(self, size: int) -> None:
+        """A transaction with ``size`` records was committed; one of offsets alone has no size to count."""
+        self.records += size
+        self.transactions += 1
+        self.meter.commit(size)
+        if not size:
+            return
+        self.largest = max(self.largest, size)
+        self.smallest = size if self.smallest is None else min(self.smallest, size)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The end of a task, with the reason where there is one to tell."""
+
+    how: How
+    counts: Counts
+    why: str | None = None

@@ -1,0 +1,107 @@
+"""Whether a configuration can be run here, in the words that workers have for it where they have any."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from connectctl.ops.checks.connector_config import rules
+from connectctl.ops.checks.connector_config.exactly_once_findings import LONG_INTERVAL
+from connectctl.ops.checks.connector_config.exactly_once_rules import (
+    BOUNDARY,
+    FAILED,
+    NO_BOUNDARIES,
+    SAYS_NO,
+    SAYS_NOTHING,
+    SUPPORT,
+    TIMEOUT,
+)
+from connectctl.ops.checks.connector_config.observe import Subject, number_problem, word_problem
+from connectctl.ops.checks.types import Wish
+from connectctl.ops.connect.worker import NOT_ENABLED
+from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.core.finding import Severity
+from connectctl.ops.task_runtime.spi.connector import ExactlyOnceSupport, SourceConnector, TransactionBoundaries
+from connectctl.ops.task_runtime.spi.converters import converters
+from connectctl.ops.task_runtime.spi.delivery_settings import FLUSH, exactly_once
+from connectctl.ops.task_runtime.spi.delivery_settings import SUPPORT as WORKERS_SUPPORT
+from connectctl.ops.task_runtime.spi.plugins import connector_class, path_of
+
+NOT_HERE = {
+    "transforms": "Single message transformations are not run here",
+    "predicates": "Predicates are not run here",
+}
+WORKERS = ("DISABLED", "PREPARING", "ENABLED")
+_REFERENCE = re.compile(r"\$\{\w[^}:]*:[^}]*\}")
+_NO_BOUNDARIES = (
+    f"{NO_BOUNDARIES[0]} with the given configuration. Please reconfigure it to use a different transaction boundary "
+    "definition."
+)
+_NULL_BOUNDARIES = (
+    f"{NO_BOUNDARIES[1]}, which is not permitted. The connector will be treated as if it cannot define its own transaction "
+    "boundaries, and cannot be configured with 'transaction.boundary' set to 'connector'."
+)
+
+
+def validated(name: str, config: Mapping[str, str], group: str, offsets_topic: str) -> tuple[str, SourceConnector]:
+    """``module:Class`` and a new connector for ``config``. Raises ``BadInput`` with everything that is wrong."""
+    if not config.get("connector.class", "").strip():
+        raise BadInput(f"{name}: The configuration contains no connector type", next_step="Set connector.class.")
+    path = path_of(config["connector.class"])
+    connector = connector_class(path)()
+    problems = list(dict.fromkeys(_problems(name, config, group, offsets_topic, connector)))
+    if problems:
+        more = f" (and {len(problems) - 1} more: {'; '.join(problems[1:])})" if len(problems) > 1 else ""
+        raise BadInput(f"{name} cannot be run with this configuration", why=problems[0] + more, code="bad-config")
+    converters(config)
+    return path, connector
+
+
+def _problems(
+    name: str, config: Mapping[str, str], group: str, offsets_topic: str, connector: SourceConnector
+) -> Iterator[str]:
+    for each, why in NOT_HERE.items():
+        if config.get(each, "").strip():
+            yield f"{why} ({each})"
+    for each, value in config.items():
+        if _REFERENCE.search(value):
+            yield f"{each} refers to a config provider, and there is none here"
+    subject = Subject(name, config, Wish.ENABLED, (), group, offsets_topic, is_source=True)
+    for finding in rules.judge(subject).findings:
+        # Where no time-out is given, a task here takes one that is long enough.
+        fits = finding.id == LONG_INTERVAL.id and TIMEOUT not in config
+        if finding.severity is Severity.ERROR and not fits:
+            yield finding.message
+    yield from _of_the_worker(config)
+    try:
+        for messages in connector.validate(config).values():
+            yield from messages
+    except ConnectctlError as e:
+        yield str(e)
+    except Exception as e:  # noqa: BLE001  # a connector may raise anything, which workers report like this
+        yield f"{FAILED}: {e}"
+    yield from _exactly_once(config, connector)
+
+
+def _of_the_worker(config: Mapping[str, str]) -> Iterator[str]:
+    """The properties of a worker that a job may have, as it is its own."""
+    if problem := word_problem(WORKERS_SUPPORT, config.get(WORKERS_SUPPORT, "enabled"), WORKERS, any_case=True):
+        yield problem
+    elif not exactly_once(config) and config.get(SUPPORT, "requested").lower() == "required":
+        yield NOT_ENABLED
+    if problem := number_problem(FLUSH, config.get(FLUSH, "60000"), "LONG", 0):
+        yield problem
+
+
+def _exactly_once(config: Mapping[str, str], connector: SourceConnector) -> Iterator[str]:
+    try:
+        if config.get(SUPPORT, "requested").lower() == "required":
+            says = connector.exactly_once_support(config)
+            if says is not ExactlyOnceSupport.SUPPORTED:
+                yield SAYS_NOTHING if says is None else SAYS_NO
+        if config.get(BOUNDARY, "poll").lower() == "connector":
+            can = connector.can_define_transaction_boundaries(config)
+            if can is not TransactionBoundaries.SUPPORTED:
+                yield _NULL_BOUNDARIES if can is None else _NO_BOUNDARIES
+    except Exception as e:  # noqa: BLE001  # as above
+        yield f"{FAILED}: {e}"

@@ -1,0 +1,1 @@
+"""One task: its transactions, its producer, its offsets."""

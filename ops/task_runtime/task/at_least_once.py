@@ -1,0 +1,133 @@
+"""A task without exactly-once: what a worker does whose ``exactly.once.source.support`` is not enabled.
+
+The kernel is the same, with a producer that has no transactional id and boundaries that are flushes of offsets. Records are
+acknowledged before the offsets behind them are written, so that none is lost; after a failure some come again, and nobody
+is fenced. Source: ``WorkerSourceTask``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.task_runtime.spi.boundaries import End, Segment
+from connectctl.ops.task_runtime.task.transactional_producer import DEFAULTS, Doubt, Handle
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.librdkafka.client import Kafka
+    from connectctl.ops.task_runtime.spi.boundaries import Boundaries
+    from connectctl.ops.task_runtime.spi.connector import Batch
+    from connectctl.ops.task_runtime.spi.delivery_settings import Manner
+    from connectctl.ops.task_runtime.spi.transaction_batch import Offsets, Step
+
+PATIENCE = 30.0
+"""Seconds for what was sent to be acknowledged; then a new producer sends it again."""
+
+
+class Flushes:
+    """Cuts off a flush of offsets behind a batch, every ``interval`` seconds; tasks have no transactions to end.
+
+    The flush is a segment of its own, without records: KIP-910's ``update_offsets`` is asked in the moment before it, when
+    everything that the last poll gave is acknowledged, or it gave nothing.
+    """
+
+    requests = None
+
+    def __init__(self, interval: float, now: Callable[[], float] = time.monotonic):
+        self._interval = interval
+        self._now = now
+        self._last = now()
+
+    def cut(self, batch: Batch) -> list[Segment]:
+        """The batch, and the flush behind it when it is due."""
+        segments = [Segment(batch, None)] if batch else []
+        if self._now() - self._last >= self._interval:
+            self._last = self._now()
+            segments.append(Segment((), End.COMMIT))
+        return segments
+
+    def last(self) -> End:
+        """A task that is stopped flushes once more."""
+        return End.COMMIT
+
+
+class Plain(Handle):
+    """A producer without a transactional id, for the kernel to work with. A commit is that everything has arrived."""
+
+    overdue = False
+
+    def __init__(self, kafka: Kafka, id_: str, *, timeout_ms: int, properties: Mapping[str, Any] | None = None):
+        from confluent_kafka import Producer
+
+        self._kafka = kafka
+        self._begun = 0.0
+        self._failed: list[Any] = []
+        self.id = id_
+        self.timeout_ms = timeout_ms
+        ours = {"enable.idempotence": True, "partitioner": "murmur2_random", "on_delivery": self._delivered}
+        whole = kafka.properties() | DEFAULTS | dict(properties or {}) | ours
+        self._producer: Any = kafka.ask("open a producer", lambda: Producer(whole))
+
+    def _delivered(self, error: Any, message: Any) -> None:
+        if error is not None:
+            self._failed.append(error)
+
+    def initialise(self, patience: float) -> None:
+        """Nobody is fenced."""
+
+    def leftover(self, topics: Sequence[str]) -> str | None:
+        """Nothing: no transaction was ever open."""
+        return None
+
+    def begin(self) -> None:
+        """There is no transaction."""
+        self._begun = time.monotonic()
+
+    def send(self, step: Step) -> None:
+        """Write the records of ``step``, and wait until they are there."""
+        super().send(step)
+        self._arrive("write its records")
+
+    def send_offsets(self, topic: str, offsets: Offsets) -> None:
+        """Write source offsets, and wait until they are there."""
+        super().send_offsets(topic, offsets)
+        self._arrive("write its offsets")
+
+    def _refusal(self) -> None:
+        """Each record that is refused is told of by itself."""
+        self._producer.poll(0)
+
+    def _arrive(self, doing: str) -> None:
+        from confluent_kafka import KafkaException
+
+        left = self._producer.flush(PATIENCE)
+        if self._failed:
+            error = self._failed[0]
+            self._fail(error, doing, KafkaException(error))
+        if left:
+            raise Doubt(f"it could not {doing}: {left} of them were not acknowledged in {PATIENCE:g} s")
+
+    def commit(self, patience: float) -> None:
+        """Everything has arrived."""
+
+    def abort(self, patience: float) -> None:
+        """What was written stays."""
+
+    def doubt(self) -> str | None:
+        """What was acknowledged is certain."""
+        return None
+
+
+def handle_of(manner: Manner) -> type[Handle]:
+    """The kind of producer for it."""
+    return Handle if manner.exactly_once else Plain
+
+
+def boundaries_of(manner: Manner) -> Boundaries | Flushes:
+    """New boundaries for it."""
+    from connectctl.ops.task_runtime.spi.boundaries import Boundaries
+
+    if manner.exactly_once:
+        return Boundaries(manner.boundary, manner.interval)
+    return Flushes(manner.interval)

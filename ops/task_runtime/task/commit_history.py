@@ -1,0 +1,65 @@
+"""What a task has committed, held against what it reads afterwards: a reading that lacks it is no reading.
+
+A task that begins a source partition behind its own commits delivers records twice, whatever made the reading short: an
+end that was none, a log that lost its own, a topic in which somebody deleted. Offsets are opaque, so that values cannot
+tell; but every commit adds a record behind the one that was read before, and compaction keeps the newest of each key. So
+after a commit the key must be found further behind in its partition than before, or it was not read whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from connectctl.ops.clients.protocols import Reached
+from connectctl.ops.kafka.partitioner import java_partition
+from connectctl.ops.task_runtime.task.transactional_producer import Doubt
+
+if TYPE_CHECKING:
+    from connectctl.ops.task_runtime.spi.transaction_batch import Offsets
+
+Position = tuple[int, int]
+"""Partition and offset of a record in an offsets topic."""
+
+
+class Positioned(Protocol):
+    """Offsets that were read, with where they were."""
+
+    def position(self, key: bytes) -> Position | None:
+        """Where the newest record of ``key`` was found, tombstones included; None where there is none in its place."""
+        ...
+
+
+@dataclass
+class CommitHistory:
+    """The keys that a task has committed for certain since it last read, with where it had found them."""
+
+    _before: dict[bytes, Position | None] = field(default_factory=dict)
+
+    def committed(self, offsets: Offsets, store: Positioned) -> None:
+        """A transaction with ``offsets`` is committed; ``store`` is as it was read before that."""
+        for key, value in offsets.items():
+            if value is None:
+                # Compaction removes tombstones in the end, and then nothing is left to be found.
+                self._before.pop(key, None)
+            elif key not in self._before:
+                self._before[key] = store.position(key)
+
+    def beyond(self, reached: Reached) -> Reached:
+        """How far the topic reaches with what was committed since it was read up to ``reached``: a record of each key."""
+        ends = list(reached.ends)
+        for key in self._before if ends else ():
+            ends[java_partition(key, len(ends))] += 1
+        return Reached(reached.id, tuple(ends))
+
+    def check(self, store: Positioned) -> None:
+        """``store`` was read again. Raises ``Doubt`` where that is behind what was committed; forgets it where not."""
+        for key, before in self._before.items():
+            now = store.position(key)
+            if now is None or (before is not None and now[0] == before[0] and now[1] <= before[1]):
+                where = "nowhere" if now is None else f"at offset {now[1]} of partition {now[0]}, as before the commit"
+                raise Doubt(
+                    f"the offsets topic was not read whole: {key.decode('utf-8', 'replace')}, which this task has "
+                    f"committed, was found {where}"
+                )
+        self._before.clear()

@@ -1,0 +1,277 @@
+"""One fenced transactional task: everything that makes its delivery exactly-once, in one place.
+
+The protocol, of which KIP-618's task is the model:
+
+1. check that this generation of task configurations is the newest; else end as STALE;
+2. initialise a producer of the transactional id: from here on no older instance can commit;
+3. check the generation again, because the initialisation may have waited for long;
+4. read the committed offsets to an end taken after 2, and let the supply begin there, unless they lack what this task has
+   committed itself; write to no topic where a broker has left an older transaction of the task open;
+5. per transaction: records and their offsets together, then the commit; go on only behind a commit that is certain;
+6. end between two transactions.
+
+After any doubt the instance is thrown away and it all begins at 1 with a new one: whether the last transaction was
+committed is read from the topic, never guessed. A task that is fenced ends, and never initialises again: two attempts of
+one task would fence each other for ever. Any initialisation is followed by a reading.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, TimedOut, Unreachable
+from connectctl.ops.task_runtime.spi.transaction_batch import Counts, Ended, How, Offsets, Readable, Step, Supply
+from connectctl.ops.task_runtime.task.commit_history import CommitHistory
+from connectctl.ops.task_runtime.task.rejected_records import Unfit
+from connectctl.ops.task_runtime.task.transactional_producer import Doubt, Expired, Fenced, Handle
+
+if TYPE_CHECKING:
+    from connectctl.ops.task_runtime.task.global_offsets_writer import Secondary
+
+IDLE_PAUSE = 0.02
+"""Seconds between two looks at a supply that has nothing."""
+ABORT_PATIENCE = 5.0
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
+MOST_DOUBTS_KEPT = 100
+MOST_EXPIRED = 3
+"""Transactions one after the other that ran into their time-out, of which a supply may make each smaller."""
+
+REMEDIES = (
+    "Give it more time (producer.override.transaction.timeout.ms, up to the broker's transaction.max.timeout.ms), let it "
+    "poll fewer records at once, or commit more often (transaction.boundary=poll, a shorter "
+    "transaction.boundary.interval.ms)."
+)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """What a task works with.
+
+    ``open_handle`` makes an instance of the task's producer, ``topic`` is its primary offsets topic and ``store`` reads it.
+    ``stale`` says why this generation is not the newest any more, None while it is. ``patience`` is in seconds, for each
+    request and for the whole time without a transaction, where ``outage`` is not longer. ``strict`` takes a new epoch for
+    every transaction.
+    """
+
+    open_handle: Callable[[], Handle]
+    topic: str
+    store: Readable
+    secondary: Secondary | None = None
+    stale: Callable[[], str | None] = lambda: None
+    stopped: Callable[[], bool] = lambda: False
+    patience: float = 30.0
+    strict: bool = False
+    counts: Counts = field(default_factory=Counts)
+    sleep: Callable[[float], None] = time.sleep
+    clean: set[str] = field(default_factory=set)
+    """Topics in which nothing older of the task is open."""
+    history: CommitHistory = field(default_factory=CommitHistory)
+    remedies: str = REMEDIES
+    """What a person can do about transactions that run into their time-out."""
+    outage: float = 0.0
+    fits: Callable[[Collection[str]], bool] = lambda topics: True
+    """Whether the producer's batches are small enough for these topics."""
+    find_unfit: Callable[[], bool] = lambda: False
+    """Whether ``open_handle`` gives instances from now on that name a record which is refused, and did not before."""
+
+    def run(self, supply: Supply) -> Ended:
+        """Carry the supply's records over until it ends, is stopped, or another one takes over.
+
+        Raises ``ConnectctlError`` where only a person can help, ``TimedOut`` where doubts did not end within ``patience``.
+        """
+        doing = self.counts.doing
+        pause = FIRST_PAUSE
+        expired = 0
+        while True:
+            before = self.counts.transactions
+            try:
+                ended = self._instance(supply)
+                if ended is not None:
+                    return ended
+                continue
+            except Fenced as e:
+                return self._end(How.FENCED, str(e))
+            except (NotAuthorized, Unfit) as e:
+                if isinstance(e, NotAuthorized) or not self.find_unfit():
+                    raise  # which no waiting mends
+                continue
+            except (Doubt, TimedOut, Unreachable) as e:
+                self.clean.clear()
+                if len(self.counts.doubts) < MOST_DOUBTS_KEPT:
+                    self.counts.doubts.append(str(e))
+                first = doing.failed(str(e))
+                if first or self.counts.transactions > before:
+                    pause, expired = FIRST_PAUSE, 0
+                if isinstance(e, Expired):
+                    expired += 1
+                    doing.restart()
+                    if expired >= MOST_EXPIRED:
+                        raise _too_slow(e, self.remedies) from e
+                if not first and doing.waited > max(self.patience, self.outage):
+                    raise _given_up(max(self.patience, self.outage), e) from e
+            if self.stopped():
+                return self._end(How.STOPPED)
+            self.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE)
+
+    def _instance(self, supply: Supply) -> Ended | None:
+        """The life of one instance of the producer; None where another one is to follow."""
+        doing = self.counts.doing
+        with doing.asking("read the config topic"):
+            why = self.stale()
+        if why:
+            return self._end(How.STALE, why)
+        handle = self.open_handle()
+        try:
+            with doing.asking("initialise its producer"):
+                handle.initialise(self.patience)
+            self.counts.instances += 1
+            self.counts.meter.forget()
+            if why := self.stale():
+                return self._end(How.STALE, why)
+            with doing.asking("read the committed offsets"):
+                self.look(handle, {self.topic})
+                self.store.refresh(self.patience)
+            self.history.check(self.store)
+            supply.resume(self.store)
+            return self._work(handle, supply)
+        except _Unfitting:
+            return None
+        finally:
+            handle.drop()
+
+    def _work(self, handle: Handle, supply: Supply) -> Ended | None:
+        transaction = Transaction(self, handle)
+        while True:
+            step = None if self.stopped() else supply.step()
+            if step is not None:
+                transaction.go_on(supply, step)
+            elif self.stopped() or supply.ended:
+                how = How.ENDED if supply.ended else How.STOPPED
+                transaction.finish(supply)
+                return self._end(how)
+            else:
+                self.counts.doing.through()
+                self.sleep(IDLE_PAUSE)
+            if transaction.begun:
+                continue
+            if self.strict and step is not None and (step.size or step.offsets):
+                return None
+            if why := handle.doubt():
+                raise Doubt(why)
+
+    def look(self, handle: Handle, topics: set[str]) -> None:
+        """Raises ``Doubt`` where an older transaction of the task is open in one of ``topics``."""
+        if new := topics - self.clean:
+            if not self.fits(new):
+                raise _Unfitting
+            if why := handle.leftover(sorted(new)):
+                raise Doubt(why)
+            self.clean.update(new)
+
+    def _end(self, how: How, why: str | None = None) -> Ended:
+        return Ended(how, self.counts, why)
+
+
+class _Unfitting(Exception):
+    """The producer's batches are too large for a topic that the task had not written to before."""
+
+
+class Transaction:
+    """The transaction of a task that is open, or the next one; ``size`` counts the records that are in it."""
+
+    def __init__(self, kernel: Kernel, handle: Handle):
+        self._kernel = kernel
+        self._handle = handle
+        self.begun = False
+        self.size = 0
+
+    def go_on(self, supply: Supply, step: Step) -> None:
+        """Put ``step`` into it, and end it where the step says so. A transaction without anything is none at all."""
+        if step.size:
+            self._kernel.look(self._handle, step.topics)
+            self._send(lambda: self._handle.send(step))
+            self.size += step.size
+        if step.more:
+            return
+        if step.abort and self.begun:
+            self._handle.abort(self._kernel.patience)
+            self._kernel.counts.aborted += 1
+            self._kernel.counts.meter.discard(self.size)
+            self.begun, self.size = False, 0
+        if self.begun or step.offsets:
+            with self._kernel.counts.meter.committing():
+                self._commit(step.offsets)
+        supply.committed(step)
+
+    def finish(self, supply: Supply) -> None:
+        """Give it its last end; abort what has none, so that readers need not wait for its time-out."""
+        if step := supply.last():
+            self.go_on(supply, step)
+        if self.begun:
+            self._handle.abort(ABORT_PATIENCE)
+            self.begun = False
+
+    def _commit(self, offsets: Offsets) -> None:
+        secondary = self._kernel.secondary
+        if secondary is not None:
+            # A tombstone that only the primary had would let the secondary's value come back (KAFKA-15018).
+            secondary.write_tombstones(offsets)
+        self._send(lambda: self._handle.send_offsets(self._kernel.topic, offsets))
+        try:
+            with self._kernel.counts.doing.asking("commit a transaction"):
+                self._handle.commit(self._kernel.patience)
+        except Fenced as e:
+            raise self._explained(e) from e
+        self._kernel.counts.doing.through()
+        self._kernel.history.committed(offsets, self._kernel.store)
+        self._kernel.counts.commit(self.size)
+        self.begun, self.size = False, 0
+        if secondary is not None:
+            secondary.write_values(offsets)
+
+    def _send(self, send: Callable[[], None]) -> None:
+        if not self.begun:
+            self._handle.begin()
+            self.begun = True
+        try:
+            with self._kernel.counts.doing.asking("write its records"):
+                send()
+        except Fenced as e:
+            raise self._explained(e) from e
+        except BaseException:
+            # No commit was asked for, so it can be aborted; else readers would wait until its time-out.
+            with suppress(Doubt, Fenced, ConnectctlError):
+                self._handle.abort(ABORT_PATIENCE)
+            raise
+
+    def _explained(self, fenced: Fenced) -> Fenced | Expired:
+        """What ``fenced`` was, where it may have been the coordinator that lost its patience."""
+        if not self._handle.overdue:
+            return fenced
+        slow = f"its transaction was open for longer than its time-out of {self._handle.timeout_ms / 1000:g} s"
+        expired = self._handle.expired()
+        if expired:
+            return Expired(slow)
+        return fenced if expired is not None else Fenced(f"{fenced}; {slow}. {self._kernel.remedies}")
+
+
+def _too_slow(last: Exception, remedies: str) -> ConnectctlError:
+    return ConnectctlError(
+        "No transaction of the task was committed in time",
+        why=str(last),
+        next_step=remedies,
+        code="transaction-timeout",
+    )
+
+
+def _given_up(patience: float, last: Exception) -> TimedOut:
+    return TimedOut(
+        f"The task got no transaction through for {patience:g} s",
+        why=str(last),
+        next_step="Look at the brokers, and start it again: it goes on from what is committed.",
+    )

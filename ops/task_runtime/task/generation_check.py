@@ -1,0 +1,50 @@
+"""Whether a generation of tasks is the newest, read from the config topic to an end that is taken when it is asked."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.clients.librdkafka.partition_offsets import end_offsets, read_extents
+from connectctl.ops.clients.librdkafka.stream import stream
+from connectctl.ops.clients.protocols import Reached, Record
+from connectctl.ops.core.errors import TimedOut
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.librdkafka.client import Kafka
+    from connectctl.ops.task_runtime.job.config_topic_records import Generation
+
+PAUSE = 0.1
+
+
+class Watch:
+    """Whether a generation is the newest: what a task asks before and after it initialises its producer."""
+
+    def __init__(self, kafka: Kafka, generation: Generation, patience: float):
+        self._kafka, self._generation, self._patience = kafka, generation, patience
+        self._read_to = generation.seen
+        self._answer: str | None = None
+
+    def stale(self) -> str | None:
+        """Why not; None where it is. Raises ``TimedOut`` where the end of the config topic is out of reach."""
+        topic, deadline = self._generation.topic, time.monotonic() + self._patience
+        # What was read before is never gone: an end below that is asked for again, and no reason to read nothing.
+        before = {topic: Reached(ends=(max(0, self._read_to),))}
+        if end_offsets(self._kafka, [topic], before)[topic][0] == self._read_to:
+            return self._answer
+        extent = read_extents(self._kafka, [topic])[topic][0]
+        end = extent.end
+        while extent.stable < end:
+            if time.monotonic() > deadline:
+                raise TimedOut(f"The end of {topic} is out of reach", why="a transaction is open on it")
+            time.sleep(PAUSE)
+            extent = read_extents(self._kafka, [topic])[topic][0]
+        start = max(extent.first, self._generation.since)
+        found = stream(self._kafka, {(topic, 0): (start, end)})
+        self._answer = self._generation.stale([_record(message) for _, messages in found for message in messages])
+        self._read_to = end
+        return self._answer
+
+
+def _record(message: Any) -> Record:
+    return Record(message.key(), message.value(), message.partition(), message.offset())

@@ -1,0 +1,176 @@
+"""The committed offsets of a connector, read to an end that was taken after the task's producer was initialised.
+
+That order is the whole proof: once InitProducerId has returned, no older producer of the id can commit any more, so what
+lies below an end taken afterwards is all there will ever be of them.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.clients.librdkafka.partition_offsets import end_offsets
+from connectctl.ops.clients.librdkafka.read import BATCH, WAIT, consumer_of
+from connectctl.ops.clients.protocols import Reached
+from connectctl.ops.connect.source_keys import SourceKey, parse_key
+from connectctl.ops.core.errors import TimedOut
+from connectctl.ops.kafka.partitioner import java_partition
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.librdkafka.client import Kafka
+    from connectctl.ops.kafka.sentinels import Offset
+    from connectctl.ops.task_runtime.task.commit_history import Position
+
+
+class Committed:
+    """The offsets of ``connector`` in one topic. Every ``refresh`` reads on from where the last one ended.
+
+    ``reached`` is how far the topic is known to reach by others, who read it before: an end below that, or below what was
+    read here, is not taken for one.
+    """
+
+    def __init__(self, kafka: Kafka, topic: str, connector: str, reached: Reached | None = None):
+        self._kafka = kafka
+        self._connector = connector
+        self._positions: dict[int, int] = {}
+        self._newest: dict[bytes, tuple[bool, int, int, bytes | None]] = {}
+        self.topic = topic
+        self.reached = reached or Reached()
+
+    def refresh(self, patience: float) -> None:
+        """Read to the end as it is now. Raises ``TimedOut`` where an open transaction is in the way for ``patience`` s, or
+        a partition does not tell its end; ``ConnectctlError`` where the topic is another than before.
+        """
+        ends = end_offsets(self._kafka, [self.topic], {self.topic: self.reached})[self.topic]
+        pending = {p: end for p, end in ends.items() if end > self._positions.get(p, 0)}
+        if pending:
+            deadline = time.monotonic() + patience
+            self._kafka.ask(f"read {self.topic}", lambda: self._read(pending, len(ends), deadline))
+        read_to = tuple(max(end, self._positions.get(p, 0)) for p, end in sorted(ends.items()))
+        self._hold_against(read_to)
+        self.reached = self.reached.further(Reached(self._kafka.layouts[self.topic].id, read_to))
+
+    def _hold_against(self, read_to: tuple[int, ...]) -> None:
+        """Nobody is to begin on less than was there before, whatever the ends came from. Raises ``TimedOut``."""
+        known = self.reached.ends
+        for p, end in enumerate(known):
+            if p >= len(read_to) or read_to[p] < end:
+                raise TimedOut(
+                    f"{self.topic}-{p} was not read to its end",
+                    why=f"it reached {end} before, and was read to {read_to[p] if p < len(read_to) else 'nowhere'}",
+                    next_step="Look at the brokers, and try again.",
+                )
+
+    def _read(self, pending: dict[int, Offset], partitions: int, deadline: float) -> None:
+        consumer = consumer_of(self._kafka, "read_committed")
+        try:
+            self._read_with(consumer, pending, partitions, deadline)
+        finally:
+            consumer.close()
+
+    def _read_with(self, consumer: Any, pending: dict[int, Offset], partitions: int, deadline: float) -> None:
+        from confluent_kafka import KafkaError, TopicPartition
+
+        consumer.assign([TopicPartition(self.topic, p, self._positions.get(p, 0)) for p in sorted(pending)])
+        held_back: set[int] = set()
+        while pending:
+            for message in consumer.consume(BATCH, WAIT):
+                partition, error = message.partition(), message.error()
+                if error is None:
+                    self._take(message, partitions)
+                    self._reach(partition, message.offset() + 1, pending)
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    # Behind the last record there may be markers: only the end itself tells that they were passed.
+                    held_back.add(partition)
+                    self._reach(partition, message.offset(), pending)
+                elif not error.retriable() and error.name() not in ("_ALL_BROKERS_DOWN", "_TRANSPORT"):
+                    raise self._kafka.failure(error, f"read {self.topic}")
+            if pending and time.monotonic() > deadline:
+                raise self._out_of_reach(sorted(pending), held_back)
+
+    def _out_of_reach(self, pending: list[int], held_back: set[int]) -> TimedOut:
+        """What was told by no leader is not said to be a transaction's doing."""
+        silent = [p for p in pending if p not in held_back]
+        names = ", ".join(f"{self.topic}-{p}" for p in silent or pending)
+        what = f"The end of {self.topic} is out of reach"
+        if silent:
+            return TimedOut(what, why=f"nothing came from {names}", next_step="Look at the brokers, and try again.")
+        return TimedOut(
+            what, why=f"a transaction is open on {names}", next_step="See whose: connectctl transactions lag"
+        )
+
+    def _reach(self, partition: int, position: int, pending: dict[int, Offset]) -> None:
+        self._positions[partition] = max(position, self._positions.get(partition, 0))
+        if self._positions[partition] >= pending.get(partition, position + 1):
+            pending.pop(partition, None)
+
+    def _take(self, message: Any, partitions: int) -> None:
+        raw = message.key()
+        key = parse_key(raw)
+        if not isinstance(key, SourceKey) or key.connector != self._connector:
+            return
+        # A record where Java's partitioner would not put it is what a foreign tool left: it never beats one in its place.
+        at_home = message.partition() == java_partition(raw, partitions)
+        known = self._newest.get(raw)
+        if known is None or at_home or not known[0]:
+            self._newest[raw] = (at_home, message.partition(), message.offset(), message.value())
+
+    def has(self, key: bytes) -> bool:
+        """Whether the topic says anything of ``key``, be it a tombstone."""
+        return key in self._newest
+
+    def value(self, key: bytes) -> bytes | None:
+        """The newest value of ``key``, None where there is none or a tombstone."""
+        return self._newest[key][3] if key in self._newest else None
+
+    def position(self, key: bytes) -> Position | None:
+        """Where its newest record is, be it a tombstone; None where there is none in the place that Java gives the key."""
+        at_home, partition, offset, _ = self._newest.get(key, (False, 0, 0, None))
+        return (partition, offset) if at_home else None
+
+    def positions(self) -> dict[bytes, Position]:
+        """``position`` of every key that has one."""
+        return {key: (partition, offset) for key, (home, partition, offset, _) in self._newest.items() if home}
+
+    def known(self) -> frozenset[bytes]:
+        """The keys that have a value."""
+        return frozenset(key for key, (*_, value) in self._newest.items() if value is not None)
+
+
+def reached_now(kafka: Kafka, topic: str) -> Reached:
+    """How far ``topic`` reaches now: what is asked before a task reads it, by another client, for it to be held against."""
+    ends = end_offsets(kafka, [topic])[topic]
+    return Reached(kafka.layouts[topic].id, tuple(end for _, end in sorted(ends.items())))
+
+
+class Store:
+    """The offset store of a connector: its dedicated topic with the global one behind it, or the global one alone.
+
+    Reading follows KIP-618: what the primary topic has wins, be it a tombstone; the secondary is asked for the rest.
+    """
+
+    def __init__(self, primary: Committed, secondary: Committed | None = None):
+        self.primary = primary
+        self.secondary = secondary
+
+    def refresh(self, patience: float) -> None:
+        """Read both to their ends as they are now."""
+        self.primary.refresh(patience)
+        if self.secondary is not None:
+            self.secondary.refresh(patience)
+
+    def value(self, key: bytes) -> bytes | None:
+        """The effective value of ``key``."""
+        if self.secondary is None or self.primary.has(key):
+            return self.primary.value(key)
+        return self.secondary.value(key)
+
+    def position(self, key: bytes) -> Position | None:
+        """Where the primary topic, which tasks write to, has its newest record."""
+        return self.primary.position(key)
+
+    def known(self) -> frozenset[bytes]:
+        """The keys that have an effective value."""
+        if self.secondary is None:
+            return self.primary.known()
+        return self.primary.known() | {key for key in self.secondary.known() if not self.primary.has(key)}

@@ -1,0 +1,272 @@
+"""A polled task as a supply of the kernel: batches become steps, offsets travel with their records."""
+
+from __future__ import annotations
+
+import copy
+import json
+import operator
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.connect.source_keys import SourceKey, connect_json, decode_json, parse_key
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.task_runtime.spi.boundaries import Boundaries, End, Segment
+from connectctl.ops.task_runtime.spi.connector import Batch, Offset, Partition, SourceRecord, SourceTask, TaskContext
+from connectctl.ops.task_runtime.spi.metrics import Meter
+from connectctl.ops.task_runtime.spi.transaction_batch import Step
+from connectctl.ops.task_runtime.task.serialization import Messages
+
+if TYPE_CHECKING:
+    from connectctl.ops.task_runtime.spi.converters import Converters
+    from connectctl.ops.task_runtime.spi.transaction_batch import Stored
+    from connectctl.ops.task_runtime.task.at_least_once import Flushes
+
+
+_PARTITION = operator.attrgetter("source_partition")
+MOST_KEYS = 100_000
+"""Source partitions whose keys are kept at hand."""
+
+
+class Offsets:
+    """The offsets of one connector as a task reads them, spelled as they are stored."""
+
+    def __init__(self, connector: str, stored: Stored):
+        self._connector = connector
+        self._stored = stored
+        self._told: dict[bytes, bytes | None] = {}
+        self._listed = False
+        self._spelled: dict[str, bytes] = {}
+        self._keys: dict[str, bytes] = {}
+        for raw in stored.known():
+            key = parse_key(raw)
+            if isinstance(key, SourceKey):
+                self._spelled[key.meaning] = raw
+
+    def key(self, partition: Partition) -> bytes:
+        """The raw key of ``partition``: the one that is stored, else as Connect would spell it."""
+        # Tasks name the same few partitions in record after record. Unlike ==, repr tells 1 from True and from 1.0.
+        name = repr(dict(partition))
+        key = self._keys.get(name)
+        if key is None:
+            if len(self._keys) >= MOST_KEYS:
+                self._keys.clear()
+            text = connect_json([self._connector, dict(partition)])
+            key = self._spelled.get(json.dumps([self._connector, dict(partition)], sort_keys=True), text.encode())
+            self._keys[name] = key
+        return key
+
+    def offset(self, partition: Partition) -> dict[str, Any] | None:
+        """The offset of ``partition``, None where there is none."""
+        key = self.key(partition)
+        value = self._told[key] = self._stored.value(key)
+        return None if value is None else _object(value)
+
+    def offsets(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        """Every source partition that has an offset."""
+        self._listed = True
+        self._told |= {raw: self._stored.value(raw) for raw in self._spelled.values()}
+        keys = ((parse_key(raw), self._stored.value(raw)) for raw in self._spelled.values())
+        return [
+            (k.partition, _object(v)) for k, v in keys if isinstance(k, SourceKey) and k.partition is not None and v
+        ]
+
+    def holds(self, stored: Stored, settled: Mapping[bytes, bytes | None]) -> bool:
+        """Whether ``stored`` is what the task was told, and since then has ``settled``: nobody else went on meanwhile."""
+        expected = self._told | dict(settled)
+        same = all(stored.value(key) == value for key, value in expected.items())
+        return same and (not self._listed or stored.known() <= expected.keys())
+
+
+def _object(value: bytes) -> dict[str, Any]:
+    offset, _ = decode_json(value.decode())
+    return dict(offset)
+
+
+class Polling:
+    """``make`` gives a new task. Raises ``ConnectctlError`` for what a task may not do, and lets through what it raises."""
+
+    _offsets: Offsets
+
+    def __init__(
+        self,
+        make: Callable[[], SourceTask],
+        connector: str,
+        configs: Mapping[str, str],
+        boundaries: Callable[[], Boundaries | Flushes],
+        converters: Converters,
+        offsets_topic: str,
+        meter: Meter | None = None,
+    ):
+        self._make, self._connector, self._configs = make, connector, configs
+        self._new_boundaries, self._messages = boundaries, Messages(converters, offsets_topic)
+        self._meter = meter or Meter()
+        self._task: SourceTask | None = None
+        self._settled: dict[bytes, bytes | None] = {}
+        self._forget()
+
+    def _forget(self) -> None:
+        self._waiting: deque[Segment] = deque()
+        self._sent = 0
+        self._records: list[SourceRecord] = []
+        self._moved: dict[bytes, tuple[Partition, Offset]] = {}
+        self._flushing: dict[bytes, bytes | None] = {}
+        self._in_hand = False
+
+    def resume(self, stored: Stored) -> None:
+        """Go on where nothing is in hand and the store has what the task knows; else with a new task at what is stored."""
+        idle = self._task is not None and not self._in_hand and not self._waiting and not self._moved
+        if idle and self._offsets.holds(stored, self._settled):
+            return
+        self.close()
+        self._forget()
+        self._settled = {}
+        self._offsets = Offsets(self._connector, stored)
+        self._boundaries = self._new_boundaries()
+        task = self._make()
+        task.context = TaskContext(self._offsets, self._configs, self._boundaries.requests)
+        try:
+            task.start(self._configs)
+        except BaseException:
+            # As in Connect: what it has opened until then is its own to close, and the first failure is the one to tell.
+            with suppress(Exception):
+                task.stop()
+            raise
+        # Records of a whole transaction are kept for those who want to hear of each, and for nobody else.
+        self._heeds_records = _overrides(task.commit_record, SourceTask.commit_record)
+        self._task = task
+
+    def step(self) -> Step | None:
+        """The records of one batch, or of its part up to where a transaction ends."""
+        assert self._task is not None
+        if not self._waiting and not self._task.finished:
+            began = time.monotonic()
+            batch = self._task.poll() or ()
+            self._meter.poll(len(batch), time.monotonic() - began)
+            self._waiting.extend(self._boundaries.cut(batch))
+        return self._step_of(self._waiting.popleft()) if self._waiting else None
+
+    def _step_of(self, segment: Segment) -> Step | None:
+        outgoing, bulks = self._messages.of(segment.records)
+        named = partial(_named, segment.records, bool(bulks))
+        self._sent += len(segment.records)
+        if self._heeds_records and isinstance(segment.records, Sequence):
+            self._records += segment.records
+        self._move(segment.records)
+        if segment.end is None:
+            self._in_hand = self._in_hand or bool(segment.records)
+            return Step(records=outgoing, bulks=bulks, more=True, named=named) if segment.records else None
+        if segment.end is End.ABORT and not self._sent:
+            return None  # nothing to abort, which is worth no transaction
+        self._flushing = self._to_flush()
+        if not self._sent and not self._flushing:
+            return None
+        self._in_hand = True
+        aborts = segment.end is End.ABORT
+        return Step(records=outgoing, bulks=bulks, offsets=self._flushing, abort=aborts, named=named)
+
+    def _move(self, records: Batch) -> None:
+        """Note the newest offset of every source partition."""
+        if not isinstance(records, Sequence):
+            self._note(records.source_partition, records.source_offset)
+            return
+        if len(set(map(id, map(_PARTITION, records)))) == 1:
+            records = [r for r in records[-1:] if r.source_offset is not None] or records  # mostly there is just one
+        newest = {id(r.source_partition): n for n, r in enumerate(records) if r.source_offset is not None}
+        for n in sorted(newest.values()):  # equal partitions may still be two objects, of which the later counts
+            partition, offset = records[n].source_partition, records[n].source_offset
+            assert offset is not None
+            self._note(partition, offset)
+
+    def _note(self, partition: Partition, offset: Offset) -> None:
+        """Raises ``ConnectctlError`` for what is no place in a source: JSON's objects are, of plain values."""
+        try:
+            connect_json(dict(offset))
+            self._moved[self._offsets.key(partition)] = partition, offset
+        except (TypeError, ValueError) as e:
+            raise ConnectctlError(
+                f"A record of the source partition {partition!r} at {offset!r} has no place that can be stored",
+                why=str(e),
+                next_step="Give source_partition and source_offset as objects of text, numbers, booleans and nulls.",
+                code="bad-offset",
+            ) from e
+
+    def _to_flush(self) -> dict[bytes, bytes | None]:
+        """The offsets of this transaction, with what the task adds at the last moment (KIP-910)."""
+        assert self._task is not None
+        flushed: dict[bytes, bytes | None] = {key: _raw(offset) for key, (_, offset) in self._moved.items()}
+        if not _overrides(self._task.update_offsets, SourceTask.update_offsets):
+            return flushed
+        about = [(dict(partition), dict(offset)) for partition, offset in self._moved.values()]
+        for partition, offset in self._task.update_offsets(copy.deepcopy(about)) or ():
+            flushed[self._offsets.key(partition)] = _raw(offset)
+        return flushed
+
+    def last(self) -> Step | None:
+        """The end of what is open, as far as the boundaries allow one without the task saying so."""
+        if not self._sent or any(segment.records for segment in self._waiting):
+            return None
+        end = self._boundaries.last()
+        return None if end is None else self._step_of(Segment((), end))
+
+    def committed(self, step: Step) -> None:
+        """Tell the task, in Connect's order: each record, then all of them."""
+        assert self._task is not None
+        self._settled |= self._flushing
+        records, self._records, self._sent = self._records, [], 0
+        self._moved, self._flushing, self._in_hand = {}, {}, False
+        if not step.abort:
+            for record in records:
+                self._task.commit_record(record)
+        self._task.commit()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the task has finished and all that it gave is on its way."""
+        return self._task is not None and self._task.finished and not self._waiting
+
+    @property
+    def lag(self) -> int | None:
+        """How much the task has left to read, where it knows."""
+        return None if self._task is None else self._task.lag
+
+    @property
+    def behind(self) -> bool:
+        """Never known: a poll that gives nothing is all that a task says."""
+        return False
+
+    @property
+    def producer(self) -> Mapping[str, str]:
+        """Nothing: tasks differ too much."""
+        return {}
+
+    def close(self) -> None:
+        """Stop the task, if there is one."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.stop()
+
+
+def _overrides(method: Callable[..., Any], default: Callable[..., Any]) -> bool:
+    """Whether a task does something of its own there."""
+    return getattr(method, "__func__", None) is not default
+
+
+def _named(records: Batch, grouped: bool, number: int) -> str:
+    """Which record of the source the one with this number is: in their order, or ``grouped`` by topic as bulks are."""
+    if not isinstance(records, Sequence):
+        before = len(records) - 1 - number
+        nth = f", {before} before the one" if before else ""
+        return f"The record of {connect_json(records.source_partition)}{nth} at {connect_json(records.source_offset)}"
+    if grouped:
+        topics = list(dict.fromkeys(record.topic for record in records))
+        records = sorted(records, key=lambda record: topics.index(record.topic))
+    record = records[number]
+    return f"The record of {connect_json(record.source_partition)} at {connect_json(record.source_offset)}"
+
+
+def _raw(offset: Offset | None) -> bytes | None:
+    return None if offset is None else connect_json(dict(offset)).encode()

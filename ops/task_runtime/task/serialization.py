@@ -1,0 +1,71 @@
+"""A task's records as messages: many at once where nothing stands against it, in the order in which the task gave them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.task_runtime.spi.transaction_batch import Bulk, Outgoing
+
+if TYPE_CHECKING:
+    from connectctl.ops.task_runtime.spi.connector import Batch, SourceRecord, SourceRecords
+    from connectctl.ops.task_runtime.spi.converters import Converters
+
+
+class Messages:
+    """Converts records. Raises ``ConnectctlError`` for one that would go to ``forbidden``, the task's own offsets topic."""
+
+    def __init__(self, converters: Converters, forbidden: str):
+        self._converters, self._forbidden = converters, forbidden
+
+    def of(self, records: Batch) -> tuple[list[Outgoing], list[Bulk]]:
+        """The messages, all of them in one of the two: what is sent in part here and in part there would lose its order."""
+        if not isinstance(records, Sequence):
+            return [], [self._bulk(records)]
+        bulks = self._bulks(records)
+        return ([], bulks) if bulks is not None else (list(map(self._one, records)), [])
+
+    def _bulk(self, records: SourceRecords) -> Bulk:
+        self._check(records.topic)
+        return Bulk(records.topic, [{"value": value} for value in map(self._converters.of_value, records.values)])
+
+    def _bulks(self, records: Sequence[SourceRecord]) -> list[Bulk] | None:
+        """One bulk for each topic; None where a record has what no bulk can have. This loop is a polled task's speed."""
+        of_key, of_value = self._converters.of_key, self._converters.of_value
+        found: dict[str, list[dict[str, Any]]] = {}
+        topic: str | None = None
+        messages: list[dict[str, Any]] = []
+        for record in records:
+            if record.headers or record.timestamp is not None:
+                return None
+            if record.topic is not topic:
+                topic = record.topic
+                self._check(topic)
+                messages = found.setdefault(topic, [])
+            message: dict[str, Any] = {"value": of_value(record.value)}
+            if record.key is not None:
+                message["key"] = of_key(record.key)
+            if record.partition is not None:
+                message["partition"] = record.partition
+            messages.append(message)
+        return [Bulk(name, each) for name, each in found.items()]
+
+    def _one(self, record: SourceRecord) -> Outgoing:
+        self._check(record.topic)
+        converted = self._converters
+        return Outgoing(
+            record.topic,
+            converted.key(record.topic, record.key),
+            converted.value(record.topic, record.value),
+            record.partition,
+            [(name, converted.header(record.topic, name, value)) for name, value in record.headers],
+            record.timestamp,
+        )
+
+    def _check(self, topic: str) -> None:
+        if topic == self._forbidden:
+            raise ConnectctlError(
+                "Source tasks may not produce to their own offsets topics when exactly-once support is enabled",
+                next_step="Give the connector another topic, or another offsets.storage.topic.",
+            )

@@ -1,0 +1,116 @@
+"""What an older transaction of a task has left open, although the task's producer was initialised since.
+
+InitProducerId answers when the older transaction has ended everywhere. A broker that lost the marker of a partition
+(4.3.1 drops those of partitions that have no leader at the moment, KAFKA-20734) leaves it open there, and its coordinator
+knows nothing of it any more. The next transaction of the same producer id in that partition would decide of its records
+along with its own: aborted ones would be committed, committed ones aborted. So nothing is written there before it ended.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.transactions import PartitionProducer, Place
+from connectctl.ops.operations.transactions.hanging import opened
+from connectctl.ops.task_runtime.attempt.coalesced_read import together
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+    from connectctl.ops.clients.librdkafka.client import Kafka
+
+TIMEOUT = 30.0
+_UNSEEN = {
+    Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    Code.TRANSACTIONAL_ID_NOT_FOUND,
+    Code.CLUSTER_AUTHORIZATION_FAILED,
+    Code.TOPIC_AUTHORIZATION_FAILED,
+    Code.UNSUPPORTED_VERSION,
+}
+"""Answers with which nothing will ever be seen. Any other error is one of the moment."""
+ABORTED = ("PrepareAbort", "CompleteAbort")
+_lock = threading.Lock()
+_shared: dict[str, _Calls] = {}
+"""Connections to coordinators and leaders, while any task of this process asks: they are dear to open."""
+
+
+@dataclass
+class _Calls:
+    calls: Transactions
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    users: int = 0
+
+
+def leftover(kafka: Kafka, id_: str, topics: Sequence[str]) -> str | None:
+    """Where in ``topics`` a transaction of the producer of ``id_`` is open, which has begun none yet; None where nowhere.
+
+    None, too, where this principal may not see producers. Who did not answer has not said that none is open: that is
+    given as a reason to ask again. Raises ``Unreachable`` and what asking for offsets raises.
+    """
+    # Of every partition, and while others of them write: a hundred tasks would ask all the same.
+    known = together(("open", id(kafka), *topics), lambda: _open_in(kafka, topics))
+    if not known:
+        return None
+    with _calls(kafka) as calls:
+        ours = calls.describe([id_])[id_]
+        if isinstance(ours, Code):
+            return None if ours in _UNSEEN else _untold(id_, "its coordinator", ours)
+        found = [(place, p) for (place, number), p in opened(known).items() if number == ours.producer_id]
+    if not found:
+        silent = [(p, code) for p, code in known.items() if isinstance(code, Code) and code not in _UNSEEN]
+        return _untold(id_, f"the leader of {silent[0][0]}", silent[0][1]) if silent else None
+    where = ", ".join(f"{place} from offset {producer.start_offset}" for place, producer in sorted(found))
+    return (
+        f"an older transaction of {id_} was left open by its broker on {where}, and nobody will end it (KAFKA-20734): "
+        "see connectctl transactions hanging"
+    )
+
+
+def _open_in(kafka: Kafka, topics: Sequence[str]) -> dict[Place, tuple[PartitionProducer, ...] | Code]:
+    """The producers of the partitions in which a transaction is open."""
+    # Mostly nothing is open at all, which two requests of an open connection tell.
+    extents = kafka.extents(topics)
+    suspects = [Place(t, p) for t, by in extents.items() for p, e in by.items() if e.stable < e.end]
+    if not suspects:
+        return {}
+    with _calls(kafka) as calls:
+        return dict(calls.producers(suspects))
+
+
+def expired(kafka: Kafka, id_: str) -> bool | None:
+    """Whether the last transaction of ``id_`` was aborted, and no producer of it initialised since: whoever takes an id
+    over leaves it without a transaction, or with one of its own. None where its coordinator does not tell.
+    """
+    try:
+        with _calls(kafka) as calls:
+            found = calls.describe([id_])[id_]
+    except ConnectctlError:
+        return None
+    return None if isinstance(found, Code) else found.state in ABORTED
+
+
+def _untold(id_: str, who: str, code: Code) -> str:
+    return f"whether an older transaction of {id_} is open cannot be told: {who} answers {code.name}"
+
+
+@contextmanager
+def _calls(kafka: Kafka) -> Iterator[Transactions]:
+    from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+
+    name = repr(sorted(kafka.client.items(), key=str))
+    with _lock:
+        shared = _shared.get(name) or _shared.setdefault(name, _Calls(Transactions(kafka.client, timeout=TIMEOUT)))
+        shared.users += 1
+    try:
+        with shared.lock:
+            yield shared.calls
+    finally:
+        with _lock:
+            shared.users -= 1
+            if not shared.users:
+                _shared.pop(name).calls.close()

@@ -1,0 +1,299 @@
+"""One instance of a task's transactional producer, from its initialisation to the first doubt.
+
+librdkafka has no KIP-890 transactions: it repeats an EndTxn that timed out on another connection, and the first one, where
+the network only held it back, ends whatever transaction is open when it arrives. So an instance is used only while every
+request was answered in time on a connection that stayed; after that it is thrown away, and a new epoch makes the late
+request harmless.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
+from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBulk
+from connectctl.ops.task_runtime.task.rejected_records import OF_A_RECORD, Unfit
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.librdkafka.client import Kafka
+    from connectctl.ops.task_runtime.spi.transaction_batch import Offsets, Step
+
+SOCKET_TIMEOUT_MS = 10_000
+"""How long one request may take, unless ``socket.timeout.ms`` is given. A commit that took as long may be sent twice."""
+DEFAULTS = {"linger.ms": 20, "socket.timeout.ms": SOCKET_TIMEOUT_MS}
+_FENCED = {"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "INVALID_PRODUCER_ID_MAPPING"}
+_HOPELESS = {
+    "RECORD_LIST_TOO_LARGE",
+    "INVALID_TRANSACTION_TIMEOUT",
+    "UNSUPPORTED_VERSION",
+} | {
+    "_INVALID_ARG",
+    "_UNKNOWN_PARTITION",
+    "UNKNOWN_TOPIC_OR_PART",
+    "_UNKNOWN_TOPIC",
+    "TOPIC_EXCEPTION",
+    "CLUSTER_AUTHORIZATION_FAILED",
+}
+"""What a new instance would meet again."""
+_ALARMS = ("REQTMOUT", "FAIL", "TXNERR", "RETRY")
+FULL_PAUSE = 0.05
+FENCING_PAUSES, FENCING_PATIENCE = (0.05, 0.2, 1.0), 5.0
+
+
+class Fenced(Exception):
+    """A newer producer has taken the transactional id."""
+
+
+class Doubt(Exception):
+    """Nobody knows any more what the coordinator still has to do for this instance; the reason is its text."""
+
+
+class Expired(Doubt):
+    """The coordinator aborted the transaction, which was open for longer than its time-out, and nobody else took over."""
+
+
+class Failed(Doubt):
+    """The broker failed, and said so."""
+
+
+class _Ears(logging.Handler):
+    """Hears from librdkafka's log what no call tells: requests that timed out, connections that broke."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard: str | None = None
+        self.unfit: str | None = None
+        """The line that says that a record is refused, behind which a call only tells that the transaction failed."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        line = record.getMessage()
+        if self.heard is None and any(alarm in line for alarm in _ALARMS):
+            self.heard = line
+        if self.unfit is None and "TXNERR" in line and any(f"({name}" in line for name in OF_A_RECORD):
+            self.unfit = line
+
+
+class Handle:
+    """One producer of the transactional id ``id_``. Raises ``Fenced``, ``Doubt``, and ``ConnectctlError`` where only a
+    person can help. ``timeout_ms`` is the transaction's; ``properties`` are more of librdkafka's for the producer.
+    """
+
+    def __init__(self, kafka: Kafka, id_: str, *, timeout_ms: int, properties: Mapping[str, Any] | None = None):
+        from confluent_kafka import Producer
+
+        self._kafka = kafka
+        self._ears = _Ears()
+        self._begun = 0.0
+        self.id = id_
+        self.timeout_ms = timeout_ms
+        log = logging.Logger("connectctl.task")
+        log.addHandler(self._ears)
+        ours = {
+            "transactional.id": id_,
+            "transaction.timeout.ms": timeout_ms,
+            "partitioner": "murmur2_random",
+            "logger": log,
+        }
+        whole = kafka.properties() | DEFAULTS | dict(properties or {}) | ours
+        # librdkafka takes no time-out of a request that is longer than the transaction's.
+        whole["socket.timeout.ms"] = min(int(whole["socket.timeout.ms"]), timeout_ms)
+        self._longest = whole["socket.timeout.ms"] / 1000
+        self._producer: Any = kafka.ask("open a producer", lambda: Producer(whole))
+
+    def initialise(self, patience: float) -> None:
+        """Fence all older producers of the id, and wait until their transaction is ended; ``patience`` in seconds."""
+        self._do("initialise its producer", lambda: self._producer.init_transactions(patience))
+
+    def leftover(self, topics: Sequence[str]) -> str | None:
+        """Where in ``topics`` an older transaction of it is still open, None where nowhere. Asked before it begins one."""
+        from connectctl.ops.task_runtime.task.stale_transactions import leftover
+
+        return leftover(self._kafka, self.id, topics)
+
+    def begin(self) -> None:
+        """Begin a transaction."""
+        self._begun = time.monotonic()
+        self._do("begin a transaction", self._producer.begin_transaction)
+
+    def send(self, step: Step) -> None:
+        """Put the records of ``step`` into the transaction."""
+
+        def all_() -> None:
+            for record in step.records:
+                self._one(
+                    record.topic, record.key, record.value, record.partition, list(record.headers), record.timestamp
+                )
+            for bulk in step.bulks:
+                if isinstance(bulk, ColumnBulk) and bulk.columns.headers is not None:
+                    self._with_headers(bulk)
+                else:
+                    self._many(bulk.topic, bulk.messages)
+            for copies in step.copies:
+                self._copy(copies.topic, copies.messages)
+
+        self._do("write its records", all_)
+
+    def send_offsets(self, topic: str, offsets: Offsets) -> None:
+        """Put source offsets into the transaction, where Java's partitioner puts their keys."""
+
+        def all_() -> None:
+            for key, value in offsets.items():
+                self._one(topic, key, value, None, [], None)
+
+        self._do("write its offsets", all_)
+
+    def _one(
+        self, topic: str, key: Any, value: Any, partition: int | None, headers: Any, timestamp: Any, **more: Any
+    ) -> None:
+        where = {} if partition is None else {"partition": partition}
+        when = {} if timestamp is None else {"timestamp": timestamp}
+        while True:
+            try:
+                self._producer.produce(topic, value, key, headers=headers or None, **where, **when, **more)
+                return
+            except BufferError:
+                self._wait_for_room()
+
+    def _with_headers(self, bulk: ColumnBulk) -> None:
+        """Record by record: librdkafka has no headers for many at once."""
+        for message, headers in zip(bulk.messages, bulk.columns.header_lists(), strict=True):
+            when = message.get("timestamp") or None  # 0 stands for none
+            self._one(bulk.topic, message.get("key"), message["value"], None, headers, when)
+
+    def _many(self, topic: str, messages: list[dict[str, Any]]) -> None:
+        from confluent_kafka import KafkaException
+
+        # What is not taken is marked with _error. What did not fit into the queue is sent once more; anything else, a
+        # record that is too large, will not be taken then either.
+        left = messages
+        while left:
+            if self._producer.produce_batch(topic, left) == len(left):
+                return
+            left = [m for m in left if m.get("_error") is not None]
+            if hopeless := next((m["_error"] for m in left if m["_error"].name() != "_QUEUE_FULL"), None):
+                raise KafkaException(hopeless)
+            left = [{k: v for k, v in m.items() if k != "_error"} for m in left]
+            self._wait_for_room()
+
+    def _copy(self, topic: str, messages: Sequence[Any]) -> None:
+        # One by one, because librdkafka takes many at once only without timestamps and headers; by position, which is
+        # the quickest. For librdkafka a timestamp of 0 is none.
+        produce = self._producer.produce
+        for m in messages:
+            when = max(m.timestamp()[1], 0)
+            while True:
+                try:
+                    produce(topic, m.value(), m.key(), m.partition(), None, None, when, m.headers())
+                    break
+                except BufferError:
+                    self._wait_for_room()
+
+    def _wait_for_room(self) -> None:
+        self._producer.poll(FULL_PAUSE)
+        if time.monotonic() - self._begun > self.timeout_ms / 1000:
+            raise Doubt("the queue stayed full for longer than a transaction may take")
+
+    def commit(self, patience: float) -> None:
+        """Commit, and know that it happened; ``patience`` in seconds. After ``Doubt`` only the topic knows."""
+        began = time.monotonic()
+        self._commit(lambda: self._producer.commit_transaction(patience))
+        if time.monotonic() - began > self._longest:
+            self._ears.heard = self._ears.heard or "a commit took longer than a request may"
+
+    def _commit(self, call: Any) -> None:
+        """Commit. A fenced instance must not come back, and one that is being fenced meets a coordinator that fails: 4.3.1
+        has an IllegalStateException while it writes PREPARE_EPOCH_FENCE. A moment later it tells why. What was answered
+        with an error is not on its way any more, so that an abort may be asked for.
+        """
+        try:
+            self._do("commit its transaction", call)
+        except Failed:
+            with suppress(Doubt, ConnectctlError):  # which tell nothing beyond the first
+                self._hear_why()
+            raise
+
+    def _hear_why(self) -> None:
+        for pause in FENCING_PAUSES:
+            time.sleep(pause)
+            with suppress(Failed):
+                self.abort(FENCING_PATIENCE)
+                return
+
+    def abort(self, patience: float) -> None:
+        """Abort what was begun. Only where no commit was asked for."""
+        self._do("abort its transaction", lambda: self._producer.abort_transaction(patience))
+
+    def doubt(self) -> str | None:
+        """Why this instance must not be used for another transaction, None while there is no reason; raises as the rest."""
+        self._do("look at its producer", lambda: self._producer.poll(0))
+        return self._ears.heard
+
+    @property
+    def overdue(self) -> bool:
+        """Whether the transaction has been open for longer than the coordinator allows."""
+        return time.monotonic() - self._begun > self.timeout_ms / 1000
+
+    def expired(self) -> bool | None:
+        """Whether its transaction was aborted and no producer of the id was initialised since; None where nobody tells."""
+        from connectctl.ops.task_runtime.task.stale_transactions import expired
+
+        return expired(self._kafka, self.id)
+
+    def drop(self) -> None:
+        """Let go of it, on another thread: a handle takes a moment to die, and aborts what it has open."""
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            threading.Thread(target=_close, args=(producer,), daemon=True).start()
+
+    def _do(self, doing: str, call: Any) -> None:
+        from confluent_kafka import KafkaException
+
+        try:
+            call()
+        except KafkaException as e:
+            self._fail(e.args[0], doing, e)
+
+    def _fail(self, error: Any, doing: str, cause: Exception) -> None:
+        if error.name() in _FENCED or (error.fatal() and "fenced" in error.str().lower()):
+            raise Fenced(error.str()) from cause
+        if error.name() == "TRANSACTIONAL_ID_AUTHORIZATION_FAILED":
+            raise NotAuthorized(
+                f"This principal may not use the transactional id {self.id}",
+                why=error.str(),
+                next_step="Grant it Write and Describe on that TransactionalId.",
+            ) from cause
+        failure: ConnectctlError = self._kafka.failure(error, doing)
+        self._check_fit(error, failure, cause)
+        if isinstance(failure, NotAuthorized) or error.name() in _HOPELESS:
+            raise failure from cause
+        kind = Failed if error.name() == "UNKNOWN" else Doubt
+        raise kind(f"it could not {doing}: {error.str()}") from cause
+
+    def _delivered(self, error: Any, message: Any) -> None:
+        """What became of a record, which the commit tells as well."""
+
+    def _check_fit(self, error: Any, failure: ConnectctlError, cause: Exception) -> None:
+        """Raises ``Unfit`` where a record is at fault, and not the way to the brokers."""
+        if error.name() in OF_A_RECORD:
+            raise Unfit(failure.what, why=failure.why, code=error.name()) from cause
+        if line := self._refusal():
+            code = next(name for name in OF_A_RECORD if f"({name}" in line)
+            raise Unfit(failure.what, why=line, code=code) from cause
+
+    def _refusal(self) -> str | None:
+        """What librdkafka's log says of a record that is refused."""
+        from confluent_kafka import KafkaException
+
+        with suppress(KafkaException):  # which it raises for what was told before
+            self._producer.poll(0)
+        return self._ears.unfit
+
+
+def _close(producer: Any) -> None:
+    producer.purge()
+    del producer

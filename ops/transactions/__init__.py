@@ -1,1 +1,0 @@
-"""Transactions of a Kafka cluster: listed, shown, looked for where they hang, ended."""

@@ -1,0 +1,92 @@
+"""TLS and logins that do not come about: the same cause in the same words, whichever client met it."""
+
+from __future__ import annotations
+
+import gc
+import ssl
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from connectctl.ops.clients import connection_errors
+from connectctl.ops.clients.kafka_protocol.client import Wire
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.clients.rest.connect import Connect
+from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, NotTrusted, Unreachable
+from fakes.tlsservers import Fault, faults
+
+TIMEOUT = 3.0
+
+
+@pytest.fixture(scope="module")
+def wrong(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Fault]]:
+    with faults(tmp_path_factory.mktemp("tls")) as found:
+        yield found
+
+
+def librdkafka(fault: Fault) -> Any:
+    return Kafka(client(fault), timeout=TIMEOUT).cluster_id()
+
+
+def kafka_python(fault: Fault) -> Any:
+    wire = Wire(client(fault), timeout=TIMEOUT)
+    try:
+        return wire.brokers()
+    finally:
+        wire.close()
+
+
+def rest(fault: Fault) -> Any:
+    url = f"{'https' if fault.tls else 'http'}://{fault.address}"
+    return Connect([url, url], auth={}, tls={"ca": fault.authority}, timeout=TIMEOUT).get("/connectors")
+
+
+def client(fault: Fault) -> dict[str, Any]:
+    protocol = "SSL" if fault.tls else "PLAINTEXT"
+    return {"bootstrap.servers": fault.address, "security.protocol": protocol, "ssl.ca.location": fault.authority}
+
+
+# kafka-python forgets its socket where a handshake fails; the collector finds it, here and not in another test.
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+@pytest.mark.parametrize("ask", [librdkafka, kafka_python, rest])
+def test_a_client_that_fails_tells_the_cause(wrong: list[Fault], ask: Callable[[Fault], Any]) -> None:
+    with ThreadPoolExecutor() as pool:
+        told = list(pool.map(lambda fault: error_of(ask, fault), wrong))
+    for fault, error in zip(wrong, told, strict=True):
+        assert isinstance(error, NotTrusted), (fault.name, error)
+        assert fault.words in str(error.why), fault.name
+        assert "\n" not in str(error)
+        assert "connectctl context show" in str(error.next_step)
+    del told, error
+    gc.collect()
+
+
+def error_of(ask: Callable[[Fault], Any], fault: Fault) -> ConnectctlError:
+    with pytest.raises(ConnectctlError) as caught:
+        ask(fault)
+    return caught.value
+
+
+def test_nobody_there_is_not_a_matter_of_trust() -> None:
+    lost = Unreachable("The worker at x cannot be reached", why="Connection refused")
+    assert connection_errors.explained(lost, "127.0.0.1:1", ssl.create_default_context) is lost
+    assert connection_errors.explained(lost, "127.0.0.1:1", lambda: None) is lost
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Authentication failed during authentication due to invalid credentials with SASL mechanism SCRAM-SHA-512",
+        "SaslAuthenticationFailedError: Authentication failed: Invalid username or password",
+        '{"status":"invalid_token"}',
+    ],
+)
+def test_a_wrong_password_is_told_in_words_with_what_the_broker_said(said: str) -> None:
+    error = connection_errors.explained(NotAuthorized("Kafka does not let us connect", why=said), "x:1", lambda: None)
+    assert str(error.why) == f"the user name, the password or the token is wrong ({said})"
+
+
+def test_other_refusals_stay_as_they_are() -> None:
+    error = NotAuthorized("Kafka does not let us read t", why="Topic authorization failed")
+    assert connection_errors.explained(error, "x:1", lambda: None) is error

@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from connectctl.ops.clients.protocols import Record
+from connectctl.ops.connect.internal_topics import (
+    Choice,
+    Clues,
+    ConfigClues,
+    Evidence,
+    Role,
+    address,
+    choose,
+    choose_config,
+    classify,
+)
+from fakes.kafkareads import connect_group, records
+from hypothesis import given
+from hypothesis import strategies as st
+
+RUNNING = {"state": "RUNNING", "trace": None, "worker_id": "one:8083", "generation": 6}
+
+KINDS: list[tuple[Role | None, str, Any]] = [
+    (Role.CONFIG, "connector-file-src", {"properties": {"name": "file-src"}}),
+    (Role.CONFIG, "connector-file-src", None),
+    (Role.CONFIG, "task-file-src-0", {"properties": {}}),
+    (Role.CONFIG, "commit-file-src", {"tasks": 2}),
+    (Role.CONFIG, "target-state-file-src", {"state": "PAUSED", "state.v2": "STOPPED"}),
+    (Role.CONFIG, "tasks-fencing-file-src", {"task-count": 2}),
+    (Role.CONFIG, "session-key", {"key": "x", "algorithm": "HmacSHA256", "creation-timestamp": 1}),
+    (Role.CONFIG, "restart-connector-a", {"include-tasks": True, "only-failed": True}),
+    (Role.CONFIG, "logger-cluster-org.x", {"level": "DEBUG"}),
+    (Role.STATUS, "status-connector-a", RUNNING),
+    (Role.STATUS, "status-task-a-b-0", RUNNING),
+    (Role.STATUS, "status-topic-t:connector-a", {"topic": {"name": "t", "connector": "a", "task": 0}}),
+    (Role.OFFSETS, '["a",{"file":"x"}]', {"position": 3}),
+    (Role.OFFSETS, '["a",null]', {"position": 3}),
+    (Role.OFFSETS, '["a",{"file":"x"}]', None),
+    (None, '["a",{"file":"x"},1]', {"position": 3}),
+    (None, '["a",[1]]', {"position": 3}),
+    (None, '[1,{"file":"x"}]', {"position": 3}),
+    (None, "connector-a", {"something": "else"}),
+    (None, "task-42", {"title": "a to-do list of somebody"}),
+    (None, "user-42", {"name": "x"}),
+]
+
+
+@pytest.mark.parametrize(("role", "key", "value"), KINDS)
+def test_a_topic_is_told_by_the_form_of_its_records(role: Role | None, key: str, value: Any) -> None:
+    assert classify("t", records((key, value))).role == role
+
+
+def test_status_records_tell_connectors_with_dashes_and_workers() -> None:
+    clues = classify(
+        "t", records(("status-task-a-b-0", RUNNING), ("status-topic-x:y:connector-c", {"topic": {"name": "x:y"}}))
+    )
+    assert clues.connectors == {"a-b", "c"}
+    assert clues.workers == {"one:8083"}
+
+
+def test_a_topic_without_records_is_empty_and_no_particular_one() -> None:
+    assert classify("t", [], 25) == Clues("t", None, empty=True, partitions=25)
+
+
+def test_a_few_stray_records_do_not_hide_what_a_topic_is() -> None:
+    stray = Record(b"\xff\xfe", b"\x00", 0, 9)
+    assert classify("t", [*records(("commit-a", {"tasks": 1}), ("commit-b", {"tasks": 1})), stray]).role is Role.CONFIG
+    assert classify("t", [*records(("commit-a", {"tasks": 1})), stray]).role is None
+
+
+@given(st.lists(st.tuples(st.none() | st.binary(), st.none() | st.binary())))
+def test_no_records_of_others_break_the_classification(pairs: list[tuple[bytes | None, bytes | None]]) -> None:
+    classify("t", [Record(key, value, 0, n) for n, (key, value) in enumerate(pairs)])
+
+
+@given(st.text(min_size=1), st.dictionaries(st.text(), st.integers() | st.text() | st.none()))
+def test_every_source_offset_key_is_recognised(name: str, partition: dict[str, Any]) -> None:
+    clues = classify("t", [Record(json.dumps([name, partition]).encode(), b'{"at":1}', 3, 5)])
+    assert clues.role is Role.OFFSETS
+    assert clues.connectors == {name}
+
+
+def test_an_address_is_what_statuses_name_a_worker_by() -> None:
+    assert address("https://worker-1.example:8443") == "worker-1.example:8443"
+
+
+def configs(**named: str) -> list[ConfigClues]:
+    return [ConfigClues(topic, frozenset(filter(None, names.split(","))), end=10) for topic, names in named.items()]
+
+
+def guess(topic: str, *, empty: bool = False) -> Choice:
+    """The last one left: nothing proves that it is the group's."""
+    return Choice(topic, empty=empty, proven=False)
+
+
+GROUP = connect_group(offset=8, one=[("a", -1), ("a", 0)], two=[("b", -1)])
+IDLE = connect_group(offset=8, one=[])
+DOWN = connect_group(state="Empty")
+
+
+@pytest.mark.parametrize(
+    ("why", "found", "empty", "group", "expected"),
+    [
+        ("the only one", configs(c="a,b"), [], GROUP, Choice("c")),
+        ("it has all that run", configs(c="a,b", d="a"), [], GROUP, Choice("c")),
+        ("no other connectors in it", configs(c="a,b", d="a,b,x"), [], GROUP, Choice("c")),
+        ("one just created", configs(c="a,b,new", d="x"), [], GROUP, Choice("c")),
+        ("one just deleted", configs(c="a", d="x"), [], GROUP, Choice("c")),
+        ("same names twice", configs(c="a,b", d="a,b"), [], GROUP, Choice(None, ("c", "d"))),
+        ("another cluster's only", configs(d="x"), [], GROUP, Choice(None)),
+        ("shorter than workers read", [ConfigClues("c", frozenset("ab"), end=7)], [], GROUP, Choice(None)),
+        ("nothing runs", configs(c="", d="x"), [], IDLE, guess("c")),
+        ("all down, only one", configs(c="a"), [], DOWN, guess("c")),
+        ("all down, two", configs(c="a", d="b"), [], DOWN, Choice(None, ("c", "d"))),
+        ("nothing but an empty one", [], ["e"], IDLE, guess("e", empty=True)),
+        ("two empty ones", [], ["e", "f"], IDLE, Choice(None, ("e", "f"))),
+        ("empty cannot be while connectors run", [], ["e"], GROUP, Choice(None)),
+    ],
+)
+def test_the_config_topic_is_matched_by_what_the_group_runs(
+    why: str, found: list[ConfigClues], empty: list[str], group: Any, expected: Choice
+) -> None:
+    assert choose_config(found, empty, group) == expected, why
+
+
+def offsets(**named: str) -> list[Clues]:
+    return [Clues(topic, Role.OFFSETS, connectors=frozenset(names.split(","))) for topic, names in named.items()]
+
+
+OURS = Evidence(connectors=frozenset("ab"))
+BESIDE = Evidence(connectors=frozenset("ab"), others=frozenset("bx"), neighbours=True)
+
+
+@pytest.mark.parametrize(
+    ("why", "found", "empty", "evidence", "expected"),
+    [
+        ("the only one", offsets(o="a"), ["e"], OURS, Choice("o")),
+        ("the other names strangers", offsets(o="a", p="x"), ["e"], OURS, Choice("o")),
+        ("only a neighbour's", offsets(p="x"), [], BESIDE, Choice(None)),
+        ("a neighbour's and an empty one", offsets(p="x"), ["e"], BESIDE, guess("e", empty=True)),
+        ("a name shared with a neighbour", offsets(p="b"), [], BESIDE, guess("p")),
+        ("a shared name proves nothing beside an empty one", offsets(p="b"), ["e"], BESIDE, Choice(None, ("p", "e"))),
+        ("leftovers of deleted connectors", offsets(o="gone"), ["e"], OURS, guess("o")),
+        ("both name ours", offsets(o="a", p="a"), [], OURS, Choice(None, ("o", "p"))),
+        ("nothing at all", [], [], OURS, Choice(None)),
+        ("two empty ones", [], ["e", "f"], OURS, Choice(None, ("e", "f"))),
+        ("a dedicated one is left out", offsets(o="a,b", d="a"), [], Evidence(dedicated=frozenset("d")), guess("o")),
+        ("empty beside dedicated", offsets(d="a"), ["e"], Evidence(dedicated=frozenset("d")), guess("e", empty=True)),
+        ("the global one named as dedicated", offsets(d="a"), [], Evidence(dedicated=frozenset("d")), guess("d")),
+    ],
+)
+def test_the_offsets_topic_is_matched_by_the_connectors_it_names(
+    why: str, found: list[Clues], empty: list[str], evidence: Evidence, expected: Choice
+) -> None:
+    assert choose(found, empty, evidence) == expected, why
+
+
+def test_the_status_topic_is_matched_by_its_workers_even_where_connectors_have_the_same_names() -> None:
+    found = [
+        Clues("s", Role.STATUS, connectors=frozenset("a"), workers=frozenset({"one:8083"})),
+        Clues("z", Role.STATUS, connectors=frozenset("a"), workers=frozenset({"far:8083"})),
+    ]
+    evidence = Evidence(frozenset({"one:8083"}), frozenset("a"), frozenset("a"), neighbours=True)
+    assert choose(found, [], evidence) == Choice("s")

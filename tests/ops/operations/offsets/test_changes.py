@@ -1,0 +1,41 @@
+"""Wishes go into a plan and come back from it as they were."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from connectctl.ops.core.errors import BadInput
+from connectctl.ops.operations.offsets.changes import Copy, Merge, Put, Reset, Restore, Wish, from_data, to_data
+from hypothesis import given
+from hypothesis import strategies as st
+
+pairs = st.lists(st.tuples(st.text(), st.text())).map(tuple)
+wishes = st.one_of(
+    st.builds(
+        Merge, st.text(), st.sampled_from(["global", "dedicated"]), st.text(), st.booleans(), st.none() | st.text()
+    ),
+    st.builds(Copy, st.text(), st.text(), pairs),
+    st.builds(Put, st.text(), pairs),
+    st.builds(Reset, st.text(), st.none() | st.lists(st.text()).map(tuple)),
+    st.builds(
+        Restore,
+        st.text(),
+        st.text(),
+        st.none() | st.text(),
+        st.lists(st.tuples(st.text(), st.none() | st.text())).map(tuple),
+    ),
+)
+
+
+@given(wishes)
+def test_a_wish_comes_back_from_json_as_it_was(wish: Wish) -> None:
+    assert from_data(json.loads(json.dumps(to_data(wish)))) == wish
+
+
+@pytest.mark.parametrize(
+    "data", [{}, {"wish": "Destroy"}, {"wish": "Reset"}, {"wish": "Reset", "connector": "c", "x": 1}]
+)
+def test_a_wish_of_another_version_is_bad_input(data: dict[str, object]) -> None:
+    with pytest.raises(BadInput, match="does not know"):
+        from_data(data)

@@ -1,0 +1,63 @@
+"""One command at a time."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from connectctl.ops.core.errors import TimedOut
+from connectctl.ops.sandbox.lock import is_held, locked
+
+
+def test_a_directory_that_is_not_there_is_made_or_not(tmp_path: Path) -> None:
+    with locked(tmp_path / "a", create=False, timeout=1) as lock:
+        assert lock is None
+    assert not (tmp_path / "a").exists()
+    with locked(tmp_path / "a" / "b", create=True, timeout=1) as lock:
+        assert lock is not None
+        assert is_held(tmp_path / "a" / "b")
+    assert not is_held(tmp_path / "a" / "b")
+
+
+def test_the_second_waits_and_says_so_once_and_then_gives_up(tmp_path: Path) -> None:
+    said = []
+    with (
+        locked(tmp_path, create=True, timeout=1),
+        pytest.raises(TimedOut, match="Another connectctl is still busy"),
+        locked(tmp_path, create=True, timeout=0.2, on_wait=lambda: said.append(1)),
+    ):
+        pass
+    assert said == [1]
+
+
+def test_who_waited_for_a_directory_that_is_gone_makes_it_again(tmp_path: Path) -> None:
+    place, order = tmp_path / "x", []
+
+    def second() -> None:
+        with locked(place, create=True, timeout=5):
+            order.append(place.is_dir())
+
+    with locked(place, create=True, timeout=1):
+        waiting = threading.Thread(target=second)
+        waiting.start()
+        time.sleep(0.3)
+        place.rmdir()
+    waiting.join()
+    assert order == [True]
+
+
+def test_a_killed_holder_leaves_no_lock(tmp_path: Path) -> None:
+    code = (
+        "import sys, time; from pathlib import Path; from connectctl.ops.sandbox.lock import locked\n"
+        "with locked(Path(sys.argv[1]), create=True, timeout=1): print('held', flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        assert is_held(tmp_path)
+        holder.kill()
+    assert not is_held(tmp_path)

@@ -1,0 +1,79 @@
+"""The line between a run and its tasks: progress one way, the wish to stop the other."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+from connectctl.ops.task_runtime.attempt.control_channel import Address, Line, Switchboard
+from live.real import eventually
+
+
+@pytest.fixture
+def board() -> Iterator[Switchboard]:
+    made = Switchboard("127.0.0.1")
+    yield made
+    made.close()
+
+
+def test_the_driver_hears_what_a_task_says_last(board: Switchboard) -> None:
+    line = Line(board.address)
+    for records in (1, 2):
+        line.say({"task": 3, "records": records, "transactions": 1})
+    eventually(lambda: board.heard.get(3, {}).get("records") == 2)
+    assert not line.stopped
+    line.close()
+
+
+def test_every_task_hears_the_wish_to_stop_now_and_later(board: Switchboard) -> None:
+    now = Line(board.address)
+    now.say({"task": 0})
+    eventually(lambda: 0 in board.heard)
+    board.stop()
+    later = Line(board.address)
+    eventually(lambda: now.stopped and later.stopped)
+    now.close()
+    later.close()
+
+
+def test_a_task_whose_driver_is_gone_stops(board: Switchboard) -> None:
+    line = Line(board.address)
+    line.say({"task": 0})
+    eventually(lambda: 0 in board.heard)
+    board.close()
+    eventually(lambda: line.stopped)
+    line.say({"task": 0})  # and nothing happens
+    line.close()
+
+
+def test_a_task_that_cannot_connect_works_on() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    line = Line(Address("127.0.0.1", port, "word"))
+    line.say({"task": 0})
+    assert not line.stopped
+    line.close()
+
+
+def test_a_stranger_is_not_listened_to(board: Switchboard) -> None:
+    stranger = Line(Address(board.address.host, board.address.port, "guess"))
+    stranger.say({"task": 0})
+    eventually(lambda: stranger.stopped)
+    assert board.heard == {}
+    stranger.close()
+
+
+def test_what_is_no_json_ends_the_line_and_nothing_else(board: Switchboard) -> None:
+    with socket.create_connection((board.address.host, board.address.port)) as raw:
+        raw.sendall(f"{board.address.word}\nnonsense\n".encode())
+        assert raw.recv(1) == b""
+    line = Line(board.address)
+    line.say({"task": 1})
+    eventually(lambda: 1 in board.heard)
+    line.close()
+
+
+def test_the_word_is_in_no_log(board: Switchboard) -> None:
+    assert board.address.word not in repr(board.address)
+    assert board.address.word not in str(board.address)

@@ -1,0 +1,171 @@
+"""When a lease is over, and that whatever a task raises is told and not thrown at Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from connectctl.ops.core.errors import Unreachable
+from connectctl.ops.task_runtime.attempt import task_attempt
+from connectctl.ops.task_runtime.attempt.control_channel import Address
+from connectctl.ops.task_runtime.attempt.task_attempt import FAILED, Leased, Report, Terms, Work, run
+from connectctl.ops.task_runtime.job.config_topic_records import Generation
+from connectctl.ops.task_runtime.spi.delivery_settings import manner
+from connectctl.ops.task_runtime.spi.transaction_batch import Counts, Outgoing, Step
+
+NOBODY = Address("127.0.0.1", 1, "word")
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(task_attempt, "time", made)
+    return made
+
+
+class Supply:
+    lag, ended, behind = 7, False, False
+
+    def __init__(self) -> None:
+        self.steps: list[Step | None] = []
+
+    def resume(self, stored: Any) -> None:
+        pass
+
+    def step(self) -> Step | None:
+        return self.steps.pop(0) if self.steps else None
+
+
+class Line:
+    stopped = False
+
+    def __init__(self) -> None:
+        self.said: list[Any] = []
+
+    def say(self, said: Any) -> None:
+        self.said.append(said)
+
+
+def leased(terms: Terms, counts: Counts | None = None) -> tuple[Leased, Any, Any]:
+    supply: Any = Supply()
+    line: Any = Line()
+    return Leased(supply, 3, counts or Counts(), terms, line), supply, line
+
+
+def test_a_lease_lasts_from_the_first_resumption_on(clock: Clock) -> None:
+    made, _, _ = leased(Terms(10.0))
+    clock.now += 60  # a dead predecessor's transaction was in the way
+    assert not made.over()
+    made.resume(None)  # type: ignore[arg-type]
+    clock.now += 9
+    made.resume(None)  # type: ignore[arg-type]
+    assert not made.over()
+    clock.now += 1
+    assert made.over()
+
+
+def test_it_is_idle_once_no_record_has_come_for_long_enough(clock: Clock) -> None:
+    made, supply, _ = leased(Terms(1000.0, idle=5.0))
+    made.resume(None)  # type: ignore[arg-type]
+    clock.now += 4
+    supply.steps = [Step([Outgoing("t", None, b"")]), Step(offsets={b"k": b"v"})]
+    made.step()
+    clock.now += 4
+    made.step()  # offsets alone are no records
+    assert not made.over()
+    clock.now += 1
+    assert not made.over()  # nobody has looked since
+    made.step()
+    assert (made.over(), made.idle) == (True, True)
+
+
+def test_a_supply_that_is_behind_its_source_is_not_idle(clock: Clock) -> None:
+    made, supply, _ = leased(Terms(1000.0, idle=5.0))
+    made.resume(None)  # type: ignore[arg-type]
+    supply.behind = True
+    clock.now += 6
+    made.step()
+    assert not made.over()
+    supply.behind = False
+    clock.now += 5
+    made.step()
+    assert (made.over(), made.idle) == (True, True)
+
+
+def test_a_source_that_cannot_be_reached_is_not_idle(clock: Clock) -> None:
+    made, supply, _ = leased(Terms(1000.0, idle=5.0))
+    made.resume(None)  # type: ignore[arg-type]
+
+    def lost(stored: Any) -> None:
+        clock.now += 30
+        raise Unreachable("gone")
+
+    supply.resume = lost
+    with pytest.raises(Unreachable):
+        made.resume(None)  # type: ignore[arg-type]
+    assert not made.over()
+
+
+def test_it_ends_with_enough_records_or_at_the_drivers_wish(clock: Clock) -> None:
+    counts = Counts()
+    made, _, line = leased(Terms(1000.0, records=10), counts)
+    counts.commit(9)
+    assert not made.over()
+    counts.commit(1)
+    assert made.over()
+    made, _, line = leased(Terms(1000.0))
+    line.stopped = True
+    assert made.over()
+
+
+def test_it_says_how_far_it_is_once_a_second(clock: Clock) -> None:
+    made, _, line = leased(Terms(1000.0))
+    for _ in range(10):
+        clock.now += 0.3
+        made.over()
+    assert len(line.said) == 2
+    assert line.said[0] == {"task": 3, "records": 0, "transactions": 0, "lag": 7}
+
+
+def work(path: str) -> Work:
+    client = {"bootstrap.servers": "127.0.0.1:1"}
+    return Work("g", "c", path, {}, Generation("t", "c", 0), client, client, "offs", None, manner({}), 1.0, 1.0)
+
+
+def test_a_task_that_cannot_be_made_is_a_failed_report() -> None:
+    report = run(work("no.such:Thing"), 2, {}, Terms(1.0), NOBODY)
+    assert (report.task, report.how, report.records) == (2, FAILED, 0)
+    assert "no.such:Thing cannot be imported" in str(report.why)
+
+
+def test_what_a_plugin_raises_is_a_failed_report_with_its_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    def burst(path: str) -> Any:
+        raise ZeroDivisionError("by zero")
+
+    monkeypatch.setattr(task_attempt, "connector_class", burst)
+    report = run(work("x:y"), 0, {}, Terms(1.0), NOBODY)
+    assert (report.how, report.why) == (FAILED, "ZeroDivisionError: by zero")
+    assert "burst" in str(report.trace)
+
+
+def test_client_properties_are_in_no_printed_value() -> None:
+    secret = Work(**{**vars(work("x:y")), "home": {"sasl.password": "hush"}, "target": {"sasl.password": "hush"}})
+    assert "hush" not in repr(secret)
+
+
+def test_a_report_counts_what_was_counted() -> None:
+    counts = Counts()
+    counts.commit(5)
+    counts.commit(9)
+    counts.doubts.append("slow")
+    made = Report.of(1, "ended", counts, idle=True)
+    assert (made.records, made.transactions, made.smallest, made.largest, made.doubts) == (14, 2, 5, 9, 1)
+    assert made.idle

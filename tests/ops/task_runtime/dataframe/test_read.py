@@ -1,0 +1,204 @@
+"""What a frame has to be before a row of it is written, and what Spark's complaints come to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
+from connectctl.ops.task_runtime.attempt.control_channel import Address
+from connectctl.ops.task_runtime.connectors.dataframe import DataFrameSource, columns_of, micro_batch
+from connectctl.ops.task_runtime.dataframe.batch_round import complaint
+from connectctl.ops.task_runtime.dataframe.micro_batch import Late, MicroBatch
+from connectctl.ops.task_runtime.dataframe.partition_registry import Claiming, Claims
+from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
+from connectctl.ops.task_runtime.dataframe.task import FrameReport, joined
+from connectctl.ops.task_runtime.dataframe.validate import check_columns, check_committed, check_keys
+from connectctl.ops.task_runtime.spi.connector import ConnectorContext
+
+COLUMNS = Columns(("shop",), "id", "value", "key", "at", "with")
+TYPES = {"shop": "string", "id": "bigint", "value": "binary", "key": "string", "at": "bigint", "more": "map<int,int>"}
+TYPES["with"] = "array<struct<key:string,value:binary>>"
+
+
+@pytest.mark.parametrize(
+    ("column", "kind", "said"),
+    [
+        ("id", "double", "cannot be a source offset"),
+        ("id", "boolean", "cannot be a source offset"),
+        ("shop", "timestamp", "cannot be a part of the source partition"),
+        ("value", "int", "a record has text or bytes"),
+        ("key", "struct<a:int>", "a record has text or bytes"),
+        ("at", "timestamp", "a bigint of milliseconds"),
+        ("with", "array<string>", "headers are array<struct<key:string,value:binary>>"),
+    ],
+)
+def test_a_column_of_a_type_that_does_not_fit_is_named_with_its_type(column: str, kind: str, said: str) -> None:
+    check_columns(TYPES.items(), COLUMNS)
+    with pytest.raises(BadInput, match=f"The column {column} is a {kind}.*{said}"):
+        check_columns((TYPES | {column: kind}).items(), COLUMNS)
+
+
+@pytest.mark.parametrize("missing", ["shop", "id", "value", "key", "at", "with"])
+def test_a_missing_column_is_named_beside_those_that_are_there(missing: str) -> None:
+    with pytest.raises(BadInput, match=f"no column {missing}. It has .*more"):
+        check_columns([(name, kind) for name, kind in TYPES.items() if name != missing], COLUMNS)
+
+
+class Stored(dict[bytes, bytes]):
+    """Offsets of a connector."""
+
+    def value(self, key: bytes) -> bytes | None:
+        return self.get(key)
+
+    def known(self) -> frozenset[bytes]:
+        return frozenset(self)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (b'["c",{"store":"a"}]', b'{"id":1}'),
+        (b'["c",{"shop":"a","day":1}]', b'{"id":1}'),
+        (b'["c",{"shop":"a"}]', b'{"seq":1}'),
+        (b'["c",{"shop":"a"}]', b'{"id":"1"}'),
+        (b'["c",{"shop":"a"}]', b'{"id":true}'),
+    ],
+)
+def test_offsets_that_were_committed_with_other_columns_are_refused(key: bytes, value: bytes) -> None:
+    check_committed("c", Stored({b'["c",{"shop":"a"}]': b'{"id":1}'}), TYPES.items(), COLUMNS)
+    with pytest.raises(Refused, match=r"there is .* of .*; the source partition is now made of shop") as e:
+        check_committed("c", Stored({key: value}), TYPES.items(), COLUMNS)
+    assert value.decode() in str(e.value)
+
+
+@pytest.fixture
+def claims() -> Iterator[Claims]:
+    made = Claims("127.0.0.1")
+    yield made
+    made.close()
+
+
+def test_a_source_partition_is_one_tasks_for_good_and_every_attempt_of_it_may_have_it(claims: Claims) -> None:
+    Claiming(claims.address, 0)([("a", 1), ("b", None)])
+    Claiming(claims.address, 0)([("a", 1)])
+    Claiming(claims.address, 1)([("c", 1)])
+    with pytest.raises(ConnectctlError, match=r'\["b",null\] is in two partitions of the frame.*tasks 0 and 1'):
+        Claiming(claims.address, 1)([("d", 1), ("b", None)])
+    Claiming(claims.address, 2)([("d", 1)])  # of what is refused nothing is given
+
+
+def test_who_does_not_know_the_word_or_reaches_nobody_gets_nothing(claims: Claims) -> None:
+    stranger = Address("127.0.0.1", claims.address.port, "guessed")
+    with pytest.raises(ConnectctlError, match="cannot be asked"):
+        Claiming(stranger, 0)([("a",)])
+    claims.close()
+    with pytest.raises(ConnectctlError, match="cannot be asked"):
+        Claiming(claims.address, 0)([("a",)])
+
+
+GOOD = {
+    "name": "c",
+    "topic": "t",
+    "format": "json",
+    "load": "/in",
+    "partition.columns": "shop, day",
+    "offset.column": "id",
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"format": ""}, "there is nothing to read"),
+        ({"streaming": "yes"}, "it is true or false"),
+        ({"streaming": "true", "partitioned": "true"}, "do not go together"),
+        ({"format": "", "query": "select 1", "streaming": "true"}, "A stream needs format"),
+        ({"checkpoint": "/c"}, "checkpoint is for streaming"),
+        ({"late": "drop"}, "late is for streaming"),
+        ({"streaming": "true", "late": "skip"}, "Invalid value skip for configuration late: it is refuse, keep, drop"),
+        ({"streaming": "true", "late": "drop", "late.key.columns": "id"}, "late.key.columns is for late: keep"),
+        ({"streaming": "true", "late": "keep", "late.window": "0"}, "Invalid value 0 for configuration late.window"),
+        ({"records.per.transaction": "0"}, "Invalid value 0"),
+        ({"transaction.boundary": "interval"}, "not by time"),
+        ({"value.converter": "org.apache.kafka.connect.json.JsonConverter"}, "written as they are"),
+        ({"offset.column": ""}, "Missing required configuration"),
+    ],
+)
+def test_a_configuration_that_does_not_fit_is_told_by_its_property(change: dict[str, str], said: str) -> None:
+    source = DataFrameSource()
+    assert not source.validate(GOOD)
+    assert said in str(source.validate(GOOD | change))
+
+
+def test_a_stream_refuses_late_rows_unless_its_configuration_says_otherwise() -> None:
+    assert micro_batch(GOOD, "q", 3, 2) == MicroBatch("q", 3, 2)
+    kept = GOOD | {"late": "keep", "late.key.columns": "shop, id", "late.window": "50"}
+    assert micro_batch(kept, "q", 3, 2) == MicroBatch("q", 3, 2, Late.KEEP, row_key=("shop", "id"), window=50)
+    with pytest.raises(BadInput, match=r"The DataFrame has no column nr. It has shop, id"):
+        check_keys(TYPES.items(), ["id", "nr"])
+
+
+def test_the_tasks_know_which_columns_their_offsets_are_made_of() -> None:
+    source = DataFrameSource()
+    source.start(GOOD)
+    tasks = source.task_configs(2)
+    assert [task["task.id"] for task in tasks] == ["0", "1"]
+    assert all((task["partition.columns"], task["offset.column"]) == ("shop, day", "id") for task in tasks)
+    assert columns_of(GOOD) == Columns(("shop", "day"), "id", "value")
+
+
+def test_what_has_no_effect_on_a_producer_of_columns_is_told_unless_librdkafka_has_to_compress() -> None:
+    source, lz4 = DataFrameSource(), DataFrameSource()
+    source.context = ConnectorContext(Kafka({"bootstrap.servers": "nowhere:1"}, timeout=1))
+    lz4.context = ConnectorContext(Kafka({"bootstrap.servers": "nowhere:1", "compression.type": "lz4"}, timeout=1))
+    idle = {"producer.override.linger.ms": "5", "producer.override.max.request.size": "5000000"}
+    heeded = {"producer.override.batch.size": "5", "producer.override.compression.type": "zstd"}
+    (note,) = source.outlook(GOOD | idle | heeded).notes
+    assert note.startswith("producer.override.linger.ms has no effect here")
+    assert source.outlook(GOOD | heeded) == source.outlook(GOOD)
+    assert not source.outlook(GOOD | idle | {"producer.override.compression.type": "lz4"}).notes
+    assert not lz4.outlook(GOOD | idle).notes
+
+
+CLASH = """An error occurred while calling o121.collectToPython.
+: org.apache.spark.SparkException: [FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH] Encountered error while reading \
+file f. Data type mismatches when reading Parquet column [id]. Expected Spark type bigint. SQLSTATE: KD001
+\tat org.apache.spark.sql.errors.QueryExecutionErrors$.parquetColumnDataTypeMismatchError(x.scala:840)
+"""
+NO_HINT = """An error occurred while calling o1.collectToPython.
+: org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Encountered error while reading file f.  SQLSTATE: KD001
+Caused by: org.apache.spark.SparkException: [MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION] Malformed. SQLSTATE: 22023
+Caused by: java.lang.RuntimeException: Cannot parse field: id
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (
+            CLASH,
+            "Encountered error while reading file f. Data type mismatches when reading Parquet column [id]. Expected Spark "
+            "type bigint.",
+        ),
+        (NO_HINT, "Encountered error while reading file f: Cannot parse field: id"),
+        ("Job aborted due to stage failure: ExecutorLostFailure (executor 1 exited)", None),
+        ("[SPARK_JOB_CANCELLED] Job 3 cancelled part of cancelled job tags", None),
+        ("[PATH_NOT_FOUND] Path does not exist: file:/in. SQLSTATE: 42K03", "Path does not exist: file:/in."),
+    ],
+)
+def test_what_spark_says_of_the_data_is_one_line_and_what_it_says_of_itself_is_none(
+    text: str, line: str | None
+) -> None:
+    assert complaint(Exception(text)) == line
+
+
+def test_reports_of_micro_batches_add_up_and_the_last_one_tells_how_it_ended() -> None:
+    first: dict[str, Any] = {"records": 5, "transactions": 2, "smallest": 1, "largest": 4, "skipped": 3, "late": 2}
+    one = FrameReport(0, "ended", **first, meter={"polled": 5, "largest_batch": 4})
+    other = FrameReport(0, "stopped", records=2, transactions=1, smallest=2, largest=2, meter={"largest_batch": 2})
+    both = joined(one, other)
+    assert (both.how, both.records, both.transactions, both.skipped, both.late) == ("stopped", 7, 3, 3, 2)
+    assert (both.smallest, both.largest, both.meter["polled"], both.meter["largest_batch"]) == (1, 4, 5, 4)

@@ -1,0 +1,261 @@
+"""The leader's part: the order of its steps, what it fences, and that only the newest driver comes through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from connectctl.ops.clients.protocols import Answer, HeldBack, Record, TopicImage
+from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut, Unreachable
+from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.transactions import Transaction
+from connectctl.ops.task_runtime.job import generation
+from connectctl.ops.task_runtime.job.config_topic_records import Standing, count_record, standing, task_set
+from connectctl.ops.task_runtime.job.generation import Leader, ids_of
+from connectctl.ops.task_runtime.task import retries
+from connectctl.ops.task_runtime.task.retries import Patience
+from connectctl.ops.task_runtime.task.transactional_producer import Doubt, Fenced
+
+CONFIG = {"connector.class": "x", "name": "c"}
+Tasks = Sequence[Mapping[str, str]]
+
+
+def tasks(count: int) -> list[dict[str, str]]:
+    return [{"n": str(n)} for n in range(count)]
+
+
+@dataclass
+class World:
+    """A config topic, the coordinator of the leader's id, and those of the tasks' ids; ``trace`` is what was asked."""
+
+    log: list[Record] = field(default_factory=list)
+    trace: list[str] = field(default_factory=list)
+    epoch: int = 0
+    known: set[str] = field(default_factory=set)
+    refuses: bool = False
+    held_back: bool = False
+    breaks: list[Exception | None] = field(default_factory=list)
+    between: Callable[[World, str], None] = lambda world, step: None
+    fail_at: int = 0
+    answers_lost: bool = False
+    requests: list[str] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
+
+    def request(self, what: str) -> None:
+        """Kafka is asked; the request number ``fail_at`` is not answered."""
+        self.requests.append(what)
+        if len(self.requests) == self.fail_at:
+            raise Unreachable("Kafka at h:1 does not answer", why=what)
+
+    def append(self, records: Any) -> None:
+        self.log += [Record(k, v, 0, len(self.log) + n) for n, (k, v) in enumerate(records)]
+        self.log.append(Record(b"session-key", b"{}", 0, len(self.log)))
+
+    def partitions(self, topic: str) -> list[int]:
+        self.request("partitions")
+        return [0]
+
+    def image(self, topics: Sequence[str], *, patience: float) -> dict[str, TopicImage]:
+        self.request("read")
+        newest = {r.key: r for r in self.log}
+        held = (HeldBack(0, 0, 1),) if self.held_back else ()
+        return {"configs": TopicImage("configs", len(self.log), tuple(newest.values()), {0: len(self.log)}, held)}
+
+    def describe(self, ids: Sequence[str]) -> dict[str, Transaction | Code]:
+        self.request("describe")
+        return {
+            id_: Transaction(id_, "Empty", 1, 1) if id_ in self.known else Code.TRANSACTIONAL_ID_NOT_FOUND
+            for id_ in ids
+        }
+
+    def fence(self, timeouts: Mapping[str, int], patience: float, told: Callable[[str, Answer], None]) -> None:
+        self.request("fence")
+        for id_ in timeouts:
+            self.trace.append(f"fence {id_}")
+            code = Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED if self.refuses else Code.NONE
+            told(id_, Answer(code, 1, 2))
+
+    def leader(self, **more: Any) -> Leader:
+        kafka: Any = self
+        return Leader(kafka, kafka, "g", "configs", 5.0, Patience(more.get("patience", 5.0), self.told.append))
+
+
+class Handle:
+    """A producer of the leader's id, over the world."""
+
+    world: World
+
+    def __init__(self, kafka: World, id_: str, *, timeout_ms: int):
+        self.world, self.id = kafka, id_
+
+    def initialise(self, patience: float) -> None:
+        self.world.request("initialise")
+        self.world.epoch += 1
+        self.epoch = self.world.epoch
+        self.world.trace.append(f"initialise {self.id}")
+
+    def begin(self) -> None:
+        self.sent: list[tuple[bytes, bytes]] = []
+
+    def send(self, step: Any) -> None:
+        self.sent += [(r.key, r.value) for r in step.records]
+        assert {r.partition for r in step.records} == {0}
+
+    def commit(self, patience: float) -> None:
+        if not self.world.answers_lost:
+            self.world.request("EndTxn")
+        if self.world.breaks and (error := self.world.breaks.pop(0)):
+            raise error
+        if self.epoch < self.world.epoch:
+            raise Fenced("a newer producer")
+        what = "count" if self.sent[0][0].startswith(b"tasks-fencing") else "set"
+        self.world.append(self.sent)
+        self.world.trace.append(f"write {what}")
+        self.world.between(self.world, what)
+        if self.world.answers_lost:
+            self.world.request("EndTxn")
+
+    def doubt(self) -> str | None:
+        return None
+
+    def drop(self) -> None:
+        pass
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    monkeypatch.setattr(generation, "BatchHandle", Handle)
+    monkeypatch.setattr(generation, "PAUSE", 0.0)
+    monkeypatch.setattr(retries, "FIRST_PAUSE", 0.0)
+    return World(known={f"g-c-{n}" for n in range(9)})
+
+
+def start(world: World, count: int, **more: Any) -> Any:
+    return world.leader(**more).start("c", CONFIG, lambda before: tasks(count))
+
+
+def test_a_new_connector_has_nobody_to_fence(world: World) -> None:
+    made = start(world, 2)
+    assert world.trace == ["initialise connect-cluster-g", "write set", "write count"]
+    assert made.stale(world.log) is None
+
+
+def test_old_and_new_ids_are_fenced_between_the_set_and_its_count(world: World) -> None:
+    start(world, 3)
+    world.trace.clear()
+    made = start(world, 1)
+    fenced = [f"fence g-c-{n}" for n in range(3)]
+    assert world.trace == ["initialise connect-cluster-g", "write set", *fenced, "write count"]
+    assert made.stale(world.log) is None
+    assert standing(world.log, "c").record == 1
+
+
+def test_ids_that_no_coordinator_knows_are_not_created(world: World) -> None:
+    start(world, 2)
+    world.known.clear()
+    world.trace.clear()
+    start(world, 2)
+    assert not [step for step in world.trace if step.startswith("fence")]
+
+
+def test_ids_that_cannot_be_fenced_leave_the_new_tasks_unstarted(world: World) -> None:
+    start(world, 2)
+    world.refuses = True
+    with pytest.raises(ConnectctlError, match="2 of the 2 ids of tasks of c could not be fenced"):
+        start(world, 2)
+    found = standing(world.log, "c")
+    assert found.fenced < found.commit
+
+
+def test_a_doubt_begins_it_all_again_with_a_new_producer(world: World) -> None:
+    world.breaks = [Doubt("no answer"), None, Doubt("no answer")]
+    made = start(world, 1)
+    assert world.trace.count("initialise connect-cluster-g") == 3
+    assert made.stale(world.log) is None
+
+
+def test_doubts_without_end_are_a_time_out(world: World) -> None:
+    world.breaks = [Doubt("no answer")] * 1_000_000
+    with pytest.raises(TimedOut, match="could not be started"):
+        start(world, 1, patience=0.05)
+
+
+@pytest.mark.parametrize("answers_lost", [False, True], ids=["requests lost", "answers lost"])
+def test_a_start_comes_through_whichever_of_its_requests_is_not_answered(world: World, answers_lost: bool) -> None:
+    older = start(world, 3)
+    world.requests.clear()
+    start(world, 3)
+    steps = ["initialise", "partitions", "read", "EndTxn", "partitions", "read", "describe", "fence", "EndTxn"]
+    assert world.requests == [*steps, "partitions", "read"]
+    world.answers_lost = answers_lost
+    for number in range(1, len(world.requests) + 1):
+        world.requests, world.told, world.trace, world.fail_at = [], [], [], number
+        made = start(world, 2)
+        assert made.stale(world.log) is None
+        assert older.stale(world.log)
+        older = made
+        assert len(world.told) in (0, 2)
+
+
+def test_another_driver_between_two_steps_is_met_with_a_new_generation(world: World) -> None:
+    def other(world: World, step: str) -> None:
+        if step == "set":
+            world.between = lambda world, step: None
+            world.epoch += 1  # it has initialised the leader's id
+            world.append(task_set("c", CONFIG, tasks(4)))
+
+    world.between = other
+    made = start(world, 2)
+    assert standing(world.log, "c").tasks == tuple(tasks(2))
+    assert made.stale(world.log) is None
+
+
+def test_one_who_is_fenced_again_and_again_gives_way(world: World) -> None:
+    world.breaks = [Fenced("a newer producer")] * 99
+    with pytest.raises(Refused, match="Another run or worker leads the group g"):
+        start(world, 1)
+
+
+def test_the_older_of_two_generations_is_stale(world: World) -> None:
+    older, newer = start(world, 2), start(world, 2)
+    assert older.stale(world.log)
+    assert newer.stale(world.log) is None
+
+
+def test_what_chooses_the_tasks_sees_what_stands_there_and_may_refuse_before_anything_is_written(world: World) -> None:
+    world.append(task_set("c", CONFIG, tasks(3)))
+    size = len(world.log)
+
+    def choose(before: Standing) -> Tasks:
+        assert before.tasks == tuple(tasks(3))
+        raise ConnectctlError("too many")
+
+    with pytest.raises(ConnectctlError, match="too many"):
+        world.leader().start("c", CONFIG, choose)
+    assert len(world.log) == size
+
+
+def test_an_open_transaction_of_others_on_the_config_topic_is_told(world: World) -> None:
+    world.held_back = True
+    with pytest.raises(TimedOut, match="The end of configs is out of reach"):
+        start(world, 1, patience=0.05)
+
+
+@pytest.mark.parametrize(
+    ("records", "new", "expected"),
+    [
+        ([], 3, 0),
+        ([task_set("c", CONFIG, tasks(2))], 1, 2),
+        ([task_set("c", CONFIG, tasks(2)), count_record("c", 5)], 1, 5),
+        ([task_set("c", CONFIG, tasks(2)), count_record("c", 2)], 4, 4),
+        ([count_record("c", 2)], 1, 2),
+        ([task_set("c", CONFIG, tasks(0))], 1, 1),
+    ],
+)
+def test_ids_of_the_old_count_and_of_the_new_one_are_fenced(records: Any, new: int, expected: int) -> None:
+    world = World()
+    for each in records:
+        world.append(each)
+    assert ids_of(standing(world.log, "c"), new) == expected

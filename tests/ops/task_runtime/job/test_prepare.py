@@ -1,0 +1,255 @@
+"""What is looked at before a run, what is refused, and what the plan says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from connectctl.ops.clients.protocols import Record, TopicFacts, TopicImage
+from connectctl.ops.connect.connect_protocol import ConnectGroup, Member
+from connectctl.ops.core.errors import BadInput, NotAuthorized, Refused
+from connectctl.ops.kafka.brokers import BrokerVersion
+from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.transactions import Transaction
+from connectctl.ops.kafka.visibility import Complete
+from connectctl.ops.task_runtime.job.config_topic_records import KeyValue, task_set
+from connectctl.ops.task_runtime.job.job_file import Job, parse
+from connectctl.ops.task_runtime.job.prepare import Ready, Scene, check_master, elsewhere, look, offsets_topic, plan
+
+FILE = {"connector.class": "FileStreamSource", "file": "/in", "topic": "t"}
+NEW = BrokerVersion(1, (3, 6))
+NAMED: dict[str, str | None] = {"config": "configs", "offsets": "offs", "status": "stats"}
+
+
+@dataclass
+class World:
+    """One Kafka cluster: topics with their partitions and clean-up policy, a config topic, brokers, coordinators."""
+
+    there: dict[str, tuple[int, str]] = field(default_factory=dict)
+    configs: list[KeyValue] = field(default_factory=list)
+    known: frozenset[str] = frozenset()
+    broker: Any = NEW
+    live: int = 0
+    named: Mapping[str, str | None] = field(default_factory=dict)
+    bootstrap: str = "here:1"
+    creates: str = "true"
+
+    def topic_names(self) -> frozenset[str]:
+        return frozenset(self.there)
+
+    def existing(self, names: Sequence[str]) -> Complete[frozenset[str]]:
+        return Complete(frozenset(names) & frozenset(self.there))
+
+    def topics(self, names: Sequence[str]) -> dict[str, TopicFacts]:
+        found = {n: self.there[n] for n in names if n in self.there}
+        return {n: TopicFacts(n, count, {}, {}, {"cleanup.policy": how}) for n, (count, how) in found.items()}
+
+    def image(self, topics: Sequence[str], *, patience: float) -> dict[str, TopicImage]:
+        records = tuple(Record(k, v, 0, n) for n, (k, v) in enumerate(self.configs))
+        return {topics[0]: TopicImage(topics[0], len(records), records, {0: len(records)})}
+
+    def describe(self, ids: Sequence[str]) -> dict[str, Any]:
+        return {i: Transaction(i, "Empty", 1, 1) if i in self.known else Code.TRANSACTIONAL_ID_NOT_FOUND for i in ids}
+
+    def versions(self) -> dict[int, Any]:
+        return {1: self.broker}
+
+    def settings(self, names: Sequence[str]) -> dict[int, Any]:
+        return {1: {"auto.create.topics.enable": self.creates}}
+
+    def look(self, job: Job | None = None, *, take_over: bool = False) -> Ready:
+        us: Any = self
+        members = tuple(Member(f"w{n}", "w", "h", "http://h:1", 1, None) for n in range(self.live))
+        group = ConnectGroup("g", "Stable" if members else "Dead", "", members)
+        scene = Scene(us, us, us, (us,), group, self.named, us if members else None)
+        return look(scene, job or Job("c", {"name": "c", **FILE}), take_over=take_over)
+
+
+def with_workers(*more: KeyValue, config: Mapping[str, str] | None = None) -> World:
+    there = {"configs": (1, "compact"), "offs": (25, "compact"), "stats": (5, "compact")}
+    records = task_set("c", config or {"name": "c", **FILE}, [{}])
+    return World(there, [*records, *more], live=2, named=NAMED)
+
+
+def says(ready: Ready) -> list[str]:
+    return [step.describe() for step in plan(ready, "id", "local[2]").steps]
+
+
+def test_a_group_of_its_own_gets_topics_named_after_it() -> None:
+    ready = World().look()
+    assert ready.create == {"g-configs": 1, "g-offsets": 25, "g-status": 5}
+    assert says(ready) == [
+        "create the topic g-configs with 1 partition",
+        "create the topic g-offsets with 25 partitions",
+        "create the topic g-status with 5 partitions",
+        "write the configurations of its tasks to g-configs, fence older tasks",
+        "run c on Spark (local[2]) until it is stopped, its offsets in g-offsets",
+    ]
+
+
+def test_topics_that_are_there_are_used() -> None:
+    world = World({"configs": (1, "compact"), "g-status": (5, "compact")}, named={"config": "configs"})
+    assert world.look().create == {"g-offsets": 25}
+
+
+@pytest.mark.parametrize("id_", ["connect-cluster-g", "g-c-0"])
+def test_a_group_that_worked_before_must_have_its_topics_named(id_: str) -> None:
+    with pytest.raises(Refused, match=f"the transactional id {id_} is known"):
+        World(known=frozenset({id_})).look()
+    assert World(known=frozenset({id_}), named=NAMED).look().create
+
+
+def test_a_group_with_live_workers_is_refused() -> None:
+    with pytest.raises(Refused, match="--take-over"):
+        with_workers().look()
+
+
+def test_a_connector_that_runs_on_workers_is_stopped_and_resumed() -> None:
+    ready = with_workers().look(take_over=True)
+    assert says(ready) == [
+        "create the topic g-run-status with 1 partition",
+        "stop c on its workers",
+        "run c on Spark (local[2]) until it is stopped, its offsets in offs",
+        "resume c on its workers",
+    ]
+
+
+@pytest.mark.parametrize(("state", "verb"), [("STOPPED", None), ("PAUSED", "pause"), ("STARTED", "resume")])
+def test_a_connector_is_handed_back_as_it_was(state: str, verb: str | None) -> None:
+    target = (b"target-state-c", f'{{"state":"PAUSED","state.v2":"{state}"}}'.encode())
+    ready = with_workers(target).look(take_over=True)
+    assert ready.hands_back == verb
+    assert ("stop c on its workers" in says(ready)) is (verb is not None)
+
+
+def test_there_must_be_something_to_take_over() -> None:
+    world = with_workers()
+    world.configs = []
+    with pytest.raises(BadInput, match="have no connector c to take over"):
+        world.look(take_over=True)
+
+
+def test_a_job_that_only_names_the_connector_has_the_workers_configuration() -> None:
+    theirs = {"name": "c", **FILE, "value.converter": "StringConverter"}
+    ready = with_workers(config=theirs).look(Job("c", {"name": "c"}), take_over=True)
+    assert (ready.config, ready.notes) == (theirs, ())
+
+
+def test_a_configuration_that_differs_from_the_workers_is_told() -> None:
+    ready = with_workers().look(Job("c", {"name": "c", **FILE, "batch.size": "7"}), take_over=True)
+    assert ready.notes[0] == "The job's configuration differs from the workers' in batch.size; the job's is used."
+
+
+def test_a_converter_that_only_the_workers_know_is_told_where_their_connector_is_taken_over() -> None:
+    (note,) = with_workers().look(take_over=True).notes
+    assert note.startswith("value.converter is not given: strings are written as they are")
+    assert World().look().notes == ()
+
+
+def test_brokers_that_do_not_verify_transactions_are_refused_with_the_reason() -> None:
+    with pytest.raises(Refused, match=r"older than 3\.6 .*: 1 \(3\.5\).*KIP-890"):
+        World(broker=BrokerVersion(1, (3, 5))).look()
+
+
+def test_a_broker_that_does_not_tell_is_not_held_against_it() -> None:
+    assert World(broker=NotAuthorized("no")).look()
+
+
+def test_a_dedicated_offsets_topic_is_created_and_the_groups_stands_behind_it() -> None:
+    ready = World().look(Job("c", {"name": "c", **FILE, "offsets.storage.topic": "own"}))
+    assert (ready.own, offsets_topic(ready)) == ("own", "own")
+    assert "create the topic own with 25 partitions" in says(ready)
+
+
+def test_a_dedicated_topic_that_is_the_groups_own_is_none() -> None:
+    ready = World().look(Job("c", {"name": "c", **FILE, "offsets.storage.topic": "g-offsets"}))
+    assert (ready.own, offsets_topic(ready)) == (None, "g-offsets")
+
+
+@pytest.mark.parametrize(
+    ("topic", "made", "says_"),
+    [
+        ("g-configs", (2, "compact"), "has 2 partitions, and a config topic has one"),
+        ("g-offsets", (25, "delete"), "g-offsets has cleanup.policy=delete"),
+        ("g-status", (5, "compact,delete"), "g-status has cleanup.policy=compact,delete"),
+    ],
+)
+def test_topics_that_would_lose_what_is_in_them_are_refused(topic: str, made: tuple[int, str], says_: str) -> None:
+    with pytest.raises(Refused, match=says_):
+        World({topic: made}).look()
+
+
+def test_what_cannot_be_overridden_is_among_the_notes() -> None:
+    (note,) = World().look(Job("c", {"name": "c", **FILE, "producer.override.transactional.id": "x"})).notes
+    assert "cannot be overridden" in note
+
+
+def test_a_topic_that_nobody_would_create_is_refused() -> None:
+    with pytest.raises(Refused, match="The topic t of c is not there, and the brokers create none by themselves"):
+        World(creates="false").look()
+    assert World({"t": (1, "delete")}, creates="false").look()
+
+
+def test_what_librdkafka_does_not_take_is_told_by_javas_name() -> None:
+    given = {"producer.override.linger.ms": "99999999999"}
+    with pytest.raises(BadInput, match=r"producer\.override\.linger\.ms is 99999999999.*0\.\.900000"):
+        World().look(Job("c", {"name": "c", **FILE, **given}))
+
+
+def test_another_spelling_of_the_same_brokers_is_not_another_cluster() -> None:
+    assert not elsewhere("b:2, a:1", "a:1,b:2")
+    assert elsewhere("a:1", "a:1,b:2")
+
+
+def test_without_exactly_once_the_plan_and_a_note_say_so() -> None:
+    ready = World().look(Job("c", {"name": "c", **FILE, "exactly.once.source.support": "disabled"}))
+    assert says(ready)[-1].startswith("run c on Spark (local[2]) until it is stopped, at least once")
+    assert "delivered at least once" in ready.notes[-1]
+
+
+def test_a_connector_of_workers_is_not_taken_over_without_exactly_once() -> None:
+    config = {"name": "c", **FILE, "exactly.once.source.support": "disabled"}
+    with pytest.raises(BadInput, match="cannot be taken over without exactly-once"):
+        with_workers().look(Job("c", config), take_over=True)
+
+
+@pytest.mark.parametrize(
+    ("more", "says_"),
+    [
+        ({"exactly.once.source.support": "maybe"}, "Invalid value maybe for configuration exactly.once.source.support"),
+        ({"offset.flush.interval.ms": "soon"}, "Not a number of type LONG"),
+        (
+            {"exactly.once.source.support": "disabled", "exactly.once.support": "required"},
+            "This worker does not have exactly-once source support enabled.",
+        ),
+    ],
+)
+def test_a_workers_properties_in_a_job_are_validated(more: Mapping[str, str], says_: str) -> None:
+    with pytest.raises(BadInput, match=says_):
+        World().look(Job("c", {"name": "c", **FILE, **more}))
+
+
+def test_task_configs_have_the_class_of_their_task() -> None:
+    (task,) = World().look().task_configs()
+    assert task == {"name": "c", **FILE, "task.class": "org.apache.kafka.connect.file.FileStreamSourceTask"}
+
+
+def test_a_job_says_until_when() -> None:
+    job = parse("config: {connector.class: FileStreamSource, file: /in, topic: t}\nuntil: {idle: 5s}", Path("c.yaml"))
+    assert "until nothing comes for 5 s" in says(World().look(job))[-1]
+
+
+@pytest.mark.parametrize(
+    "master", ["local", "local[2]", "local[*]", "local-cluster[2,1,1024]", "yarn", "k8s://https://x:6443"]
+)
+def test_masters_of_all_kinds_are_taken(master: str) -> None:
+    check_master(master, 0.1)
+
+
+@pytest.mark.parametrize("master", ["", "locl[2]", "spark:/x", "http://x"])
+def test_what_is_no_master_is_bad_input(master: str) -> None:
+    with pytest.raises(BadInput, match="is no Spark master"):
+        check_master(master, 0.1)

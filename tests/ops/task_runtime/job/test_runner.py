@@ -1,0 +1,275 @@
+"""A take-over from live workers: whatever becomes of the run, the connector is as it was; unless somebody else has it."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from connectctl.ops.clients.protocols import Reached
+from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut, Unreachable
+from connectctl.ops.task_runtime.attempt.task_attempt import Report
+from connectctl.ops.task_runtime.job import runner
+from connectctl.ops.task_runtime.job.config_topic_records import Standing
+from connectctl.ops.task_runtime.job.executor_monitor import Attendance
+from connectctl.ops.task_runtime.job.job_file import Job
+from connectctl.ops.task_runtime.job.prepare import Ready
+from connectctl.ops.task_runtime.job.runner import Launch, Signals, TooMany
+from connectctl.ops.task_runtime.job.scheduler import Outcome
+from connectctl.ops.task_runtime.spi.delivery_settings import manner
+from connectctl.ops.task_runtime.task.retries import Patience
+
+STOPPED = Standing({}, (), 2, 4, 5, 0, "STOPPED", 6)
+
+
+class Stage:
+    """Everything around a launch, with a trace of what was done to it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch):
+        self.trace: list[str] = []
+        self.standings = [STOPPED]
+        self.resting = [True]
+        self.spoken_to: tuple[Any, ...] = ()
+        self.report = Report(0, "ended", records=3, transactions=1)
+        self.during: Callable[[], None] = lambda: None
+        self.requests: list[str] = []
+        self.fail_at = 0
+        trace, stage = self.trace, self
+
+        class Step:
+            def __init__(self, name: str, what: Any, now: str = ""):
+                self.what = str(what)
+
+            def apply(self, context: Any) -> None:
+                if self.what in ("stop", "pause", "resume"):  # the others look again by themselves
+                    stage.request(self.what)
+                trace.append(self.what)
+
+        class Context:
+            def __init__(self, calls: Any, timeout: float, facts: Any = None):
+                self.timeout, self.waits = timeout, dict[str, Any]()
+
+            def read(self, name: str) -> bool:
+                return stage.resting.pop(0) if len(stage.resting) > 1 else stage.resting[0]
+
+        class Statuses:
+            def __init__(self, *args: Any):
+                stage.request("read the statuses")
+                stage.spoken_to = args
+
+            def connector(self, state: str, why: str | None = None) -> None:
+                trace.append(f"connector {state}")
+
+            def task(self, task: int, state: str, why: str | None = None, metrics: Any = None) -> None:
+                trace.append(f"task {task} {state}")
+
+            def only(self, tasks: int) -> None:
+                trace.append(f"only {tasks}")
+
+            def flush(self) -> None:
+                pass
+
+        class Leader:
+            def __init__(self, *args: Any):
+                pass
+
+            def look(self, name: str) -> Standing:
+                stage.request("look")
+                return stage.standings.pop(0) if len(stage.standings) > 1 else stage.standings[0]
+
+        class Round:
+            lost = None
+
+            def __init__(self, *args: Any):
+                self.reports = [stage.report]
+
+            def start(self) -> None:
+                trace.append("round")
+                stage.during()
+
+            def wait(self, seconds: float) -> bool:
+                return True
+
+        class Board:
+            def __init__(self, *args: Any):
+                self.address, self.heard = "h:1", dict[int, Any]()
+
+            def stop(self) -> None:
+                trace.append("hang up")
+
+            def close(self) -> None:
+                pass
+
+        def fence(calls: Any, group: str, name: str, count: int, patience: float) -> None:
+            stage.request("fence")
+            trace.append(f"fence {count}")
+
+        def reached_now(kafka: Any, topic: str) -> Reached:
+            stage.request("ends")
+            return Reached("id", (5,))
+
+        for name, made in {
+            "StepContext": Context,
+            "at_rest": lambda rests: rests,
+            "SetTargetState": Step,
+            "Await": Step,
+            "Statuses": Statuses,
+            "Leader": Leader,
+            "Round": Round,
+            "Switchboard": Board,
+            "fence": fence,
+            "create_topics": lambda ready, scene, note: stage.request("create topics"),
+            "reached_now": reached_now,
+            "driver_address": lambda spark: ("h", None),
+            "attendance": lambda spark, note: Attendance(lambda: 1, "local", note),
+            "PAUSE": 0.0,
+        }.items():
+            monkeypatch.setattr(runner, name, made)
+
+    def request(self, what: str) -> None:
+        """Kafka or a worker is asked; the request number ``fail_at`` is not answered."""
+        self.requests.append(what)
+        if len(self.requests) == self.fail_at:
+            raise Unreachable("Kafka at h:1 does not answer", why=what)
+
+    def launch(self, target: str = "STARTED", tasks: int = 1, most: int = 1) -> Launch:
+        class Scene:
+            kafka: Any = type("K", (), {"client": {}, "silent": lambda self: None})()
+            target: Any = kafka
+            calls: Any = None
+            workers: Any = object()
+
+        class Source:
+            def start(self, configs: Any) -> None:
+                pass
+
+            def stop(self) -> None:
+                pass
+
+            def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+                return [{} for _ in range(tasks)]
+
+        path = "connectctl.ops.task_runtime.connectors.filestream:FileStreamSource"
+        before = Standing({}, ({}, {}, {}), 3, 4, 5, 3, target, 0)
+        topics = {"config": "a", "offsets": "b", "status": "c"}
+        source: Any = Source()
+        config = {"tasks.max": str(most)}
+        ready = Ready(Job("c", config), config, path, source, "g", topics, {}, None, True, manner({}), before, True)
+        scene: Any = Scene()
+        nothing: Any = None
+        return Launch(scene, ready, nothing, 1.0)
+
+
+@pytest.fixture
+def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
+    return Stage(monkeypatch)
+
+
+def test_a_running_connector_is_stopped_run_here_and_resumed(stage: Stage) -> None:
+    result = stage.launch().go()
+    assert (result.outcome, result.run.records) == (Outcome.ENDED, 3)
+    changes = [step for step in stage.trace if not step.startswith(("connector", "task", "only"))]
+    assert changes == ["stop", "STOPPED", "fence 3", "round", "fence 1", "resume", "RUNNING"]
+
+
+def test_a_run_ends_well_whichever_of_its_requests_is_not_answered(stage: Stage) -> None:
+    stage.launch().go()
+    trace, count = list(stage.trace), len(stage.requests)
+    asked = {"create topics", "read the statuses", "stop", "look", "fence", "ends", "resume"}
+    assert set(stage.requests) == asked
+    for number in range(1, count + 1):
+        stage.trace.clear()
+        stage.requests, stage.fail_at = [], number
+        told: list[str] = []
+        launch_ = stage.launch()
+        launch_.outage = Patience(60, told.append, sleep=lambda seconds: None)
+        assert launch_.go().outcome is Outcome.ENDED
+        assert (stage.trace, len(told)) == (trace, 2)
+
+
+def test_what_it_says_is_in_no_record_that_a_worker_would_show(stage: Stage) -> None:
+    stage.launch().go()
+    assert stage.trace.index("connector STOPPED") < stage.trace.index("resume")
+    assert stage.spoken_to[-1] == "run-"
+
+
+def test_tasks_that_still_end_on_their_workers_are_waited_for(stage: Stage) -> None:
+    stage.resting = [False, False, True]
+    stage.launch().go()
+    assert len(stage.resting) == 1
+
+
+def test_one_that_was_stopped_stays_stopped_and_one_that_was_paused_is_paused(stage: Stage) -> None:
+    stage.launch("STOPPED").go()
+    assert not {"stop", "resume", "pause"} & set(stage.trace)
+    stage.trace.clear()
+    stage.launch("PAUSED").go()
+    assert stage.trace[-2:] == ["pause", "PAUSED"]
+
+
+def test_tasks_of_the_workers_must_be_gone_before_ours_begin(stage: Stage) -> None:
+    still = Standing({}, ({},), 2, 4, 5, 1, "STOPPED", 6)
+    stage.standings = [still, still, STOPPED]
+    stage.launch().go()
+    assert len(stage.standings) == 1
+
+
+def test_a_connector_that_somebody_started_meanwhile_is_refused(stage: Stage) -> None:
+    stage.standings = [Standing({}, (), 2, 4, 5, 0, "STARTED", 9)]
+    with pytest.raises(Refused, match="was started on its workers meanwhile"):
+        stage.launch("STOPPED").go()
+    assert "round" not in stage.trace
+
+
+def test_workers_that_do_not_let_go_are_waited_for_and_resumed(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "LEAST_PATIENCE", 0.05)
+    stage.standings = [Standing({}, ({},), 2, 4, 5, 1, "STOPPED", 6)]
+    launch_ = stage.launch()
+    launch_.timeout = 0.05
+    with pytest.raises(TimedOut, match="still has 1 tasks on its workers"):
+        launch_.go()
+    assert stage.trace[-2:] == ["resume", "RUNNING"]
+
+
+def test_whatever_breaks_in_between_the_connector_is_handed_back(stage: Stage) -> None:
+    def bang() -> None:
+        raise ConnectctlError("bang")
+
+    stage.during = bang
+    with pytest.raises(ConnectctlError, match="bang"):
+        stage.launch().go()
+    assert stage.trace[-3:] == ["fence 1", "resume", "RUNNING"]
+    assert "connector FAILED" in stage.trace
+
+
+def test_a_connector_that_its_workers_have_again_is_left_alone(stage: Stage) -> None:
+    stage.report = Report(0, "stale", "the workers have c again: its target state is STARTED")
+    result = stage.launch().go()
+    assert result.outcome is Outcome.TAKEN
+    assert not {"resume", "fence 1", "connector STOPPED"} & set(stage.trace)
+
+
+def test_too_many_tasks_are_not_run_and_say_so_where_no_worker_shows_it(stage: Stage) -> None:
+    with pytest.raises(TooMany, match="has generated 4 tasks, which is greater than 2"):
+        stage.launch(tasks=4, most=2).go()
+    assert "round" not in stage.trace
+    assert ("connector FAILED" in stage.trace, stage.spoken_to[-1]) == (True, "run-")
+    assert stage.trace[-3:] == ["resume", "RUNNING", "connector FAILED"]
+
+
+def test_sigterm_ends_a_run_well_and_gives_the_signal_back(stage: Stage) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    stage.report = Report(0, "stopped", records=1, transactions=1)
+    stage.during = lambda: signal.raise_signal(signal.SIGTERM)
+    assert stage.launch().go().outcome is Outcome.STOPPED
+    assert signal.getsignal(signal.SIGTERM) is before
+    assert stage.trace[-2:] == ["resume", "RUNNING"]
+
+
+def test_every_signal_is_a_wish() -> None:
+    wishes = Signals()
+    with wishes.heard():
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGTERM)
+    assert wishes.count == 2

@@ -1,0 +1,172 @@
+"""While no task gets through to Kafka a run says once what is waited for, and once that it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+import pytest
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.core.errors import TimedOut
+from connectctl.ops.task_runtime.attempt.control_channel import BEAT
+from connectctl.ops.task_runtime.attempt.task_attempt import Leased, Report, Terms
+from connectctl.ops.task_runtime.job.scheduler import Run
+from connectctl.ops.task_runtime.job.stall_report import Standstill
+from connectctl.ops.task_runtime.spi.transaction_batch import Counts, How
+from connectctl.ops.task_runtime.task.exactly_once_task import Kernel
+from connectctl.ops.task_runtime.task.progress import SLOW, Doing
+from connectctl.ops.task_runtime.task.transactional_producer import Doubt
+from ops.task_runtime.task.test_exactly_once_task import FakeHandle, Log, Numbers, kernel
+
+NOON = datetime(2026, 1, 1, 12, 0, 0)
+AWAY = "1 of 3 brokers take no connection: 2 (b:9092)"
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def waits(seconds: float, why: str = "") -> dict[str, Any]:
+    return {"waiting": {"seconds": seconds, "what": "commit a transaction", "why": why}}
+
+
+def test_it_is_told_once_what_is_waited_for_since_when_and_until_when_and_once_that_it_goes_on(clock: Clock) -> None:
+    said: list[str] = []
+    still = Standstill("lines", 300, lambda: AWAY, said.append, clock, lambda: NOON)
+    still.look({0: waits(6)}, [0, 1])
+    still.look({0: waits(6), 1: {}}, [0, 1])
+    assert not said
+    for _ in range(5):
+        still.look({0: waits(6, "it could not commit"), 1: waits(10, "no answer")}, [0, 1])
+        clock.now += 5
+    still.look({}, [0, 1])  # a round is over, and nobody has said anything in the next one
+    assert said == [
+        "waiting: no task of lines could commit a transaction since 11:59:50, and all try again until 12:04:50 "
+        "(--patience): 1 of 3 brokers take no connection: 2 (b:9092); no answer"
+    ]
+    still.look({0: {}, 1: waits(30)}, [0, 1])
+    still.look({0: {}, 1: waits(30)}, [0, 1])
+    assert said[1:] == ["continuing after 35 s: lines gets through to Kafka again"]
+    still.look({1: waits(30)}, [1])  # the other one is over
+    assert len(said) == 3
+
+
+def test_brokers_that_take_connections_and_do_not_answer_are_told_so(clock: Clock) -> None:
+    said: list[str] = []
+    Standstill("lines", 300, lambda: None, said.append, clock).look({0: waits(6)}, [0])
+    assert said[0].endswith("(--patience): brokers take connections, and do not answer")
+    assert Kafka({"bootstrap.servers": "127.0.0.1:1"}, timeout=1).silent() is None  # it has never seen one
+
+
+def test_brokers_that_take_no_connection_are_named() -> None:
+    class Broker:
+        def __init__(self, id_: int, port: int):
+            self.id, self.host, self.port = id_, "127.0.0.1", port
+
+    kafka = Kafka({"bootstrap.servers": "127.0.0.1:1"}, timeout=1)
+    kafka.__dict__["_metadata"] = type("M", (), {"brokers": {7: Broker(7, 1), 3: Broker(3, 2)}})
+    assert kafka.silent() == "2 of 2 brokers take no connection: 3 (127.0.0.1:2), 7 (127.0.0.1:1)"
+
+
+def test_a_call_that_does_not_return_and_one_that_failed_are_told_until_kafka_answers(clock: Clock) -> None:
+    doing = Doing(now=clock)
+    with doing.asking("initialise its producer"):
+        clock.now += SLOW - 1
+        assert doing.told is None
+        clock.now += 1
+        assert doing.told == {"seconds": SLOW, "what": "initialise its producer", "why": ""}
+    assert doing.told is None
+
+    def lost() -> None:
+        with doing.asking("commit a transaction"):
+            clock.now += 10
+            raise Doubt
+
+    with pytest.raises(Doubt):
+        lost()
+    assert doing.failed("no answer")
+    with doing.asking("initialise its producer"):
+        clock.now += 1
+    assert not doing.failed("no coordinator")
+    assert doing.told == {"seconds": 11.0, "what": "initialise its producer", "why": "no coordinator"}
+    assert Doing(doing.waited, clock).told == {"seconds": 11.0, "what": "go on", "why": ""}
+    doing.through()
+    assert (doing.told, doing.waited) == (None, 0)
+
+
+class Slow(FakeHandle):
+    """Its commit takes as long as ``during`` needs."""
+
+    during: Any = None
+
+    def commit(self, patience: float) -> None:
+        self.during()
+        super().commit(patience)
+
+
+def test_a_task_tells_the_driver_from_another_thread_while_its_own_waits(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[Any] = []
+    line: Any = type("Line", (), {"say": lambda self, each: said.append(each), "stopped": False})()
+    monkeypatch.setattr("connectctl.ops.task_runtime.attempt.task_attempt.time", type("T", (), {"monotonic": clock}))
+    counts = Counts(doing=Doing(now=clock))
+    supply: Any = Numbers(4)
+    supply.lag, supply.behind = 7, False
+    leased = Leased(supply, 3, counts, Terms(1000.0), line)
+
+    def during() -> None:
+        before = len(said)
+        leased.beat()
+        assert len(said) == before
+        clock.now += max(SLOW, 2 * BEAT)
+        leased.beat()
+
+    monkeypatch.setattr(Slow, "during", staticmethod(during))
+    log = Log()
+    assert kernel(log, counts=counts, open_handle=lambda: Slow(log)).run(leased).how is How.ENDED
+    assert said
+    assert all(each["waiting"]["what"] == "commit a transaction" for each in said)
+    assert counts.doing.waited == 0
+
+
+def test_what_a_task_has_waited_counts_in_its_next_lease_too() -> None:
+    counts = Counts(doing=Doing(50.0))
+    log = Log(fail={n: lambda: Doubt("no answer") for n in range(1, 50)})
+    with pytest.raises(TimedOut, match="for 40 s"):
+        kernel(log, counts=counts, patience=40.0).run(Numbers(8))
+    report = Report.parse(Report.of(0, How.STOPPED.value, counts).json)
+    run = Run({0: {}, 1: {}}, _until(), lambda tasks, terms: None)  # type: ignore[arg-type,return-value]
+    run.totals[0].add(report)
+    assert run.waited == {0: pytest.approx(50.0, abs=10)}
+    assert run.active == [0, 1]
+
+
+def test_a_source_that_has_nothing_is_nobody_that_waits() -> None:
+    counts = Counts(doing=Doing(50.0))
+    looks: Iterator[bool] = iter([False, False, True, True, True, True])
+
+    class Idle(Numbers):
+        ended = False
+
+        def step(self) -> None:
+            return None
+
+    log = Log()
+    Kernel.run(kernel(log, counts=counts, stopped=lambda: next(looks)), Idle(0))
+    assert counts.doing.waited == 0
+
+
+def _until() -> Any:
+    from connectctl.ops.task_runtime.job.job_file import Until
+
+    return Until()

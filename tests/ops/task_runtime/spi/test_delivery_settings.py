@@ -1,0 +1,122 @@
+"""A connector's producer properties in librdkafka's terms, and what cannot be overridden."""
+
+from __future__ import annotations
+
+import pytest
+from connectctl.ops.core.errors import BadInput
+from connectctl.ops.task_runtime.spi.boundaries import Boundary
+from connectctl.ops.task_runtime.spi.delivery_settings import check, manner
+
+
+@pytest.mark.parametrize(
+    ("config", "boundary", "interval", "timeout"),
+    [
+        ({}, Boundary.POLL, 60, 15_000),
+        ({"transaction.boundary": "POLL"}, Boundary.POLL, 60, 15_000),
+        ({"transaction.boundary": "interval"}, Boundary.INTERVAL, 60, 75_000),
+        (
+            {"transaction.boundary": "Interval", "transaction.boundary.interval.ms": "2000"},
+            Boundary.INTERVAL,
+            2,
+            17_000,
+        ),
+        ({"transaction.boundary": "connector"}, Boundary.CONNECTOR, 60, 60_000),
+        ({"producer.override.transaction.timeout.ms": "30000"}, Boundary.POLL, 60, 30_000),
+    ],
+)
+def test_a_transaction_has_as_much_time_as_its_boundary_needs(
+    config: dict[str, str], boundary: Boundary, interval: float, timeout: int
+) -> None:
+    found = manner(config)
+    assert (found.boundary, found.interval, found.timeout_ms) == (boundary, interval, timeout)
+
+
+def test_properties_with_an_equal_are_carried_over() -> None:
+    found = manner(
+        {
+            "producer.override.linger.ms": "5",
+            "producer.override.compression.type": "zstd",
+            "producer.override.max.request.size": "2000000",
+            "producer.override.security.protocol": "SSL",
+            "producer.override.bootstrap.servers": "other:9092",
+        }
+    )
+    assert found.properties == {"linger.ms": "5", "compression.type": "zstd", "message.max.bytes": "2000000"}
+    assert (found.security, found.bootstrap, found.ignored) == ({"security.protocol": "SSL"}, "other:9092", ())
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        (
+            "transactional.id",
+            "mine",
+            "The value 'mine' for the 'transactional.id' property will be ignored as it cannot be overridden for connectors "
+            "when exactly-once source support is enabled.",
+        ),
+        ("enable.idempotence", "false", "The value 'true' will be used instead."),
+        ("acks", "1", "The value 'all' will be used instead."),
+        ("partitioner.class", "mine", "The value 'murmur2' will be used instead."),
+        ("interceptor.classes", "mine", "has no equal in librdkafka, and is ignored here."),
+    ],
+)
+def test_what_cannot_be_overridden_is_said(name: str, value: str, says: str) -> None:
+    (line,) = manner({f"producer.override.{name}": value}).ignored
+    assert says in line
+
+
+@pytest.mark.parametrize(("name", "value"), [("enable.idempotence", "true"), ("acks", "all"), ("acks", "-1")])
+def test_what_is_so_in_any_case_is_not_worth_a_word(name: str, value: str) -> None:
+    assert manner({f"producer.override.{name}": value}).ignored == ()
+
+
+@pytest.mark.parametrize(("value", "strict"), [("true", True), ("TRUE", True), ("false", False), (None, False)])
+def test_strict_mode_is_a_property_of_the_connector(value: str | None, strict: bool) -> None:
+    assert manner({} if value is None else {"epoch.per.transaction": value}).strict is strict
+
+
+def test_families_of_properties_that_have_no_effect_are_told_once_each() -> None:
+    found = manner(
+        {
+            "topic.creation.default.partitions": "3",
+            "topic.creation.default.replication.factor": "1",
+            "errors.tolerance": "all",
+            "consumer.override.fetch.min.bytes": "1",
+            "admin.override.client.id": "a",
+        }
+    ).ignored
+    assert [line.partition(" no effect here")[0].rpartition(" ")[0] for line in found] == [
+        "topic.creation.default.partitions, topic.creation.default.replication.factor",
+        "errors.tolerance",
+        "consumer.override.fetch.min.bytes",
+        "admin.override.client.id",
+    ]
+
+
+def test_without_exactly_once_offsets_are_flushed_at_the_workers_interval_and_boundaries_have_no_effect() -> None:
+    found = manner(
+        {
+            "exactly.once.source.support": "preparing",
+            "offset.flush.interval.ms": "2500",
+            "transaction.boundary": "interval",
+            "transaction.boundary.interval.ms": "100",
+            "epoch.per.transaction": "true",
+        }
+    )
+    assert (found.exactly_once, found.interval, found.strict) == (False, 2.5, False)
+    assert "at least once" in found.ignored[0]
+    assert found.ignored[1].startswith("transaction.boundary, transaction.boundary.interval.ms, epoch.per.transaction")
+
+
+def test_the_flush_interval_is_that_of_transactions_where_none_is_given() -> None:
+    assert manner({"transaction.boundary": "interval", "offset.flush.interval.ms": "2500"}).interval == 2.5
+
+
+@pytest.mark.parametrize(("name", "value"), [("batch.size", "0"), ("linger.ms", "soon"), ("compression.type", "zip")])
+def test_values_that_librdkafka_does_not_take_are_bad_input_by_their_java_names(name: str, value: str) -> None:
+    with pytest.raises(BadInput, match=rf"producer\.override\.{name} is {value}, which cannot be had here"):
+        check(manner({f"producer.override.{name}": value}))
+
+
+def test_values_that_librdkafka_takes_are_fine() -> None:
+    check(manner({"producer.override.linger.ms": "5", "producer.override.max.request.size": "2000000"}))

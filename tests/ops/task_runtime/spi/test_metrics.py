@@ -1,0 +1,101 @@
+"""A task's metrics by Connect's names, from what a kernel and a polled task count."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import pytest
+from connectctl.ops.task_runtime.attempt.task_attempt import Report
+from connectctl.ops.task_runtime.job.scheduler import Total
+from connectctl.ops.task_runtime.spi.boundaries import Boundary, End
+from connectctl.ops.task_runtime.spi.metrics import Meter, Metrics, metrics
+from connectctl.ops.task_runtime.spi.transaction_batch import Counts, Ended
+from connectctl.ops.task_runtime.task.transactional_producer import Doubt
+from hypothesis import given
+from hypothesis import strategies as st
+from ops.task_runtime.task.test_polled_source import Broker, run
+
+
+def of(*leases: Ended) -> Metrics:
+    total = Total()
+    for ended in leases:
+        total.add(Report.of(0, ended.how.value, ended.counts))
+    return metrics(total)
+
+
+def test_a_task_that_did_nothing_has_totals_of_zero_and_no_sizes_or_times() -> None:
+    found = metrics(Total())
+    assert {name for name, value in found.items() if value == 0} == {
+        "source-record-poll-total",
+        "source-record-write-total",
+        "source-record-active-count",
+        "source-record-active-count-max",
+    }
+    assert {value for name, value in found.items() if "source-record" not in name} == {None}
+
+
+def test_sizes_of_transactions_and_batches_and_the_totals_of_records() -> None:
+    found = of(run(Broker()))  # ten records in batches of three, each a transaction
+    assert [found[f"transaction-size-{which}"] for which in ("min", "avg", "max")] == [1, 2.5, 3]
+    assert (found["batch-size-max"], found["batch-size-avg"]) == (3, 2.5)
+    assert (found["source-record-poll-total"], found["source-record-write-total"]) == (10, 10)
+    assert (found["source-record-active-count"], found["source-record-active-count-max"]) == (0, 3)
+
+
+def test_times_are_there_once_there_was_a_batch_and_a_commit() -> None:
+    found = of(run(Broker()))
+    for name in ("poll-batch", "offset-commit"):
+        most, mean = found[f"{name}-max-time-ms"], found[f"{name}-avg-time-ms"]
+        assert most is not None
+        assert mean is not None
+        assert 0 <= mean <= most
+
+
+def test_records_of_an_aborted_transaction_are_written_and_its_offsets_are_a_transaction_without_records() -> None:
+    found = of(run(Broker(), Boundary.CONNECTOR, asks={5: End.ABORT, 9: End.COMMIT}))
+    assert (found["source-record-poll-total"], found["source-record-write-total"]) == (10, 10)
+    assert [found[f"transaction-size-{which}"] for which in ("min", "avg", "max")] == [0, 2, 4]
+
+
+def test_a_commit_that_fails_has_its_share_and_its_records_are_polled_again() -> None:
+    broker = Broker()
+    broker.doubt_at = 2
+    found = of(run(broker))
+    assert (found["offset-commit-failure-percentage"], found["offset-commit-success-percentage"]) == (0.2, 0.8)
+    assert (found["source-record-poll-total"], found["source-record-write-total"]) == (13, 10)
+    assert found["source-record-active-count"] == 0
+
+
+def test_what_was_polled_and_never_ended_is_active_to_the_last() -> None:
+    assert of(run(Broker(), Boundary.CONNECTOR))["source-record-active-count"] == 10
+
+
+def test_leases_add_up_and_extremes_stay_extremes() -> None:
+    one = of(run(Broker()))
+    both = of(run(Broker()), run(Broker()))
+    for name in ("source-record-poll-total", "source-record-write-total"):
+        assert both[name] == 2 * (one[name] or 0)
+    for name in ("transaction-size-min", "transaction-size-max", "transaction-size-avg", "batch-size-max"):
+        assert both[name] == one[name]
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.booleans()), max_size=20))
+def test_what_is_active_is_what_was_polled_and_is_not_settled(batches: list[tuple[int, bool]]) -> None:
+    counts, active = Counts(), 0
+    for size, committed in batches:
+        counts.meter.poll(size, 0.1)
+        active += size
+        if committed:
+            counts.commit(active)
+            active = 0
+        assert counts.meter.active == active
+    summed = Meter()
+    summed.add(asdict(counts.meter))
+    assert summed == counts.meter
+
+
+def test_an_attempt_that_raises_is_a_failure_and_takes_no_time() -> None:
+    meter = Meter()
+    with pytest.raises(Doubt), meter.committing():
+        raise Doubt("no answer")
+    assert (meter.commits, meter.failed_commits, meter.commit_time) == (0, 1, 0.0)

@@ -1,0 +1,235 @@
+"""What a producer of batches makes of what brokers say, and where it puts records, without a broker."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer, Refusal
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
+from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.partitioner import java_partition
+from connectctl.ops.kafka.record_batch_encoder import Columnar, Stamp
+from connectctl.ops.kafka.transactions import Place
+from connectctl.ops.task_runtime.spi.transaction_batch import Bulk, ColumnBulk, Copies, Outgoing, Step
+from connectctl.ops.task_runtime.task import columnar_producer
+from connectctl.ops.task_runtime.task.columnar_producer import BatchHandle, kind_for
+from connectctl.ops.task_runtime.task.transactional_producer import Doubt, Failed, Fenced, Handle
+from kafka.record.memory_records import MemoryRecords
+
+
+class Producer:
+    """Holds what it is given; ``refuse`` is what the call of a name raises."""
+
+    def __init__(self, *args: Any, **more: Any):
+        self.calls: list[str] = []
+        self.refuse: dict[str, Exception] = {}
+        self.sent: dict[Place, list[Any]] = defaultdict(list)
+        self.added: set[Place] = set()
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*args: Any, **more: Any) -> None:
+            self.calls.append(name + "".join(f" {key}={value}" for key, value in more.items()))
+            if name in self.refuse:
+                raise self.refuse[name]
+
+        return call
+
+    def partitions(self, topic: str, patience: float) -> int:
+        return 3
+
+    def add(self, places: set[Place]) -> None:
+        self.added |= places
+
+    def send(self, place: Place, records: int, made: Any, named: Any = None) -> None:
+        assert place in self.added
+        batch = MemoryRecords(made(Stamp(1, 0, len(self.sent[place])))).next_batch()
+        assert batch is not None
+        self.sent[place] += list(batch)
+
+
+@pytest.fixture
+def handle(monkeypatch: pytest.MonkeyPatch) -> BatchHandle:
+    monkeypatch.setattr(columnar_producer, "BatchProducer", Producer)
+    kafka = Kafka({"bootstrap.servers": "localhost:1", "batch.size": "300"}, timeout=1)
+    return BatchHandle(kafka, "g-c-0", timeout_ms=15_000)
+
+
+def producer(handle: BatchHandle) -> Producer:
+    return cast(Producer, handle._producer)
+
+
+@pytest.mark.parametrize(
+    ("problem", "told"),
+    [
+        (Refusal(47), Fenced),  # INVALID_PRODUCER_EPOCH
+        (Refusal(90), Fenced),  # PRODUCER_FENCED
+        (Refusal(53), NotAuthorized),  # TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        (Refusal(29), NotAuthorized),  # TOPIC_AUTHORIZATION_FAILED
+        (Refusal(10), ConnectctlError),  # MESSAGE_TOO_LARGE
+        (Refusal(87), ConnectctlError),  # INVALID_RECORD
+        (Refusal(6), Doubt),  # NOT_LEADER_OR_FOLLOWER
+        (Refusal(45), Doubt),  # OUT_OF_ORDER_SEQUENCE_NUMBER
+        (Refusal(48), Doubt),  # INVALID_TXN_STATE
+        (Refusal(51), Doubt),  # CONCURRENT_TRANSACTIONS, for longer than a request may take
+        (Refusal(120), Doubt),  # TRANSACTION_ABORTABLE
+        (TimeoutError("timed out"), Doubt),
+        (ConnectionResetError(), Doubt),
+    ],
+)
+@pytest.mark.parametrize("call", ["initialise", "flush", "end"])
+def test_what_went_wrong_is_told_as_librdkafkas_producer_tells_it(
+    handle: BatchHandle, call: str, problem: Exception, told: type[Exception]
+) -> None:
+    producer(handle).refuse[call] = problem
+    with pytest.raises(told):
+        handle.initialise(1) if call == "initialise" else handle.commit(1)
+
+
+@pytest.mark.parametrize(
+    ("answers", "told", "asked"),
+    [
+        ([-1, 90], Fenced, 2),
+        ([-1, -1, 47], Fenced, 3),
+        ([-1, -1, -1, -1], Failed, 4),  # the broker is ill
+        ([-1, 0], Failed, 2),  # nobody fences it, and it could be aborted
+        ([-1, 48], Failed, 2),  # it was committed after all: only the topic knows
+    ],
+)
+def test_a_coordinator_that_fails_at_a_commit_is_asked_whether_it_was_just_fencing(
+    handle: BatchHandle, monkeypatch: pytest.MonkeyPatch, answers: list[int], told: type[Exception], asked: int
+) -> None:
+    monkeypatch.setattr("connectctl.ops.task_runtime.task.transactional_producer.FENCING_PAUSES", (0, 0, 0))
+    ends: list[bool] = []
+
+    def end(*, commit: bool) -> None:
+        ends.append(commit)
+        if code := answers[len(ends) - 1]:
+            raise Refusal(code)
+
+    monkeypatch.setattr(handle._producer, "end", end, raising=False)
+    with pytest.raises(told) as caught:
+        handle.commit(1)
+    assert type(caught.value) is told
+    assert ends == [True] + [False] * (asked - 1)
+
+
+def test_where_records_did_not_arrive_no_commit_is_asked_for_and_the_transaction_is_aborted(
+    handle: BatchHandle,
+) -> None:
+    producer(handle).refuse["flush"] = Refusal(10)
+    with pytest.raises(ConnectctlError, match="write its records"):
+        handle.commit(1)
+    assert producer(handle).calls == ["flush", "settle", "end commit=False"]
+
+
+def test_a_coordinator_that_is_busy_is_asked_again_until_it_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = BatchProducer({"bootstrap.servers": "localhost:1"}, "g-c-0", transaction_timeout_ms=15_000, timeout=5)
+    made._added.add(Place("t", 0))
+    codes = [Code.CONCURRENT_TRANSACTIONS, Code.CONCURRENT_TRANSACTIONS, Code.PRODUCER_FENCED]
+    monkeypatch.setattr(made, "_ask", lambda doing, request: SimpleNamespace(error_code=codes.pop(0)))
+    with pytest.raises(Refusal, match="90"):
+        made.end(commit=True)
+    assert not codes
+
+
+def test_keys_go_where_javas_partitioner_puts_them_in_their_order(handle: BatchHandle) -> None:
+    keys = [b"%d" % (n % 17) for n in range(200)]
+    columns = Columnar(pa.array([b"%d" % n for n in range(200)]), pa.array(keys))
+    handle.send(Step(bulks=[ColumnBulk("t", columns)]))
+    for partition in range(3):
+        mine = [n for n, key in enumerate(keys) if java_partition(key, 3) == partition]
+        assert [int(record.value) for record in producer(handle).sent[Place("t", partition)]] == mine
+
+
+def test_a_row_that_a_broker_refuses_is_named_whatever_batch_it_came_to_be_in(handle: BatchHandle) -> None:
+    made: list[Any] = []
+    handle._producer.send = lambda place, count, encode, named: made.append((place, count, named))  # type: ignore
+    keys = [b"%d" % (n % 17) for n in range(200)]
+    columns = Columnar(pa.array([b"%d" % n for n in range(200)]), pa.array(keys))
+    handle.send(Step(bulks=[ColumnBulk("t", columns, lambda row: f"row {row}")]))
+    found = {place.partition: [] for place, _, _ in made}  # type: ignore[var-annotated]
+    for place, count, named in made:
+        found[place.partition] += [named(n) for n in range(count)]
+    for partition, rows in found.items():
+        assert rows == [f"row {n}" for n, key in enumerate(keys) if java_partition(key, 3) == partition]
+
+
+@pytest.mark.parametrize(
+    ("refusal", "said"),
+    [
+        (Refusal(32, lambda n: f"Row {n}", 2, "too late"), "Row 2 is refused by Kafka: too late"),
+        (Refusal(87, lambda n: f"Row {n}", 0, "no key"), "Row 0 is refused by Kafka: no key"),
+        (Refusal(10, lambda n: f"Row {n}"), "Row 0, or the batch that begins with it, is too large"),
+    ],
+)
+def test_what_a_broker_has_against_a_row_is_told_with_the_row(handle: BatchHandle, refusal: Refusal, said: str) -> None:
+    producer(handle).refuse["flush"] = refusal
+    with pytest.raises(ConnectctlError, match=said):
+        handle.commit(1)
+
+
+def test_batches_are_no_larger_than_the_topic_takes_and_a_row_that_is_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columnar_producer, "BatchProducer", Producer)
+    kafka = Kafka({"bootstrap.servers": "localhost:1"}, timeout=1)
+    limited = BatchHandle(kafka, "g-c-0", timeout_ms=15_000, properties={"message.max.bytes": "1000"})
+    sizes: list[int] = []
+
+    def send(place: Place, count: int, made: Any, named: Any) -> None:
+        sizes.append(len(made(Stamp(1, 0, 0))))
+
+    limited._producer.send = send  # type: ignore
+    named = "row {}".format
+    limited.send(Step(bulks=[ColumnBulk("t", Columnar(pa.array([b"x" * 90] * 50)), named)]))
+    assert max(sizes) <= 1000
+    with pytest.raises(
+        ConnectctlError, match=r"row 1 is too large: alone it makes a batch of \d+ bytes, and t takes 1000"
+    ):
+        limited.send(Step(bulks=[ColumnBulk("t", Columnar(pa.array([b"x", b"x" * 1000, b"x"])), named)]))
+
+
+def test_rows_without_a_key_take_turns_batch_by_batch(handle: BatchHandle) -> None:
+    handle.send(Step(bulks=[ColumnBulk("t", Columnar(pa.array([b"%03d" % n for n in range(100)])))]))
+    sent = producer(handle).sent
+    assert set(sent) == {Place("t", n) for n in range(3)}
+    assert sorted(int(r.value) for records in sent.values() for r in records) == list(range(100))
+
+
+def test_single_records_and_messages_go_with_them(handle: BatchHandle) -> None:
+    step = Step(
+        [Outgoing("t", b"k", b"one", 2), Outgoing("t", b"k", None)],
+        [Bulk("t", [{"value": b"two", "partition": 2}, {"key": b"k"}])],
+    )
+    handle.send(step)
+    sent = producer(handle).sent
+    home = Place("t", java_partition(b"k", 3))
+    by_hand = [(b"k", b"one"), (None, b"two")]
+    by_key = [(b"k", None), (b"k", None)]
+    expected = {Place("t", 2): by_hand, home: by_key} if home.partition != 2 else {home: by_hand + by_key}
+    assert {place: [(r.key, r.value) for r in records] for place, records in sent.items()} == expected
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        Step([Outgoing("t", None, b"x", headers=[("h", b"1")])]),
+        Step([Outgoing("t", None, b"x", timestamp=1)]),
+        Step(copies=[Copies("t", [object()])]),
+    ],
+)
+def test_what_it_cannot_send_is_never_left_out(handle: BatchHandle, step: Step) -> None:
+    with pytest.raises(TypeError):
+        handle.send(step)
+
+
+@pytest.mark.parametrize(
+    ("codec", "kind"),
+    [(None, BatchHandle), ("zstd", BatchHandle), ("gzip", BatchHandle), ("lz4", Handle), ("snappy", Handle)],
+)
+def test_what_only_librdkafka_can_compress_is_left_to_it(codec: str | None, kind: type[Handle]) -> None:
+    kafka = Kafka({"bootstrap.servers": "localhost:1"}, timeout=1)
+    assert kind_for(kafka, {} if codec is None else {"compression.type": codec}) is kind

@@ -1,0 +1,357 @@
+"""The kernel against handles that fail where they are told to: whatever happens, what is committed is each record once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, TimedOut
+from connectctl.ops.task_runtime.spi.transaction_batch import How, Outgoing, Step
+from connectctl.ops.task_runtime.task.commit_history import CommitHistory
+from connectctl.ops.task_runtime.task.exactly_once_task import Kernel
+from connectctl.ops.task_runtime.task.transactional_producer import Doubt, Fenced
+
+KEY = b'["c",{"f":1}]'
+
+
+@dataclass
+class Log:
+    """What a broker would hold for one transactional id; ``fail`` raises at the call with that number."""
+
+    committed: list[bytes] = field(default_factory=list)
+    offset: bytes | None = None
+    commits: int = 0
+    epoch: int = 0
+    calls: int = 0
+    fail: dict[int, Callable[[], Exception]] = field(default_factory=dict)
+    commit_anyway: bool = False
+    trace: list[str] = field(default_factory=list)
+    leftover: Callable[[Sequence[str]], str | None] = lambda topics: None
+
+    def count(self, what: str) -> Exception | None:
+        self.calls += 1
+        self.trace.append(what)
+        return self.fail.pop(self.calls)() if self.calls in self.fail else None
+
+
+class FakeHandle:
+    """An instance that ends when a newer one is initialised; a commit in doubt may have happened all the same."""
+
+    id = "g-c-0"
+    timeout_ms = 60_000
+    overdue = False
+    whose: bool | None = False
+
+    def expired(self) -> bool | None:
+        return self.whose
+
+    def __init__(self, log: Log):
+        self._log = log
+        self._epoch = -1
+        self._open: list[Any] = []
+
+    def initialise(self, patience: float) -> None:
+        self._raise("initialise")
+        self._log.epoch += 1
+        self._epoch = self._log.epoch
+
+    def leftover(self, topics: Sequence[str]) -> str | None:
+        return self._log.leftover(topics)
+
+    def begin(self) -> None:
+        self._raise("begin")
+        self._open = []
+
+    def send(self, step: Step) -> None:
+        self._raise("send")
+        self._open += [record.value for record in step.records]
+
+    def send_offsets(self, topic: str, offsets: Any) -> None:
+        self._raise("offsets")
+        self._open.append(dict(offsets))
+
+    def commit(self, patience: float) -> None:
+        error = self._log.count("commit")
+        if self._epoch != self._log.epoch:
+            raise Fenced("a newer one")
+        if error is None or self._log.commit_anyway:
+            for item in self._open:
+                if isinstance(item, dict):
+                    self._log.commits += 1
+                    self._log.offset = item.get(KEY, self._log.offset)
+                else:
+                    self._log.committed.append(item)
+        if error is not None:
+            raise error
+
+    def abort(self, patience: float) -> None:
+        self._raise("abort")
+        self._open = []
+
+    def doubt(self) -> str | None:
+        return None
+
+    def drop(self) -> None:
+        self._log.trace.append("drop")
+
+    def _raise(self, what: str) -> None:
+        if error := self._log.count(what):
+            raise error
+        if what != "initialise" and self._epoch != self._log.epoch:
+            raise Fenced("a newer one")
+
+
+class FakeStore:
+    def __init__(self, log: Log):
+        self._log = log
+        self._value: bytes | None = None
+        self._commits = 0
+
+    def refresh(self, patience: float) -> None:
+        if error := self._log.count("read"):
+            raise error
+        self._value, self._commits = self._log.offset, self._log.commits
+
+    def position(self, key: bytes) -> tuple[int, int] | None:
+        return (0, self._commits) if self._value is not None else None
+
+    def value(self, key: bytes) -> bytes | None:
+        return self._value
+
+    def known(self) -> frozenset[bytes]:
+        return frozenset()
+
+
+class Numbers:
+    """Supplies the numbers up to ``last``, two in a step, from behind the stored offset."""
+
+    def __init__(self, last: int):
+        self._last = last
+        self._next = 0
+        self.confirmed = 0
+
+    def resume(self, stored: Any) -> None:
+        value = stored.value(KEY)
+        self._next = int(value) + 1 if value is not None else 0
+
+    def step(self) -> Step | None:
+        numbers = range(self._next, min(self._next + 2, self._last + 1))
+        if not numbers:
+            return None
+        self._next = numbers[-1] + 1
+        records = [Outgoing("t", None, str(n).encode()) for n in numbers]
+        return Step(records=records, offsets={KEY: str(numbers[-1]).encode()})
+
+    def last(self) -> Step | None:
+        return None
+
+    def committed(self, step: Step) -> None:
+        self.confirmed += step.size
+
+    @property
+    def ended(self) -> bool:
+        return self._next > self._last
+
+
+def kernel(log: Log, **more: Any) -> Kernel:
+    made: Any = {"open_handle": lambda: FakeHandle(log), "topic": "offsets", "store": FakeStore(log)}
+    return Kernel(**made | {"sleep": lambda seconds: None} | more)
+
+
+EVERYTHING = [str(n).encode() for n in range(9)]
+POINTS = range(1, 26)
+ERRORS = {"doubt": lambda: Doubt("a request timed out"), "time-out": lambda: TimedOut("in the way")}
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("commit_anyway", [False, True])
+@pytest.mark.parametrize("kind", ERRORS)
+@pytest.mark.parametrize("point", POINTS)
+def test_a_doubt_at_any_point_neither_loses_nor_repeats_a_record(
+    point: int, kind: str, commit_anyway: bool, strict: bool
+) -> None:
+    log = Log(fail={point: ERRORS[kind]}, commit_anyway=commit_anyway)
+    ended = kernel(log, strict=strict).run(Numbers(8))
+    assert (ended.how, log.committed, log.offset) == (How.ENDED, EVERYTHING, b"8")
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_whoever_kills_it_at_any_point_the_next_one_goes_on(point: int) -> None:
+    log = Log(fail={point: lambda: KeyboardInterrupt("kill")}, commit_anyway=point % 2 == 0)  # type: ignore[return-value,dict-item]
+    try:
+        kernel(log).run(Numbers(8))
+    except KeyboardInterrupt:
+        log.fail = {}
+        kernel(log).run(Numbers(8))
+    assert (log.committed, log.offset) == (EVERYTHING, b"8")
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_fenced_at_any_point_it_ends_and_never_initialises_again(point: int) -> None:
+    log = Log(fail={point: lambda: Fenced("a newer one")})
+    ended = kernel(log).run(Numbers(8))
+    if log.fail:
+        assert ended.how is How.ENDED
+    else:
+        assert ended.how is How.FENCED
+        assert log.trace.count("initialise") == 1
+    assert log.committed == EVERYTHING[: len(log.committed)]
+
+
+def test_every_initialisation_is_followed_by_a_reading_before_anything_is_sent() -> None:
+    log = Log(fail={6: lambda: Doubt("lost"), 14: lambda: Doubt("lost again")})
+    kernel(log).run(Numbers(8))
+    steps = [what for what in log.trace if what in ("initialise", "read", "begin")]
+    after = [steps[n + 1] for n, what in enumerate(steps) if what == "initialise"]
+    assert after == ["read"] * 3
+
+
+def test_strict_takes_a_new_epoch_for_every_transaction() -> None:
+    log = Log()
+    ended = kernel(log, strict=True).run(Numbers(8))
+    assert (log.epoch, ended.counts.transactions) == (6, 5)
+    assert ended.counts.instances == 6
+
+
+def test_an_aborted_step_leaves_its_offsets_and_none_of_its_records() -> None:
+    class Aborting(Numbers):
+        def step(self) -> Step | None:
+            step = super().step()
+            return (
+                None if step is None else Step(step.records, offsets=step.offsets, abort=step.records[0].value == b"2")
+            )
+
+    log = Log()
+    ended = kernel(log).run(Aborting(8))
+    assert log.committed == [n for n in EVERYTHING if n not in (b"2", b"3")]
+    assert (log.offset, ended.counts.aborted, ended.counts.records) == (b"8", 1, 7)
+
+
+def test_a_newer_generation_ends_it_before_it_reads_or_sends() -> None:
+    for answers in ([None, "newer"], ["newer"]):
+        log, told = Log(), iter(answers)
+        ended = kernel(log, stale=lambda told=told: next(told)).run(Numbers(8))
+        assert (ended.how, ended.why, log.committed) == (How.STALE, "newer", [])
+        assert "read" not in log.trace
+
+
+@pytest.mark.parametrize("kind", [ConnectctlError, NotAuthorized])
+def test_what_only_a_person_can_mend_is_raised_and_its_transaction_aborted(kind: type[ConnectctlError]) -> None:
+    log = Log(fail={4: lambda: kind("the record is too large")})
+    with pytest.raises(kind, match="too large"):
+        kernel(log).run(Numbers(8))
+    assert log.committed == []
+    assert log.trace[-2:] == ["abort", "drop"]
+
+
+def test_doubts_that_do_not_end_are_given_up_with_what_was_last_said() -> None:
+    log = Log(fail={n: lambda: Doubt("no answer") for n in range(1, 10_000)})
+    with pytest.raises(TimedOut, match="no answer"):
+        kernel(log, patience=0.05, sleep=lambda seconds: time.sleep(0.01)).run(Numbers(8))
+
+
+def test_a_stop_ends_it_between_two_transactions() -> None:
+    log = Log()
+    supply = Numbers(8)
+    ended = kernel(log, stopped=lambda: supply.confirmed >= 4).run(supply)
+    assert (ended.how, log.committed) == (How.STOPPED, EVERYTHING[:4])
+
+
+class TestATransactionThatWasOpenForLongerThanItsTimeOut:
+    """Another producer of the id, or its coordinator: which of the two is looked at, and not guessed."""
+
+    @pytest.fixture(autouse=True)
+    def _overdue(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(FakeHandle, "overdue", True)
+
+    def test_is_sent_again_by_a_new_instance_where_its_coordinator_aborted_it(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(FakeHandle, "whose", True)
+        log = Log(fail={6: lambda: Fenced("the epoch is old")})
+        ended = kernel(log).run(Numbers(8))
+        assert (ended.how, log.committed, ended.counts.instances) == (How.ENDED, EVERYTHING, 2)
+        assert "longer than its time-out of 60 s" in ended.counts.doubts[0]
+
+    def test_is_told_with_what_can_be_done_when_that_happens_again_and_again(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(FakeHandle, "whose", True)
+        monkeypatch.setattr(FakeHandle, "commit", lambda self, patience: _raise(Fenced("the epoch is old")))
+        log = Log()
+        with pytest.raises(ConnectctlError, match=r"its time-out of 60 s\. Make it longer") as caught:
+            kernel(log, remedies="Make it longer.").run(Numbers(8))
+        assert (caught.value.code, log.trace.count("initialise")) == ("transaction-timeout", 3)
+
+    def test_ends_the_task_as_fenced_where_another_producer_has_its_id(self) -> None:
+        log = Log(fail={6: lambda: Fenced("the epoch is old")})
+        ended = kernel(log).run(Numbers(8))
+        assert (ended.how, ended.why) == (How.FENCED, "the epoch is old")
+
+    def test_ends_the_task_with_both_possibilities_where_the_coordinator_does_not_tell(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(FakeHandle, "whose", None)
+        ended = kernel(Log(fail={6: lambda: Fenced("the epoch is old")})).run(Numbers(8))
+        assert ended.how is How.FENCED
+        assert "producer.override.transaction.timeout.ms" in str(ended.why)
+
+
+def _raise(error: Exception) -> None:
+    raise error
+
+
+class Forgets(CommitHistory):
+    """Holds nothing against a reading."""
+
+    def check(self, store: Any) -> None:
+        pass
+
+
+class TestMutants:
+    """Kernels that are wrong on purpose, to show that these tests can fail."""
+
+    def test_offsets_that_are_read_only_once_repeat_records(self) -> None:
+        class ReadOnce(FakeStore):
+            def refresh(self, patience: float) -> None:
+                if self._value is None and self._log.offset is None:
+                    super().refresh(patience)
+
+        log = Log(fail={11: lambda: Doubt("lost")}, commit_anyway=True)
+        kernel(log, store=ReadOnce(log), history=Forgets()).run(Numbers(8))
+        assert log.committed != EVERYTHING
+        # The whole kernel does not begin there.
+        log = Log(fail={11: lambda: Doubt("lost")}, commit_anyway=True)
+        with pytest.raises(TimedOut, match="which this task has committed, was found nowhere"):
+            kernel(log, store=ReadOnce(log), patience=0.0).run(Numbers(8))
+        assert len(set(log.committed)) == len(log.committed)
+
+    def test_offsets_outside_the_transaction_repeat_records(self) -> None:
+        class Outside(FakeHandle):
+            def send_offsets(self, topic: str, offsets: Any) -> None:
+                self._log.count("offsets")
+
+        log = Log(fail={6: lambda: Doubt("lost")}, commit_anyway=True)
+        kernel(log, open_handle=lambda: Outside(log), history=Forgets()).run(Numbers(8))
+        assert log.committed != EVERYTHING
+
+
+def test_nothing_is_written_to_a_topic_in_which_an_older_transaction_of_the_task_was_left_open() -> None:
+    asked: list[list[str]] = []
+
+    def leftover(topics: Sequence[str]) -> str | None:
+        asked.append(list(topics))
+        if asked.count(["t"]) < 3 and list(topics) == ["t"]:
+            log.trace.append("open")
+            return "an older one is open"
+        return None
+
+    log = Log(leftover=leftover)
+    ended = kernel(log).run(Numbers(9))
+    assert (ended.how, log.committed) == (How.ENDED, [str(n).encode() for n in range(10)])
+    assert ended.counts.doubts == ["an older one is open"] * 2
+    assert log.trace.index("begin") > len(log.trace) - 1 - log.trace[::-1].index("open")
+    assert asked == [["offsets"], ["t"]] * 3, "each topic is looked at once, and again after a doubt"

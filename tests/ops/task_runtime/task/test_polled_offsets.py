@@ -1,0 +1,87 @@
+"""Which offset of a batch is committed for which source partition, however its task spells them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from connectctl.ops.task_runtime.attempt.shared_clients import Seen
+from connectctl.ops.task_runtime.spi.boundaries import Boundaries, Boundary
+from connectctl.ops.task_runtime.spi.connector import SourceRecord, SourceTask
+from connectctl.ops.task_runtime.spi.converters import converters
+from connectctl.ops.task_runtime.spi.transaction_batch import Step
+from connectctl.ops.task_runtime.task.polled_source import Offsets, Polling
+from hypothesis import given
+from hypothesis import strategies as st
+
+Place = tuple[Any, Any]
+
+
+class Script(SourceTask):
+    """Polls its one batch."""
+
+    batch: Sequence[SourceRecord] = ()
+
+    def start(self, configs: Any) -> None:
+        self.left = [self.batch]
+
+    def poll(self) -> Sequence[SourceRecord] | None:
+        return self.left.pop() if self.left else None
+
+
+def polled(
+    batch: Sequence[SourceRecord], stored: dict[bytes, bytes] | None = None, **task: Any
+) -> tuple[Polling, Step]:
+    kind = type("Task", (Script,), {"batch": batch} | task)
+    polling = Polling(kind, "c", {}, lambda: Boundaries(Boundary.POLL), converters({}), "offsets")
+    polling.resume(Seen(stored or {}))
+    step = polling.step()
+    assert step is not None
+    return polling, step
+
+
+def records(places: Sequence[Place], copies: bool) -> list[SourceRecord]:
+    """A record for each place; partitions are objects of their own, or one for all that are equal."""
+    known: dict[str, dict[str, Any]] = {}
+    return [
+        SourceRecord(
+            {"p": p} if copies else known.setdefault(repr(p), {"p": p}), None if n is None else {"n": n}, "t", "v"
+        )
+        for p, n in places
+    ]
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["a", 1, True, 1.0, "1"]), st.none() | st.integers(0, 99)), min_size=1),
+    st.booleans(),
+)
+def test_the_last_offset_of_each_partition_counts(places: list[Place], copies: bool) -> None:
+    expected = {json_of(p): b'{"n":%d}' % n for p, n in places if n is not None}
+    assert polled(records(places, copies))[1].offsets == {b'["c",{"p":%s}]' % p: n for p, n in expected.items()}
+
+
+def json_of(value: Any) -> bytes:
+    return {str: b'"%s"' % str(value).encode(), bool: b"true", float: b"1.0", int: b"1"}[type(value)]
+
+
+def test_a_partition_is_written_as_it_is_stored_time_and_again() -> None:
+    stored = {b'["c", {"p": "a", "q": 1}]': b'{"n":4}'}
+    offsets = Offsets("c", Seen(stored))
+    for partition in ({"p": "a", "q": 1}, {"q": 1, "p": "a"}) * 2:
+        assert (offsets.key(partition), offsets.offset(partition)) == (next(iter(stored)), {"n": 4})
+    assert offsets.key({"p": "a", "q": True}) == b'["c",{"p":"a","q":true}]'
+
+
+@pytest.mark.parametrize("heeds", [False, True])
+def test_a_task_hears_of_each_record_where_it_wants_to_and_of_the_commit_in_any_case(heeds: bool) -> None:
+    heard: list[Any] = []
+
+    def commit_record(self: Any, record: SourceRecord) -> None:
+        heard.append(record.source_offset)
+
+    own: dict[str, Any] = {"commit": lambda self: heard.append("all")}
+    own |= {"commit_record": commit_record} if heeds else {}
+    polling, step = polled(records([("a", 1), ("a", 2)], False), **own)
+    polling.committed(step)
+    assert heard == ([{"n": 1}, {"n": 2}] if heeds else []) + ["all"]

@@ -1,0 +1,400 @@
+"""A polled task under the kernel: KIP-618's boundaries and order of calls, and Connect's own corners."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pytest
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.task_runtime.spi.boundaries import Boundaries, Boundary, End, Requests
+from connectctl.ops.task_runtime.spi.connector import SourceRecord, SourceRecords, SourceTask
+from connectctl.ops.task_runtime.spi.converters import converters
+from connectctl.ops.task_runtime.spi.transaction_batch import Counts, Ended, How
+from connectctl.ops.task_runtime.task.at_least_once import Flushes
+from connectctl.ops.task_runtime.task.exactly_once_task import Kernel
+from connectctl.ops.task_runtime.task.polled_source import Polling
+from connectctl.ops.task_runtime.task.transactional_producer import Doubt
+from fakes.snapshots import Snapshots
+
+PARTITION = {"file": "a"}
+KEY = b'["c",{"file":"a"}]'
+
+
+def values(step: Any) -> list[Any]:
+    """What a step sends, in order."""
+    return [
+        json.loads(v) for v in [*(r.value for r in step.records), *(m["value"] for b in step.bulks for m in b.messages)]
+    ]
+
+
+class Broker(Snapshots):
+    """Topics with read_committed eyes, and a trace of what was asked of it and of the task."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.records: list[Any] = []
+        self.offsets: dict[bytes, bytes | None] = {}
+        self.trace: list[str] = []
+        self.doubt_at: int | None = None
+        self.doubt_at_send: int | None = None
+        self.commits = 0
+
+    def value(self, key: bytes) -> bytes | None:
+        return self.offsets.get(key)
+
+    def known(self) -> frozenset[bytes]:
+        return frozenset(k for k, v in self.offsets.items() if v is not None)
+
+    def refresh(self, patience: float) -> None:
+        self.trace.append("read")
+        self.looked()
+
+
+class Handle:
+    id, timeout_ms, overdue = "g-c-0", 60_000, False
+
+    def __init__(self, broker: Broker):
+        self._broker = broker
+
+    def initialise(self, patience: float) -> None:
+        self._broker.trace.append("initialise")
+
+    def leftover(self, topics: Sequence[str]) -> str | None:
+        return None
+
+    def begin(self) -> None:
+        self._broker.trace.append("begin")
+        self._open: list[Any] = []
+        self._offsets: dict[bytes, bytes | None] = {}
+
+    def send(self, step: Any) -> None:
+        self._open += values(step)
+
+    def send_offsets(self, topic: str, offsets: Any) -> None:
+        self._broker.trace.append("offsets")
+        self._offsets = dict(offsets)
+
+    def commit(self, patience: float) -> None:
+        self._broker.commits += 1
+        self._broker.trace.append("commit")
+        if self._broker.doubt_at == self._broker.commits:
+            raise Doubt("no answer")
+        self._broker.records += self._open
+        self._broker.offsets |= self._offsets
+        self._broker.wrote(*self._offsets)
+
+    def abort(self, patience: float) -> None:
+        self._broker.trace.append("abort")
+
+    def doubt(self) -> str | None:
+        return None
+
+    def drop(self) -> None:
+        pass
+
+
+class Plain(Handle):
+    """Without a transactional id: what is sent is there, whatever becomes of the rest."""
+
+    def send(self, step: Any) -> None:
+        self._broker.trace.append("records")
+        if self._broker.trace.count("records") == self._broker.doubt_at_send:
+            self._broker.trace.append("not acknowledged")
+            raise Doubt("no answer")
+        self._broker.records += values(step)
+
+    def send_offsets(self, topic: str, offsets: Any) -> None:
+        self._broker.trace.append("offsets")
+        self._broker.offsets |= offsets
+        self._broker.wrote(*offsets)
+
+
+class Task(SourceTask):
+    """Numbers from behind the stored offset up to ``last``; ``script`` may ask for boundaries after each record."""
+
+    broker: Broker
+    last = 9
+    batch = 3
+    asks: Mapping[int, End]
+    asks_batch: Mapping[int, End]
+    update: Callable[[Any], Any] | None = None
+
+    def start(self, configs: Mapping[str, str]) -> None:
+        stored = self.context.offsets.offset(PARTITION)
+        self.next = stored["n"] + 1 if stored else 0
+        self.broker.trace.append(f"start at {self.next}")
+
+    def poll(self) -> Sequence[SourceRecord] | None:
+        numbers = range(self.next, min(self.next + self.batch, self.last + 1))
+        self.next = numbers.stop
+        records = [SourceRecord(PARTITION, {"n": n}, "t", n) for n in numbers]
+        for record in records:
+            self._ask(self.asks.get(record.value), record)
+        if numbers:
+            self._ask(self.asks_batch.get(numbers[-1]), None)
+        return records or None
+
+    def _ask(self, end: End | None, record: SourceRecord | None) -> None:
+        requests = self.context.transaction
+        if end is not None and requests is not None:
+            (requests.commit_transaction if end is End.COMMIT else requests.abort_transaction)(record)
+
+    def update_offsets(self, offsets: Any) -> Any:
+        self.broker.trace.append("update")
+        return None if self.update is None else type(self).update(offsets)  # type: ignore[misc]
+
+    def commit_record(self, record: SourceRecord) -> None:
+        self.broker.trace.append(f"record {record.value}")
+
+    def commit(self) -> None:
+        self.broker.trace.append("committed")
+
+    @property
+    def finished(self) -> bool:
+        return self.next > self.last
+
+    def stop(self) -> None:
+        self.broker.trace.append("stop")
+
+
+def run(broker: Broker, boundary: Boundary | None = Boundary.POLL, stop_after: int | None = None, **task: Any) -> Ended:
+    """Run a task of those attributes to its end. A boundary of None is no exactly-once."""
+    kind = type("Scripted", (Task,), {"broker": broker, "asks": {}, "asks_batch": {}} | task)
+    counts, ticks = Counts(), iter(range(0, 100_000, 20))
+    supply = Polling(
+        kind,
+        "c",
+        {},
+        lambda: boundaries(boundary, lambda: float(next(ticks))),
+        converters({"value.converter": "JsonConverter", "value.converter.schemas.enable": "false"}),
+        "offsets",
+        counts.meter,
+    )
+    kernel = Kernel(
+        lambda: (Handle if boundary else Plain)(broker),  # type: ignore[arg-type,return-value]
+        "offsets",
+        broker,
+        stopped=lambda: stop_after is not None and broker.trace.count("begin") >= stop_after,
+        sleep=lambda seconds: None,
+        counts=counts,
+    )
+    ended = kernel.run(supply)
+    supply.close()
+    return ended
+
+
+def boundaries(boundary: Boundary | None, now: Callable[[], float]) -> Boundaries | Flushes:
+    return Flushes(60.0, now) if boundary is None else Boundaries(boundary, 60.0, now)
+
+
+def offset(broker: Broker) -> Any:
+    value = broker.offsets.get(KEY)
+    return None if value is None else json.loads(value)["n"]
+
+
+ALL = list(range(10))
+
+
+class TestBoundaries:
+    def test_poll_commits_behind_every_batch(self) -> None:
+        broker = Broker()
+        assert run(broker).counts.transactions == 4
+        assert (broker.records, offset(broker)) == (ALL, 9)
+
+    def test_interval_commits_when_it_is_due_and_never_in_the_middle_of_a_batch(self) -> None:
+        broker = Broker()
+        ended = run(broker, Boundary.INTERVAL, last=23)
+        assert broker.records == list(range(24))
+        assert 1 < ended.counts.transactions < 8
+        assert (ended.counts.smallest or 0) % 3 == ended.counts.largest % 3 == 0
+
+    def test_a_transaction_of_the_interval_is_committed_when_the_task_is_stopped(self) -> None:
+        broker = Broker()
+        assert run(broker, Boundary.INTERVAL, stop_after=1).how is How.STOPPED
+        assert broker.records == ALL[: len(broker.records)]
+        assert broker.trace.count("commit") == 1
+
+    def test_the_connector_commits_behind_the_record_it_names(self) -> None:
+        broker = Broker()
+        run(broker, Boundary.CONNECTOR, asks={1: End.COMMIT, 7: End.COMMIT})
+        assert (broker.records, offset(broker), broker.commits) == (ALL[:8], 7, 2)
+
+    def test_the_connector_commits_behind_a_batch(self) -> None:
+        broker = Broker()
+        run(broker, Boundary.CONNECTOR, asks_batch={5: End.COMMIT})
+        assert (broker.records, offset(broker), broker.commits) == (ALL[:6], 5, 1)
+
+    def test_the_records_of_an_aborted_transaction_are_gone_and_its_offsets_are_not(self) -> None:
+        broker = Broker()
+        ended = run(broker, Boundary.CONNECTOR, asks={2: End.COMMIT, 5: End.ABORT, 9: End.COMMIT})
+        assert (broker.records, offset(broker)) == ([0, 1, 2, 6, 7, 8, 9], 9)
+        assert (ended.counts.aborted, ended.counts.smallest) == (1, 3)
+
+    def test_an_aborted_batch_keeps_its_offsets(self) -> None:
+        broker = Broker()
+        run(broker, Boundary.CONNECTOR, asks_batch={2: End.ABORT, 9: End.COMMIT})
+        assert (broker.records, offset(broker)) == (ALL[3:], 9)
+
+    def test_an_abort_of_an_empty_transaction_is_ignored(self) -> None:
+        broker = Broker()
+        run(broker, Boundary.CONNECTOR, asks={2: End.COMMIT}, asks_batch={2: End.ABORT})
+        assert (broker.records, broker.trace.count("abort")) == (ALL[:3], 1)  # the one of the end, of what nobody ended
+
+    def test_an_abort_where_nothing_was_polled_is_ignored(self) -> None:
+        beats = iter(range(3))
+
+        def poll(self: Any) -> Any:
+            self.next = 10 if next(beats) == 2 else 0
+            self.context.transaction.abort_transaction()
+            return []
+
+        broker = Broker()
+        ended = run(broker, Boundary.CONNECTOR, poll=poll)
+        assert (ended.counts.aborted, "begin" in broker.trace, "abort" in broker.trace) == (0, False, False)
+
+    def test_a_commit_of_the_batch_behind_an_abort_of_its_last_record_has_nothing_to_commit(self) -> None:
+        broker = Broker()
+        run(broker, Boundary.CONNECTOR, last=2, asks={2: End.ABORT}, asks_batch={2: End.COMMIT})
+        assert (broker.records, offset(broker), broker.commits) == ([], 2, 1)
+
+    def test_what_the_connector_never_ended_is_not_committed_when_it_is_stopped(self) -> None:
+        broker = Broker()
+        assert run(broker, Boundary.CONNECTOR, stop_after=1).how is How.STOPPED
+        assert (broker.records, broker.offsets) == ([], {})
+        assert broker.trace[-2:] == ["abort", "stop"]
+
+    def test_both_commit_and_abort_of_one_transaction_are_a_mistake(self) -> None:
+        record = SourceRecord(PARTITION, None, "t", 1)
+        for which in (record, None):
+            requests = Requests()
+            requests.commit_transaction(which)
+            with pytest.raises(ConnectctlError, match="both a commit and an abort"):
+                requests.abort_transaction(which)
+
+    def test_each_request_is_answered_once(self) -> None:
+        record = SourceRecord(PARTITION, None, "t", 1)
+        requests = Requests()
+        requests.commit_transaction(record)
+        requests.commit_transaction()
+        assert (requests.of_record(record), requests.of_record(record)) == (End.COMMIT, None)
+        assert (requests.of_batch(), requests.of_batch()) == (End.COMMIT, None)
+
+
+class TestOrder:
+    def test_offsets_then_the_commit_then_each_record_then_all(self) -> None:
+        broker = Broker()
+        run(broker, last=1)
+        told = ["begin", "offsets", "commit", "record 0", "record 1", "committed", "stop"]
+        assert [what for what in broker.trace[3:] if what != "update"] == told
+        assert broker.trace[:3] == ["initialise", "read", "start at 0"]
+        assert broker.trace.index("update") < broker.trace.index("offsets")
+
+    def test_after_a_doubt_a_new_task_starts_at_what_is_stored(self) -> None:
+        broker = Broker()
+        broker.doubt_at = 2
+        run(broker)
+        assert (broker.records, offset(broker)) == (ALL, 9)
+        assert [t for t in broker.trace if t.startswith("start")] == ["start at 0", "start at 3"]
+
+    def test_a_poll_that_raises_ends_the_task_without_a_commit_of_what_is_open(self) -> None:
+        class Broken(Exception):
+            pass
+
+        def poll(self: Any) -> Any:
+            if self.next > 3:
+                raise Broken
+            return Task.poll(self)
+
+        broker = Broker()
+        with pytest.raises(Broken):
+            run(broker, Boundary.INTERVAL, poll=poll)
+        assert (broker.records, broker.trace.count("commit")) == ([], 0)
+
+    def test_a_record_for_the_offsets_topic_is_refused(self) -> None:
+        def poll(self: Any) -> Any:
+            return [SourceRecord(PARTITION, {"n": 1}, "offsets", 1)]
+
+        with pytest.raises(ConnectctlError, match="may not produce to their own offsets topics"):
+            run(Broker(), poll=poll)
+
+    def test_a_key_that_is_stored_in_another_spelling_is_written_as_it_is_stored(self) -> None:
+        broker = Broker()
+        broker.offsets[b'["c", {"file": "a"}]'] = b'{"n":4}'
+        run(broker)
+        assert broker.records == ALL[5:]
+        assert broker.offsets == {b'["c", {"file": "a"}]': b'{"n":9}'}
+
+
+def at_once(self: Any, topic: str = "t") -> SourceRecords | None:
+    """What ``Task.poll`` gives, as values."""
+    records = Task.poll(self)
+    if not records:
+        return None
+    return SourceRecords(PARTITION, records[-1].source_offset or {}, topic, [record.value for record in records])
+
+
+class TestValuesAtOnce:
+    @pytest.mark.parametrize("boundary", [Boundary.POLL, Boundary.INTERVAL, None])
+    def test_they_come_to_the_same_as_records(self, boundary: Boundary | None) -> None:
+        ones, many = Broker(), Broker()
+        counts = run(ones, boundary, last=23).counts, run(many, boundary, last=23, poll=at_once).counts
+        assert (many.records, many.offsets) == (ones.records, ones.offsets)
+        assert many.records == list(range(24))
+        assert (counts[0].records, counts[0].transactions) == (counts[1].records, counts[1].transactions)
+
+    def test_no_record_of_them_is_told_of_and_the_commit_is(self) -> None:
+        broker = Broker()
+        run(broker, poll=at_once)
+        assert not [what for what in broker.trace if what.startswith("record")]
+        assert broker.trace.count("committed") == broker.commits == 4
+
+    def test_after_a_doubt_a_new_task_starts_at_what_is_stored(self) -> None:
+        broker = Broker()
+        broker.doubt_at = 2
+        run(broker, poll=at_once)
+        assert (broker.records, offset(broker)) == (ALL, 9)
+
+    def test_the_connector_ends_a_transaction_behind_all_of_them(self) -> None:
+        broker = Broker()
+        run(broker, Boundary.CONNECTOR, poll=at_once, asks_batch={2: End.ABORT, 5: End.COMMIT})
+        assert (broker.records, offset(broker)) == ([3, 4, 5], 5)
+
+    def test_the_offsets_topic_is_refused(self) -> None:
+        with pytest.raises(ConnectctlError, match="may not produce to their own offsets topics"):
+            run(Broker(), poll=lambda self: at_once(self, "offsets"))
+
+
+class TestWhatIsInHand:
+    """A producer was initialised again: does its task go on, or begin anew?"""
+
+    OTHER = b'["c",{"file":"b"}]'
+
+    def trace(self, between: dict[bytes, bytes], *, lists: bool = False) -> list[str]:
+        """What a task goes through that has nothing in hand, while ``between`` is written by others."""
+        broker = Broker()
+        broker.offsets[KEY] = b'{"n":4}'
+
+        class Listing(Task):
+            def start(self, configs: Mapping[str, str]) -> None:
+                if lists:
+                    self.context.offsets.offsets()
+                super().start(configs)
+
+        kind = type("Scripted", (Listing,), {"broker": broker, "asks": {}, "asks_batch": {}})
+        supply = Polling(kind, "c", {}, lambda: boundaries(Boundary.POLL, lambda: 0.0), converters({}), "offsets")
+        supply.resume(broker)
+        broker.offsets |= between
+        supply.resume(broker)
+        return broker.trace
+
+    def test_a_task_goes_on_where_nobody_else_was_at_work(self) -> None:
+        assert self.trace({}) == ["start at 5"]
+
+    def test_it_begins_anew_where_another_attempt_of_it_went_on_meanwhile(self) -> None:
+        assert self.trace({KEY: b'{"n":9}'}) == ["start at 5", "stop", "start at 10"]
+
+    def test_what_its_neighbours_do_is_nothing_to_it_unless_it_looked_at_all_there_is(self) -> None:
+        assert self.trace({self.OTHER: b'{"n":1}'}) == ["start at 5"]
+        assert self.trace({self.OTHER: b'{"n":1}'}, lists=True) == ["start at 5", "stop", "start at 5"]

@@ -1,0 +1,213 @@
+"""A record that no broker takes is named by its place in the source, and batches are as small as topics want them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import pytest
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.task_runtime.spi.boundaries import Boundaries, Boundary
+from connectctl.ops.task_runtime.spi.connector import SourceRecord, SourceRecords, SourceTask
+from connectctl.ops.task_runtime.spi.converters import converters
+from connectctl.ops.task_runtime.spi.transaction_batch import How, Step
+from connectctl.ops.task_runtime.task.at_least_once import Plain
+from connectctl.ops.task_runtime.task.batch_limits import Limits
+from connectctl.ops.task_runtime.task.columnar_producer import BatchHandle
+from connectctl.ops.task_runtime.task.exactly_once_task import Kernel
+from connectctl.ops.task_runtime.task.polled_source import Polling
+from connectctl.ops.task_runtime.task.rejected_records import Unfit
+from connectctl.ops.task_runtime.task.single_record_producer import Producers, one_at_a_time
+from connectctl.ops.task_runtime.task.transactional_producer import Handle
+from fakes.snapshots import Snapshots
+
+A, B = {"file": "a"}, {"file": "b"}
+
+
+class Given(SourceTask):
+    """Gives what ``polls`` holds."""
+
+    polls: Sequence[Any] = ()
+
+    def start(self, configs: Any) -> None:
+        self._left = list(self.polls)
+
+    def poll(self) -> Any:
+        return self._left.pop(0)
+
+    @property
+    def finished(self) -> bool:
+        return not self._left
+
+
+class Topics(Snapshots):
+    """A store without offsets, and producers that refuse a record with the value ``bad`` until they are to name it."""
+
+    def __init__(self, bad: bytes | None = None, *, names: bool = True):
+        super().__init__()
+        self.bad, self.names, self.naming, self.opened, self.sent = bad, names, False, 0, list[bytes]()
+
+    def value(self, key: bytes) -> bytes | None:
+        return None
+
+    def known(self) -> frozenset[bytes]:
+        return frozenset()
+
+    def refresh(self, patience: float) -> None:
+        self.looked()
+
+    def handle(self) -> Producer:
+        self.opened += 1
+        return Producer(self)
+
+    def find_unfit(self) -> bool:
+        if self.naming or not self.names:
+            return False
+        self.naming = True
+        return True
+
+
+class Producer:
+    id, timeout_ms, overdue = "g-c-0", 60_000, False
+
+    def __init__(self, topics: Topics):
+        self._topics = topics
+        self._open: list[bytes] = []
+
+    def send(self, step: Step) -> None:
+        values = [r.value for r in step.records] + [m["value"] for bulk in step.bulks for m in bulk.messages]
+        for number, value in enumerate(values):
+            if value == self._topics.bad:
+                raise ConnectctlError(f"{step.name(number)}") if self._topics.naming else Unfit("One of them")
+        self._open += values
+
+    def send_offsets(self, topic: str, offsets: Any) -> None:
+        self._topics.wrote(*offsets)
+
+    def commit(self, patience: float) -> None:
+        self._topics.sent += self._open
+        self._open = []
+
+    def initialise(self, patience: float) -> None: ...
+    def leftover(self, topics: Any) -> None: ...
+    def begin(self) -> None: ...
+    def abort(self, patience: float) -> None: ...
+    def doubt(self) -> None: ...
+    def drop(self) -> None: ...
+
+
+def run(topics: Topics, *polls: Any, **more: Any) -> Any:
+    """``polls`` by a polled task, with more of the kernel's fields."""
+    text = "org.apache.kafka.connect.storage.StringConverter"
+    made = type("Made", (Given,), {"polls": polls})
+    supply = Polling(
+        made, "c", {}, lambda: Boundaries(Boundary.POLL, 60.0), converters({"value.converter": text}), "offsets"
+    )
+    whole: dict[str, Any] = {"open_handle": topics.handle, "topic": "offsets", "store": topics} | more
+    return Kernel(**whole, sleep=lambda seconds: None, find_unfit=topics.find_unfit).run(supply)
+
+
+def record(value: str, n: int, partition: Any = A, topic: str = "t", **more: Any) -> SourceRecord:
+    return SourceRecord(partition, {"n": n}, topic, value, **more)
+
+
+@pytest.mark.parametrize(
+    ("poll", "said"),
+    [
+        ([record("x", 1), record("bad", 2), record("y", 3)], 'The record of {"file":"a"} at {"n":2}'),
+        ([record("x", 1, B, "u"), record("y", 2), record("z", 3, B, "u"), record("bad", 4)], '"a"} at {"n":4}'),
+        ([record("x", 1, timestamp=5), record("y", 2, topic="u"), record("bad", 7, B)], '"b"} at {"n":7}'),
+        (SourceRecords(A, {"n": 9}, "t", ["x", "bad", "y", "z"]), '"a"}, 2 before the one at {"n":9}'),
+        (SourceRecords(A, {"n": 9}, "t", ["x", "bad"]), 'The record of {"file":"a"} at {"n":9}'),
+    ],
+    ids=["one topic", "two topics", "with times", "at once", "last"],
+)
+def test_a_record_of_a_polled_task_that_is_refused_is_named_by_its_place_once_it_comes_again(
+    poll: Any, said: str
+) -> None:
+    topics = Topics(b"bad")
+    with pytest.raises(ConnectctlError) as caught:
+        run(topics, [record("before", 0)], poll)
+    assert said in str(caught.value)
+    assert topics.opened == 2
+    assert b"x" not in topics.sent
+    with pytest.raises(Unfit):
+        run(Topics(b"bad", names=False), poll)
+
+
+def test_a_record_that_does_not_come_again_is_no_reason_to_end() -> None:
+    topics = Topics(b"bad")
+    Flaky = [record("bad", 1)]
+    topics.find_unfit = lambda: bool(Flaky) and not Flaky.clear()  # type: ignore[method-assign,func-returns-value]
+    assert run(topics, Flaky, [record("x", 2)]).how is How.ENDED
+    assert topics.sent == [b"x"]
+
+
+@pytest.mark.parametrize(
+    ("partition", "offset"), [(None, {"n": 1}), (A, "1"), (A, {"n": {1, 2}}), ({"f": b"x"}, {"n": 1}), (A, 7)]
+)
+def test_a_place_that_cannot_be_stored_is_one_line_that_names_it(partition: Any, offset: Any) -> None:
+    with pytest.raises(ConnectctlError, match="has no place that can be stored") as caught:
+        run(Topics(), [record("x", 1), SourceRecord(partition, offset, "t", "y")])
+    assert f"source partition {partition!r} at {offset!r}" in str(caught.value)
+
+
+def test_batches_fit_the_smallest_topic_that_was_seen_and_a_record_the_largest() -> None:
+    asked: list[Any] = []
+
+    def largest(topics: Collection[str]) -> dict[str, int]:
+        asked.append(sorted(topics))
+        return {name: size for name, size in {"small": 2000, "large": 5_000_000}.items() if name in topics}
+
+    limits = Limits(largest, {})
+    assert limits.properties() == {"batch.size": "1000000"}
+    assert limits.fits({"unseen"})
+    assert not limits.fits({"small", "unseen"})
+    assert limits.properties() == {"batch.size": "2000"}
+    assert limits.fits({"small"})
+    assert limits.fits({"large"})  # a record that needs it finds it out
+    assert limits.properties() == {"batch.size": "2000", "message.max.bytes": "5000000"}
+    assert asked == [["unseen"], ["small"], ["large"]]
+    given = Limits(largest, {"batch.size": "500", "message.max.bytes": "3000"})
+    assert given.fits({"small"})
+    assert given.properties() == {"batch.size": "500"}
+
+
+def test_a_topic_that_takes_less_than_those_before_gets_another_producer() -> None:
+    limits, topics = Limits(lambda names: dict.fromkeys({"u"} & set(names), 2000), {}), Topics()
+    sizes: list[str] = []
+
+    def opened() -> Any:
+        sizes.append(limits.properties()["batch.size"])
+        return topics.handle()
+
+    ended = run(topics, [record("x", 1)], [record("y", 2, topic="u")], fits=limits.fits, open_handle=opened)
+    assert (ended.how, sizes, ended.counts.doubts) == (How.ENDED, ["1000000", "2000"], [])
+
+
+def test_what_the_client_itself_has_no_room_for_is_named_without_a_broker() -> None:
+    kafka = Kafka({"bootstrap.servers": "127.0.0.1:1"}, timeout=1)
+    kind: Any = one_at_a_time(Plain)
+    made = kind(kafka, "g-c-0", timeout_ms=1000, properties={"message.max.bytes": "1000"})
+    made.begin()
+    step = Step(records=[], bulks=[], named=lambda number: f"Record {number}")
+    made._step = step
+    with pytest.raises(ConnectctlError, match="Record 0 is too large: 2003 bytes of key and value") as caught:
+        made._do("write", lambda: made._many("t", [{"key": b"key", "value": b"x" * 2000}]))
+    assert "Raise max.message.bytes of t, or make the row smaller" in str(caught.value)
+    made.drop()
+    plain = Plain(kafka, "g-c-0", timeout_ms=1000, properties={"message.max.bytes": "1000"})
+    with pytest.raises(Unfit):
+        plain._do("write", lambda: plain._many("t", [{"value": b"x" * 2000}]))
+    plain.drop()
+
+
+def test_a_producer_of_columns_names_records_by_itself_and_another_kind_becomes_the_slow_one_once() -> None:
+    opened: list[type[Handle]] = []
+    columns, records = Producers(BatchHandle, opened.append), Producers(Handle, opened.append)  # type: ignore[arg-type]
+    assert not columns.find_unfit()
+    assert (records.find_unfit(), records.find_unfit()) == (True, False)
+    records()
+    assert issubclass(opened[0], Handle)
+    assert opened[0] is not Handle

@@ -1,0 +1,196 @@
+"""KIP-910, one test for each of its rules: with exactly-once, where its place is the transaction, and without."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from connectctl.ops.task_runtime.spi.boundaries import Boundary, End
+from connectctl.ops.task_runtime.spi.connector import SourceTask
+from ops.task_runtime.task.test_polled_source import ALL, KEY, PARTITION, Broker, offset, run
+
+OTHER = b'["c",{"file":"b"}]'
+MODES = [pytest.param(Boundary.POLL, id="exactly once"), pytest.param(None, id="at least once")]
+
+
+def two_beats() -> Any:
+    """A source that has nothing, twice, and is at its end then."""
+    beats = iter(range(2))
+
+    def poll(self: Any) -> Any:
+        self.next = next(beats, 10)
+        return []
+
+    return poll
+
+
+@pytest.fixture(params=MODES)
+def mode(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+class TestWhatItReturns:
+    def test_a_partition_that_is_missing_is_added(self, mode: Any) -> None:
+        broker = Broker()
+        run(broker, mode, update=lambda offsets: [*offsets, ({"file": "b"}, {"n": 70})])
+        assert broker.offsets == {KEY: b'{"n":9}', OTHER: b'{"n":70}'}
+
+    def test_an_offset_of_none_is_a_tombstone(self, mode: Any) -> None:
+        broker = Broker()
+        broker.offsets[OTHER] = b'{"n":1}'
+        run(broker, mode, update=lambda offsets: [({"file": "b"}, None)])
+        assert broker.offsets == {KEY: b'{"n":9}', OTHER: None}
+
+    def test_a_tombstone_for_a_partition_that_is_about_to_be_committed_wins(self, mode: Any) -> None:
+        broker = Broker()
+        run(broker, mode, update=lambda offsets: [(PARTITION, None)])
+        assert broker.offsets == {KEY: None}
+
+    def test_a_partition_that_is_dropped_is_committed_all_the_same(self, mode: Any) -> None:
+        broker = Broker()
+        run(broker, mode, update=lambda offsets: [({"file": "b"}, {"n": 1})])
+        assert broker.offsets[KEY] == b'{"n":9}'
+
+    def test_none_changes_nothing(self, mode: Any) -> None:
+        broker = Broker()
+        run(broker, mode, update=lambda offsets: None)
+        assert broker.offsets == {KEY: b'{"n":9}'}
+
+    def test_nothing_at_all_changes_nothing(self, mode: Any) -> None:
+        broker = Broker()
+        run(broker, mode, update=lambda offsets: [])
+        assert broker.offsets == {KEY: b'{"n":9}'}
+
+    def test_a_task_that_does_not_know_of_it_is_not_changed_by_it(self, mode: Any) -> None:
+        broker = Broker()
+        run(broker, mode, update_offsets=SourceTask.update_offsets)
+        assert broker.offsets == {KEY: b'{"n":9}'}
+
+    def test_its_own_offset_for_a_partition_wins(self, mode: Any) -> None:
+        broker = Broker()
+        run(broker, mode, last=2, update=lambda offsets: [(PARTITION, {"n": 50})])
+        assert offset(broker) == 50
+
+    def test_what_it_is_given_cannot_be_changed_by_hand(self, mode: Any) -> None:
+        def update(offsets: Any) -> None:
+            offsets[0][0]["file"], offsets[0][1]["n"] = "z", 1000
+
+        broker = Broker()
+        run(broker, mode, update=update)
+        assert broker.offsets == {KEY: b'{"n":9}'}
+
+    def test_what_it_raises_fails_the_task_before_anything_of_this_flush_is_committed(self) -> None:
+        def update(offsets: Any) -> Any:
+            raise ZeroDivisionError
+
+        broker = Broker()
+        with pytest.raises(ZeroDivisionError):
+            run(broker, update=update)
+        assert (broker.records, broker.offsets) == ([], {})
+
+
+class TestItsPlaceWithExactlyOnce:
+    def test_it_sees_the_latest_offset_of_each_partition_that_this_transaction_commits_and_no_other(self) -> None:
+        seen: list[Any] = []
+
+        def update(offsets: Any) -> None:
+            seen.append([(partition["file"], offset["n"]) for partition, offset in offsets])
+
+        run(Broker(), update=update)
+        assert seen == [[("a", 2)], [("a", 5)], [("a", 8)], [("a", 9)]]
+
+    def test_it_is_asked_just_before_the_offsets_are_written_which_is_before_the_commit(self) -> None:
+        broker = Broker()
+        run(broker, last=2)
+        assert [t for t in broker.trace if t in ("update", "offsets", "commit")] == ["update", "offsets", "commit"]
+
+    def test_with_the_boundary_interval_it_is_asked_once_for_each_transaction(self) -> None:
+        broker = Broker()
+        ended = run(broker, Boundary.INTERVAL, last=23)
+        assert broker.trace.count("update") == broker.commits == ended.counts.transactions
+
+    def test_a_task_without_records_can_still_move_its_offset(self) -> None:
+        broker = Broker()
+        run(broker, poll=two_beats(), update=lambda offsets: [(PARTITION, {"n": 77})])
+        assert (broker.records, offset(broker)) == ([], 77)
+
+    def test_without_records_and_without_offsets_there_is_no_transaction(self) -> None:
+        broker = Broker()
+        run(broker, poll=two_beats())
+        assert "begin" not in broker.trace
+
+    def test_what_it_returns_for_an_aborted_transaction_is_committed_with_its_offsets(self) -> None:
+        broker = Broker()
+        update = lambda offsets: [({"file": "b"}, {"n": 1})]  # noqa: E731  # as in the other tests
+        run(broker, Boundary.CONNECTOR, last=2, asks={2: End.ABORT}, update=update)
+        assert (broker.records, broker.offsets) == ([], {KEY: b'{"n":2}', OTHER: b'{"n":1}'})
+
+    def test_between_the_transactions_of_a_connector_it_is_not_asked(self) -> None:
+        broker = Broker()
+        run(broker, Boundary.CONNECTOR, asks_batch={5: End.COMMIT})
+        assert broker.trace.count("update") == 1
+
+    def test_a_connector_without_records_is_asked_once_it_asks_for_a_commit(self) -> None:
+        beats = iter(range(3))
+
+        def poll(self: Any) -> Any:
+            beat = next(beats)
+            self.next = 10 if beat == 2 else 0
+            if beat == 1:
+                self.context.transaction.commit_transaction()
+            return []
+
+        broker = Broker()
+        run(broker, Boundary.CONNECTOR, poll=poll, update=lambda offsets: [(PARTITION, {"n": 5})])
+        assert (broker.trace.count("update"), offset(broker)) == (1, 5)
+
+
+class TestItsPlaceWithoutExactlyOnce:
+    """The clock of these runs goes on by 20 s with each poll, and offsets are flushed each minute."""
+
+    def test_it_is_asked_at_each_flush_and_not_between(self) -> None:
+        broker = Broker()
+        run(broker, None, last=23)  # eight batches
+        assert broker.trace.count("records") == 8
+        assert broker.trace.count("update") == broker.trace.count("offsets") == 3
+
+    def test_it_is_asked_once_all_records_of_the_last_poll_are_acknowledged(self) -> None:
+        broker = Broker()
+        run(broker, None, last=23)
+        told = [t for t in broker.trace if t in ("records", "update", "offsets")]
+        assert told[:5] == ["records", "records", "records", "update", "offsets"]
+
+    def test_it_is_not_asked_for_records_that_are_not_acknowledged_and_they_come_again(self) -> None:
+        broker = Broker()
+        broker.doubt_at_send = 3  # the third batch, behind which the first flush is due
+        run(broker, None)
+        failed = broker.trace.index("not acknowledged")
+        assert "update" not in broker.trace[:failed]
+        assert broker.records == [*range(6), *ALL]
+        assert offset(broker) == 9
+
+    def test_it_sees_all_partitions_that_were_acknowledged_since_the_last_flush(self) -> None:
+        seen: list[Any] = []
+
+        def update(offsets: Any) -> None:
+            seen.append([offset["n"] for _, offset in offsets])
+
+        run(Broker(), None, last=23, update=update)
+        assert seen == [[8], [17], [23]]
+
+    def test_what_it_returns_needs_no_record_to_be_committed(self) -> None:
+        beats = iter(range(6))
+
+        def poll(self: Any) -> Any:
+            self.next = 0 if next(beats, None) is not None else 10
+            return []
+
+        broker = Broker()
+        run(broker, None, poll=poll, update=lambda offsets: [(PARTITION, {"n": 77})])
+        assert (broker.records, offset(broker)) == ([], 77)
+
+    def test_it_is_asked_a_last_time_when_the_task_is_stopped(self) -> None:
+        broker = Broker()
+        run(broker, None, last=2, update=lambda offsets: [*offsets, ({"file": "b"}, {"n": 1})])
+        assert broker.offsets == {KEY: b'{"n":2}', OTHER: b'{"n":1}'}
+        assert broker.records == ALL[:3]
