@@ -254,6 +254,7 @@ class _Seen:
         self._all: set[str] = set()
         self._sorted: tuple[str, ...] = ()
         self._waiting: list[tuple[Mapping[str, Any], frozenset[str]]] = []
+        self._harmless: set[int] = set()
 
     def add(self, config: Mapping[str, Any], passwords: frozenset[str]) -> None:
         """Look for the secrets of ``config`` from now on; what they are is found out when there is a text to look at."""
@@ -267,9 +268,17 @@ class _Seen:
             found = {secret for config, passwords in waiting if passwords for secret in secrets_of(config, passwords)}
             # Tasks repeat what their connector has, and connectors what others have.
             pairs = {
-                pair for config, passwords in waiting if not passwords for pair in config.items() if _is_text(pair)
+                pair
+                for config, passwords in waiting
+                if not passwords
+                for pair in config.items()
+                if _is_text(pair) and hash(pair) not in self._harmless
             }
-            found |= {secret for name, value in pairs for secret in secrets_of({name: value})}
+            for name, value in pairs:
+                if secrets := set(secrets_of({name: value})):
+                    found |= secrets
+                else:
+                    self._harmless.add(hash((name, value)))
             if new := list(found - self._all)[: max(_MOST_SEEN - len(self._all), 0)]:
                 self._all.update(new)
                 self._sorted = _longest_first(self._all)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 CONNECTOR_INSTANCE = -1
 """The task number that stands for the Connector itself in an assignment."""
@@ -76,7 +76,7 @@ class ConnectGroup:
         """How long lost connectors and tasks stay unassigned, as of the last rebalance, in milliseconds."""
         return max((m.assignment.delay_ms for m in self.members if m.assignment), default=0)
 
-    @property
+    @cached_property
     def owners(self) -> dict[tuple[str, int], Member]:
         """Which worker runs a task; the Connector itself is task ``CONNECTOR_INSTANCE``."""
         found: dict[tuple[str, int], Member] = {}

@@ -140,15 +140,23 @@ def _little_endian(text: Any, starts: Any, size: int) -> Any:
 
 def java_hash(text: str) -> int:
     """``String.hashCode`` of Java: over UTF-16 units, 32 bits, signed."""
+    # The ids of a connector's tasks have all but their last characters in common.
+    head, dash, tail = text.rpartition("-")
+    value = _hashed(tail, _hashed(head + dash, 0))
+    return value - (1 << 32) if value >= 1 << 31 else value
+
+
+@lru_cache(maxsize=64)
+def _hashed(text: str, value: int) -> int:
+    """The hash of ``text`` behind something whose hash is ``value``, unsigned."""
     if text.isascii():
         units: Iterable[int] = text.encode()
     else:
         data = text.encode("utf-16-be", "surrogatepass")
         units = (int.from_bytes(data[n : n + 2], "big") for n in range(0, len(data), 2))
-    value = 0
     for unit in units:
         value = (31 * value + unit) & 0xFFFFFFFF
-    return value - (1 << 32) if value >= 1 << 31 else value
+    return value
 
 
 def coordinator_partition(id: str, partitions: int) -> int:

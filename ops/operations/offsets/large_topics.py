@@ -75,7 +75,7 @@ class InOrder:
         self._known = sorted(
             {*self.snapshot.dedicated, *(n for n, c in self._configured.items() if c.looks_like != "sink")}
         )
-        if any(name not in self._known for name in self.wish.connectors):
+        if not set(self._known).issuperset(self.wish.connectors):
             there = _names(_latest(self.snapshot.global_topic))
             check_known(self.wish.connectors, sorted({*self._known, *there}), self._configured)
 
@@ -95,10 +95,11 @@ class InOrder:
         theirs = _Cursor(_groups(self.snapshot.global_topic, self.findings, self._plain))
         dedicated = (topic for topic in self.topics if topic is not self.snapshot.global_topic)
         own = {_where(topic): _Cursor(_groups(topic, self.findings)) for topic in dedicated}
+        chosen = frozenset(self.wish.connectors)
         for name in theirs.names_and(self._known):
             topic = self.snapshot.dedicated.get(name)
             ours = own[_where(topic)].of(name) if topic else iter(())
-            if self.wish.connectors and name not in self.wish.connectors:
+            if chosen and name not in chosen:
                 continue
             yield self._connector(name, theirs.of(name), ours)
         self.findings += self._spellings()

@@ -86,8 +86,9 @@ def _stores(
 ) -> dict[str, OffsetStore]:
     """The separate offset stores that the connectors' configurations ask for, by connector."""
     found: dict[str, OffsetStore] = {}
+    chosen = frozenset(wish.connectors)
     for name, connector in (configs.connectors if configs else {}).items():
-        if connector.looks_like == "sink" or (wish.connectors and name not in wish.connectors):
+        if connector.looks_like == "sink" or (chosen and name not in chosen):
             continue
         store = offset_store(connector.config, sources.offsets_topic, sources.bootstrap)
         if store is not None:
