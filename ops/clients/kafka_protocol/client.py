@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from connectctl.ops.clients.connection_errors import explained
@@ -131,7 +132,8 @@ class Wire:
             loop.close()
             raise self._login_told(self.failure(e, "connect")) from e
         # At the end of the process the system closes the sockets, and waiting for a broker that hangs helps nobody.
-        weakref.finalize(self, _close, manager, self.last_words).atexit = False
+        weakref.finalize(self, _ABANDONED.put, (manager, self.last_words)).atexit = False
+        _have_closer()
         return manager
 
     def _bootstrap(self, loop: Any, manager: Any) -> None:
@@ -232,14 +234,31 @@ def _load() -> None:
         import kafka  # noqa: F401
 
 
+_ABANDONED: SimpleQueue[tuple[Any, LastWords]] = SimpleQueue()
+"""Connections that the garbage collector found, for a thread of their own to close: it may run where a lock is held
+that their loop needs to close them, such as a log handler's."""
+_closers: list[threading.Thread] = []
+
+
+def _have_closer() -> None:
+    """A process that was forked has none of its parent's threads."""
+    with _LOADING:
+        if not any(thread.is_alive() for thread in _closers):
+            _closers[:] = [threading.Thread(target=_close_abandoned, name="connectctl-close", daemon=True)]
+            _closers[0].start()
+
+
+def _close_abandoned() -> None:
+    while True:
+        abandoned = _ABANDONED.get()
+        with suppress(Exception):
+            _close(*abandoned)
+
+
 def _close(manager: Any, last_words: LastWords) -> None:
     loop = manager._net
     logging.getLogger("kafka").removeHandler(last_words)
     if loop._closed:
-        return
-    if loop._io_thread is threading.current_thread():
-        # The garbage collector may run anywhere, and the loop cannot wait for itself.
-        threading.Thread(target=_close, args=(manager, last_words)).start()
         return
     # What is let go of may be broken already, and whoever closes it has heard of that, or does not ask any more.
     with suppress(Exception):
