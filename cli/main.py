@@ -47,7 +47,7 @@ COMMANDS = {
     "run": "Run a connector's tasks on Spark, exactly once, from a job file.",
     "audit": "Prove on the topics that exactly-once held: transactions, duplicates, gaps.",
     "upgrade": "Roll exactly-once source support out over the workers, and back.",
-    "runs": "List changes, and resume interrupted ones.",
+    "runs": "List changes, resume interrupted ones, and apply saved plans.",
     "context": "Show where every setting comes from.",
     "sandbox": "A real Kafka broker and real Connect workers on this machine.",
     "demo": "Demonstrate connectctl on a sandbox, from start to finish.",

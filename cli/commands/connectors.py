@@ -16,7 +16,7 @@ from connectctl.cli.views import connectors as connectors_view
 from connectctl.ops.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
     from connectctl.ops.connect.connect_protocol import ConnectGroup
@@ -210,16 +210,16 @@ def restart(
     """
     from connectctl.ops.operations.connectors.steps import plan_restart
 
-    cluster, picked = _picked(ctx.obj, connectors, every)
+    cluster, named = picked(ctx.obj, connectors, every)
     plan = plan_restart(
         cluster_id_of(cluster),
-        picked,
+        named,
         only_failed=only_failed,
         named=not every,
         wait=wait,
         group_id=group_id_of(cluster),
     )
-    _perform(ctx.obj, cluster, plan, dry_run, yes, output)
+    perform(ctx.obj, cluster, plan, dry_run, yes, output)
 
 
 @app.command()
@@ -248,7 +248,10 @@ def cure(
     from connectctl.cli.commands import connectors_cure
 
     session: Session = ctx.obj
-    connectors_cure.cure(session, _cluster(session), connector, dry_run, yes, output)
+    cluster = _cluster(session)
+    plan = connectors_cure.planned(session, cluster, connector)
+    context = connectors_cure.context_of(session, cluster, plan)
+    apply.apply(session, plan, context, dry_run=dry_run, yes=yes, output=output)
 
 
 def _change_state(
@@ -263,22 +266,27 @@ def _change_state(
 ) -> None:
     from connectctl.ops.operations.connectors.steps import plan_state
 
-    cluster, picked = _picked(session, connectors, every)
-    plan = plan_state(cluster_id_of(cluster), picked, verb, wait=wait, group_id=group_id_of(cluster))
-    _perform(session, cluster, plan, dry_run, yes, output)
+    cluster, named = picked(session, connectors, every)
+    plan = plan_state(cluster_id_of(cluster), named, verb, wait=wait, group_id=group_id_of(cluster))
+    perform(session, cluster, plan, dry_run, yes, output)
 
 
-def _picked(session: Session, names: list[str] | None, every: bool) -> tuple[Cluster, tuple[Judged, ...]]:
+def picked(session: Session, names: list[str] | None, every: bool) -> tuple[Cluster, tuple[Judged, ...]]:
     """The connectors that the person means, looked at now. Raises ``BadInput`` before anything is done."""
-    from connectctl.ops.operations.connectors import observe
-
     if bool(names) == every:
         what = "Name connectors or give --all, not both" if every else "No connector is named"
         raise BadInput(what, next_step="Give the names of connectors, or --all.", code="usage")
     cluster = observed(session)
+    return cluster, chosen(cluster, None if every else names)
+
+
+def chosen(cluster: Cluster, names: Sequence[str] | None) -> tuple[Judged, ...]:
+    """The connectors that are named, or every one, looked at now. Raises ``BadInput`` for those that are not there."""
+    from connectctl.ops.operations.connectors import observe
+
     facts = cluster.facts() if cluster.facts else observe.Facts()
     found = observe.judged(map(facts.of, observe.from_workers(cluster.calls)), cluster.group)
-    return cluster, found if every else observe.pick(found, names or [])
+    return found if names is None else observe.pick(found, names)
 
 
 def observed(session: Session) -> Cluster:
@@ -313,7 +321,8 @@ def context_of(session: Session, cluster: Cluster) -> StepContext:
     return StepContext(cluster.calls, session.timeout, facts=cluster.facts)
 
 
-def _perform(session: Session, cluster: Cluster, plan: Plan, dry_run: bool, yes: bool, output: Output) -> None:
+def perform(session: Session, cluster: Cluster, plan: Plan, dry_run: bool, yes: bool, output: Output) -> None:
+    """Print the plan, or ask and carry it out; says so where the cluster is not locked."""
     if plan.steps and not plan.group_id and not dry_run:
         terminal.note(
             "warning: the cluster is not locked (its brokers are not given); make sure that nobody else changes it",

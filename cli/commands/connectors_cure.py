@@ -6,13 +6,11 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
-from connectctl.cli import apply
 from connectctl.cli.transaction_sources import directory_of
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 
 if TYPE_CHECKING:
     from connectctl.cli.commands.connectors import Cluster
-    from connectctl.cli.output.terminal import Output
     from connectctl.cli.session import Session
     from connectctl.ops.clients.protocols import KafkaReads
     from connectctl.ops.connect.config_topic import ConfiguredConnector
@@ -58,8 +56,8 @@ def _written(session: Session, kafka: KafkaReads) -> dict[str, float]:
     return found
 
 
-def cure(session: Session, cluster: Cluster, name: str, dry_run: bool, yes: bool, output: Output) -> None:
-    """Plan and perform the cure of a connector."""
+def planned(session: Session, cluster: Cluster, name: str) -> Plan:
+    """The plan that cures a connector; warns of what it needs later."""
     from connectctl.cli.output import terminal
     from connectctl.ops.operations.connectors import observe
     from connectctl.ops.operations.connectors.cure import LATER, SetOverrides, check_policy
@@ -70,7 +68,7 @@ def cure(session: Session, cluster: Cluster, name: str, dry_run: bool, yes: bool
     if any(isinstance(step, SetOverrides) for step in plan.steps):
         check_policy(cluster.calls, name, judged.connector.config)
         terminal.note(f"warning: {LATER}.", style="yellow")
-    apply.apply(session, plan, context_of(session, cluster, plan), dry_run=dry_run, yes=yes, output=output)
+    return plan
 
 
 def _sources(cluster: Cluster) -> tuple[KafkaReads, ConnectGroup]:

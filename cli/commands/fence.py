@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -96,28 +98,46 @@ def _fence(session: Session, wish: Wish, restart_failed: bool, dry_run: bool, ye
     check_wish(wish, group_id)
     sources = sources_of(session, wish)
     plan = plan_fence(observe(sources, wish), wish)
-    if dry_run:
-        fence_view.show_plan(plan, output)
-        check(plan, wish)
-        return
     restart = _restarted(plan, group_id) if restart_failed else ()
     steps = plan_of(plan, restart=restart, group_id=group_id, connectors=wish.connectors, force=wish.force)
+    if dry_run:
+        fence_view.show_plan(plan, steps, output)
+        check(plan, wish)
+        return
+
+    def check_again() -> None:
+        # Where the person took a while, what was agreed to must still be what will be done.
+        if time.time() - plan.taken_at > STALE and plan_fence(observe(sources, wish), wish).essence != plan.essence:
+            raise Refused("The cluster changed while you were asked; nothing was fenced", next_step="Look again.")
+
+    agree_and_fence(
+        session, sources.calls, plan, steps, partial(check, plan, wish), check_again, yes=yes, output=output
+    )
+
+
+def agree_and_fence(
+    session: Session,
+    calls: TransactionCalls,
+    plan: FencePlan,
+    steps: Plan,
+    check: Callable[[], None],
+    check_again: Callable[[], object],
+    *,
+    yes: bool,
+    output: Output,
+) -> None:
+    """Show the plan, ask, and carry it out. ``check`` raises where it must not be, ``check_again`` once it was agreed to."""
     journal = apply.open_journal() if steps.steps else None
     for_people = output in (Output.TABLE, Output.WIDE)
     if plan.to_fence and not yes and (for_people or sys.stdin.isatty()):
         fence_view.show_rows(plan)
     terminal.findings(plan.findings)
-    check(plan, wish)
+    check()
     if plan.to_fence:
         apply.confirm(session, steps, for_people, yes=yes)
-        # Where the person took a while, what was agreed to must still be what will be done.
-        if (
-            not yes
-            and time.time() - plan.taken_at > STALE
-            and plan_fence(observe(sources, wish), wish).essence != plan.essence
-        ):
-            raise Refused("The cluster changed while you were asked; nothing was fenced", next_step="Look again.")
-    _perform(session, sources.calls, plan, steps, journal, output)
+        if not yes:
+            check_again()
+    _perform(session, calls, plan, steps, journal, output)
 
 
 def _perform(

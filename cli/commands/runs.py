@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from connectctl.cli import apply
-from connectctl.cli.apply import OutputOption, YesOption
+from connectctl.cli.apply import DryRunOption, OutputOption, YesOption
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.ops.config import paths
@@ -82,6 +83,34 @@ def steps_of(run: Run, journal: Journal) -> tuple[Any, ...]:
         return journal.plan_of(run, KINDS).steps
     restored = runs.restored(journal, run)
     return tuple(map(restored.taken, range(len(restored.steps))))
+
+
+@app.command("apply")
+def apply_(
+    ctx: typer.Context,
+    plan: Annotated[
+        Path,
+        typer.Argument(metavar="PLAN", help="What a command printed with --dry-run -o json; - for standard input."),
+    ],
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Execute a plan that was saved earlier, exactly as it is written.
+
+    \b
+    Examples:
+      connectctl connectors stop orders --wait --dry-run -o json > plan.json
+      connectctl runs apply plan.json
+      connectctl offsets merge orders --into dedicated --dry-run -o json | connectctl runs apply - --yes
+
+    It takes the plans of connectors stop, pause, resume, restart and cure, of changes of offsets, of fence, of
+    transactions abort and commit, and of upgrade plan. The cluster is observed again: a plan of another cluster is refused,
+    and so is one that would not be the same if it were made now (exit code 4). It prints what the command itself prints.
+    """
+    from connectctl.cli.commands.runs_apply import apply_file
+
+    apply_file(ctx.obj, plan, dry_run=dry_run, yes=yes, output=output)
 
 
 @app.command()

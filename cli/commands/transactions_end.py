@@ -93,15 +93,12 @@ def commit(
     was decided is read from __transaction_state, for which Read on it is needed; where that and the markers in the
     partition do not prove a commit, it is refused (exit code 4).
     """
-    from connectctl.ops.operations.transactions.write_marker import plan_commit_hanging
-
     session: Session = ctx.obj
     if topic is None or partition is None:
         hint = "Give --topic and --partition: connectctl transactions hanging."
         raise BadInput("The hanging transaction must be named", next_step=hint, code="usage")
     found, gaps = _hanging(session, topic, partition, start_offset, producer_id)
-    plan = plan_commit_hanging(session.transactions.cluster_id(), found, gaps=gaps, group_id=group_of(session) or "")
-    _apply(session, plan, dry_run=dry_run, yes=yes, output=output)
+    _apply(session, _plan_commit_hanging(session, found, gaps), dry_run=dry_run, yes=yes, output=output)
 
 
 def searched(session: Session, topics: list[str] | None) -> Search:
@@ -189,6 +186,28 @@ def _plan_abort_hanging(session: Session, found: Hanging, gaps: tuple[Gap, ...],
             f"decided is not known: {found.decision.why}."
         )
     return plan
+
+
+def _plan_commit_hanging(session: Session, found: Hanging, gaps: tuple[Gap, ...]) -> Plan:
+    from connectctl.ops.operations.transactions.write_marker import plan_commit_hanging
+
+    return plan_commit_hanging(session.transactions.cluster_id(), found, gaps=gaps, group_id=group_of(session) or "")
+
+
+def plan_again(session: Session, saved: Plan) -> Plan:
+    """What ``saved`` would be if it were planned now. Raises what planning raises."""
+    from connectctl.ops.operations.transactions.abort import AbortOpen
+    from connectctl.ops.operations.transactions.write_marker import AbortHanging, MarkHanging
+
+    (step,) = saved.steps
+    if isinstance(step, AbortOpen):
+        return _plan_open(session, step.subject, step.force)
+    assert isinstance(step, MarkHanging)
+    place, producer = step.hanging.place, step.hanging.producer
+    found, gaps = _hanging(session, place.topic, place.partition, producer.start_offset, producer.producer_id)
+    if isinstance(step, AbortHanging):
+        return _plan_abort_hanging(session, found, gaps, True)
+    return _plan_commit_hanging(session, found, gaps)
 
 
 def context_of(session: Session) -> TransactionContext:

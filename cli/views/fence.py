@@ -14,6 +14,7 @@ from connectctl.ops.operations.fencing.snapshot import Fate
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from connectctl.ops.core.plan import Plan
     from connectctl.ops.operations.fencing.snapshot import FencePlan, IdResult, Row
     from connectctl.ops.operations.fencing.steps import FenceContext
 
@@ -23,12 +24,13 @@ _PLACES = 3
 _FATES = {"fence": Fate.SKIPPED, "create": Fate.SKIPPED, "leave alone": Fate.UNKNOWN, "cannot": Fate.FAILED}
 
 
-def show_plan(plan: FencePlan, output: Output) -> None:
-    """A dry run: the plan on standard output, findings on standard error."""
+def show_plan(plan: FencePlan, steps: Plan, output: Output) -> None:
+    """A dry run: the plan on standard output, for scripts with what ``runs apply`` takes; findings on standard error."""
     results = [_planned(plan, row) for row in plan.rows]
     counts = Counter(result["outcome"] for result in results)
     data = _envelope(plan.cluster_id, True, results, counts, 0.0)
     data["findings"] = [finding.as_json() for finding in plan.findings]
+    data["plan"] = steps.as_json()
     terminal.emit("FenceResult", data, output, lambda wide: _print_rows(plan, plan.rows, wide))
     terminal.findings(plan.findings)
 

@@ -304,6 +304,7 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
     "runs list": NOTHING,
     "runs show": NOTHING,
     "runs resume": _OFFSETS_WRITTEN,
+    "runs apply": _OFFSETS_WRITTEN,
     "context show": NOTHING,
     "context list": NOTHING,
     "sandbox up": NOTHING,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
@@ -62,10 +62,11 @@ def step_to_data(step: Step) -> dict[str, Any]:
 def step_from_data(data: Mapping[str, Any], kinds: Mapping[str, type[Any]]) -> Any:
     """The step that was written as ``data``, of one of ``kinds`` by name. Raises ``BadInput`` for any other."""
     kind = kinds.get(str(data.get("step")))
-    names = {f.name for f in fields(kind)} if kind is not None else set()
+    names = {f.name: f for f in fields(kind)} if kind is not None else {}
+    needed = {n for n, f in names.items() if f.default is MISSING and f.default_factory is MISSING}
     given = {name: value for name, value in data.items() if name in names}
-    unknown = data.keys() - names - {"step", "subject", "says", "now"}
-    if kind is None or unknown or names - given.keys():
+    unknown = data.keys() - names.keys() - {"step", "subject", "says", "now"}
+    if kind is None or unknown or needed - given.keys():
         raise BadInput(
             f"The plan has a step that this version does not know: {data.get('step')}",
             next_step="Use the version of connectctl that made it.",

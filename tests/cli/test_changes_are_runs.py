@@ -297,3 +297,109 @@ def test_a_run_of_another_cluster_is_not_resumed_here(world: World) -> None:
     world.session.__dict__.pop("settings", None)
     refused = world.run("runs", "resume", run["id"], "--yes")
     assert (refused.exit_code, "is of the group connect" in refused.stderr) == (4, True), refused.output
+
+
+def saved(world: World, operation: str, *more: str) -> Path:
+    """What the dry run of ``operation`` prints, in a file."""
+    path = world.directory / "plan.json"
+    path.write_text(world.change(operation, "--dry-run", "-o", "json", *more).stdout)
+    return path
+
+
+@pytest.mark.parametrize("operation", COMMANDS)
+def test_a_saved_plan_is_carried_out_as_it_is_written_and_leaves_a_run(
+    tmp_path_factory: pytest.TempPathFactory, world: World, operation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = saved(world, operation)
+    data = json.loads(plan.read_text())
+    applied = world.run("runs", "apply", str(plan), "--yes", "-o", "json")
+    assert applied.exit_code == 0, applied.output
+    journal = Journal(world.directory / "journal")
+    (run,) = journal.runs()
+    assert (run.operation, run.state) == (operation, RunState.DONE)
+    assert journal.plan_of(run, KINDS).digest == data.get("plan", data)["digest"]
+    assert world.session.lock.taken == [run.id]
+    other = tmp_path_factory.mktemp("direct")
+    monkeypatch.setenv("CONNECTCTL_JOURNAL", str(other / "journal"))
+    direct = World(other)
+    said = direct.change(operation, "--yes", "-o", "json")
+    assert direct.state() == world.state()
+    assert json.loads(said.stdout).keys() == json.loads(applied.stdout).keys()
+
+
+@pytest.mark.parametrize("operation", COMMANDS)
+def test_a_plan_that_was_carried_out_already_is_stale(world: World, operation: str) -> None:
+    plan = saved(world, operation)
+    assert world.run("runs", "apply", str(plan), "--yes").exit_code == 0
+    before = list(world.changed)
+    again = world.run("runs", "apply", str(plan), "--yes")
+    if operation == "fence":  # the same ids have the same owners, and can be fenced again
+        assert again.exit_code == 0
+        return
+    assert again.exit_code == 4, again.output
+    assert world.changed == before
+
+
+@pytest.mark.parametrize("operation", COMMANDS)
+def test_a_plan_of_another_cluster_is_refused(world: World, operation: str) -> None:
+    plan = saved(world, operation)
+    world.new_session()
+    world.session.told["group_id"] = "other"
+    world.kafka.groups["other"] = connect_group("other", one=[("orders", -1)])
+    refused = world.run("runs", "apply", str(plan), "--yes")
+    assert (refused.exit_code, "The plan is for the group connect" in refused.stderr) == (4, True), refused.output
+    assert (world.changed, world.runs()) == ([], [])
+
+
+def test_a_plan_is_stale_where_a_connector_changed_meanwhile(world: World) -> None:
+    plan = saved(world, "connectors stop")
+    world.workers.connectors["users"].tasks = ["RUNNING", "RUNNING"]
+    refused = world.run("runs", "apply", str(plan), "--yes")
+    assert refused.exit_code == 4
+    assert "The plan is stale: now it would be: 2. stop users (now RUNNING" in refused.stderr
+    assert (world.changed, world.runs()) == ([], [])
+
+
+def test_a_fence_is_stale_where_a_task_has_the_id_by_now(world: World) -> None:
+    id_ = "connect-orders-0"
+    world.coordinators.known[id_] = Transaction(id_, "Empty", 20, 0)
+    group = world.kafka.groups["connect"]
+    world.kafka.groups["connect"] = connect_group("connect", one=[("orders", -1)])
+    plan = world.directory / "plan.json"
+    plan.write_text(world.run("fence", "--transactional-id", id_, "--dry-run", "-o", "json").stdout)
+    world.kafka.groups["connect"] = group
+    refused = world.run("runs", "apply", str(plan), "--yes")
+    assert (refused.exit_code, "or with other running tasks" in refused.stderr) == (4, True), refused.output
+    assert world.coordinators.asked == []
+
+
+def test_an_abort_is_stale_for_another_producer(world: World) -> None:
+    plan = saved(world, "transactions abort")
+    world.coordinators.known[IDS[0]] = Transaction(IDS[0], "Ongoing", 7, 9, 60_000, 1, (Place("t", 0),))
+    refused = world.run("runs", "apply", str(plan), "--yes")
+    assert (refused.exit_code, "The plan is stale" in refused.stderr) == (4, True), refused.output
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("{", "is not a plan"),
+        ("[]", "it is not a JSON object"),
+        ('{"kind": "FenceResult"}', "the plan is in what --dry-run -o json prints"),
+        ('{"operation": "run"}', "connectctl runs resume"),
+        ('{"operation": "connectors stop"}', "it has no digest"),
+        ('{"operation": "connectors stop", "digest": "x"}', "it has no 'clusterId'"),
+    ],
+)
+def test_what_is_no_plan_is_refused_with_the_reason(world: World, content: str, why: str) -> None:
+    path = world.directory / "plan.json"
+    path.write_text(content)
+    refused = world.run("runs", "apply", str(path))
+    assert (refused.exit_code, why in refused.stderr) == (2, True), refused.output
+
+
+def test_a_plan_that_was_edited_is_refused(world: World) -> None:
+    plan = saved(world, "connectors stop")
+    plan.write_text(plan.read_text().replace("orders", "off"))
+    refused = world.run("runs", "apply", str(plan), "--yes")
+    assert (refused.exit_code, "changed after it was made" in refused.stderr) == (2, True), refused.output

@@ -11,6 +11,7 @@ import typer
 from connectctl.cli import apply
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
+from connectctl.cli.saved_plan import check_fresh
 from connectctl.ops.config import paths
 from connectctl.ops.config.masking import addresses_masked
 from connectctl.ops.core.errors import NotAuthorized, Refused
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from connectctl.ops.connect.connector import State
     from connectctl.ops.connect.run_presence import Holder
     from connectctl.ops.core.journal import Journal, Run
+    from connectctl.ops.core.plan import Plan
     from connectctl.ops.operations.offsets.backup_file import Saved
     from connectctl.ops.operations.offsets.changes import Wish
     from connectctl.ops.operations.offsets.engine import Asked, Engine
@@ -184,10 +186,12 @@ def change(
     *,
     typed: str | None = None,
     check: Callable[[Looked], None] = lambda looked: None,
+    saved: Plan | None = None,
 ) -> bool:
     """Plan what is wished, ask once, carry it out; says whether what was wished is so now.
 
-    ``typed`` is a name that the person must type; ``check`` may raise once it is known which cluster this is.
+    ``typed`` is a name that the person must type; ``check`` may raise once it is known which cluster this is. ``saved`` is a
+    plan that was made earlier for the same: it is carried out as it is. Raises ``Refused`` where it is stale.
     """
     from connectctl.ops.core.journal import Journal
     from connectctl.ops.operations.offsets.planning import plan_changes
@@ -202,6 +206,9 @@ def change(
     via = targets[0].via if targets else "kafka"
     backups = {wish: looked.saved[wish.connector] for _, wish in pairs if wish.connector in looked.saved}
     changes = plan_changes(operation, cluster_id, pairs, stop=stop, group_id=looked.group_id, backups=backups, via=via)
+    if saved is not None:
+        check_fresh(saved, changes.plan)
+        changes = replace(changes, plan=saved)
     if dry_run:
         terminal.emit("OffsetsPlan", changes.as_json(), output, lambda wide: show(changes, wide))
         return False

@@ -10,6 +10,7 @@ import typer
 from connectctl.cli.apply import DryRunOption, OutputOption, YesOption
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
+from connectctl.cli.saved_plan import read_plan
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
@@ -197,31 +198,17 @@ def apply(
     """
     from connectctl.cli.commands.upgrade import apply as upgrade_apply
     from connectctl.cli.commands.upgrade import plan as upgrade_plan
-    from connectctl.ops.operations.upgrade.context import Patience
 
     given = upgrade_plan.usage_of(plan_file, to, migration, set_, without)
-    scene = upgrade_plan.look(ctx.obj, workers=plan_file is None and upgrade_plan.needs_workers(migration))
-    upgrade_apply.refuse_unfinished(scene)
+    patience = upgrade_apply.Given(gate_looks, gate_timeout, max_failures, by_hand_timeout)
+    common: Any = {"pause_after": pause_after, "dry_run": dry_run, "yes": yes, "output": output}
     if plan_file is not None:
-        saved = upgrade_plan.check_file(scene, plan_file)
-        made = upgrade_plan.make_plan(scene, saved.what, saved.given, saved.without)
-        upgrade_plan.check_steps(made, saved.steps)
-    else:
-        made = upgrade_plan.make_plan(scene, upgrade_plan.wished(to or Mode.ENABLED, migration), given, without or ())
-    if output in (Output.TABLE, Output.WIDE):
-        terminal.findings(made.findings)
-    if not made.steps:
-        upgrade_apply.nothing_to_do(scene, made, output)
+        upgrade_apply.apply_saved(ctx.obj, read_plan(plan_file), plan_file, patience, **common)
         return
-    upgrade_apply.check_pause(pause_after, len(made.steps))
-    if dry_run:
-        upgrade_plan.show(made, output)
-        return
-    given_patience = upgrade_apply.Given(gate_looks, gate_timeout, max_failures, by_hand_timeout)
-    upgrade_apply.check_somebody(made.steps, given_patience)
-    upgrade_plan.confirm(scene, made, output, yes=yes)
-    patience = given_patience.over(Patience())
-    upgrade_apply.start(scene, made, patience, pause_after, output)
+    scene = upgrade_plan.look(ctx.obj, workers=upgrade_plan.needs_workers(migration))
+    upgrade_apply.refuse_unfinished(scene)
+    made = upgrade_plan.make_plan(scene, upgrade_plan.wished(to or Mode.ENABLED, migration), given, without or ())
+    upgrade_apply.apply_plan(scene, made, patience, **common)
 
 
 @app.command()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from connectctl.cli import apply
 from connectctl.cli.commands.upgrade import observe
-from connectctl.cli.commands.upgrade.plan import Scene, confirm, look, show, tell
+from connectctl.cli.commands.upgrade.plan import Scene, confirm, look, saved_plan, show, tell
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.ops.core.errors import BadInput, Refused
@@ -98,6 +99,44 @@ def progress(line: str) -> None:
     """What is waited for, on a terminal."""
     if not terminal.plain(sys.stderr):
         terminal.note(f"       {line}", style="dim")
+
+
+def apply_saved(
+    session: Session,
+    data: Mapping[str, Any],
+    path: Path,
+    given: Given,
+    *,
+    pause_after: int | None,
+    dry_run: bool,
+    yes: bool,
+    output: Output,
+) -> None:
+    """Carry out the plan that was saved at ``path`` as ``data``. Raises ``Refused`` where it is stale."""
+    scene = look(session, workers=False)
+    refuse_unfinished(scene)
+    made = saved_plan(scene, data, path)
+    apply_plan(scene, made, given, pause_after=pause_after, dry_run=dry_run, yes=yes, output=output)
+
+
+def apply_plan(
+    scene: Scene, made: RollingPlan, given: Given, *, pause_after: int | None, dry_run: bool, yes: bool, output: Output
+) -> None:
+    """Print the plan, or ask and carry it out."""
+    from connectctl.ops.operations.upgrade.context import Patience
+
+    if output in (Output.TABLE, Output.WIDE):
+        terminal.findings(made.findings)
+    if not made.steps:
+        nothing_to_do(scene, made, output)
+        return
+    check_pause(pause_after, len(made.steps))
+    if dry_run:
+        show(made, output)
+        return
+    check_somebody(made.steps, given)
+    confirm(scene, made, output, yes=yes)
+    start(scene, made, given.over(Patience()), pause_after, output)
 
 
 def start(scene: Scene, plan: RollingPlan, patience: Patience, pause_after: int | None, output: Output) -> None:

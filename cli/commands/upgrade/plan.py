@@ -12,9 +12,9 @@ import typer
 from connectctl.cli import apply
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
+from connectctl.cli.saved_plan import check_where, stale
 from connectctl.ops.config import paths
-from connectctl.ops.config.json_text import read_json
-from connectctl.ops.core.errors import BadInput, Refused
+from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.step import step_to_data
 
 if TYPE_CHECKING:
@@ -134,51 +134,35 @@ def findings_of(scene: Scene, leads_to: str | None) -> tuple[Finding, ...]:
     return tuple(finding for finding in found if finding.id not in OWN)
 
 
-@dataclass(frozen=True)
-class Saved:
-    """What a plan that was saved asks for, what it was told, whom it leaves out, and its steps as JSON values."""
+def saved_plan(scene: Scene, data: Mapping[str, Any], path: Path) -> RollingPlan:
+    """The plan that was saved at ``path`` as ``data``, with the steps that are written there.
 
-    what: Migration | str
-    given: dict[str, str]
-    without: tuple[str, ...]
-    steps: list[Any]
+    Raises ``Refused`` where the cluster is not as it was when it was made, or where other steps lead to the same now:
+    offsets and applications change, too.
+    """
+    from connectctl.ops.all_steps import steps_from_data
 
-
-def check_file(scene: Scene, path: Path) -> Saved:
-    """The plan that was saved at ``path``. Raises ``Refused`` where the cluster is not as it was when it was made."""
     try:
-        data = read_json(path.read_text())
         wanted = data["kind"], data["operation"]
         what = wished(data["to"], data["migration"])
         steps = [step["step"] for step in data["steps"]]
-        saved = Saved(what, dict(data["given"]), tuple(map(str, data.get("without", ()))), steps)
+        given, without = dict(data["given"]), tuple(map(str, data.get("without", ())))
         digest, where = data["digest"], (data["clusterId"], data["groupId"])
-    except (OSError, ValueError, KeyError, TypeError) as e:
+    except (ValueError, KeyError, TypeError) as e:
         hint = "Write one with connectctl upgrade plan --out FILE."
         missing = f"it has no {e.args[0]}" if isinstance(e, KeyError) else None
-        why = missing or getattr(e, "strerror", None) or str(e) or type(e).__name__
+        why = missing or str(e) or type(e).__name__
         raise BadInput(f"{path} is not an upgrade plan", why=why, next_step=hint) from e
     if wanted != ("Plan", "upgrade"):
         raise BadInput(f"{path} is not an upgrade plan", why=f"it is a {wanted[0]} of {wanted[1]}")
-    if where != scene.where:
-        raise Refused(f"The plan is for the group {where[1]} on the Kafka cluster {where[0]}", code="other-cluster")
-    if digest != scene.snapshot.leaving_out(saved.without).digest():
-        raise Refused(
-            "The plan is stale: workers, their versions or their modes have changed since it was made",
-            next_step="Make a new one: connectctl upgrade plan.",
-            code="stale",
-        )
-    return saved
-
-
-def check_steps(plan: RollingPlan, saved: list[Any]) -> None:
-    """Raises ``Refused`` where what was saved is not what would be done now: offsets and applications change, too."""
-    if [step_to_data(step) for step in plan.steps] != saved:
-        raise Refused(
-            "The plan is stale: other steps would be done now than those that were saved",
-            next_step="Make a new one: connectctl upgrade plan.",
-            code="stale",
-        )
+    check_where(where, scene.where)
+    again = "Make a new one: connectctl upgrade plan."
+    if digest != scene.snapshot.leaving_out(without).digest():
+        raise stale("workers, their versions or their modes have changed since it was made", again)
+    made = make_plan(scene, what, given, without)
+    if [step_to_data(step) for step in made.steps] != steps:
+        raise stale("other steps would be done now than those that were saved", again)
+    return replace(made, steps=steps_from_data(steps))
 
 
 def write_plan(plan: RollingPlan, path: Path) -> None:

@@ -37,11 +37,12 @@ class TransactionContext(RunContext):
 
 @dataclass(frozen=True)
 class AbortOpen(Step):
-    """Abort the open transaction of a transactional id by fencing its producer."""
+    """Abort the open transaction of a transactional id by fencing its producer. ``force``: a task may run with it."""
 
     subject: str
     row: Row
     now: str
+    force: bool = False
 
     def describe(self) -> str:
         return f"abort the transaction of {self.subject} by fencing its producer"
@@ -101,5 +102,5 @@ def plan_abort_open(plan: FencePlan, *, force: bool, group_id: str = "") -> Plan
         raise refused(plan.gaps, what, force="a task that runs with it fails")
     hidden = [f"partitions that are not shown ({gap.why})" for gap in hidden_topics(found)]
     now = f"{found.state} on {', '.join(map(str, found.partitions or hidden)) or 'no partition'}"
-    steps = (AbortOpen(row.id, row, now),)
+    steps = (AbortOpen(row.id, row, now, force),)
     return Plan("transactions abort", plan.cluster_id, steps, group_id=group_id, independent=True)

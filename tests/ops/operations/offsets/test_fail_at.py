@@ -183,3 +183,40 @@ def test_what_was_broken_can_be_taken_back_instead(name: str, directory: Path) -
         assert Journal(world.journal).get(run).state is RunState.UNDONE
         refused = world.run("runs", "resume", run, "--yes")
         assert refused.exit_code == 4
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_a_saved_plan_comes_to_the_same_end_once_and_is_stale_afterwards(name: str, directory: Path) -> None:
+    operation = OPERATIONS[name]
+    expected, _ = undisturbed(operation, directory / "undisturbed")
+    world, args = begin(operation, directory / "saved", Faults())
+    plan = world.run(*args, "--dry-run", "-o", "json", stdin=operation.stdin).stdout
+    before = world.state()
+    typed = world.run("runs", "apply", "-", "--yes", "-o", "json", stdin=plan)
+    assert typed.exit_code == 0, typed.stderr
+    assert world.state() == expected != before
+    run = Journal(world.journal).get(json.loads(typed.stdout)["run"])
+    assert (run.operation, run.state) == (json.loads(plan)["operation"], RunState.DONE)
+    assert Journal(world.journal).plan(run.id)["digest"] == json.loads(plan)["digest"]
+    again = world.run("runs", "apply", "-", "--yes", stdin=plan)
+    assert (again.exit_code, "The plan is stale" in again.stderr) == (4, True), again.output
+    assert world.state() == expected
+
+
+def test_a_saved_plan_is_stale_where_the_offsets_moved_on(directory: Path) -> None:
+    world, _ = begin(OPERATIONS["set"], directory / "moved", Faults())
+    world.run("connectors", "stop", "moved", "--yes", "--wait")
+    plan = world.run("offsets", "reset", "moved", "--dry-run", "-o", "json").stdout
+    world.put("own", '["moved",{"table":"a"}]', '{"lsn":50}')
+    before = world.state()
+    stale = world.run("runs", "apply", "-", "--yes", stdin=plan)
+    assert (stale.exit_code, "what it was made from has changed" in stale.stderr) == (4, True), stale.output
+    assert world.state() == before
+
+
+def test_a_plan_that_restores_what_another_journal_keeps_says_so(directory: Path) -> None:
+    world, args = begin(OPERATIONS["restore"], directory / "here", Faults())
+    plan = world.run(*args, "--dry-run", "-o", "json").stdout
+    world.journal = directory / "there"
+    refused = world.run("runs", "apply", "-", "--yes", stdin=plan)
+    assert (refused.exit_code, "cannot be read" in refused.stderr) == (2, True), refused.output

@@ -1,0 +1,158 @@
+"""``connectctl runs apply``: the plan that a dry run printed, carried out as it is written, or refused as stale.
+
+What it depends on is observed again and planned again, only to compare: the plan that is carried out is the saved one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from connectctl.cli import apply
+from connectctl.cli.saved_plan import check_fresh, check_where, read_plan, stale
+from connectctl.ops.core.errors import BadInput
+from connectctl.ops.core.plan import Plan
+
+if TYPE_CHECKING:
+    from connectctl.cli.commands.connectors import Cluster
+    from connectctl.cli.output.terminal import Output
+    from connectctl.cli.session import Session
+    from connectctl.ops.operations.fencing.snapshot import FencePlan
+
+CONNECTORS = ("stop", "pause", "resume", "restart", "cure")
+
+
+def apply_file(session: Session, path: Path, *, dry_run: bool, yes: bool, output: Output) -> None:
+    """Carry out the plan in ``path``. Raises ``Refused`` for a stale one and another cluster's, ``BadInput`` for none."""
+    from connectctl.ops.all_steps import KINDS
+
+    data = read_plan(path)
+    operation = str(data.get("operation"))
+    noun, _, verb = operation.partition(" ")
+    if operation == "upgrade":
+        from connectctl.cli.commands.upgrade.apply import Given, apply_saved
+
+        apply_saved(session, data, path, Given(), pause_after=None, dry_run=dry_run, yes=yes, output=output)
+        return
+    known = {"connectors": _connectors, "offsets": _offsets, "fence": _fence, "transactions": _transactions}
+    if noun not in known or (noun == "connectors" and verb not in CONNECTORS):
+        hint = "A job file is run with connectctl run, a run that was begun is resumed with connectctl runs resume."
+        raise BadInput(f"{path} is no plan that can be applied: it is one of {operation}", next_step=hint)
+    if "digest" not in data:
+        raise BadInput(f"{path} is not a plan", why="it has no digest")
+    known[noun](session, Plan.from_json(data, KINDS), dry_run, yes, output)
+
+
+def _connectors(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Output) -> None:
+    from connectctl.cli.commands import connectors, connectors_cure
+
+    cluster = connectors.observed(session)
+    check_where(
+        (saved.cluster_id, saved.group_id), (connectors.cluster_id_of(cluster), connectors.group_id_of(cluster))
+    )
+    if saved.operation == "connectors cure":
+        (name,) = dict.fromkeys((*saved.subjects, *(noop.subject for noop in saved.noops)))
+        check_fresh(saved, connectors_cure.planned(session, cluster, name))
+        context = connectors_cure.context_of(session, cluster, saved)
+        apply.apply(session, saved, context, dry_run=dry_run, yes=yes, output=output)
+        return
+    check_fresh(saved, _states_again(cluster, saved))
+    connectors.perform(session, cluster, saved, dry_run, yes, output)
+
+
+def _states_again(cluster: Cluster, saved: Plan) -> Plan:
+    """What would be planned now for the connectors of a stop, pause, resume or restart."""
+    from connectctl.cli.commands.connectors import chosen
+    from connectctl.ops.operations.connectors.steps import Await, Restart, plan_restart, plan_state
+
+    waits = [step.subject for step in saved.steps if isinstance(step, Await)]
+    noops = [noop.subject for noop in saved.noops]
+    found = chosen(cluster, list(dict.fromkeys((*waits, *saved.subjects, *noops))))
+    where: Any = {"wait": bool(waits), "group_id": saved.group_id}
+    verb = saved.operation.removeprefix("connectors ")
+    if verb != "restart":
+        return plan_state(saved.cluster_id, found, verb, **where)
+    only_failed = any(isinstance(step, Restart) and step.only_failed for step in saved.steps)
+    return plan_restart(saved.cluster_id, found, only_failed=only_failed, named=False, **where)
+
+
+def _transactions(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Output) -> None:
+    from connectctl.cli.commands.transactions_end import context_of, plan_again
+    from connectctl.cli.transaction_sources import group_of
+
+    check_where((saved.cluster_id, saved.group_id), (session.transactions.cluster_id(), group_of(session) or ""))
+    check_fresh(saved, plan_again(session, saved))
+    apply.apply(session, saved, context_of(session), dry_run=dry_run, yes=yes, output=output)
+
+
+def _fence(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Output) -> None:
+    """The ids of a fence are looked at again: epochs move on, but not who has an id, and not which there are."""
+    from connectctl.cli.commands import fence
+    from connectctl.cli.transaction_sources import group_of, sources_of
+    from connectctl.ops.operations.fencing.observe import observe
+    from connectctl.ops.operations.fencing.planning import check, plan_fence
+    from connectctl.ops.operations.fencing.snapshot import Action, Wish
+    from connectctl.ops.operations.fencing.steps import FenceIds
+
+    if not saved.steps:
+        apply.apply(session, saved, None, dry_run=dry_run, yes=yes, output=output)
+        return
+    step = saved.steps[0]
+    assert isinstance(step, FenceIds)
+    ids = tuple(row.id for row in step.rows)
+    creates = any(row.action is Action.CREATE for row in step.rows)
+    wish = Wish(connectors=step.connectors, ids=ids, leader=True, create=creates, force=step.force)
+    sources = sources_of(session, wish)
+    check_where((saved.cluster_id, saved.group_id), (sources.calls.cluster_id(), group_of(session) or ""))
+
+    def look() -> FencePlan:
+        seen = plan_fence(observe(sources, wish), wish)
+        meant = {*ids, *(row.id for row in seen.rows if row.connector in step.connectors)}
+        now = replace(seen, rows=tuple(row for row in seen.to_fence if row.id in meant))
+        if now.essence != replace(now, rows=step.rows).essence:
+            hint = "Make a new one: connectctl fence … --dry-run -o json."
+            raise stale("other ids would be fenced now, or with other running tasks", hint)
+        check(now, wish)
+        return now
+
+    now = look()
+    if dry_run:
+        apply.show(saved, output)
+        return
+    fence.agree_and_fence(session, sources.calls, now, saved, lambda: None, look, yes=yes, output=output)
+
+
+def _offsets(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Output) -> None:
+    from connectctl.cli.commands.offsets.execution import Looked, Target, change
+    from connectctl.ops.operations.offsets import changes
+    from connectctl.ops.operations.offsets.changes import Merge, Reset, Restore
+    from connectctl.ops.operations.offsets.steps import Change
+
+    wishes: dict[str, Any] = {}
+    targets = []
+    for step in saved.steps:
+        if isinstance(step, Change):
+            wish = wishes[step.subject] = changes.from_data(step.wish)
+            purpose = wish if isinstance(wish, Merge | Restore) else None
+            via = step.via
+            targets.append(
+                Target(step.subject, lambda subject: wishes[subject.name], step.dedicated_topic, True, via, purpose)
+            )
+    every = [wish.connector for wish in wishes.values() if isinstance(wish, Reset) and wish.partitions is None]
+
+    def same_cluster(looked: Looked) -> None:
+        check_where((saved.cluster_id, saved.group_id), (looked.sources.kafka.cluster_id(), looked.group_id))
+
+    change(
+        session,
+        saved.operation,
+        targets,
+        True,
+        dry_run,
+        yes,
+        output,
+        typed=every[0] if every else None,
+        check=same_cluster,
+        saved=saved,
+    )

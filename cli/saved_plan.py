@@ -1,0 +1,55 @@
+"""A plan that ``--dry-run -o json`` printed, as a file: read again, and refused where the cluster is another one by now."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from connectctl.cli import apply
+from connectctl.ops.config.json_text import read_json
+from connectctl.ops.core.errors import BadInput, Refused
+
+if TYPE_CHECKING:
+    from connectctl.ops.core.plan import Plan
+
+
+def read_plan(path: Path) -> dict[str, Any]:
+    """The JSON of the plan in ``path``, of standard input for ``-``. Raises ``BadInput``."""
+    try:
+        data = read_json(sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes())
+        if isinstance(data, dict):
+            # A dry run of fence prints its plan beside what it has for each id.
+            return data["plan"] if data.get("kind") == "FenceResult" else data
+        why: str | None = "it is not a JSON object"
+    except KeyError:
+        why = "it tells what was fenced; the plan is in what --dry-run -o json prints"
+    except (OSError, ValueError) as e:
+        why = (e.strerror if isinstance(e, OSError) else None) or str(e)
+    raise BadInput(f"{path} is not a plan", why=why, next_step="Save one: --dry-run -o json > FILE.")
+
+
+def check_where(planned: tuple[str, str], here: tuple[str, str]) -> None:
+    """Raises ``Refused`` for a plan of another Kafka cluster or group than the context's."""
+    if planned != here:
+        raise Refused(
+            f"The plan is for the group {planned[1] or '(none)'} on the Kafka cluster {planned[0]}",
+            why=f"the context is for {here[1] or '(none)'} on {here[0]}",
+            next_step="Give the context that the plan was made in: --context.",
+            code="other-cluster",
+        )
+
+
+def check_fresh(saved: Plan, now: Plan) -> None:
+    """Raises ``Refused`` where ``now``, what would be planned for the same wish, is not what was saved."""
+    if now.digest == saved.digest:
+        return
+    was, now_is = (list(map(str.strip, apply.summary(plan)[1:])) for plan in (saved, now))
+    changed = [f"now it would be: {line}" for line in now_is if line not in was][:1]
+    why = changed[0] if changed else "what it was made from has changed"
+    raise stale(why, f"Make a new one: connectctl {saved.operation} … --dry-run -o json.")
+
+
+def stale(why: str, next_step: str) -> Refused:
+    """The error for a plan that is not carried out, because the cluster has changed since it was made."""
+    return Refused(f"The plan is stale: {why}; nothing was done", next_step=next_step, code="stale")
