@@ -72,7 +72,7 @@ class Stage:
 @contextmanager
 def growing(source: Path, what: str, at_once: int = 1) -> Iterator[None]:
     """Lines are written into the file all the while, each with its number: ``at_once`` of them, and a pause."""
-    from connectctl.ops.task_runtime.task.progress import beating
+    from connectctl.ops.task_runtime.task.progress import heartbeat
 
     number = len(source.read_text().splitlines())
     with source.open("a") as file:
@@ -83,7 +83,7 @@ def growing(source: Path, what: str, at_once: int = 1) -> Iterator[None]:
             file.flush()
             number += at_once
 
-        with beating(write, PAUSE):
+        with heartbeat(write, PAUSE):
             yield
 
 

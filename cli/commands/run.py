@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from connectctl.cli.output.prometheus import MetricsFile
     from connectctl.cli.session import Session
     from connectctl.ops.core.plan import Plan
-    from connectctl.ops.task_runtime.attempt.control_channel import Switchboard
+    from connectctl.ops.task_runtime.attempt.control_channel import DriverChannel
     from connectctl.ops.task_runtime.job.job_file import Job
-    from connectctl.ops.task_runtime.job.prepare import Ready, Scene
+    from connectctl.ops.task_runtime.job.prepare import PreparedJob, RunClients
     from connectctl.ops.task_runtime.job.runner import Result
-    from connectctl.ops.task_runtime.job.scheduler import Run
-    from connectctl.ops.task_runtime.task.retries import Patience
+    from connectctl.ops.task_runtime.job.scheduler import JobRun
+    from connectctl.ops.task_runtime.task.retries import RetryPolicy
 
 
 class JobOrCommand(TyperGroup):
@@ -104,9 +104,9 @@ def job(
     from connectctl.ops.task_runtime.job import job_file as jobs
     from connectctl.ops.task_runtime.job import prepare
     from connectctl.ops.task_runtime.job.job_file import Until
-    from connectctl.ops.task_runtime.job.local_plugin import look_beside
+    from connectctl.ops.task_runtime.job.local_plugin import import_from
     from connectctl.ops.task_runtime.spi.plugins import connector_class, importable, path_of
-    from connectctl.ops.task_runtime.task.retries import Patience, default
+    from connectctl.ops.task_runtime.task.retries import RetryPolicy, default_seconds
 
     session: Session = ctx.obj
     wish = jobs.read(path)
@@ -114,12 +114,12 @@ def job(
     prepare.check_master(where, session.timeout)
     importable(wish.plugins)
     if wish.directory is not None:
-        look_beside(wish.directory)
+        import_from(wish.directory)
     if named := wish.config.get("connector.class"):
         connector_class(path_of(named), wish.directory)  # before anything is opened
     asked = [s for s in (patience, wish.patience) if s is not None]
     unmet = not dry_run and (bool(asked) or wish.until == Until())
-    outage = Patience([*asked, default(wish.until)][0], terminal.note, unmet=unmet)
+    outage = RetryPolicy([*asked, default_seconds(wish.until)][0], terminal.note, unmet=unmet)
     outage("reach Kafka", lambda: meet(session, wish))
     scene, ready = outage("look at the cluster", lambda: _look(session, wish, take_over))
     plan = prepare.plan(ready, scene.kafka.cluster_id(), where)
@@ -168,11 +168,11 @@ def other_cluster(session: Session, wish: Job | None) -> tuple[str, dict[str, st
     return (bootstrap, overrides) if apart else None
 
 
-def _look(session: Session, wish: Job, take_over: bool) -> tuple[Scene, Ready]:
+def _look(session: Session, wish: Job, take_over: bool) -> tuple[RunClients, PreparedJob]:
     from connectctl.ops.task_runtime.job import prepare
 
     scene = scene_of(session, wish)
-    return scene, prepare.look(scene, wish, take_over=take_over)
+    return scene, prepare.prepare_job(scene, wish, take_over=take_over)
 
 
 def _print_plan(plan: Plan) -> None:
@@ -180,9 +180,9 @@ def _print_plan(plan: Plan) -> None:
         terminal.say(line)
 
 
-def scene_of(session: Session, wish: Job | None = None) -> Scene:
+def scene_of(session: Session, wish: Job | None = None) -> RunClients:
     """The edges of a run."""
-    from connectctl.ops.task_runtime.job.prepare import Scene
+    from connectctl.ops.task_runtime.job.prepare import RunClients
 
     kafka: Any = session.kafka
     target, calls = kafka, session.transactions
@@ -193,23 +193,23 @@ def scene_of(session: Session, wish: Job | None = None) -> Scene:
         brokers.append(session.other_brokers(*other))
     group = session.group()
     workers = session.connect_to(group) if group.members else None
-    return Scene(kafka, target, calls, tuple(brokers), group, session.named_topics, workers)
+    return RunClients(kafka, target, calls, tuple(brokers), group, session.named_topics, workers)
 
 
 def _perform(
     session: Session,
-    scene: Scene,
-    ready: Ready,
+    scene: RunClients,
+    ready: PreparedJob,
     master: str,
     lease: float,
     written: MetricsFile | None,
-    outage: Patience,
+    outage: RetryPolicy,
 ) -> Result:
     from connectctl.cli.views import run as run_view
     from connectctl.ops.clients.kafka_protocol.run_presence import Presence
     from connectctl.ops.clients.spark.session import close_session, open_session
-    from connectctl.ops.task_runtime.job.plugin_distribution import beside, ship
-    from connectctl.ops.task_runtime.job.runner import Launch
+    from connectctl.ops.task_runtime.job.plugin_distribution import plugin_archives, ship
+    from connectctl.ops.task_runtime.job.runner import JobRunner
 
     conf: dict[str, Any] = {**session.settings.section("spark.conf"), **ready.job.conf}
     if ready.job.packages:
@@ -221,16 +221,16 @@ def _perform(
             raise BadInput("connectctl run needs PySpark, which is not installed", next_step=e.next_step) from e
         raise
     try:
-        ship(spark, [*ready.job.plugins, *beside(ready.job, ready.path)])
+        ship(spark, [*ready.job.plugins, *plugin_archives(ready.job, ready.path)])
         with run_view.progress(ready) as tell:
 
-            def both(run: Run, board: Switchboard) -> None:
+            def both(run: JobRun, board: DriverChannel) -> None:
                 tell(run, board)
                 if written is not None:
                     written.follow(run)
 
             presence = Presence(scene.kafka, ready.group, ready.name, ready.topics["config"])
-            launch = Launch(
+            launch = JobRunner(
                 scene, ready, spark, session.timeout, both, terminal.note, lease, presence=presence, outage=outage
             )
             result = launch.go()

@@ -12,26 +12,26 @@ from connectctl.ops.config.masking import masked
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import Record
-    from connectctl.ops.task_runtime.job.prepare import Scene
-    from connectctl.ops.task_runtime.job.status_topic import Said
+    from connectctl.ops.task_runtime.job.prepare import RunClients
+    from connectctl.ops.task_runtime.job.status_topic import TaskStatus
 
 OLD = 90.0
 """Seconds after which a run that says nothing any more may be dead: it speaks after each lease."""
 
 
-def statuses(scene: Scene, group: str, names: tuple[str, ...]) -> dict[str, Any]:
+def statuses(scene: RunClients, group: str, names: tuple[str, ...]) -> dict[str, Any]:
     """What the status topic says of ``names``, of all for none. Raises ``BadInput`` for topics and names that are not."""
     from connectctl.ops.core.errors import BadInput
     from connectctl.ops.operations.cluster.internal_topic_discovery import check_named, find_internal_topics
     from connectctl.ops.operations.connectors.observe import PATIENCE
     from connectctl.ops.task_runtime.job.internal_topics import default_topics
-    from connectctl.ops.task_runtime.job.status_topic import own_topic
+    from connectctl.ops.task_runtime.job.status_topic import run_status_topic
 
     topics = default_topics(group, scene.named)
     if scene.group.members:
         topics["status"] = str(find_internal_topics(scene.kafka, scene.group, scene.named, needed=("status",)).status)
     check_named(scene.kafka, {"status": topics["status"]})
-    images = scene.kafka.image([topics["status"], own_topic(group)], patience=PATIENCE)
+    images = scene.kafka.image([topics["status"], run_status_topic(group)], patience=PATIENCE)
     sources = [(images[topic].latest, prefix, topic) for topic, prefix in _where(topics["status"], group, images)]
     there = sorted({name for records, prefix, _ in sources for name in _names(records, prefix)})
     if unknown := [name for name in names if name not in there]:
@@ -52,9 +52,9 @@ Source = tuple[Iterable[Any], str, str]
 
 def _where(workers: str, group: str, images: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The topics to look at, with the prefixes of their keys: the workers' own, and that of runs where there is one."""
-    from connectctl.ops.task_runtime.job.status_topic import OWN, own_topic
+    from connectctl.ops.task_runtime.job.status_topic import RUN_PREFIX, run_status_topic
 
-    return [(workers, ""), *([(own_topic(group), OWN)] if own_topic(group) in images else [])]
+    return [(workers, ""), *([(run_status_topic(group), RUN_PREFIX)] if run_status_topic(group) in images else [])]
 
 
 def _names(records: Iterable[Record], prefix: str) -> set[str]:
@@ -65,20 +65,20 @@ def _names(records: Iterable[Record], prefix: str) -> set[str]:
     return {name for name, _ in statuses_from_topic(ours)}
 
 
-def _chosen(sources: Sequence[Source], name: str) -> tuple[dict[int | None, Said], str]:
+def _chosen(sources: Sequence[Source], name: str) -> tuple[dict[int | None, TaskStatus], str]:
     """The statuses of the connector from whoever has it, and their topic: where something was said last.
 
     A run's go before STOPPED, which workers say again whenever the connector moves from one to another.
     """
-    from connectctl.ops.task_runtime.job.status_topic import said
+    from connectctl.ops.task_runtime.job.status_topic import statuses_from
 
-    def rank(parts: Mapping[int | None, Said]) -> tuple[bool, float]:
+    def rank(parts: Mapping[int | None, TaskStatus]) -> tuple[bool, float]:
         own = parts.get(None)
         return own is not None and own.state != "STOPPED", max(
             (each.at or 0.0 for each in parts.values()), default=-1.0
         )
 
-    found = [(said(records, name, prefix), topic) for records, prefix, topic in sources]
+    found = [(statuses_from(records, name, prefix), topic) for records, prefix, topic in sources]
     return max(found, key=lambda each: rank(each[0]))
 
 

@@ -16,7 +16,7 @@ from connectctl.cli.output import terminal
 from connectctl.ops.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from connectctl.ops.task_runtime.job.scheduler import Run
+    from connectctl.ops.task_runtime.job.scheduler import JobRun
 
 _OF_TASKS = ("batch-size-", "offset-commit-")
 _EVERY = ("unassigned", "running", "failed")
@@ -37,7 +37,7 @@ class MetricsFile:
         except OSError as e:
             raise BadInput(f"{path} cannot be written", why=e.strerror, next_step="Correct --metrics.") from e
 
-    def follow(self, run: Run) -> None:
+    def follow(self, run: JobRun) -> None:
         """Write, if anything has changed; it is looked at several times a second."""
         found = "".join(text(self._name, self._group, run))
         if found == self._last:
@@ -61,7 +61,7 @@ class MetricsFile:
                 beside.unlink(missing_ok=True)
 
 
-def text(name: str, group: str, run: Run) -> Iterator[str]:
+def text(name: str, group: str, run: JobRun) -> Iterator[str]:
     """The lines of the exposition format, each with its end."""
     from connectctl.ops.task_runtime.spi.metrics import metrics
 

@@ -12,28 +12,28 @@ from connectctl.cli.output import terminal
 from connectctl.cli.output.sanitize import visible
 
 if TYPE_CHECKING:
-    from connectctl.ops.task_runtime.attempt.control_channel import Switchboard
-    from connectctl.ops.task_runtime.job.prepare import Ready
+    from connectctl.ops.task_runtime.attempt.control_channel import DriverChannel
+    from connectctl.ops.task_runtime.job.prepare import PreparedJob
     from connectctl.ops.task_runtime.job.runner import Result
-    from connectctl.ops.task_runtime.job.scheduler import Run
+    from connectctl.ops.task_runtime.job.scheduler import JobRun
 
 OFTEN, SELDOM = 1.0, 10.0
 """Seconds between two words of progress: on a terminal, where the line is drawn again, and elsewhere."""
 MEASURED = ("BATCH AVG/MAX", "POLL MS AVG/MAX", "COMMIT MS AVG/MAX")
 """Columns for people who look at speed."""
 SIZES = ("min", "avg", "max")
-Tell = Callable[["Run", "Switchboard"], None]
+Tell = Callable[["JobRun", "DriverChannel"], None]
 
 
 @contextmanager
-def progress(ready: Ready) -> Iterator[Tell]:
+def progress(ready: PreparedJob) -> Iterator[Tell]:
     """Yields what is called while a run goes on; a line on standard error that is drawn again, or one now and then."""
     redrawn = not terminal.plain(sys.stderr)
     every = OFTEN if redrawn else SELDOM
     began = last = time.monotonic()
     records = 0
 
-    def tell(run: Run, board: Switchboard) -> None:
+    def tell(run: JobRun, board: DriverChannel) -> None:
         nonlocal last, records
         now = time.monotonic()
         if now - last < every:
@@ -54,7 +54,7 @@ def progress(ready: Ready) -> Iterator[Tell]:
 
 
 def progress_line(
-    name: str, run: Run, heard: Mapping[int, Mapping[str, Any]], seconds: float, before: int
+    name: str, run: JobRun, heard: Mapping[int, Mapping[str, Any]], seconds: float, before: int
 ) -> tuple[str, int]:
     """Where a run stands, and its records so far: those of rounds that are over and those of the one under way."""
     from connectctl.ops.task_runtime.job.stall_report import waiting
@@ -71,7 +71,7 @@ def progress_line(
     return f"{name}: {', '.join(parts)}", records
 
 
-def as_json(ready: Ready, result: Result) -> dict[str, Any]:
+def as_json(ready: PreparedJob, result: Result) -> dict[str, Any]:
     """A run as scripts get it."""
     from connectctl.ops.task_runtime.spi.metrics import metrics
 
@@ -109,7 +109,7 @@ def _size(metrics: Mapping[str, Any]) -> dict[str, Any]:
     return {which: metrics[f"transaction-size-{which}"] for which in SIZES}
 
 
-def show(ready: Ready, result: Result, wide: bool) -> None:
+def show(ready: PreparedJob, result: Result, wide: bool) -> None:
     """A run for people."""
     from connectctl.ops.task_runtime.spi.metrics import metrics
 
@@ -143,7 +143,7 @@ def _numbers(values: Iterable[float | None]) -> str:
     return "-" if None in found else "/".join(f"{round(value or 0, 1):g}" for value in found)
 
 
-def failures(ready: Ready, result: Result) -> Iterator[str]:
+def failures(ready: PreparedJob, result: Result) -> Iterator[str]:
     """One line for each thing that failed."""
     if result.connector_failure:
         yield f"error: The connector {ready.name} is FAILED: {result.connector_failure}"
@@ -154,7 +154,7 @@ def failures(ready: Ready, result: Result) -> Iterator[str]:
             yield f"error: Task {number} of {ready.name} is FAILED: {' '.join(total.failure.split())}"
 
 
-def warnings(ready: Ready, result: Result) -> Iterator[str]:
+def warnings(ready: PreparedJob, result: Result) -> Iterator[str]:
     """One line for each task that raised something when it was to stop anyway."""
     for number, total in result.run.totals.items():
         if total.late:

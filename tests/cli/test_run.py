@@ -16,12 +16,12 @@ from connectctl.cli.output.prometheus import MetricsFile
 from connectctl.cli.views import run as run_view
 from connectctl.ops.clients.protocols import Record
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.task_runtime.attempt.task_attempt import Report
+from connectctl.ops.task_runtime.attempt.task_attempt import TaskReport
 from connectctl.ops.task_runtime.job.job_file import Until
 from connectctl.ops.task_runtime.job.runner import Result
-from connectctl.ops.task_runtime.job.scheduler import Outcome, Run
-from connectctl.ops.task_runtime.job.status_topic import OWN, connector_key, task_key, value
-from connectctl.ops.task_runtime.spi.delivery_settings import manner
+from connectctl.ops.task_runtime.job.scheduler import JobRun, Outcome
+from connectctl.ops.task_runtime.job.status_topic import RUN_PREFIX, connector_key, task_key, value
+from connectctl.ops.task_runtime.spi.delivery_settings import delivery_settings
 from fakes.kafkareads import FakeKafka, connect_group
 from typer.testing import CliRunner
 
@@ -111,9 +111,9 @@ def test_run_tells_of_its_options_and_of_status() -> None:
     assert "--take-over" in CliRunner().invoke(app, ["run", "job", "--help"]).stdout
 
 
-def finished(*reports: Report, outcome: Outcome = Outcome.ENDED, failure: str | None = None) -> Result:
+def finished(*reports: TaskReport, outcome: Outcome = Outcome.ENDED, failure: str | None = None) -> Result:
     done: Any = None
-    made = Run({r.task: {} for r in reports}, Until(), done)
+    made = JobRun({r.task: {} for r in reports}, Until(), done)
     for report in reports:
         made.totals[report.task].add(report)
     return Result(outcome, made, 2.0, failure)
@@ -126,8 +126,8 @@ def told(*records: tuple[bytes, bytes, int]) -> list[Record]:
 
 def test_what_a_run_says_goes_before_the_stopped_that_workers_say_again() -> None:
     metrics = {"source-record-write-total": 3}
-    ours = [(connector_key("c", OWN), value("RUNNING", "driver:1", 0), 2)]
-    ours += [(task_key("c", 0, OWN), value("RUNNING", "driver:1", 0, metrics=metrics), 2)]
+    ours = [(connector_key("c", RUN_PREFIX), value("RUNNING", "driver:1", 0), 2)]
+    ours += [(task_key("c", 0, RUN_PREFIX), value("RUNNING", "driver:1", 0, metrics=metrics), 2)]
     theirs = [(connector_key("c"), value("STOPPED", "w:1", 0), 3), (connector_key("d"), value("RUNNING", "w:1", 0), 3)]
     kafka = FakeKafka({"sta": told(*theirs), "g-run-status": told(*ours)}, {"g": connect_group("g", w=[("d", -1)])})
     scene: Any = SimpleNamespace(kafka=kafka, group=kafka.groups["g"], named={"status": "sta"})
@@ -137,8 +137,8 @@ def test_what_a_run_says_goes_before_the_stopped_that_workers_say_again() -> Non
         return {c["name"]: [c["connector"]["state"], *(t["state"] for t in c["tasks"])] for c in found}
 
     assert states() == {"c": ["RUNNING", "RUNNING"], "d": ["RUNNING"]}
-    ended = [(connector_key("c", OWN), value("STOPPED", "driver:1", 0), 4)]
-    ended += [(task_key("c", 0, OWN), value("UNASSIGNED", "driver:1", 0, metrics=metrics), 4)]
+    ended = [(connector_key("c", RUN_PREFIX), value("STOPPED", "driver:1", 0), 4)]
+    ended += [(task_key("c", 0, RUN_PREFIX), value("UNASSIGNED", "driver:1", 0, metrics=metrics), 4)]
     kafka.records["g-run-status"] = told(*ours, *ended)
     assert states()["c"] == ["STOPPED", "ENDED"]
     kafka.records["sta"] = told(*theirs, (connector_key("c"), value("RUNNING", "w:1", 0), 5))
@@ -146,17 +146,17 @@ def test_what_a_run_says_goes_before_the_stopped_that_workers_say_again() -> Non
 
 
 TOPICS = {"config": "a", "offsets": "b", "status": "c"}
-READY: Any = SimpleNamespace(name="c", group="g", topics=TOPICS, own=None, manner=manner({}))
+READY: Any = SimpleNamespace(name="c", group="g", topics=TOPICS, own=None, manner=delivery_settings({}))
 
 
 @pytest.mark.parametrize(
     ("result", "code"),
     [
-        (finished(Report(0, "ended", records=10, transactions=2, smallest=5, largest=5)), 0),
-        (finished(Report(0, "stopped"), outcome=Outcome.STOPPED), 0),
-        (finished(Report(0, "failed", "boom\nbang", "trace"), outcome=Outcome.FAILED), 1),
-        (finished(Report(0, "stale", "newer"), outcome=Outcome.TAKEN), 1),
-        (finished(Report(0, "ended"), outcome=Outcome.FAILED, failure="too many"), 1),
+        (finished(TaskReport(0, "ended", records=10, transactions=2, smallest=5, largest=5)), 0),
+        (finished(TaskReport(0, "stopped"), outcome=Outcome.STOPPED), 0),
+        (finished(TaskReport(0, "failed", "boom\nbang", "trace"), outcome=Outcome.FAILED), 1),
+        (finished(TaskReport(0, "stale", "newer"), outcome=Outcome.TAKEN), 1),
+        (finished(TaskReport(0, "ended"), outcome=Outcome.FAILED, failure="too many"), 1),
         (finished(outcome=Outcome.ENDED), 0),
     ],
 )
@@ -169,7 +169,7 @@ def test_what_came_of_a_run_has_its_code_its_schema_and_a_line_for_each_failure(
 
 
 def test_progress_counts_rounds_that_are_over_and_the_one_under_way() -> None:
-    result = finished(Report(0, "stopped", records=1000, transactions=10), Report(1, "stopped"))
+    result = finished(TaskReport(0, "stopped", records=1000, transactions=10), TaskReport(1, "stopped"))
     heard: dict[int, dict[str, Any]] = {
         0: {"task": 0, "records": 500, "transactions": 5, "lag": 7},
         1: {"task": 1, "records": 0, "transactions": 0},
@@ -182,7 +182,7 @@ def test_progress_counts_rounds_that_are_over_and_the_one_under_way() -> None:
 
 
 def test_results_and_statuses_for_people(capsys: pytest.CaptureFixture[str]) -> None:
-    run_view.show(READY, finished(Report(0, "ended", records=10, transactions=2, smallest=5, largest=5)), True)
+    run_view.show(READY, finished(TaskReport(0, "ended", records=10, transactions=2, smallest=5, largest=5)), True)
     part = {"state": "RUNNING", "workerId": "h:1", "trace": None, "secondsAgo": 1000.0}
     measured = {
         "transaction-size-min": 4,
@@ -208,7 +208,7 @@ def test_metrics_for_prometheus_are_written_whole_and_only_when_they_change(tmp_
     file = MetricsFile(path, 'a"b', "g")
     assert path.read_text() == ""
     result = finished(
-        Report(0, "ended", records=10, transactions=2, smallest=4, largest=6), Report(1, "failed", "boom")
+        TaskReport(0, "ended", records=10, transactions=2, smallest=4, largest=6), TaskReport(1, "failed", "boom")
     )
     file.follow(result.run)
     lines = path.read_text().splitlines()

@@ -6,13 +6,13 @@ import json
 
 from connectctl.cli.commands.run_status import _names
 from connectctl.ops.clients.protocols import Record
-from connectctl.ops.task_runtime.job.status_topic import OWN
+from connectctl.ops.task_runtime.job.status_topic import RUN_PREFIX
 
 STATUS = json.dumps({"state": "RUNNING", "trace": None, "worker_id": "w:1", "generation": 1}).encode()
 
 
 def test_connectors_are_named_by_the_records_of_one_prefix() -> None:
-    ours = Record(OWN.encode() + b"status-connector-orders", STATUS, 0, 0)
+    ours = Record(RUN_PREFIX.encode() + b"status-connector-orders", STATUS, 0, 0)
     theirs = Record(b"status-connector-users", STATUS, 0, 1)
-    assert _names([ours, theirs, Record(None, STATUS, 0, 2)], OWN) == {"orders"}
+    assert _names([ours, theirs, Record(None, STATUS, 0, 2)], RUN_PREFIX) == {"orders"}
     assert _names([theirs], "") == {"users"}

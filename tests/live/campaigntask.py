@@ -24,13 +24,13 @@ from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.spi.boundaries import Boundaries, Boundary
 from connectctl.ops.task_runtime.spi.connector import SourceRecord, SourceTask
 from connectctl.ops.task_runtime.spi.converters import converters
-from connectctl.ops.task_runtime.spi.transaction_batch import Counts
+from connectctl.ops.task_runtime.spi.transaction_batch import TaskStats
 from connectctl.ops.task_runtime.task import offset_store
-from connectctl.ops.task_runtime.task.columnar_producer import BatchHandle
-from connectctl.ops.task_runtime.task.exactly_once_task import Kernel
-from connectctl.ops.task_runtime.task.offset_store import Committed, Store
-from connectctl.ops.task_runtime.task.polled_source import Polling
-from connectctl.ops.task_runtime.task.transactional_producer import Handle
+from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
+from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore
+from connectctl.ops.task_runtime.task.polled_source import PolledSource
+from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
 from fakes import silentadmin
 
 SOCKET_TIMEOUT_MS = 1500
@@ -85,7 +85,7 @@ class Counting(SourceTask):
         return records or None
 
 
-class Told(Handle):
+class Told(TransactionalProducer):
     """librdkafka's producer, which tells of its first commit, and may be slow to begin."""
 
     hesitate: Callable[[], None]
@@ -107,11 +107,11 @@ class Told(Handle):
             report("commits")
 
 
-class ToldBatches(Told, BatchHandle):
+class ToldBatches(Told, ColumnarProducer):
     """The same of the producer that writes whole batches."""
 
 
-class Reported(Committed):
+class Reported(CommittedOffsets):
     """Tells how far it has read, and what it found."""
 
     def refresh(self, patience: float) -> None:
@@ -157,7 +157,7 @@ def run(attempt: Attempt, stop: Sequence[int]) -> None:
         return None if newest == attempt.generation else f"generation {newest} is newer than {attempt.generation}"
 
     configs = {"topic": attempt.topic, "seed": str(attempt.seed), "sources": json.dumps(attempt.sources)}
-    supply = Polling(
+    supply = PolledSource(
         Counting,
         attempt.connector,
         configs,
@@ -165,15 +165,15 @@ def run(attempt: Attempt, stop: Sequence[int]) -> None:
         converters({}),
         attempt.offsets,
     )
-    kernel = Kernel(
+    kernel = ExactlyOnceTask(
         open_handle,
         attempt.offsets,
-        Store(Reported(kafka, attempt.offsets, attempt.connector)),
+        OffsetStore(Reported(kafka, attempt.offsets, attempt.connector)),
         stale=stale,
         stopped=lambda: bool(stop),
         patience=120.0,
         strict=attempt.strict,
-        counts=Counts(doubts=Telling()),
+        counts=TaskStats(doubts=Telling()),
     )
     try:
         how, why = kernel.run(supply).how.value, None

@@ -16,7 +16,7 @@ from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.task_runtime.dataframe import api, task
 from connectctl.ops.task_runtime.dataframe.api import Target
 from connectctl.ops.task_runtime.dataframe.task import Writing
-from connectctl.ops.task_runtime.spi.transaction_batch import How
+from connectctl.ops.task_runtime.spi.transaction_batch import EndReason
 from fakes import failingclients
 from live.real import create_topic
 
@@ -52,14 +52,14 @@ def target(cluster: Sandbox) -> Target:
 def written(place: Target, first: int, codec: str) -> None:
     """A call of ``write_exactly_once`` in a process that has just begun, without Spark: the driver's part, and a task's."""
     api._forget(place)
-    work = api._work(place, api._generation(place, DTYPES))
+    work = api._task_spec(place, api._generation(place, DTYPES))
     manner = replace(work.manner, properties={"compression.type": codec})  # which decides on the producer
     rows = pa.RecordBatch.from_pydict(
         {"shop": ["a"] * 4, "id": range(first, first + 4), "value": [f"{n}" for n in range(first, first + 4)]}
     )
     writing = Writing(replace(work, manner=manner), place.topic, place.columns, 2)
     report = task.run(writing, 0, iter([rows]))
-    assert report.how == How.ENDED, report
+    assert report.how == EndReason.ENDED, report
 
 
 def all_there(place: Target, count: int) -> None:

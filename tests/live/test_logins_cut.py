@@ -16,7 +16,7 @@ from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
 from connectctl.ops.sandbox.security import PLAIN, SCRAM
-from connectctl.ops.task_runtime.task.retries import passes
+from connectctl.ops.task_runtime.task.retries import is_retriable
 from live.campaignbroker import QUICK, Broker
 from live.securedcluster import as_admin
 
@@ -67,7 +67,7 @@ def test_a_broker_that_is_killed_while_clients_log_in_is_an_outage_and_no_refusa
                 seen[f"{kind} in"] += 1
             except ConnectctlError as e:
                 seen[f"{kind} {type(e).__name__}"] += 1
-                if not passes(e):
+                if not is_retriable(e):
                     wrong.append(e)
 
     threads = [

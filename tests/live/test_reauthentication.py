@@ -15,9 +15,9 @@ from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.kafka.batch_headers import Batch
 from connectctl.ops.kafka.record_batch_encoder import Columnar
 from connectctl.ops.kafka.transactions import Place
-from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBulk, Step
-from connectctl.ops.task_runtime.task.columnar_producer import BatchHandle
-from connectctl.ops.task_runtime.task.transactional_producer import Doubt
+from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch, TransactionBatch
+from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
+from connectctl.ops.task_runtime.task.transactional_producer import UnknownOutcome
 from live.securedcluster import as_admin, create_topic
 
 if TYPE_CHECKING:
@@ -56,10 +56,10 @@ class Lived:
         self.written = self.read = self.connections = 0
 
     def run(self, seconds: float) -> None:
-        """Write and read in turns. Raises ``Doubt`` where the writer's connection broke."""
+        """Write and read in turns. Raises ``UnknownOutcome`` where the writer's connection broke."""
         kafka: Any = Kafka(self.client, timeout=60)
         handle, headers = (
-            BatchHandle(kafka, f"{self.place.topic}-id", timeout_ms=60_000),
+            ColumnarProducer(kafka, f"{self.place.topic}-id", timeout_ms=60_000),
             Headers(self.client, timeout=60),
         )
         seen: set[int] = set()
@@ -69,7 +69,9 @@ class Lived:
             end = time.monotonic() + seconds
             while time.monotonic() < end:
                 handle.begin()
-                handle.send(Step(bulks=[ColumnBulk(self.place.topic, Columnar(pa.array([b"one", b"two"])))]))
+                handle.send(
+                    TransactionBatch(bulks=[ColumnBatch(self.place.topic, Columnar(pa.array([b"one", b"two"])))])
+                )
                 handle.commit(60)
                 self.written += 2
                 for found in headers.read(self.place, at, at + 3):
@@ -88,7 +90,7 @@ def outlives(cluster: Sandbox, way: str, seconds: float) -> Lived:
     end = time.monotonic() + PATIENCE
     for attempt in itertools.count():
         lived = Lived(cluster, way, f"reauthentication-{way.lower()}-{seconds:g}-{attempt}")
-        with suppress(Doubt):
+        with suppress(UnknownOutcome):
             lived.run(seconds)
         if lived.connections == 1 or time.monotonic() > end:
             return lived

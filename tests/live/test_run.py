@@ -19,7 +19,7 @@ import pytest
 from connectctl.ops.clients.kafka_protocol.transactions import Transactions
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.task_runtime.job import generation
-from connectctl.ops.task_runtime.job.config_topic_records import Standing, standing
+from connectctl.ops.task_runtime.job.config_topic_records import ConfigTopicState, config_topic_state
 from live import countingplugin
 from live.real import FILE_SOURCE, Ran, connectctl, connector, create_topic, eventually
 
@@ -101,11 +101,11 @@ class Place:
         before = len(self.seen())
         eventually(lambda: len(self.seen()) >= before + more, 300)
 
-    def standing(self) -> Standing:
+    def standing(self) -> ConfigTopicState:
         """What the group's config topic says of the connector."""
         topic = f"{self.group}-configs"
         kafka = Kafka(self.kafka.client, timeout=30)  # the other one may not know the topic
-        return standing(kafka.image([topic], patience=30)[topic].latest, self.name)
+        return config_topic_state(kafka.image([topic], patience=30)[topic].latest, self.name)
 
     def status(self) -> Any:
         ran = connectctl(*self.args("status", self.name, "-o", "json"))

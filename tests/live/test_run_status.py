@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from connectctl.ops.task_runtime.job.scheduler import Total
+from connectctl.ops.task_runtime.job.scheduler import TaskTotals
 from connectctl.ops.task_runtime.job.status_topic import task_key, value
 from connectctl.ops.task_runtime.spi.metrics import metrics
 from live.real import FILE_SOURCE, connectctl, connector, eventually, write
@@ -23,7 +23,7 @@ def test_a_worker_reads_past_the_metrics_in_a_tasks_status_and_run_status_shows_
 ) -> None:
     name = f"status-{secrets.token_hex(4)}"
     config = {"connector.class": FILE_SOURCE, "file": str(tmp_path / "in.txt"), "topic": f"{name}-data"}
-    total = Total(records=12, transactions=3, smallest=2, largest=7)
+    total = TaskTotals(records=12, transactions=3, smallest=2, largest=7)
     with connector(cluster, name, config, "STOPPED") as rest:
         said = value("RUNNING", "10.0.0.1:1", 0, metrics=metrics(total))
         write(cluster.bootstrap_servers, cluster.topics["status"], (task_key(name, 0), said))

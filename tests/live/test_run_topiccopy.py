@@ -16,12 +16,12 @@ from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.connectors.topic_copy.connector import TopicCopy
-from connectctl.ops.task_runtime.spi.connector import ConnectorContext, Share
-from connectctl.ops.task_runtime.spi.delivery_settings import manner
-from connectctl.ops.task_runtime.spi.transaction_batch import Ended
-from connectctl.ops.task_runtime.task.exactly_once_task import Kernel
-from connectctl.ops.task_runtime.task.offset_store import Committed, Store
-from connectctl.ops.task_runtime.task.transactional_producer import Handle
+from connectctl.ops.task_runtime.spi.connector import ConnectorContext, SourceContext
+from connectctl.ops.task_runtime.spi.delivery_settings import delivery_settings
+from connectctl.ops.task_runtime.spi.transaction_batch import TaskResult
+from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore
+from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
 from live.real import Ran, connectctl, connector, create_topic, eventually
 
 if TYPE_CHECKING:
@@ -96,19 +96,19 @@ class Copy:
         started.start({**self.config, "name": self.name, **(config or {})})
         return started.task_configs(int(self.config["tasks.max"]))
 
-    def run_here(self, offsets: str, tasks: Sequence[dict[str, str]]) -> list[Ended]:
+    def run_here(self, offsets: str, tasks: Sequence[dict[str, str]]) -> list[TaskResult]:
         """Each of the tasks to the end of its partitions, without Spark."""
         return [self._task(offsets, n, task) for n, task in enumerate(tasks)]
 
-    def _task(self, offsets: str, number: int, config: dict[str, str]) -> Ended:
-        kafka, how = Kafka({"bootstrap.servers": self.bootstrap}, timeout=30), manner(config)
-        supply = TopicCopy.supply(Share(self.name, config, how, offsets, 30))
+    def _task(self, offsets: str, number: int, config: dict[str, str]) -> TaskResult:
+        kafka, how = Kafka({"bootstrap.servers": self.bootstrap}, timeout=30), delivery_settings(config)
+        supply = TopicCopy.supply(SourceContext(self.name, config, how, offsets, 30))
         assert supply is not None
         id_ = task_id(f"g-{self.name}", self.name, number)
-        kernel = Kernel(
-            lambda: Handle(kafka, id_, timeout_ms=how.timeout_ms, properties=supply.producer),
+        kernel = ExactlyOnceTask(
+            lambda: TransactionalProducer(kafka, id_, timeout_ms=how.timeout_ms, properties=supply.producer),
             offsets,
-            Store(Committed(kafka, offsets, self.name)),
+            OffsetStore(CommittedOffsets(kafka, offsets, self.name)),
             stopped=lambda: kernel.counts.instances > 0 and not supply.behind,
             patience=60,
             strict=how.strict,

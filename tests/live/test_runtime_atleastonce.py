@@ -7,10 +7,17 @@ from typing import TYPE_CHECKING
 import pytest
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.spi.converters import converters
-from connectctl.ops.task_runtime.spi.transaction_batch import Bulk, Counts, Ended, How, Outgoing, Step
-from connectctl.ops.task_runtime.task.at_least_once import Flushes, Plain
-from connectctl.ops.task_runtime.task.exactly_once_task import Kernel
-from connectctl.ops.task_runtime.task.polled_source import Polling
+from connectctl.ops.task_runtime.spi.transaction_batch import (
+    EndReason,
+    ProducerRecord,
+    RecordBatchDicts,
+    TaskResult,
+    TaskStats,
+    TransactionBatch,
+)
+from connectctl.ops.task_runtime.task.at_least_once import FlushBoundaries, IdempotentProducer
+from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.polled_source import PolledSource
 from live.test_runtime_conformance import Connector, Own, Sequenced
 from live.test_runtime_kernel import Place
 
@@ -25,18 +32,20 @@ def place(cluster: Sandbox) -> Place:
     return Place(cluster)
 
 
-def handle(place: Place) -> Plain:
-    return Plain(place.kafka, f"g-{place.connector}-0", timeout_ms=15_000)
+def handle(place: Place) -> IdempotentProducer:
+    return IdempotentProducer(place.kafka, f"g-{place.connector}-0", timeout_ms=15_000)
 
 
-def run(place: Place, last: int, interval: float = 60.0, kind: type[Sequenced] = Sequenced) -> Ended:
+def run(place: Place, last: int, interval: float = 60.0, kind: type[Sequenced] = Sequenced) -> TaskResult:
     """A task that counts to ``last`` from where it is stored to be; what is stored are flushes, ``interval`` s apart."""
     configs = {"topic": place.topic, "last": str(last), "sources": "a", "own": place.offsets}
-    counts = Counts()
-    flushes = lambda: Flushes(interval)  # noqa: E731  # as a supply takes it
-    supply = Polling(kind, place.connector, configs, flushes, converters({}), "", counts.meter)
+    counts = TaskStats()
+    flushes = lambda: FlushBoundaries(interval)  # noqa: E731  # as a supply takes it
+    supply = PolledSource(kind, place.connector, configs, flushes, converters({}), "", counts.meter)
     try:
-        return Kernel(lambda: handle(place), place.offsets, place.store(), patience=60, counts=counts).run(supply)
+        return ExactlyOnceTask(lambda: handle(place), place.offsets, place.store(), patience=60, counts=counts).run(
+            supply
+        )
     finally:
         supply.close()
 
@@ -44,7 +53,7 @@ def run(place: Place, last: int, interval: float = 60.0, kind: type[Sequenced] =
 def test_every_record_is_there_and_offsets_are_flushed_once_at_the_end(place: Place) -> None:
     connector = Connector(place)
     ended = run(place, 100)
-    assert (ended.how, ended.counts.records) == (How.ENDED, 100)
+    assert (ended.how, ended.counts.records) == (EndReason.ENDED, 100)
     assert connector.numbers() == list(range(100))
     assert connector.history(place.offsets) == [100]
 
@@ -66,14 +75,18 @@ def test_an_exactly_once_run_goes_on_from_its_offsets_and_the_other_way_round(pl
 
 
 def test_a_task_may_write_to_its_own_offsets_topic(place: Place) -> None:
-    assert run(place, 7, kind=Own).how is How.ENDED
+    assert run(place, 7, kind=Own).how is EndReason.ENDED
 
 
 @pytest.mark.parametrize("bulk", [False, True])
 def test_a_record_that_no_broker_takes_ends_it_before_any_offset_is_written(place: Place, bulk: bool) -> None:
     made = handle(place)
     large = {"value": bytes(3_000_000)}
-    step = Step(bulks=[Bulk(place.topic, [large])]) if bulk else Step([Outgoing(place.topic, None, large["value"])])
+    step = (
+        TransactionBatch(bulks=[RecordBatchDicts(place.topic, [large])])
+        if bulk
+        else TransactionBatch([ProducerRecord(place.topic, None, large["value"])])
+    )
     made.begin()
     with pytest.raises(ConnectctlError, match="write its records"):
         made.send(step)

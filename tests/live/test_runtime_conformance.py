@@ -19,18 +19,18 @@ from connectctl.ops.clients.kafka_protocol.transactions import Transactions
 from connectctl.ops.connect.source_keys import SourceKey, decode_json, parse_key
 from connectctl.ops.connect.transactional_ids import leader_id, task_id
 from connectctl.ops.core.errors import ConnectctlError, Refused
-from connectctl.ops.task_runtime.job.config_topic_records import Generation, Standing
+from connectctl.ops.task_runtime.job.config_topic_records import ConfigTopicState, Generation
 from connectctl.ops.task_runtime.job.generation import Leader, fence
 from connectctl.ops.task_runtime.spi.boundaries import Boundaries, Boundary
 from connectctl.ops.task_runtime.spi.connector import SourceRecord, SourceTask
 from connectctl.ops.task_runtime.spi.converters import converters
-from connectctl.ops.task_runtime.spi.transaction_batch import Ended, How, Outgoing, Step
-from connectctl.ops.task_runtime.task.columnar_producer import BatchHandle
-from connectctl.ops.task_runtime.task.exactly_once_task import Kernel
-from connectctl.ops.task_runtime.task.generation_check import Watch
-from connectctl.ops.task_runtime.task.global_offsets_writer import Secondary
-from connectctl.ops.task_runtime.task.polled_source import Polling
-from connectctl.ops.task_runtime.task.transactional_producer import Doubt, Fenced, Handle
+from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, ProducerRecord, TaskResult, TransactionBatch
+from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
+from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.generation_check import GenerationCheck
+from connectctl.ops.task_runtime.task.global_offsets_writer import GlobalOffsetsWriter
+from connectctl.ops.task_runtime.task.polled_source import PolledSource
+from connectctl.ops.task_runtime.task.transactional_producer import Fenced, TransactionalProducer, UnknownOutcome
 from live.oracle import in_order, judge
 from live.real import create_topic, eventually
 from live.test_runtime_kernel import Numbers, Place
@@ -94,7 +94,7 @@ class Connector:
     kind: type[Sequenced] = Sequenced
     boundary: Boundary = Boundary.POLL
 
-    def handle(self, task: int) -> Handle:
+    def handle(self, task: int) -> TransactionalProducer:
         return self.place.kind(self.place.kafka, task_id("g", self.place.connector, task), timeout_ms=30_000)
 
     def run(
@@ -102,12 +102,12 @@ class Connector:
         last: int,
         task: int = 0,
         sources: str = "a",
-        secondary: Secondary | None = None,
+        secondary: GlobalOffsetsWriter | None = None,
         stale: Callable[[], str | None] = lambda: None,
-    ) -> Ended:
+    ) -> TaskResult:
         place, ticks = self.place, itertools.count(0, 20)
         configs = {"topic": place.topic, "last": str(last), "sources": sources, "own": place.offsets}
-        supply = Polling(
+        supply = PolledSource(
             self.kind,
             place.connector,
             configs,
@@ -116,7 +116,7 @@ class Connector:
             place.offsets,
         )
         store = place.store(secondary=secondary is not None)
-        kernel = Kernel(lambda: self.handle(task), place.offsets, store, secondary, stale, patience=60)
+        kernel = ExactlyOnceTask(lambda: self.handle(task), place.offsets, store, secondary, stale, patience=60)
         try:
             return kernel.run(supply)
         finally:
@@ -159,7 +159,7 @@ def test_with_the_boundary_poll_every_batch_is_a_transaction(place: Place) -> No
 def test_with_the_boundary_interval_batches_share_a_transaction_and_none_is_lost(place: Place) -> None:
     connector = Connector(place, boundary=Boundary.INTERVAL)
     ended = connector.run(100)
-    assert (ended.how, ended.counts.records) == (How.ENDED, 100)
+    assert (ended.how, ended.counts.records) == (EndReason.ENDED, 100)
     assert 1 < ended.counts.transactions < 15
     assert connector.numbers() == list(range(100))
     assert connector.history(place.offsets)[-1] == 100
@@ -175,7 +175,7 @@ def test_a_connector_that_defines_its_transactions_gets_them_and_aborted_ones_ar
 
 
 def test_what_a_connector_has_not_ended_is_aborted_and_comes_again(place: Place) -> None:
-    assert Connector(place, Fibonacci, Boundary.CONNECTOR).run(60).how is How.ENDED
+    assert Connector(place, Fibonacci, Boundary.CONNECTOR).run(60).how is EndReason.ENDED
     assert Connector(place).history(place.offsets)[-1] == 55
     connector = Connector(place)
     connector.run(60)
@@ -202,15 +202,15 @@ class Generations:
         self.leader = Leader(place.kafka, calls, "g", self.topic)
 
     def start(self, count: int, choosing: Callable[[], None] = lambda: None) -> Generation:
-        def choose(before: Standing) -> list[dict[str, str]]:
+        def choose(before: ConfigTopicState) -> list[dict[str, str]]:
             choosing()
             return [{"n": str(n)} for n in range(count)]
 
         return self.leader.start(self.connector.place.connector, {"name": "c"}, choose)
 
-    def run(self, generation: Generation, last: int, count: int, task: int) -> How:
+    def run(self, generation: Generation, last: int, count: int, task: int) -> EndReason:
         mine = ",".join(name for n, name in enumerate(self.sources) if n % count == task)
-        watch = Watch(self.connector.place.kafka, generation, 60)
+        watch = GenerationCheck(self.connector.place.kafka, generation, 60)
         return self.connector.run(last, task, mine, stale=watch.stale).how
 
 
@@ -229,9 +229,9 @@ def test_each_change_of_the_number_of_tasks_fences_all_that_ran_before(place: Pl
             for zombie in zombies:
                 zombie.drop()
             if before[1] is not None:
-                assert made.run(before[1], 1000, before[0], 0) is How.STALE
+                assert made.run(before[1], 1000, before[0], 0) is EndReason.STALE
             hows = pool.map(partial(made.run, generation, round_ * 10, count), range(count))
-            assert set(hows) == {How.ENDED}
+            assert set(hows) == {EndReason.ENDED}
             before = count, generation
     assert not connector.findings()
     assert sorted(connector.numbers()) == sorted(list(range(50)) * len(made.sources))
@@ -241,11 +241,11 @@ def test_a_leader_that_is_fenced_once_writes_again_and_its_tasks_are_exactly_onc
     place: Place, calls: Transactions
 ) -> None:
     made = Generations(Connector(place), calls)
-    intruders: list[Handle] = []
+    intruders: list[TransactionalProducer] = []
 
     def intrude() -> None:
         if not intruders:
-            intruders.append(Handle(place.kafka, leader_id("g"), timeout_ms=15_000))
+            intruders.append(TransactionalProducer(place.kafka, leader_id("g"), timeout_ms=15_000))
             intruders[0].initialise(60)
 
     generation = made.start(2, intrude)
@@ -254,7 +254,7 @@ def test_a_leader_that_is_fenced_once_writes_again_and_its_tasks_are_exactly_onc
     # What the fenced leader was about to write is there once, from its second attempt.
     assert (standing.committed_tasks, standing.record, standing.commit) == (2, 2, generation.commit)
     for task in range(2):
-        assert made.run(generation, 20, 2, task) is How.ENDED
+        assert made.run(generation, 20, 2, task) is EndReason.ENDED
     assert not made.connector.findings()
 
 
@@ -270,7 +270,7 @@ def test_a_leader_that_is_fenced_again_and_again_is_refused_in_one_line(place: P
     made = Generations(Connector(place), calls)
 
     def intrude() -> None:
-        intruder = Handle(place.kafka, leader_id("g"), timeout_ms=15_000)
+        intruder = TransactionalProducer(place.kafka, leader_id("g"), timeout_ms=15_000)
         intruder.initialise(60)
         intruder.drop()
 
@@ -279,9 +279,9 @@ def test_a_leader_that_is_fenced_again_and_again_is_refused_in_one_line(place: P
     assert made.leader.look(place.connector).commit == -1
 
 
-@pytest.mark.parametrize("kind", [Handle, BatchHandle])
+@pytest.mark.parametrize("kind", [TransactionalProducer, ColumnarProducer])
 def test_tasks_that_commit_without_a_pause_are_fenced_in_the_middle_of_a_commit_too(
-    cluster: Sandbox, calls: Transactions, kind: type[Handle]
+    cluster: Sandbox, calls: Transactions, kind: type[TransactionalProducer]
 ) -> None:
     place = Place(cluster, kind)
     for _ in range(5):
@@ -311,35 +311,35 @@ class Busy:
             self.handle.initialise(60)
             while True:
                 self.handle.begin()
-                self.handle.send(Step([Outgoing(self.topic, b"a", b"0")]))
+                self.handle.send(TransactionBatch([ProducerRecord(self.topic, b"a", b"0")]))
                 self.handle.commit(30)
                 self.commits.set()
-        except (Fenced, Doubt) as e:
+        except (Fenced, UnknownOutcome) as e:
             self.end = e
         finally:
             self.handle.drop()
 
 
-def _half_way(connector: Connector, task: int) -> Handle:
+def _half_way(connector: Connector, task: int) -> TransactionalProducer:
     """A producer of the task's id in the middle of a transaction."""
     handle = connector.handle(task)
     handle.initialise(60)
     handle.begin()
-    handle.send(Step([Outgoing(connector.place.topic, b"a", b"-1")]))
+    handle.send(TransactionBatch([ProducerRecord(connector.place.topic, b"a", b"-1")]))
     handle.send_offsets(connector.place.offsets, {connector.place.key: b'{"next":-1}'})
     return handle
 
 
 def test_records_that_find_no_room_in_the_producers_queue_are_sent_once_there_is_some(place: Place) -> None:
     tight = {"queue.buffering.max.messages": "3", "linger.ms": "1"}
-    handle = partial(Handle, place.kafka, f"g-{place.connector}-0", timeout_ms=30_000, properties=tight)
+    handle = partial(TransactionalProducer, place.kafka, f"g-{place.connector}-0", timeout_ms=30_000, properties=tight)
     assert place.kernel(open_handle=handle).run(Numbers(place, 60)).counts.records == 60
     assert place.seen() == list(range(60))
 
 
 def test_with_an_offsets_topic_of_its_own_both_topics_have_every_offset(place: Place) -> None:
     connector = Connector(place)
-    behind = Secondary(place.kafka, place.global_, 30)
+    behind = GlobalOffsetsWriter(place.kafka, place.global_, 30)
     connector.run(60, secondary=behind)
     behind.close()
     ends = [*range(7, 60, 7), 60]

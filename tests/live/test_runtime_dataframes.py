@@ -23,7 +23,7 @@ from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.task_runtime.attempt import shared_clients
 from connectctl.ops.task_runtime.attempt.control_channel import Address
-from connectctl.ops.task_runtime.attempt.newest_attempt import Attempts, Superseded
+from connectctl.ops.task_runtime.attempt.newest_attempt import AttemptRegistry, Superseded
 from connectctl.ops.task_runtime.dataframe import api, batch_round
 from connectctl.ops.task_runtime.dataframe import task as dataframe_task
 from connectctl.ops.task_runtime.dataframe.api import Target, write_exactly_once
@@ -31,8 +31,8 @@ from connectctl.ops.task_runtime.dataframe.batch_round import large_batches, sha
 from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
 from connectctl.ops.task_runtime.dataframe.stream_writer import StreamWriter
 from connectctl.ops.task_runtime.dataframe.task import Writing
-from connectctl.ops.task_runtime.job.config_topic_records import standing
-from connectctl.ops.task_runtime.task.generation_check import Watch
+from connectctl.ops.task_runtime.job.config_topic_records import config_topic_state
+from connectctl.ops.task_runtime.task.generation_check import GenerationCheck
 from live.real import create_topic, eventually, write_uncommitted
 
 if TYPE_CHECKING:
@@ -252,7 +252,7 @@ def test_calls_that_share_out_alike_are_one_generation_and_any_other_is_a_new_on
     topic = f"{target.group_id}-configs"
 
     def commits() -> int:
-        return standing(kafka.image([topic], patience=30)[topic].latest, target.connector).commit
+        return config_topic_state(kafka.image([topic], patience=30)[topic].latest, target.connector).commit
 
     write_exactly_once(frame(session, *range(10)), target)
     kafka = Kafka(dict(target.client), timeout=30)  # the other one does not know the topic
@@ -267,18 +267,18 @@ def test_calls_that_share_out_alike_are_one_generation_and_any_other_is_a_new_on
     assert seen(target) == list(range(40))
 
 
-class Unchecked(Watch):
+class Unchecked(GenerationCheck):
     """Asks nobody whether its generation is the newest."""
 
     def stale(self) -> str | None:
         return None
 
 
-@pytest.mark.parametrize(("watch", "how", "twice"), [(Watch, "stale", False), (Unchecked, "ended", True)])
+@pytest.mark.parametrize(("watch", "how", "twice"), [(GenerationCheck, "stale", False), (Unchecked, "ended", True)])
 def test_a_zombie_of_a_call_with_another_number_of_tasks_that_begins_late_sends_nothing(
-    session: Any, target: Target, monkeypatch: pytest.MonkeyPatch, watch: type[Watch], how: str, twice: bool
+    session: Any, target: Target, monkeypatch: pytest.MonkeyPatch, watch: type[GenerationCheck], how: str, twice: bool
 ) -> None:
-    monkeypatch.setattr(shared_clients, "Watch", watch)
+    monkeypatch.setattr(shared_clients, "GenerationCheck", watch)
     late: list[Writing] = []
 
     def not_yet(df: Any, writing: Writing, tasks: int, active: Any) -> list[Any]:
@@ -318,7 +318,7 @@ def test_a_copy_of_a_task_that_fences_it_is_the_one_whose_report_counts(
     write_exactly_once(frame(session, *range(60)), replace(target, tasks=1))
     id_ = f"{target.group_id}-{target.connector}-0"
     calls = Transactions(dict(target.client), timeout=30)
-    driver = Attempts("127.0.0.1")
+    driver = AttemptRegistry("127.0.0.1")
     writing = replace(begun[0], attempts=driver.address if guarded else None)
     rows = frame(session, *range(60)).coalesce(1).sortWithinPartitions("id").toArrow().combine_chunks()
     reports = []

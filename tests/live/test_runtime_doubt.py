@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from connectctl.ops.clients.librdkafka.client import Kafka
-from connectctl.ops.task_runtime.spi.transaction_batch import How, Step
-from connectctl.ops.task_runtime.task.columnar_producer import BatchHandle
-from connectctl.ops.task_runtime.task.transactional_producer import Handle
+from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TransactionBatch
+from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
+from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
 from fakes.faultproxy import ADD_PARTITIONS, END_TXN, PRODUCE, Fault, FaultProxy
 from live.test_runtime_kernel import Numbers, Place
 
@@ -32,22 +32,22 @@ def proxy(cluster: Sandbox) -> Iterator[FaultProxy]:
     proxy.close()
 
 
-class Slow(Handle):
+class Slow(TransactionalProducer):
     """Lets the held commit arrive in the middle of the transaction after the one that it was meant for."""
 
     fault: Fault
     dies = False
 
-    def send(self, step: Step) -> None:
+    def send(self, step: TransactionBatch) -> None:
         if not self.fault.caught.is_set() or self.fault.delivered.is_set():
             return super().send(step)
         half = len(step.records) // 2
-        super().send(Step(records=step.records[:half]))
+        super().send(TransactionBatch(records=step.records[:half]))
         self._producer.flush(10)
         self.fault.release()
         if self.dies:
             raise KeyboardInterrupt
-        return super().send(Step(records=step.records[half:]))
+        return super().send(TransactionBatch(records=step.records[half:]))
 
 
 class Careless(Slow):
@@ -62,14 +62,14 @@ class Careless(Slow):
 class EvenNumbers(Numbers):
     """With records one by one, so that a step can be cut in two."""
 
-    def step(self) -> Step | None:
+    def step(self) -> TransactionBatch | None:
         step = super().step()
         if step is None or step.records:
             return step
-        from connectctl.ops.task_runtime.spi.transaction_batch import Outgoing
+        from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord
 
-        records = [Outgoing(bulk.topic, None, m["value"]) for bulk in step.bulks for m in bulk.messages]
-        return Step(records=records, offsets=step.offsets)
+        records = [ProducerRecord(bulk.topic, None, m["value"]) for bulk in step.bulks for m in bulk.messages]
+        return TransactionBatch(records=records, offsets=step.offsets)
 
 
 def through(place: Place, proxy: FaultProxy, kind: type[Slow], fault: Fault) -> Slow:
@@ -95,7 +95,7 @@ def test_the_kernel_takes_a_new_epoch_instead_and_the_late_commit_finds_nothing(
     place = Place(cluster)
     fault = proxy.hold(END_TXN)
     ended = place.kernel(open_handle=lambda: through(place, proxy, Slow, fault)).run(EvenNumbers(place, 40))
-    assert (ended.how, fault.delivered.is_set()) == (How.ENDED, True)
+    assert (ended.how, fault.delivered.is_set()) == (EndReason.ENDED, True)
     assert ended.counts.doubts
     assert ended.counts.instances > 1
     assert place.seen() == list(range(40))
@@ -108,7 +108,7 @@ def test_a_producer_of_batches_ends_in_doubt_whatever_was_held_back_and_what_com
     place = Place(cluster)
     fault = proxy.hold(api)
 
-    class Late(BatchHandle):
+    class Late(ColumnarProducer):
         """The held request arrives behind the first commit of the next instance."""
 
         def commit(self, patience: float) -> None:
@@ -119,7 +119,7 @@ def test_a_producer_of_batches_ends_in_doubt_whatever_was_held_back_and_what_com
     kafka = Kafka({"bootstrap.servers": proxy.bootstrap}, timeout=30)
     open_handle = lambda: Late(kafka, f"g-{place.connector}-0", timeout_ms=30_000, properties=QUICK)  # noqa: E731
     ended = place.kernel(open_handle=open_handle).run(Numbers(place, 60))
-    assert (ended.how, fault.delivered.is_set()) == (How.ENDED, True)
+    assert (ended.how, fault.delivered.is_set()) == (EndReason.ENDED, True)
     assert len(ended.counts.doubts) == 1
     assert place.seen() == list(range(60))
     assert place.stored() == {"next": 60}

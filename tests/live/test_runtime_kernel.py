@@ -13,17 +13,23 @@ from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.kafka.record_batch_encoder import CODECS, Columnar
-from connectctl.ops.task_runtime.spi.transaction_batch import Bulk, ColumnBulk, How, Outgoing, Step
-from connectctl.ops.task_runtime.task.columnar_producer import BatchHandle
-from connectctl.ops.task_runtime.task.exactly_once_task import Kernel
-from connectctl.ops.task_runtime.task.global_offsets_writer import Secondary
-from connectctl.ops.task_runtime.task.offset_store import Committed, Store
-from connectctl.ops.task_runtime.task.transactional_producer import Handle
+from connectctl.ops.task_runtime.spi.transaction_batch import (
+    ColumnBatch,
+    EndReason,
+    ProducerRecord,
+    RecordBatchDicts,
+    TransactionBatch,
+)
+from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
+from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.global_offsets_writer import GlobalOffsetsWriter
+from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore
+from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
 from live.real import create_topic, eventually
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
-    from connectctl.ops.task_runtime.spi.transaction_batch import Stored
+    from connectctl.ops.task_runtime.spi.transaction_batch import StoredOffsets
 
 pytestmark = pytest.mark.live
 
@@ -35,11 +41,11 @@ class Numbers:
         self._place, self._end, self._size, self._each = place, end, size, each
         self._next = 0
 
-    def resume(self, stored: Stored) -> None:
+    def resume(self, stored: StoredOffsets) -> None:
         value = stored.value(self._place.key)
         self._next = json.loads(value)["next"] if value else 0
 
-    def step(self) -> Step | None:
+    def step(self) -> TransactionBatch | None:
         numbers = range(self._next, min(self._next + self._size, self._end))
         if not numbers:
             return None
@@ -48,15 +54,19 @@ class Numbers:
         offsets = {self._place.key: json.dumps({"next": numbers.stop}, separators=(",", ":")).encode()}
         if self._next % 3 == 0:
             values = pa.array([b"%d" % n for n in numbers])
-            return Step(bulks=[ColumnBulk(self._place.topic, Columnar(values))], offsets=offsets)
+            return TransactionBatch(bulks=[ColumnBatch(self._place.topic, Columnar(values))], offsets=offsets)
         if self._next % 20:
-            return Step(bulks=[Bulk(self._place.topic, [{"value": b"%d" % n} for n in numbers])], offsets=offsets)
-        return Step(records=[Outgoing(self._place.topic, None, b"%d" % n) for n in numbers], offsets=offsets)
+            return TransactionBatch(
+                bulks=[RecordBatchDicts(self._place.topic, [{"value": b"%d" % n} for n in numbers])], offsets=offsets
+            )
+        return TransactionBatch(
+            records=[ProducerRecord(self._place.topic, None, b"%d" % n) for n in numbers], offsets=offsets
+        )
 
-    def last(self) -> Step | None:
+    def last(self) -> TransactionBatch | None:
         return None
 
-    def committed(self, step: Step) -> None:
+    def committed(self, step: TransactionBatch) -> None:
         pass
 
     @property
@@ -67,7 +77,7 @@ class Numbers:
 class Place:
     """A connector's id, topic and offsets topics, new for each test."""
 
-    def __init__(self, cluster: Sandbox, kind: type[Handle] = Handle):
+    def __init__(self, cluster: Sandbox, kind: type[TransactionalProducer] = TransactionalProducer):
         self.kind = kind
         self.connector = f"kernel-{secrets.token_hex(4)}"
         self.key = f'["{self.connector}",{{"file":1}}]'.encode()
@@ -76,16 +86,16 @@ class Place:
         self.offsets = create_topic(cluster.bootstrap_servers, f"{self.connector}-offsets")
         self.global_ = create_topic(cluster.bootstrap_servers, f"{self.connector}-global-offsets")
 
-    def handle(self) -> Handle:
+    def handle(self) -> TransactionalProducer:
         return self.kind(self.kafka, f"g-{self.connector}-0", timeout_ms=15_000)
 
-    def store(self, *, secondary: bool = False) -> Store:
-        behind = Committed(self.kafka, self.global_, self.connector) if secondary else None
-        return Store(Committed(self.kafka, self.offsets, self.connector), behind)
+    def store(self, *, secondary: bool = False) -> OffsetStore:
+        behind = CommittedOffsets(self.kafka, self.global_, self.connector) if secondary else None
+        return OffsetStore(CommittedOffsets(self.kafka, self.offsets, self.connector), behind)
 
-    def kernel(self, **more: Any) -> Kernel:
+    def kernel(self, **more: Any) -> ExactlyOnceTask:
         made: dict[str, Any] = {"open_handle": self.handle, "topic": self.offsets, "store": self.store()}
-        return Kernel(**made | more)
+        return ExactlyOnceTask(**made | more)
 
     def seen(self) -> list[int]:
         """What a reader with read_committed sees, in the order of the numbers."""
@@ -100,7 +110,7 @@ class Place:
         return json.loads(value) if value else None
 
 
-@pytest.fixture(params=[Handle, BatchHandle])
+@pytest.fixture(params=[TransactionalProducer, ColumnarProducer])
 def place(cluster: Sandbox, request: pytest.FixtureRequest) -> Place:
     return Place(cluster, request.param)
 
@@ -109,8 +119,8 @@ def place(cluster: Sandbox, request: pytest.FixtureRequest) -> Place:
 def test_every_record_is_there_once_and_a_second_run_finds_nothing_to_do(place: Place, strict: bool) -> None:
     first = place.kernel(strict=strict).run(Numbers(place, 40))
     again = place.kernel().run(Numbers(place, 40))
-    assert (first.how, first.counts.records, first.counts.transactions) == (How.ENDED, 40, 4)
-    assert (again.how, again.counts.records) == (How.ENDED, 0)
+    assert (first.how, first.counts.records, first.counts.transactions) == (EndReason.ENDED, 40, 4)
+    assert (again.how, again.counts.records) == (EndReason.ENDED, 0)
     assert place.seen() == list(range(40))
     assert place.stored() == {"next": 40}
 
@@ -123,7 +133,7 @@ def test_of_two_attempts_of_one_task_the_older_is_fenced_and_nothing_is_there_tw
             newer.append(place.kernel().run(Numbers(place, 60)))
 
     older = place.kernel().run(Numbers(place, 60, each=overtake))
-    assert (older.how, newer[0].how) == (How.FENCED, How.ENDED)
+    assert (older.how, newer[0].how) == (EndReason.FENCED, EndReason.ENDED)
     assert place.seen() == list(range(60))
 
 
@@ -131,17 +141,17 @@ def test_one_that_dies_inside_a_transaction_leaves_nothing_of_it(place: Place) -
     dying = place.handle()
     dying.initialise(30)
     dying.begin()
-    dying.send(Step(records=[Outgoing(place.topic, None, b"%d" % n) for n in range(5)]))
+    dying.send(TransactionBatch(records=[ProducerRecord(place.topic, None, b"%d" % n) for n in range(5)]))
     dying.send_offsets(place.offsets, {place.key: b'{"next":5}'})
-    assert place.kernel().run(Numbers(place, 20)).how is How.ENDED
+    assert place.kernel().run(Numbers(place, 20)).how is EndReason.ENDED
     assert place.seen() == list(range(20))
 
 
 def test_offsets_of_aborted_records_are_committed_without_them(place: Place) -> None:
     class Choosy(Numbers):
-        def step(self) -> Step | None:
+        def step(self) -> TransactionBatch | None:
             step = super().step()
-            return step and Step(step.records, step.bulks, step.offsets, abort=self._next == 20)
+            return step and TransactionBatch(step.records, step.bulks, step.offsets, abort=self._next == 20)
 
     ended = place.kernel().run(Choosy(place, 40))
     assert (ended.counts.aborted, ended.counts.records) == (1, 30)
@@ -151,9 +161,11 @@ def test_offsets_of_aborted_records_are_committed_without_them(place: Place) -> 
 
 def test_a_record_that_no_broker_takes_ends_it_and_leaves_nothing(place: Place) -> None:
     class Large(Numbers):
-        def step(self) -> Step | None:
+        def step(self) -> TransactionBatch | None:
             step = super().step()
-            return step and Step([Outgoing(place.topic, None, bytes(3_000_000))], step.bulks, step.offsets)
+            return step and TransactionBatch(
+                [ProducerRecord(place.topic, None, bytes(3_000_000))], step.bulks, step.offsets
+            )
 
     with pytest.raises(ConnectctlError, match="write its records"):
         place.kernel().run(Large(place, 20))
@@ -162,7 +174,7 @@ def test_a_record_that_no_broker_takes_ends_it_and_leaves_nothing(place: Place) 
 
 
 def test_the_secondary_is_read_where_the_primary_says_nothing_and_written_behind_it(place: Place) -> None:
-    behind = Secondary(place.kafka, place.global_, 30)
+    behind = GlobalOffsetsWriter(place.kafka, place.global_, 30)
     behind.write_values({place.key: b'{"next":10}'})
     behind.close()
     ended = place.kernel(store=place.store(secondary=True), secondary=behind).run(Numbers(place, 20))
@@ -170,7 +182,7 @@ def test_the_secondary_is_read_where_the_primary_says_nothing_and_written_behind
     assert (ended.counts.records, place.seen()) == (10, list(range(10, 20)))
 
     def global_() -> bool:
-        store = Store(Committed(place.kafka, place.global_, place.connector))
+        store = OffsetStore(CommittedOffsets(place.kafka, place.global_, place.connector))
         store.refresh(30)
         return store.value(place.key) == b'{"next":20}'
 
@@ -179,15 +191,15 @@ def test_the_secondary_is_read_where_the_primary_says_nothing_and_written_behind
 
 def test_a_tombstone_reaches_the_secondary_before_the_primary(place: Place) -> None:
     class Forgetting(Numbers):
-        def step(self) -> Step | None:
+        def step(self) -> TransactionBatch | None:
             step = super().step()
-            return step and Step(step.records, step.bulks, {place.key: None})
+            return step and TransactionBatch(step.records, step.bulks, {place.key: None})
 
-    behind = Secondary(place.kafka, place.global_, 30)
+    behind = GlobalOffsetsWriter(place.kafka, place.global_, 30)
     behind.write_values({place.key: b'{"next":0}'})
     place.kernel(store=place.store(secondary=True), secondary=behind).run(Forgetting(place, 10))
     for topic in (place.offsets, place.global_):
-        store = Store(Committed(place.kafka, topic, place.connector))
+        store = OffsetStore(CommittedOffsets(place.kafka, topic, place.connector))
         store.refresh(30)
         assert store.value(place.key) is None
         assert store.primary.has(place.key)
@@ -197,11 +209,11 @@ def test_a_tombstone_reaches_the_secondary_before_the_primary(place: Place) -> N
 def test_batches_are_read_however_they_are_compressed(cluster: Sandbox, codec: str) -> None:
     place = Place(cluster)
     properties = {"compression.type": codec, "batch.size": 200}
-    handle = BatchHandle(place.kafka, f"g-{place.connector}-0", timeout_ms=15_000, properties=properties)
+    handle = ColumnarProducer(place.kafka, f"g-{place.connector}-0", timeout_ms=15_000, properties=properties)
     values = [b"%d" % n for n in range(1000)]
     handle.initialise(30)
     handle.begin()
-    handle.send(Step(bulks=[ColumnBulk(place.topic, Columnar(pa.array(values), pa.array(values)))]))
+    handle.send(TransactionBatch(bulks=[ColumnBatch(place.topic, Columnar(pa.array(values), pa.array(values)))]))
     handle.commit(30)
     handle.drop()
     image = place.kafka.image([place.topic], patience=30, superseded=True)[place.topic]

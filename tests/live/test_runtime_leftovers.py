@@ -9,8 +9,8 @@ import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from connectctl.ops.core.errors import TimedOut
 from connectctl.ops.operations.transactions.hanging import search
-from connectctl.ops.task_runtime.spi.transaction_batch import How
-from connectctl.ops.task_runtime.task.exactly_once_task import Kernel
+from connectctl.ops.task_runtime.spi.transaction_batch import EndReason
+from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
 from live.campaignbroker import Broker, own_broker
 from live.oracle import in_order
 from live.rawproducer import RawProducers
@@ -20,7 +20,7 @@ from live.test_runtime_kernel import Numbers, Place
 pytestmark = pytest.mark.live
 
 
-class Blind(Kernel):
+class Blind(ExactlyOnceTask):
     """Writes wherever its records go."""
 
     def look(self, handle: object, topics: set[str]) -> None:
@@ -74,7 +74,7 @@ def visible(place: Place) -> list[bytes]:
 
 
 def test_a_task_that_wrote_there_would_commit_what_was_never_committed(place: Place) -> None:
-    assert Blind(place.handle, place.offsets, place.store()).run(Numbers(place, 40)).how is How.ENDED
+    assert Blind(place.handle, place.offsets, place.store()).run(Numbers(place, 40)).how is EndReason.ENDED
     assert b"ghost" in visible(place), "should a commit leave alone what older epochs left? Then the look is needless"
 
 

@@ -15,16 +15,16 @@ import confluent_kafka
 import pytest
 from connectctl.ops.core.errors import TimedOut
 from connectctl.ops.kafka.partitioner import java_partition
-from connectctl.ops.task_runtime.spi.transaction_batch import Ended, How, Outgoing, Step
-from connectctl.ops.task_runtime.task.exactly_once_task import Kernel
-from connectctl.ops.task_runtime.task.offset_store import Committed, Store, reached_now
-from connectctl.ops.task_runtime.task.transactional_producer import Handle
+from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, ProducerRecord, TaskResult, TransactionBatch
+from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore, current_ends
+from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
 from live.oracle import judge
 from live.test_runtime_kernel import Numbers, Place
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
-    from connectctl.ops.task_runtime.spi.transaction_batch import Offsets, Supply
+    from connectctl.ops.task_runtime.spi.transaction_batch import Offsets, RecordSource
 
 pytestmark = pytest.mark.live
 
@@ -33,10 +33,10 @@ class Died(BaseException):
     """The end of a task without a last word."""
 
 
-class ReadsFirst(Kernel):
+class ReadsFirst(ExactlyOnceTask):
     """Reads the offsets, and initialises its producer then."""
 
-    def _instance(self, supply: Supply) -> Ended | None:
+    def _instance(self, supply: RecordSource) -> TaskResult | None:
         handle = self.open_handle()
         try:
             self.store.refresh(self.patience)
@@ -48,10 +48,10 @@ class ReadsFirst(Kernel):
             handle.drop()
 
 
-class RemembersInstead(Kernel):
+class RemembersInstead(ExactlyOnceTask):
     """Reads the offsets when it starts; with a new producer it goes on from what it remembers, whatever it is told."""
 
-    def _instance(self, supply: Supply) -> Ended | None:
+    def _instance(self, supply: RecordSource) -> TaskResult | None:
         if not self.counts.instances:
             return super()._instance(supply)
         handle = self.open_handle()
@@ -62,7 +62,7 @@ class RemembersInstead(Kernel):
             handle.drop()
 
 
-class Moment(Handle):
+class Moment(TransactionalProducer):
     """A producer to which something happens at one moment of its life."""
 
     before_initialise: Callable[[], None] = staticmethod(lambda: None)
@@ -98,7 +98,7 @@ class OffsetsAfter(Moment):
         self._due = topic, offsets
 
     def commit(self, patience: float) -> None:
-        Handle.commit(self, patience)
+        TransactionalProducer.commit(self, patience)
         if self.instead_of_commit is not None:
             self.instead_of_commit()
         _write(self._kafka.properties(partitioner="murmur2_random"), *self._due)
@@ -116,11 +116,11 @@ class Course:
     """A connector's place, and what a kernel of ``kind`` with producers of ``handles`` leaves there."""
 
     place: Place
-    kind: type[Kernel] = Kernel
+    kind: type[ExactlyOnceTask] = ExactlyOnceTask
     handles: type[Moment] = Moment
     made: list[Moment] = field(default_factory=list)
 
-    def run(self, supply: Supply, **moments: Any) -> Ended:
+    def run(self, supply: RecordSource, **moments: Any) -> TaskResult:
         return self.kind(lambda: self.handle(**moments), self.place.offsets, self.place.store()).run(supply)
 
     def handle(self, **moments: Any) -> Moment:
@@ -136,14 +136,14 @@ class Course:
         return found <= verdict.kinds if found else not verdict.findings
 
 
-def numbers(place: Place, *which: int) -> Step:
+def numbers(place: Place, *which: int) -> TransactionBatch:
     offsets = {place.key: b'{"next":%d}' % (which[-1] + 1)}
-    return Step([Outgoing(place.topic, None, b"%d" % n) for n in which], offsets=offsets)
+    return TransactionBatch([ProducerRecord(place.topic, None, b"%d" % n) for n in which], offsets=offsets)
 
 
-@pytest.mark.parametrize(("kind", "found"), [(Kernel, set()), (ReadsFirst, {"twice", "offset went back"})])
+@pytest.mark.parametrize(("kind", "found"), [(ExactlyOnceTask, set()), (ReadsFirst, {"twice", "offset went back"})])
 def test_offsets_that_are_read_before_initialising_miss_the_last_commit_of_the_older_one(
-    cluster: Sandbox, kind: type[Kernel], found: set[str]
+    cluster: Sandbox, kind: type[ExactlyOnceTask], found: set[str]
 ) -> None:
     place = Place(cluster)
     older = place.handle()
@@ -159,13 +159,15 @@ def test_offsets_that_are_read_before_initialising_miss_the_last_commit_of_the_o
     course = Course(place, kind)
     moments = [last_words]
     ended = course.run(Numbers(place, 60), before_initialise=lambda: moments.pop()() if moments else None)
-    assert ended.how is How.ENDED
+    assert ended.how is EndReason.ENDED
     assert course.agrees(found)
 
 
-@pytest.mark.parametrize(("kind", "found"), [(Kernel, set()), (RemembersInstead, {"twice", "offset went back"})])
+@pytest.mark.parametrize(
+    ("kind", "found"), [(ExactlyOnceTask, set()), (RemembersInstead, {"twice", "offset went back"})]
+)
 def test_a_new_producer_without_a_new_reading_repeats_what_another_one_did_meanwhile(
-    cluster: Sandbox, kind: type[Kernel], found: set[str]
+    cluster: Sandbox, kind: type[ExactlyOnceTask], found: set[str]
 ) -> None:
     place = Place(cluster)
     course = Course(place, kind)
@@ -178,11 +180,11 @@ def test_a_new_producer_without_a_new_reading_repeats_what_another_one_did_meanw
         assert Course(place).run(Numbers(place, 40)).counts.records == 20
         return "a connection broke"
 
-    assert course.run(Numbers(place, 60), after_commit=another).how is How.ENDED
+    assert course.run(Numbers(place, 60), after_commit=another).how is EndReason.ENDED
     assert course.agrees(found)
 
 
-class Believing(Committed):
+class Believing(CommittedOffsets):
     """Takes whatever comes for an end: here nothing does, as of leaders that have just died."""
 
     def refresh(self, patience: float) -> None:
@@ -192,23 +194,25 @@ class Believing(Committed):
 
 @pytest.mark.parametrize(
     ("store", "known", "found"),
-    [(Committed, False, set()), (Believing, False, {"twice", "offset went back"}), (Believing, True, set())],
+    [(CommittedOffsets, False, set()), (Believing, False, {"twice", "offset went back"}), (Believing, True, set())],
 )
 def test_an_end_that_is_none_is_no_beginning(
-    cluster: Sandbox, store: type[Committed], known: bool, found: set[str]
+    cluster: Sandbox, store: type[CommittedOffsets], known: bool, found: set[str]
 ) -> None:
     place = Place(cluster)
     course = Course(place)
-    assert course.run(Numbers(place, 40)).how is How.ENDED
-    reached = reached_now(place.kafka, place.offsets) if known else None
-    mutant = Kernel(course.handle, place.offsets, Store(store(place.kafka, place.offsets, place.connector, reached)))
+    assert course.run(Numbers(place, 40)).how is EndReason.ENDED
+    reached = current_ends(place.kafka, place.offsets) if known else None
+    mutant = ExactlyOnceTask(
+        course.handle, place.offsets, OffsetStore(store(place.kafka, place.offsets, place.connector, reached))
+    )
     mutant = replace(mutant, patience=3.0)
     if known:
         # What the driver saw before is held against the reading: nothing begins.
         with pytest.raises(TimedOut, match="was not read to its end: it reached"):
             mutant.run(Numbers(place, 60))
     else:
-        assert mutant.run(Numbers(place, 60)).how is How.ENDED
+        assert mutant.run(Numbers(place, 60)).how is EndReason.ENDED
     assert course.agrees(found)
 
 
@@ -229,7 +233,7 @@ def test_offsets_outside_the_transaction_and_their_records_do_not_die_together(
     with pytest.raises(Died):
         Course(place, handles=handles).run(Numbers(place, 60), instead_of_commit=die)
     course = Course(place, handles=handles)
-    assert course.run(Numbers(place, 60)).how is How.ENDED
+    assert course.run(Numbers(place, 60)).how is EndReason.ENDED
     assert course.agrees(found)
 
 

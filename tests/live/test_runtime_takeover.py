@@ -13,11 +13,11 @@ from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.task_runtime.connectors.filestream import FileStreamTask
 from connectctl.ops.task_runtime.spi.boundaries import Boundaries, Boundary
 from connectctl.ops.task_runtime.spi.converters import converters
-from connectctl.ops.task_runtime.spi.transaction_batch import Ended, How
-from connectctl.ops.task_runtime.task.exactly_once_task import Kernel
-from connectctl.ops.task_runtime.task.offset_store import Committed, Store
-from connectctl.ops.task_runtime.task.polled_source import Polling
-from connectctl.ops.task_runtime.task.transactional_producer import Handle
+from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult
+from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore
+from connectctl.ops.task_runtime.task.polled_source import PolledSource
+from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
 from live.real import FILE_SOURCE, connectctl, connector, create_topic, eventually
 
 if TYPE_CHECKING:
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.live
 
 
-def run_here(cluster: Sandbox, name: str, configs: dict[str, str], *, forever: bool = False) -> Ended:
+def run_here(cluster: Sandbox, name: str, configs: dict[str, str], *, forever: bool = False) -> TaskResult:
     """The connector's one task, with the same transactional id, until the end of its file, or until it is fenced."""
     kafka = Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=30)
     offsets = cluster.topics["offsets"]
-    supply = Polling(
+    supply = PolledSource(
         FileStreamTask,
         name,
         configs | ({} if forever else {"until.end": "true"}),
@@ -39,8 +39,11 @@ def run_here(cluster: Sandbox, name: str, configs: dict[str, str], *, forever: b
         offsets,
     )
     id_ = task_id(cluster.group_id, name, 0)
-    kernel = Kernel(
-        lambda: Handle(kafka, id_, timeout_ms=15_000), offsets, Store(Committed(kafka, offsets, name)), patience=60
+    kernel = ExactlyOnceTask(
+        lambda: TransactionalProducer(kafka, id_, timeout_ms=15_000),
+        offsets,
+        OffsetStore(CommittedOffsets(kafka, offsets, name)),
+        patience=60,
     )
     try:
         return kernel.run(supply)
@@ -76,7 +79,7 @@ def test_a_worker_and_a_task_here_take_turns_and_every_line_is_there_once(cluste
         eventually(lambda: rest.state(name) == ["STOPPED"])
         append(*range(30, 60))
         ended = run_here(cluster, name, configs)
-        assert (ended.how, ended.counts.records) == (How.ENDED, 30)
+        assert (ended.how, ended.counts.records) == (EndReason.ENDED, 30)
         assert rest.offsets(name)[0]["offset"] == {"position": path.stat().st_size}
         append(*range(60, 90))
         rest.call("PUT", f"/connectors/{name}/resume")
@@ -106,7 +109,7 @@ def test_a_task_that_nobody_sees_is_fenced_before_offsets_are_written_and_takes_
         ran = connectctl("--context", f"sandbox-{cluster.spec.name}", "offsets", "reset", name, "--yes")
         assert ran.code == 0, ran.err
         path.write_text("one\ntwo\nthree\n")
-        assert unseen.result(timeout=300).how is How.FENCED
+        assert unseen.result(timeout=300).how is EndReason.FENCED
         assert rest.offsets(name) == []
 
 

@@ -12,10 +12,10 @@ from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
-from connectctl.ops.task_runtime.dataframe.source import Rows
-from connectctl.ops.task_runtime.spi.transaction_batch import Bulk, How, Step
-from connectctl.ops.task_runtime.task.columnar_producer import BatchHandle
-from connectctl.ops.task_runtime.task.transactional_producer import Handle
+from connectctl.ops.task_runtime.dataframe.source import DataFrameRows
+from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, RecordBatchDicts, TransactionBatch
+from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
+from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
 from fakes.faultproxy import FaultProxy
 from live.real import eventually
 from live.test_runtime_kernel import Numbers, Place
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.live
 
 
-@pytest.fixture(params=[Handle, BatchHandle])
+@pytest.fixture(params=[TransactionalProducer, ColumnarProducer])
 def place(cluster: Sandbox, request: pytest.FixtureRequest) -> Place:
     return Place(cluster, request.param)
 
@@ -53,20 +53,22 @@ def test_the_coordinator_ends_it_and_the_task_sends_it_again_or_says_what_can_be
     class Slow(Numbers):
         """Its second batch comes when the transaction of the first is over, ``more`` or only its end."""
 
-        def step(self) -> Step | None:
+        def step(self) -> TransactionBatch | None:
             step = super().step()
             if step is None or not slow or self._next != 20:
                 return (
-                    step if step is None or not slow else Step(bulks=[Bulk(place.topic, [{"value": b"0"}])], more=True)
+                    step
+                    if step is None or not slow
+                    else TransactionBatch(bulks=[RecordBatchDicts(place.topic, [{"value": b"0"}])], more=True)
                 )
             eventually(over)
             slow.clear()
-            return step if more else Step(offsets=step.offsets)
+            return step if more else TransactionBatch(offsets=step.offsets)
 
     kernel = place.kernel(open_handle=lambda: place.kind(place.kafka, id_, timeout_ms=1000))
     if most > 1:
         ended = kernel.run(Slow(place, 20))
-        assert (ended.how, ended.counts.instances, place.seen()) == (How.ENDED, 2, list(range(20)))
+        assert (ended.how, ended.counts.instances, place.seen()) == (EndReason.ENDED, 2, list(range(20)))
         return
     with pytest.raises(ConnectctlError, match="longer than its time-out of 1 s") as caught:
         kernel.run(Slow(place, 20))
@@ -78,7 +80,7 @@ def test_the_coordinator_ends_it_and_the_task_sends_it_again_or_says_what_can_be
 
 def test_on_a_slow_way_to_the_brokers_transactions_are_cut_before_their_time_is_up(cluster: Sandbox) -> None:
     """20 MB at 4 MB/s as one transaction would take 5 s of the 3 s that it has."""
-    place = Place(cluster, BatchHandle)
+    place = Place(cluster, ColumnarProducer)
     proxy = FaultProxy(cluster.bootstrap_servers)
     proxy.rate = 4e6
     slow = Kafka({"bootstrap.servers": proxy.bootstrap}, timeout=30)
@@ -86,10 +88,12 @@ def test_on_a_slow_way_to_the_brokers_transactions_are_cut_before_their_time_is_
     rows = pa.RecordBatch.from_pydict(
         {"file": [1] * count, "id": range(count), "value": [f"{n}".ljust(1000) for n in range(count)]}
     )
-    supply = Rows([rows], place.connector, place.topic, Columns(("file",), "id"), count, timeout=3)
-    ended = place.kernel(open_handle=lambda: BatchHandle(slow, f"g-{place.connector}-0", timeout_ms=3000)).run(supply)
+    supply = DataFrameRows([rows], place.connector, place.topic, Columns(("file",), "id"), count, timeout=3)
+    ended = place.kernel(open_handle=lambda: ColumnarProducer(slow, f"g-{place.connector}-0", timeout_ms=3000)).run(
+        supply
+    )
     proxy.close()
-    assert (ended.how, ended.counts.records) == (How.ENDED, count)
+    assert (ended.how, ended.counts.records) == (EndReason.ENDED, count)
     assert ended.counts.largest < count * 0.7
     assert place.seen() == list(range(count))
     assert place.stored() == {"id": count - 1}

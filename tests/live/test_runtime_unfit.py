@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from connectctl.ops.task_runtime.attempt import task_attempt
 from connectctl.ops.task_runtime.attempt.control_channel import Address
-from connectctl.ops.task_runtime.attempt.task_attempt import FAILED, Report, Terms, Work
+from connectctl.ops.task_runtime.attempt.task_attempt import FAILED, TaskLimits, TaskReport, TaskSpec
 from connectctl.ops.task_runtime.job.config_topic_records import Generation
 from connectctl.ops.task_runtime.spi.connector import SourceConnector, SourceRecord, SourceTask
-from connectctl.ops.task_runtime.spi.delivery_settings import manner
-from connectctl.ops.task_runtime.spi.transaction_batch import How
-from connectctl.ops.task_runtime.task.generation_check import Watch
+from connectctl.ops.task_runtime.spi.delivery_settings import delivery_settings
+from connectctl.ops.task_runtime.spi.transaction_batch import EndReason
+from connectctl.ops.task_runtime.task.generation_check import GenerationCheck
 from live.real import create_topic
 
 if TYPE_CHECKING:
@@ -56,9 +56,11 @@ class Source(SourceConnector):
         return [{}]
 
 
-def run(cluster: Sandbox, monkeypatch: pytest.MonkeyPatch, config: dict[str, str], **topic: str) -> tuple[Report, str]:
+def run(
+    cluster: Sandbox, monkeypatch: pytest.MonkeyPatch, config: dict[str, str], **topic: str
+) -> tuple[TaskReport, str]:
     """What came of the task, and the topic that is created with these settings, which it writes to last."""
-    monkeypatch.setattr(Watch, "stale", lambda self: None)
+    monkeypatch.setattr(GenerationCheck, "stale", lambda self: None)
     name = f"unfit-{secrets.token_hex(4)}"
     bootstrap = cluster.bootstrap_servers
     first = create_topic(bootstrap, f"{name}-any", 1, "delete")
@@ -67,10 +69,10 @@ def run(cluster: Sandbox, monkeypatch: pytest.MonkeyPatch, config: dict[str, str
     client = {"bootstrap.servers": bootstrap}
     path = f"{__name__}:Source"
     text = {"value.converter": "org.apache.kafka.connect.storage.StringConverter"}
-    how = manner(config)
+    how = delivery_settings(config)
     generation = Generation("configs", name, 0)
-    work = Work("g", name, path, config | text, generation, client, client, offsets, None, how, 30.0, 30.0)
-    return task_attempt.run(work, 0, config | {"topics": f"{first},{last}"}, Terms(60.0), NOBODY), last
+    work = TaskSpec("g", name, path, config | text, generation, client, client, offsets, None, how, 30.0, 30.0)
+    return task_attempt.run(work, 0, config | {"topics": f"{first},{last}"}, TaskLimits(60.0), NOBODY), last
 
 
 @pytest.mark.parametrize("support", ["enabled", "disabled"])
@@ -111,7 +113,7 @@ def test_a_topic_that_takes_small_batches_gets_small_batches(cluster: Sandbox, m
     """Twenty records of 100 bytes and their headers make more than 2,000 bytes."""
     monkeypatch.setattr(Task, "poll", _many(Task.poll))
     report, _ = run(cluster, monkeypatch, {"bad": "no"}, max_message_bytes="2000")
-    assert (report.how, report.records, report.doubts, report.instances) == (How.ENDED, 2 * 20, 0, 2), report
+    assert (report.how, report.records, report.doubts, report.instances) == (EndReason.ENDED, 2 * 20, 0, 2), report
 
 
 def _many(poll: Any) -> Any:

@@ -11,8 +11,8 @@ import pytest
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.core.errors import NotAuthorized
 from connectctl.ops.kafka.record_batch_encoder import Columnar
-from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBulk, Step
-from connectctl.ops.task_runtime.task.columnar_producer import BatchHandle
+from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch, TransactionBatch
+from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 from fakes.certificates import Certificates, certificates
 from live.real import Ran, connectctl, create_topic, write
 
@@ -118,7 +118,7 @@ def test_batches_of_a_frame_are_written_over_tls_with_a_login(guarded: Sandbox, 
     handle = batch_handle(guarded, certificate, "ops")
     handle.initialise(20)
     handle.begin()
-    handle.send(Step(bulks=[ColumnBulk(topic, Columnar(pa.array([b"one", b"two"])))]))
+    handle.send(TransactionBatch(bulks=[ColumnBatch(topic, Columnar(pa.array([b"one", b"two"])))]))
     handle.commit(20)
     handle.drop()
     kafka = Kafka({"bootstrap.servers": guarded.bootstrap_servers}, timeout=20)
@@ -135,7 +135,7 @@ def test_a_transactional_id_that_a_principal_may_not_use_is_told_as_such(
     handle.drop()
 
 
-def batch_handle(guarded: Sandbox, certificate: Certificates, user: str) -> BatchHandle:
+def batch_handle(guarded: Sandbox, certificate: Certificates, user: str) -> ColumnarProducer:
     client = {
         "bootstrap.servers": guarded.listeners["SECURED"],
         "security.protocol": "SASL_SSL",
@@ -144,4 +144,4 @@ def batch_handle(guarded: Sandbox, certificate: Certificates, user: str) -> Batc
         "sasl.username": user,
         "sasl.password": PASSWORD,
     }
-    return BatchHandle(Kafka(client, timeout=20), "g-c-0", timeout_ms=15_000)
+    return ColumnarProducer(Kafka(client, timeout=20), "g-c-0", timeout_ms=15_000)

@@ -15,9 +15,9 @@ from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.task_runtime.dataframe import api as dataframe_api
 from connectctl.ops.task_runtime.dataframe.api import Target
 from connectctl.ops.task_runtime.job.generation import Leader
-from connectctl.ops.task_runtime.task.columnar_producer import BatchHandle
-from connectctl.ops.task_runtime.task.generation_check import Watch
-from connectctl.ops.task_runtime.task.retries import Patience
+from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
+from connectctl.ops.task_runtime.task.generation_check import GenerationCheck
+from connectctl.ops.task_runtime.task.retries import RetryPolicy
 from fakes.faultproxy import FaultProxy
 from live.real import create_topic
 
@@ -41,7 +41,7 @@ class Place:
         self.topic = create_topic(cluster.bootstrap_servers, f"{self.group}-configs", 1)
         self.straight = Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=TIMEOUT)
         for n in range(TASKS):  # each id has a producer to fence
-            handle = BatchHandle(self.straight, task_id(self.group, "c", n), timeout_ms=10_000)
+            handle = ColumnarProducer(self.straight, task_id(self.group, "c", n), timeout_ms=10_000)
             handle.initialise(TIMEOUT)
             handle.drop()
         self.proxy = FaultProxy(cluster.bootstrap_servers)
@@ -60,11 +60,11 @@ class Place:
         kafka = Kafka(client, timeout=TIMEOUT)
         kafka.cluster_id()
         with closing(Transactions(client, timeout=TIMEOUT)) as calls:
-            leader = Leader(kafka, calls, self.group, self.topic, 20.0, Patience(60.0, self.told.append))
+            leader = Leader(kafka, calls, self.group, self.topic, 20.0, RetryPolicy(60.0, self.told.append))
             return leader.start("c", {"name": "c"}, lambda before: [{"n": str(n)} for n in range(TASKS)])
 
     def stale(self, generation: Generation) -> str | None:
-        return Watch(self.straight, generation, TIMEOUT).stale()
+        return GenerationCheck(self.straight, generation, TIMEOUT).stale()
 
     def withstands(self, api: int, skip: int = 0, start: Callable[[Place], Generation] | None = None) -> bool:
         """A start comes through, although the answer to this one of its requests is lost; whether it sent that at all."""

@@ -23,7 +23,7 @@ from connectctl.ops.connect.cluster_lock import group_of
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.sandbox.status import State, status
-from connectctl.ops.task_runtime.task.offset_store import Committed
+from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets
 from live import countingplugin
 from live.campaign import SOURCES, Campaign
 from live.campaignbroker import Broker, own_broker
@@ -100,7 +100,11 @@ def readings(three: Broker, count: int) -> Counter[str]:
                 if number % 3:
                     assert whole(kafka.image([place.topic], patience=TIMEOUT)[place.topic]) == place.keys
                 else:
-                    kept = kept if kept is not None and number % 4 else Committed(kafka, place.topic, place.connector)
+                    kept = (
+                        kept
+                        if kept is not None and number % 4
+                        else CommittedOffsets(kafka, place.topic, place.connector)
+                    )
                     kept.refresh(TIMEOUT)
                     assert kept.known() == place.keys
                 found["whole"] += 1

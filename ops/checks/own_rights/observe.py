@@ -15,7 +15,7 @@ from connectctl.ops.connect.transactional_ids import leader_id, task_id
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.core.rights import Name
 from connectctl.ops.operations.cluster.internal_topic_discovery import look_for_topics, not_found
-from connectctl.ops.task_runtime.job.status_topic import own_topic
+from connectctl.ops.task_runtime.job.status_topic import run_status_topic
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
@@ -46,7 +46,7 @@ def look(
         Name.CHANGES: (f"connectctl-offsets-{group.id}",),
         Name.LOCK: (cluster_lock.group_of(group.id),),
         Name.LOG: (LOG,),
-        Name.RUN_STATUS: (own_topic(group.id),),
+        Name.RUN_STATUS: (run_status_topic(group.id),),
     }
     lost: dict[Name, str] = {}
     for role, answer in _internal(kafka, group, named).items():

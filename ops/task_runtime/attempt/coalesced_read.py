@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 
 
-class Together(Generic[T]):
+class CoalescedRead(Generic[T]):
     """A reading for many threads: each gets what a reading found, or raised, that began after the thread asked for it."""
 
     def __init__(self, read: Callable[[], T]):
@@ -50,7 +50,7 @@ class Together(Generic[T]):
 
 @dataclass
 class _Shared:
-    reading: Together[Any]
+    reading: CoalescedRead[Any]
     users: int = 0
 
 
@@ -58,10 +58,10 @@ _lock = threading.Lock()
 _shared: dict[Hashable, _Shared] = {}
 
 
-def together(key: Hashable, read: Callable[[], T]) -> T:
+def coalesced(key: Hashable, read: Callable[[], T]) -> T:
     """What ``read`` finds, beginning after this call; threads that ask for the same ``key`` meanwhile share a reading."""
     with _lock:
-        shared = _shared.setdefault(key, _Shared(Together(read)))
+        shared = _shared.setdefault(key, _Shared(CoalescedRead(read)))
         shared.users += 1
     try:
         found: T = shared.reading()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT = 3.0
 LONGEST_LINE = 4096
-BEAT = 1.0
+HEARTBEAT = 1.0
 """Seconds between two words of a task."""
 
 
@@ -37,7 +37,7 @@ class Address:
         return f"{self.host}:{self.port}"
 
 
-class Listener:
+class SocketListener:
     """Where a driver is reached by its tasks: ``hear`` gets each connection, on a thread of its own."""
 
     def __init__(self, host: str, bind: str | None, hear: Callable[[socket.socket], None]):
@@ -70,7 +70,7 @@ def driver_address(spark: SparkSession) -> tuple[str, str | None]:
     return host, conf.get("spark.driver.bindAddress", None) or host
 
 
-class Switchboard:
+class DriverChannel:
     """The driver's end. ``heard`` is what each task last said, by its number; ``stop`` is told to all, now and later."""
 
     def __init__(self, host: str, bind: str | None = None):
@@ -78,7 +78,7 @@ class Switchboard:
         self._stopping = False
         self._lines: set[socket.socket] = set()
         self._lock = threading.Lock()
-        self._listener = Listener(host, bind, self._listen)
+        self._listener = SocketListener(host, bind, self._listen)
         self.address = self._listener.address
 
     def stop(self) -> None:
@@ -86,7 +86,7 @@ class Switchboard:
         with self._lock:
             self._stopping = True
             for line in self._lines:
-                _say(line, "stop")
+                _send_line(line, "stop")
 
     def close(self) -> None:
         """Hang up; tasks that are still there end."""
@@ -104,7 +104,7 @@ class Switchboard:
                 with self._lock:
                     self._lines.add(line)
                     if self._stopping:
-                        _say(line, "stop")
+                        _send_line(line, "stop")
                 while word := words.readline(LONGEST_LINE):
                     said = json.loads(word)
                     self.heard[int(said["task"])] = said
@@ -115,12 +115,12 @@ class Switchboard:
                     self._lines.discard(line)
 
 
-def _say(line: socket.socket, word: str) -> None:
+def _send_line(line: socket.socket, word: str) -> None:
     with suppress(OSError):
         line.sendall(word.encode() + b"\n")
 
 
-class Line:
+class TaskChannel:
     """A task's end; made in a task. Any thread of it may say something, and one listens."""
 
     def __init__(self, address: Address):
@@ -130,7 +130,7 @@ class Line:
         with suppress(OSError):
             self._line = socket.create_connection((address.host, address.port), CONNECT_TIMEOUT)
             self._line.setblocking(True)
-            _say(self._line, address.word)
+            _send_line(self._line, address.word)
 
     @property
     def stopped(self) -> bool:
@@ -148,7 +148,7 @@ class Line:
         """Tell the driver."""
         if self._line is not None:
             with self._turn:
-                _say(self._line, json.dumps(said))
+                _send_line(self._line, json.dumps(said))
 
     def close(self) -> None:
         """Hang up."""

@@ -13,20 +13,20 @@ import socket
 import threading
 from typing import Any
 
-from connectctl.ops.task_runtime.attempt.control_channel import CONNECT_TIMEOUT, Address, Listener
+from connectctl.ops.task_runtime.attempt.control_channel import CONNECT_TIMEOUT, Address, SocketListener
 
 
 class Superseded(Exception):
     """Another attempt of the same task has taken over: no end of this one is the task's."""
 
 
-class Attempts:
+class AttemptRegistry:
     """The driver's end: open while a frame is written."""
 
     def __init__(self, host: str, bind: str | None = None):
         self._newest: dict[int, int] = {}
         self._lock = threading.Lock()
-        self._listener = Listener(host, bind, self._answer)
+        self._listener = SocketListener(host, bind, self._answer)
         self.address = self._listener.address
 
     def close(self) -> None:

@@ -13,21 +13,21 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from connectctl.ops.clients.librdkafka.client import Kafka
-from connectctl.ops.task_runtime.attempt.coalesced_read import Together
-from connectctl.ops.task_runtime.task.generation_check import Watch
-from connectctl.ops.task_runtime.task.offset_store import Committed, Store
+from connectctl.ops.task_runtime.attempt.coalesced_read import CoalescedRead
+from connectctl.ops.task_runtime.task.generation_check import GenerationCheck
+from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import Reached
-    from connectctl.ops.task_runtime.attempt.task_attempt import Work
+    from connectctl.ops.task_runtime.attempt.task_attempt import TaskSpec
     from connectctl.ops.task_runtime.task.commit_history import Position
 
-OWN, BEHIND = "offsets", "behind"
-"""The offsets topics of ``Work``, by its fields."""
+PRIMARY, GLOBAL = "offsets", "behind"
+"""The offsets topics of ``TaskSpec``, by its fields."""
 
 
 @dataclass(frozen=True)
-class Seen:
+class OffsetsSnapshot:
     """The offsets of a connector as one reading found them. It does not change any more, whoever reads on meanwhile."""
 
     values: Mapping[bytes, bytes]
@@ -43,12 +43,12 @@ class Seen:
         return frozenset(self.values)
 
 
-class View:
+class OffsetsView:
     """The offset store as one task sees it: as it was found when the task last asked."""
 
-    def __init__(self, read: Together[Seen]):
+    def __init__(self, read: CoalescedRead[OffsetsSnapshot]):
         self._read = read
-        self._seen = Seen({})
+        self._seen = OffsetsSnapshot({})
 
     def refresh(self, patience: float) -> None:
         """See what is committed by now. How long that may take is the reading's own patience."""
@@ -64,7 +64,7 @@ class View:
 
     @property
     def reached(self) -> Mapping[str, Reached]:
-        """How far the offsets topics reached when the task last asked, as ``Work.reached`` has it."""
+        """How far the offsets topics reached when the task last asked, as ``TaskSpec.reached`` has it."""
         return self._seen.reached
 
     def known(self) -> frozenset[bytes]:
@@ -72,20 +72,20 @@ class View:
         return self._seen.known()
 
 
-class Neighbours:
+class SharedClients:
     """The tasks of ``work`` that run in this process. ``home`` is the workers' cluster, ``target`` that of the records."""
 
-    def __init__(self, work: Work):
+    def __init__(self, work: TaskSpec):
         self.home = Kafka(work.home, timeout=work.timeout)
         # A connection takes a moment to be made: where both are one cluster, one does.
         self.target = self.home if work.target == work.home else Kafka(work.target, timeout=work.timeout)
         self._largest: dict[str, int] = {}
         self._asking = threading.Lock()
         known = work.reached
-        behind = Committed(self.home, work.behind, work.connector, known.get(BEHIND)) if work.behind else None
-        store = Store(Committed(self.target, work.offsets, work.connector, known.get(OWN)), behind)
-        self._offsets = Together(lambda: _seen(store, work.patience))
-        self.stale = Together(Watch(self.home, work.generation, work.patience).stale)
+        behind = CommittedOffsets(self.home, work.behind, work.connector, known.get(GLOBAL)) if work.behind else None
+        store = OffsetStore(CommittedOffsets(self.target, work.offsets, work.connector, known.get(PRIMARY)), behind)
+        self._offsets = CoalescedRead(lambda: _snapshot(store, work.patience))
+        self.stale = CoalescedRead(GenerationCheck(self.home, work.generation, work.patience).stale)
 
     def largest(self, topics: Collection[str]) -> dict[str, int]:
         """``Kafka.largest_batches`` of the target, asked once for all tasks where it could be told."""
@@ -94,13 +94,17 @@ class Neighbours:
                 self._largest |= self.target.largest_batches(missing)
         return {topic: self._largest[topic] for topic in topics if topic in self._largest}
 
-    def view(self) -> View:
+    def view(self) -> OffsetsView:
         """A task's view of the offset store."""
-        return View(self._offsets)
+        return OffsetsView(self._offsets)
 
 
-def _seen(store: Store, patience: float) -> Seen:
+def _snapshot(store: OffsetStore, patience: float) -> OffsetsSnapshot:
     store.refresh(patience)
     values = ((key, store.value(key)) for key in store.known())
-    reached = {OWN: store.primary.reached} | ({BEHIND: store.secondary.reached} if store.secondary is not None else {})
-    return Seen({key: value for key, value in values if value is not None}, store.primary.positions(), reached)
+    reached = {PRIMARY: store.primary.reached} | (
+        {GLOBAL: store.secondary.reached} if store.secondary is not None else {}
+    )
+    return OffsetsSnapshot(
+        {key: value for key, value in values if value is not None}, store.primary.positions(), reached
+    )

@@ -14,33 +14,33 @@ from connectctl.ops.clients.protocols import Reached
 from connectctl.ops.config.masking import masked
 from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.task_runtime.attempt.control_channel import BEAT, Line
-from connectctl.ops.task_runtime.attempt.shared_clients import OWN, Neighbours
-from connectctl.ops.task_runtime.spi.connector import Share
+from connectctl.ops.task_runtime.attempt.control_channel import HEARTBEAT, TaskChannel
+from connectctl.ops.task_runtime.attempt.shared_clients import PRIMARY, SharedClients
+from connectctl.ops.task_runtime.spi.connector import SourceContext
 from connectctl.ops.task_runtime.spi.converters import converters
 from connectctl.ops.task_runtime.spi.plugins import connector_class
-from connectctl.ops.task_runtime.spi.transaction_batch import Counts, Ended, How
-from connectctl.ops.task_runtime.task.at_least_once import boundaries_of, handle_of
-from connectctl.ops.task_runtime.task.batch_limits import Limits
-from connectctl.ops.task_runtime.task.exactly_once_task import REMEDIES, Kernel
-from connectctl.ops.task_runtime.task.global_offsets_writer import Secondary
-from connectctl.ops.task_runtime.task.polled_source import Polling
-from connectctl.ops.task_runtime.task.progress import Doing, beating
-from connectctl.ops.task_runtime.task.single_record_producer import Producers
-from connectctl.ops.task_runtime.task.transactional_producer import Handle
+from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult, TaskStats
+from connectctl.ops.task_runtime.task.at_least_once import boundaries_of, producer_class
+from connectctl.ops.task_runtime.task.batch_limits import BatchSizeLimits
+from connectctl.ops.task_runtime.task.exactly_once_task import REMEDIES, ExactlyOnceTask
+from connectctl.ops.task_runtime.task.global_offsets_writer import GlobalOffsetsWriter
+from connectctl.ops.task_runtime.task.polled_source import PolledSource
+from connectctl.ops.task_runtime.task.progress import TaskProgress, heartbeat
+from connectctl.ops.task_runtime.task.single_record_producer import ProducerFactory
+from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.attempt.control_channel import Address
     from connectctl.ops.task_runtime.job.config_topic_records import Generation
-    from connectctl.ops.task_runtime.spi.delivery_settings import Manner
-    from connectctl.ops.task_runtime.spi.transaction_batch import Step, Stored, TaskSupply
+    from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings
+    from connectctl.ops.task_runtime.spi.transaction_batch import StoredOffsets, TaskRecordSource, TransactionBatch
 
 FAILED = "failed"
 LONGEST_TRACE = 20_000
 
 
 @dataclass(frozen=True)
-class Work:
+class TaskSpec:
     """A connector's tasks. ``home`` are the client properties of the workers' cluster, ``target`` those of the records'.
 
     ``offsets`` is the topic that is written in the transaction, ``behind`` the global one where that is another;
@@ -57,7 +57,7 @@ class Work:
     target: Mapping[str, Any] = field(repr=False)
     offsets: str
     behind: str | None
-    manner: Manner
+    manner: DeliverySettings
     timeout: float
     patience: float
     reached: Mapping[str, Reached] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Terms:
+class TaskLimits:
     """When a lease ends: after ``seconds``, ``idle`` seconds without a record, or so many ``records``."""
 
     seconds: float
@@ -76,8 +76,8 @@ class Terms:
 
 
 @dataclass(frozen=True)
-class Report:
-    """What a task did in a lease. ``how`` is a kernel's ``How`` or failed; ``idle``: it had nothing to do at the end."""
+class TaskReport:
+    """What a task did in a lease. ``how`` is an ``EndReason`` or failed; ``idle``: it had nothing to do at the end."""
 
     task: int
     how: str
@@ -114,7 +114,7 @@ class Report:
                 object.__setattr__(self, name, masked(text))
 
     @classmethod
-    def of(cls, task: int, how: str, counts: Counts, **more: Any) -> Report:
+    def of(cls, task: int, how: str, counts: TaskStats, **more: Any) -> TaskReport:
         """The report of what ``counts`` counted."""
         return cls(
             task,
@@ -133,16 +133,16 @@ class Report:
         )
 
 
-class Leased:
+class TimeboxedSource:
     """A supply with an end: it hears when the lease is over, and keeps the driver informed."""
 
-    def __init__(self, supply: TaskSupply, task: int, counts: Counts, terms: Terms, line: Line):
+    def __init__(self, supply: TaskRecordSource, task: int, counts: TaskStats, terms: TaskLimits, line: TaskChannel):
         self._supply, self._task, self._counts, self._terms, self._line = supply, task, counts, terms, line
         self._began: float | None = None
         self._lag: int | None = None
         self._active = self._looked = self._said = time.monotonic()
 
-    def resume(self, stored: Stored) -> None:
+    def resume(self, stored: StoredOffsets) -> None:
         try:
             self._supply.resume(stored)
         finally:  # a source that cannot be reached is not idle
@@ -150,22 +150,22 @@ class Leased:
         # A lease begins with the first resumption: to get there may take as long as a dead predecessor's transaction.
         self._began = self._began or self._active
 
-    def step(self) -> Step | None:
+    def step(self) -> TransactionBatch | None:
         began = time.monotonic()
         step = self._supply.step()
         if step is not None and step.size:
             self._active = time.monotonic()
-            if not isinstance(self._supply, Polling):  # which counts its batches by itself
+            if not isinstance(self._supply, PolledSource):  # which counts its batches by itself
                 self._counts.meter.poll(step.size, self._active - began)
         elif self._supply.behind:
             self._active = time.monotonic()
         self._looked = time.monotonic()
         return step
 
-    def last(self) -> Step | None:
+    def last(self) -> TransactionBatch | None:
         return self._supply.last()
 
-    def committed(self, step: Step) -> None:
+    def committed(self, step: TransactionBatch) -> None:
         self._supply.committed(step)
 
     @property
@@ -183,7 +183,7 @@ class Leased:
     def over(self) -> bool:
         """Whether the task is to stop."""
         now = time.monotonic()
-        if now - self._said >= BEAT:
+        if now - self._said >= HEARTBEAT:
             self._said = now
             self.say()
         late = self._began is not None and now - self._began >= self._terms.seconds
@@ -199,7 +199,7 @@ class Leased:
 
     def beat(self) -> None:
         """Tell the driver that the task waits, on another thread, where its own is in a call that does not return."""
-        if time.monotonic() - self._said >= 2 * BEAT and self._counts.doing.told is not None:
+        if time.monotonic() - self._said >= 2 * HEARTBEAT and self._counts.doing.told is not None:
             self._tell()
 
     def _tell(self) -> None:
@@ -209,50 +209,55 @@ class Leased:
 
 
 def run(
-    work: Work, task: int, config: Mapping[str, str], terms: Terms, address: Address, near: Neighbours | None = None
-) -> Report:
+    work: TaskSpec,
+    task: int,
+    config: Mapping[str, str],
+    terms: TaskLimits,
+    address: Address,
+    near: SharedClients | None = None,
+) -> TaskReport:
     """One task for one lease, with what it shares with those ``near``.
 
     Raises nothing that the task, the source or Kafka did: that is in the report.
     """
-    counts = Counts(doing=Doing(work.waited.get(task, 0.0)))
-    line = Line(address)
+    counts = TaskStats(doing=TaskProgress(work.waited.get(task, 0.0)))
+    line = TaskChannel(address)
     try:
-        ended, idle = _run(work, near or Neighbours(work), task, config, terms, line, counts)
-        return Report.of(task, ended.how.value, counts, why=ended.why, idle=idle)
+        ended, idle = _run(work, near or SharedClients(work), task, config, terms, line, counts)
+        return TaskReport.of(task, ended.how.value, counts, why=ended.why, idle=idle)
     except ConnectctlError as e:
         if line.stopped:
-            return _failed_late(task, counts, e)
-        return Report.of(task, FAILED, counts, why=str(e), trace=str(e))
+            return _failed_while_stopping(task, counts, e)
+        return TaskReport.of(task, FAILED, counts, why=str(e), trace=str(e))
     except Exception as e:  # noqa: BLE001  # a plugin may raise anything, and Spark would run it again for it
         if line.stopped:
-            return _failed_late(task, counts, e)
+            return _failed_while_stopping(task, counts, e)
         trace = traceback.format_exc()[-LONGEST_TRACE:]
-        return Report.of(task, FAILED, counts, why=f"{type(e).__name__}: {e}", trace=trace)
+        return TaskReport.of(task, FAILED, counts, why=f"{type(e).__name__}: {e}", trace=trace)
     finally:
         line.close()
 
 
-def _failed_late(task: int, counts: Counts, error: Exception) -> Report:
+def _failed_while_stopping(task: int, counts: TaskStats, error: Exception) -> TaskReport:
     """The report of a task that failed when it was to stop anyway, which is no failure of the task (``WorkerTask``)."""
-    return Report.of(task, How.STOPPED.value, counts, why=f"{type(error).__name__}: {error}")
+    return TaskReport.of(task, EndReason.STOPPED.value, counts, why=f"{type(error).__name__}: {error}")
 
 
 def _run(
-    work: Work,
-    near: Neighbours,
+    work: TaskSpec,
+    near: SharedClients,
     task: int,
     config: Mapping[str, str],
-    terms: Terms,
-    line: Line,
-    counts: Counts,
-) -> tuple[Ended, bool]:
-    supply = _supply(work, config, counts)
-    leased = Leased(supply, task, counts, terms, line)
-    kind = handle_of(work.manner)
+    terms: TaskLimits,
+    line: TaskChannel,
+    counts: TaskStats,
+) -> tuple[TaskResult, bool]:
+    supply = _record_source(work, config, counts)
+    leased = TimeboxedSource(supply, task, counts, terms, line)
+    kind = producer_class(work.manner)
     with (
-        kernel_of(work, near, task, supply.producer, leased.over, counts, kind) as kernel,
-        beating(leased.beat, BEAT),
+        exactly_once_task(work, near, task, supply.producer, leased.over, counts, kind) as kernel,
+        heartbeat(leased.beat, HEARTBEAT),
     ):
         try:
             return kernel.run(leased), leased.idle
@@ -262,28 +267,28 @@ def _run(
 
 
 @contextmanager
-def kernel_of(
-    work: Work,
-    near: Neighbours,
+def exactly_once_task(
+    work: TaskSpec,
+    near: SharedClients,
     task: int,
     properties: Mapping[str, str],
     stopped: Callable[[], bool],
-    counts: Counts,
-    kind: type[Handle] = Handle,
+    counts: TaskStats,
+    kind: type[TransactionalProducer] = TransactionalProducer,
     remedies: str = REMEDIES,
-) -> Iterator[Kernel]:
+) -> Iterator[ExactlyOnceTask]:
     """A task's kernel, with a producer of ``kind``. ``properties`` are librdkafka's, where ``work`` says nothing else."""
     id_, manner = task_id(work.group, work.connector, task), work.manner
     whole = {**properties, **manner.properties}
-    behind = Secondary(near.home, work.behind, work.patience) if work.behind else None
+    behind = GlobalOffsetsWriter(near.home, work.behind, work.patience) if work.behind else None
     view = near.view()
-    limits = Limits(near.largest, whole)
+    limits = BatchSizeLimits(near.largest, whole)
 
-    def opened(kind: type[Handle]) -> Handle:
+    def opened(kind: type[TransactionalProducer]) -> TransactionalProducer:
         return kind(near.target, id_, timeout_ms=manner.timeout_ms, properties=whole | limits.properties())
 
-    producers = Producers(kind, opened)
-    kernel = Kernel(
+    producers = ProducerFactory(kind, opened)
+    kernel = ExactlyOnceTask(
         producers,
         work.offsets,
         view,
@@ -302,18 +307,18 @@ def kernel_of(
         yield kernel
     finally:
         # What comes after it, on whatever machine, is not to read less.
-        counts.reached = {w: kernel.history.beyond(r) if w == OWN else r for w, r in view.reached.items()}
+        counts.reached = {w: kernel.history.beyond(r) if w == PRIMARY else r for w, r in view.reached.items()}
         if behind is not None:
             behind.close()
 
 
-def _supply(work: Work, config: Mapping[str, str], counts: Counts) -> TaskSupply:
+def _record_source(work: TaskSpec, config: Mapping[str, str], counts: TaskStats) -> TaskRecordSource:
     """The connector's own supply for a task, or its task to poll."""
     connector, manner = connector_class(work.path), work.manner
-    own = connector.supply(Share(work.connector, config, manner, work.offsets, work.timeout))
+    own = connector.supply(SourceContext(work.connector, config, manner, work.offsets, work.timeout))
     if own is not None:
         return own
-    return Polling(
+    return PolledSource(
         connector.task,
         work.connector,
         config,

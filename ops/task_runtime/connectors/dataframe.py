@@ -37,7 +37,7 @@ from connectctl.ops.task_runtime.spi.connector import (
     SourceRecord,
     SourceTask,
 )
-from connectctl.ops.task_runtime.spi.delivery_settings import idle_for_columns, manner
+from connectctl.ops.task_runtime.spi.delivery_settings import delivery_settings, idle_for_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -111,10 +111,14 @@ class DataFrameSource(SourceConnector):
 
     def outlook(self, configs: Mapping[str, str]) -> Outlook:
         """Tells which properties of a producer have no effect on one of columns."""
-        from connectctl.ops.task_runtime.task.columnar_producer import BatchHandle, kind_for
+        from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer, dataframe_producer_class
 
         idle = idle_for_columns(configs)
-        if not idle or kind_for(self.context.target, manner(configs).properties) is not BatchHandle:
+        if (
+            not idle
+            or dataframe_producer_class(self.context.target, delivery_settings(configs).properties)
+            is not ColumnarProducer
+        ):
             return Outlook()
         has = "has" if len(idle) == 1 else "have"
         note = f"{', '.join(idle)} {has} no effect here: batches are made of columns, and sent at once."

@@ -22,17 +22,17 @@ from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.kafka.visibility import Reason, whole
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
 from connectctl.ops.task_runtime.attempt.control_channel import driver_address
-from connectctl.ops.task_runtime.attempt.newest_attempt import Attempts
-from connectctl.ops.task_runtime.attempt.task_attempt import FAILED, Work
+from connectctl.ops.task_runtime.attempt.newest_attempt import AttemptRegistry
+from connectctl.ops.task_runtime.attempt.task_attempt import FAILED, TaskSpec
 from connectctl.ops.task_runtime.dataframe.micro_batch import HASH, PLACE
 from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
 from connectctl.ops.task_runtime.dataframe.retry_fenced import until_through
 from connectctl.ops.task_runtime.dataframe.task import Writing
 from connectctl.ops.task_runtime.dataframe.validate import check_columns, check_committed, check_records
 from connectctl.ops.task_runtime.spi.boundaries import Boundary
-from connectctl.ops.task_runtime.spi.delivery_settings import Manner
-from connectctl.ops.task_runtime.spi.transaction_batch import How
-from connectctl.ops.task_runtime.task.retries import NONE, Patience
+from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings
+from connectctl.ops.task_runtime.spi.transaction_batch import EndReason
+from connectctl.ops.task_runtime.task.retries import NO_RETRIES, RetryPolicy
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
@@ -138,7 +138,7 @@ def write_exactly_once(df: DataFrame, target: Target) -> Written:
 
 def write(df: DataFrame, target: Target, batch: MicroBatch | None) -> Written:
     """Write a frame, or the one that is ``batch``; see ``write_exactly_once`` and ``StreamWriter``."""
-    from connectctl.ops.task_runtime.dataframe.batch_round import claims_of, written_by
+    from connectctl.ops.task_runtime.dataframe.batch_round import partition_registry, written_by
 
     columns = target.columns
     if batch is not None and not batch.ordered:
@@ -146,10 +146,10 @@ def write(df: DataFrame, target: Target, batch: MicroBatch | None) -> Written:
         columns = replace(columns, partition=(PLACE,), offset=HASH)
     else:
         check_columns(df.dtypes, columns)
-    work = _work(target, _generation(target, df.dtypes))
-    claims = claims_of(df.sparkSession) if target.partitioned else None
+    work = _task_spec(target, _generation(target, df.dtypes))
+    claims = partition_registry(df.sparkSession) if target.partitioned else None
     # In a session of the caller's Spark may run copies of tasks, and stages anew.
-    attempts = Attempts(*driver_address(df.sparkSession))
+    attempts = AttemptRegistry(*driver_address(df.sparkSession))
     writing = Writing(
         work,
         target.topic,
@@ -162,10 +162,10 @@ def write(df: DataFrame, target: Target, batch: MicroBatch | None) -> Written:
     )
 
     def once(active: Collection[int] | None) -> list[FrameReport]:
-        work_now = replace(work, reached=_reached.get(_who(target), work.reached))
+        work_now = replace(work, reached=_reached.get(_sharing_key(target), work.reached))
         reports = written_by(df, replace(writing, work=work_now), target.tasks, active)
         with _lock:
-            _reached[_who(target)] = reduce(furthest, (report.reached for report in reports), work_now.reached)
+            _reached[_sharing_key(target)] = reduce(furthest, (report.reached for report in reports), work_now.reached)
         return reports
 
     try:
@@ -177,7 +177,7 @@ def write(df: DataFrame, target: Target, batch: MicroBatch | None) -> Written:
     written = _written(reports)
     if written.problems or written.fenced:
         _forget(target)
-        raise _not_whole(target, written, reports)
+        raise _incomplete(target, written, reports)
     return written
 
 
@@ -187,18 +187,20 @@ def _written(reports: Sequence[FrameReport]) -> Written:
         skipped=sum(report.skipped for report in reports),
         late=sum(report.late for report in reports),
         transactions=sum(report.transactions for report in reports),
-        fenced=tuple(sorted(report.task for report in reports if report.how in (How.FENCED, How.STALE))),
+        fenced=tuple(sorted(report.task for report in reports if report.how in (EndReason.FENCED, EndReason.STALE))),
         problems=tuple(f"task {report.task}: {report.why}" for report in reports if report.how == FAILED),
     )
 
 
-def _not_whole(target: Target, written: Written, reports: Sequence[FrameReport]) -> ConnectctlError:
+def _incomplete(target: Target, written: Written, reports: Sequence[FrameReport]) -> ConnectctlError:
     """What keeps the frame from being written; that it may be called again only where that may help."""
     why = "; ".join(written.problems)
     next_step: str | None = "Call it again with the same rows: it goes on from what is committed."
     if not why:
         why = f"tasks {', '.join(map(str, written.fenced))} were fenced by another writer of {target.connector}"
-        told = sorted({report.why for report in reports if report.how in (How.FENCED, How.STALE) and report.why})
+        told = sorted(
+            {report.why for report in reports if report.how in (EndReason.FENCED, EndReason.STALE) and report.why}
+        )
         why = f"{why} ({'; '.join(told)})" if told else why
     elif not all(report.again for report in reports if report.how == FAILED):
         next_step = None
@@ -211,8 +213,8 @@ def _not_whole(target: Target, written: Written, reports: Sequence[FrameReport])
     )
 
 
-def _work(target: Target, generation: Generation) -> Work:
-    return Work(
+def _task_spec(target: Target, generation: Generation) -> TaskSpec:
+    return TaskSpec(
         group=target.group_id,
         connector=target.connector,
         path="",
@@ -222,10 +224,10 @@ def _work(target: Target, generation: Generation) -> Work:
         target=dict(target.client),
         offsets=target.offsets_topic,
         behind=None,
-        manner=Manner(Boundary.POLL, 0.0, target.transaction_timeout_ms),
+        manner=DeliverySettings(Boundary.POLL, 0.0, target.transaction_timeout_ms),
         timeout=target.timeout,
         patience=target.timeout,
-        reached=_reached.get(_who(target), {}),
+        reached=_reached.get(_sharing_key(target), {}),
         outage=target.patience,
     )
 
@@ -239,14 +241,14 @@ _reached: dict[_Sharing, Mapping[str, Reached]] = {}
 _lock = threading.Lock()
 
 
-def _who(target: Target) -> _Sharing:
+def _sharing_key(target: Target) -> _Sharing:
     where = str(target.client.get("bootstrap.servers"))
     return where, target.group_id, target.connector, target.offsets_topic, target.config_topic
 
 
 def _forget(target: Target) -> None:
     with _lock:
-        _begun.pop(_who(target), None)
+        _begun.pop(_sharing_key(target), None)
 
 
 def _generation(target: Target, dtypes: list[tuple[str, str]]) -> Generation:
@@ -266,13 +268,13 @@ def _generation(target: Target, dtypes: list[tuple[str, str]]) -> Generation:
         *((name, kinds[name]) for name in (*target.partition_columns, target.offset) if name),
     )
     with _lock:
-        known = None if target.partitioned else _begun.get(_who(target))
+        known = None if target.partitioned else _begun.get(_sharing_key(target))
         if known is None or known[0] != sharing:
-            _begun.pop(_who(target), None)
-            patiently, fresh = Patience(target.patience, logging.getLogger("connectctl").warning), set[str]()
+            _begun.pop(_sharing_key(target), None)
+            patiently, fresh = RetryPolicy(target.patience, logging.getLogger("connectctl").warning), set[str]()
             known = sharing, patiently(f"start the tasks of {target.connector}", lambda: _begin(target, dtypes, fresh))
             if not target.partitioned:
-                _begun[_who(target)] = known
+                _begun[_sharing_key(target)] = known
     return known[1]
 
 
@@ -281,11 +283,11 @@ def _begin(target: Target, dtypes: list[tuple[str, str]], fresh: set[str]) -> Ge
     from connectctl.ops.clients.kafka_protocol.brokers import Brokers
     from connectctl.ops.clients.kafka_protocol.transactions import Transactions
     from connectctl.ops.clients.librdkafka.client import Kafka
-    from connectctl.ops.task_runtime.attempt.shared_clients import OWN
+    from connectctl.ops.task_runtime.attempt.shared_clients import PRIMARY
     from connectctl.ops.task_runtime.job.generation import Leader
     from connectctl.ops.task_runtime.job.internal_topics import default_topics
     from connectctl.ops.task_runtime.job.prepare import brokers_verify
-    from connectctl.ops.task_runtime.task.offset_store import Committed, reached_now
+    from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, current_ends
 
     kafka = Kafka(dict(target.client), timeout=target.timeout)
     if members := kafka.group(target.group_id).members:
@@ -301,19 +303,19 @@ def _begin(target: Target, dtypes: list[tuple[str, str]], fresh: set[str]) -> Ge
     there = those_that_exist(kafka, target.offsets_topic, config_topic)
     fresh |= {target.offsets_topic, config_topic} - there
     if target.offsets_topic in there:
-        committed = Committed(kafka, target.offsets_topic, target.connector)
+        committed = CommittedOffsets(kafka, target.offsets_topic, target.connector)
         committed.refresh(target.timeout)
         if target.offset:
             check_committed(target.connector, committed, dtypes, target.columns)
     _create(kafka, {config_topic: 1, target.offsets_topic: 25}, there)
     config, tasks = configs_of(target)
     with closing(Transactions(dict(target.client), timeout=target.timeout)) as calls:
-        leader = Leader(kafka, calls, target.group_id, config_topic, target.timeout, NONE)
+        leader = Leader(kafka, calls, target.group_id, config_topic, target.timeout, NO_RETRIES)
         generation = leader.start(target.connector, config, lambda before: tasks)
         if config_topic in fresh:
             # What wrote before there was this topic is known to the coordinators alone.
             fence_listed(target, calls)
-        _reached[_who(target)] = {OWN: reached_now(kafka, target.offsets_topic)}
+        _reached[_sharing_key(target)] = {PRIMARY: current_ends(kafka, target.offsets_topic)}
         return generation
 
 

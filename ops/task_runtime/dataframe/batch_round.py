@@ -19,13 +19,13 @@ from connectctl.ops.task_runtime.attempt.control_channel import driver_address
 from connectctl.ops.task_runtime.attempt.task_attempt import FAILED
 from connectctl.ops.task_runtime.dataframe import task as dataframe_task
 from connectctl.ops.task_runtime.dataframe.micro_batch import HASH, PLACE, ROW_KEY
-from connectctl.ops.task_runtime.dataframe.partition_registry import Claims
+from connectctl.ops.task_runtime.dataframe.partition_registry import PartitionRegistry
 from connectctl.ops.task_runtime.dataframe.task import TO_THE_END, FrameReport, Writing
-from connectctl.ops.task_runtime.job.spark_round import SCHEMA, Round
+from connectctl.ops.task_runtime.job.spark_round import SCHEMA, SparkRound
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.attempt.control_channel import Address
-    from connectctl.ops.task_runtime.attempt.task_attempt import Terms
+    from connectctl.ops.task_runtime.attempt.task_attempt import TaskLimits
     from pyspark.sql import DataFrame, SparkSession
 
 QUERY, BATCH = "sql.streaming.queryId", "streaming.sql.batchId"
@@ -44,7 +44,7 @@ def written_by(
     writing: Writing,
     tasks: int,
     active: Collection[int] | None = None,
-    terms: Terms = TO_THE_END,
+    terms: TaskLimits = TO_THE_END,
     address: Address | None = None,
 ) -> list[FrameReport]:
     """Write ``df`` with ``tasks`` tasks, of which only those in ``active`` are run; None means all."""
@@ -133,15 +133,15 @@ def partitions_of(df: DataFrame) -> int:
     return int(plan.outputPartitioning().numPartitions())
 
 
-def claims_of(spark: SparkSession) -> Claims:
+def partition_registry(spark: SparkSession) -> PartitionRegistry:
     """A driver's end for claims, where its executors reach it."""
-    return Claims(*driver_address(spark))
+    return PartitionRegistry(*driver_address(spark))
 
 
 # ------------------------------------------------------------------------------------------------ what Spark complains of
 
 
-def complaint(error: BaseException) -> str | None:
+def rejection(error: BaseException) -> str | None:
     """What Spark says of the data or the query, in one line; None where it is about something else, such as an executor."""
     text = str(error)
     for name, said in _CONDITION.findall(text):
@@ -171,7 +171,7 @@ def readable(name: str) -> Iterator[None]:
         yield
     except (PySparkException, Py4JError) as e:
         raise BadInput(
-            f"The frame of {name} cannot be read", why=complaint(e) or first_line(e), code="bad-frame"
+            f"The frame of {name} cannot be read", why=rejection(e) or first_line(e), code="bad-frame"
         ) from e
     finally:
         log.disabled = False
@@ -181,7 +181,7 @@ def readable(name: str) -> Iterator[None]:
 
 
 @dataclass
-class FrameRound(Round):
+class DataFrameRound(SparkRound):
     """A batch: read anew in each round, and written to its end unless its tasks are told to stop."""
 
     writing: Writing | None = None
@@ -197,7 +197,7 @@ class FrameRound(Round):
             terms = replace(self.terms, idle=None)  # it has an end of its own
             self.reports = written_by(self.frame, self.writing, self.count, set(self.tasks), terms, self.address)
         except Exception as e:  # noqa: BLE001  # Spark raises its own, Py4J's and the network's errors
-            why = complaint(e)
+            why = rejection(e)
             if why is None:
                 self.lost = first_line(e)
             else:

@@ -18,7 +18,7 @@ SLOT = 2048
 """Hashes in a record: what a transaction of one row writes again of those before it."""
 
 
-class Remembered:
+class LateRows:
     """The rows that tasks of a connector remember, ``window`` of them for each task."""
 
     def __init__(self, task: int, window: int):

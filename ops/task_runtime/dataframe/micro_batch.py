@@ -16,8 +16,8 @@ from connectctl.ops.connect.stream_source_partitions import STREAM
 from connectctl.ops.core.errors import ConnectctlError
 
 if TYPE_CHECKING:
-    from connectctl.ops.task_runtime.dataframe.partition_slices import Piece
-    from connectctl.ops.task_runtime.spi.transaction_batch import Readable
+    from connectctl.ops.task_runtime.dataframe.partition_slices import PartitionSlice
+    from connectctl.ops.task_runtime.spi.transaction_batch import RefreshableOffsets
 
 HASH, ROW_KEY, PLACE = "__connectctl_hash", "__connectctl_key", "__connectctl_place"
 """Columns that are added to a stream's: a hash of the row, one of what it is remembered by, and one place for all rows."""
@@ -66,7 +66,7 @@ class Digest:
         return Digest(self.rows + other.rows, (self.total + other.total) & _ALL)
 
 
-def digest(pieces: Iterable[Piece]) -> Digest:
+def digest(pieces: Iterable[PartitionSlice]) -> Digest:
     """The digest of all rows of ``pieces``; a run of pieces that lie beside each other is looked at once."""
     import numpy as np
 
@@ -77,7 +77,7 @@ def digest(pieces: Iterable[Piece]) -> Digest:
     return found
 
 
-def hashes(pieces: Iterable[Piece], column: str) -> Any:
+def hashes(pieces: Iterable[PartitionSlice], column: str) -> Any:
     """The hashes of the rows of ``pieces``, in their order."""
     import numpy as np
 
@@ -85,7 +85,7 @@ def hashes(pieces: Iterable[Piece], column: str) -> Any:
     return np.concatenate(found) if found else np.zeros(0, np.int64)
 
 
-def _runs(pieces: Iterable[Piece]) -> Iterator[tuple[Any, int, int]]:
+def _runs(pieces: Iterable[PartitionSlice]) -> Iterator[tuple[Any, int, int]]:
     run: list[Any] | None = None
     for piece in pieces:
         if run is not None and run[0] is piece.batch and run[2] == piece.start:
@@ -140,7 +140,7 @@ class Progress:
             ) from e
 
 
-def newest(stored: Readable) -> dict[int, int]:
+def newest(stored: RefreshableOffsets) -> dict[int, int]:
     """By partition of the offsets topic, where the connector's newest record is."""
     found: dict[int, int] = {}
     for partition, offset in filter(None, map(stored.position, stored.known())):

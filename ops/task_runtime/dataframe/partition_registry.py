@@ -16,18 +16,18 @@ from typing import Any
 
 from connectctl.ops.connect.source_keys import connect_json
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.task_runtime.attempt.control_channel import Address, Listener
+from connectctl.ops.task_runtime.attempt.control_channel import Address, SocketListener
 
 CONNECT_TIMEOUT = 10.0
 
 
-class Claims:
+class PartitionRegistry:
     """The driver's end: open while a generation's tasks run."""
 
     def __init__(self, host: str, bind: str | None = None):
         self._owners: dict[str, int] = {}
         self._lock = threading.Lock()
-        self._listener = Listener(host, bind, self._answer)
+        self._listener = SocketListener(host, bind, self._answer)
         self.address = self._listener.address
 
     def give(self, task: int, places: Sequence[str]) -> tuple[str, int] | None:
@@ -57,7 +57,7 @@ class Claims:
                 return
 
 
-class Claiming:
+class PartitionRegistryClient:
     """A task's end. Raises ``ConnectctlError`` where a source partition is another task's, or nobody can be asked."""
 
     def __init__(self, address: Address, task: int):

@@ -50,7 +50,7 @@ class Columns:
         )
 
 
-class Piece(NamedTuple):
+class PartitionSlice(NamedTuple):
     """``rows`` rows of one source partition from ``start`` on in ``batch``, ordered by offsets from ``first`` to ``last``.
 
     There may be as many of them as rows, so that nothing is cut out of the batch before it has to be.
@@ -64,7 +64,7 @@ class Piece(NamedTuple):
     rows: int
     offset: str
 
-    def slice(self, start: int, length: int | None = None) -> Piece:
+    def slice(self, start: int, length: int | None = None) -> PartitionSlice:
         """Some of the rows, at least one."""
         rows = self.rows - start if length is None else length
         if rows == self.rows:
@@ -86,7 +86,7 @@ class Piece(NamedTuple):
         return int(pc.sum(pc.less_equal(offsets, pa.scalar(offset, offsets.type))).as_py())
 
 
-def pieces(batch: Any, columns: Columns) -> list[Piece]:
+def partition_slices(batch: Any, columns: Columns) -> list[PartitionSlice]:
     """``batch`` by source partition, each piece in the batch's order.
 
     Raises ``ConnectctlError`` for an offset that is null, or before its predecessor.
@@ -109,7 +109,10 @@ def pieces(batch: Any, columns: Columns) -> list[Piece]:
         raise columns.disorder(place, offsets[row].as_py(), offsets[row + 1].as_py())
     firsts, lasts = offsets.take(at).to_pylist(), offsets.take(pa.array(ends - 1)).to_pylist()
     found = zip(places, firsts, lasts, starts.tolist(), (ends - starts).tolist(), strict=True)
-    return [Piece(place, first, last, batch, start, rows, columns.offset) for place, first, last, start, rows in found]
+    return [
+        PartitionSlice(place, first, last, batch, start, rows, columns.offset)
+        for place, first, last, start, rows in found
+    ]
 
 
 def _check_offsets(batch: Any, columns: Columns) -> None:
@@ -157,7 +160,7 @@ def _by_partition(batch: Any, names: tuple[str, ...]) -> tuple[Any, Any]:
     return batch, starts
 
 
-def columnar(taken: Iterable[Piece], columns: Columns) -> Iterator[tuple[Columnar, Callable[[int], str]]]:
+def columnar(taken: Iterable[PartitionSlice], columns: Columns) -> Iterator[tuple[Columnar, Callable[[int], str]]]:
     """The records of ``taken``, and what names the row of each; those of pieces that lie beside each other together."""
     batch: Any = None
     start = end = 0

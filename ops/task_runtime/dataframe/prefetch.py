@@ -13,7 +13,7 @@ DEPTH = 3
 _POLL = 0.1
 
 
-class Ahead(Generic[T]):
+class Prefetch(Generic[T]):
     """The items of ``source``, in their order; what it raises is raised behind them. Only one thread may ask for them."""
 
     def __init__(self, source: Iterable[T], depth: int = DEPTH):

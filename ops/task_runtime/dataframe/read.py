@@ -12,26 +12,26 @@ from typing import TYPE_CHECKING
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
 from connectctl.ops.task_runtime.connectors import dataframe
-from connectctl.ops.task_runtime.dataframe.batch_round import FrameRound, claims_of, readable
+from connectctl.ops.task_runtime.dataframe.batch_round import DataFrameRound, partition_registry, readable
 from connectctl.ops.task_runtime.dataframe.micro_batch import Late
 from connectctl.ops.task_runtime.dataframe.stream_round import StreamRound
 from connectctl.ops.task_runtime.dataframe.task import FrameReport, Writing
 from connectctl.ops.task_runtime.dataframe.validate import check_columns, check_committed, check_keys
 from connectctl.ops.task_runtime.job.prepare import offsets_topic
-from connectctl.ops.task_runtime.task.offset_store import Committed, Store
+from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
     from connectctl.ops.task_runtime.attempt.control_channel import Address
-    from connectctl.ops.task_runtime.attempt.task_attempt import Terms, Work
-    from connectctl.ops.task_runtime.dataframe.partition_registry import Claims
-    from connectctl.ops.task_runtime.job.prepare import Ready, Scene
-    from connectctl.ops.task_runtime.task.retries import Patience
+    from connectctl.ops.task_runtime.attempt.task_attempt import TaskLimits, TaskSpec
+    from connectctl.ops.task_runtime.dataframe.partition_registry import PartitionRegistry
+    from connectctl.ops.task_runtime.job.prepare import PreparedJob, RunClients
+    from connectctl.ops.task_runtime.task.retries import RetryPolicy
     from pyspark.sql import DataFrame, SparkSession
 
 
 @dataclass
-class Frames:
+class JobDataFrame:
     """The frame of ``config``. It is analysed once: a round that came to other types would share out its rows otherwise.
 
     ``claims`` lives as long as the generation; ``own`` is a checkpoint that is only this run's. ``wanted`` says that a
@@ -41,19 +41,19 @@ class Frames:
     spark: SparkSession
     config: Mapping[str, str]
     frame: DataFrame
-    claims: Claims | None = None
+    claims: PartitionRegistry | None = None
     own: str | None = None
     wanted: Callable[[], bool] = lambda: False
-    _made: list[FrameRound] = field(default_factory=list)
+    _made: list[DataFrameRound] = field(default_factory=list)
 
     def round(
-        self, work: Work, count: int, tasks: Mapping[int, Mapping[str, str]], terms: Terms, address: Address
-    ) -> FrameRound:
+        self, work: TaskSpec, count: int, tasks: Mapping[int, Mapping[str, str]], terms: TaskLimits, address: Address
+    ) -> DataFrameRound:
         """A round of ``tasks``, of which there are ``count`` with those that are over."""
         columns, size = dataframe.columns_of(self.config), dataframe.size_of(self.config)
         claims = None if self.claims is None else self.claims.address
         writing = Writing(work, self.config["topic"], columns, size, claims)
-        batch = FrameRound(self.spark, work, tasks, terms, address, writing=writing, frame=self.frame, count=count)
+        batch = DataFrameRound(self.spark, work, tasks, terms, address, writing=writing, frame=self.frame, count=count)
         if not dataframe.flag(self.config, "streaming"):
             self._made.append(batch)
             return batch
@@ -92,7 +92,9 @@ class Frames:
         return self.own
 
 
-def opened(spark: SparkSession, ready: Ready, scene: Scene, patience: float, outage: Patience) -> Frames:
+def open_dataframe(
+    spark: SparkSession, ready: PreparedJob, scene: RunClients, patience: float, outage: RetryPolicy
+) -> JobDataFrame:
     """The frame of ``ready``, fit to be written. Raises ``BadInput`` and ``Refused``; nothing was written then."""
     if ready.take_over:
         raise Refused(
@@ -107,24 +109,24 @@ def opened(spark: SparkSession, ready: Ready, scene: Scene, patience: float, out
     check_keys(dtypes, dataframe.names_of(ready.config, "late.key.columns"))
     store = outage("read the committed offsets", lambda: _read(ready, scene, patience))
     check_committed(ready.name, store, dtypes, columns)
-    claims = claims_of(spark) if dataframe.flag(ready.config, "partitioned") else None
-    return Frames(spark, ready.config, frame, claims)
+    claims = partition_registry(spark) if dataframe.flag(ready.config, "partitioned") else None
+    return JobDataFrame(spark, ready.config, frame, claims)
 
 
-def _read(ready: Ready, scene: Scene, patience: float) -> Store:
+def _read(ready: PreparedJob, scene: RunClients, patience: float) -> OffsetStore:
     own = _there(scene.target, offsets_topic(ready), ready.name)
-    store = Store(own, _there(scene.kafka, ready.topics["offsets"], ready.name) if ready.own else None)
+    store = OffsetStore(own, _there(scene.kafka, ready.topics["offsets"], ready.name) if ready.own else None)
     store.refresh(patience)
     return store
 
 
-class _Nothing(Committed):
+class _NoOffsets(CommittedOffsets):
     """The offsets in a topic that is not there."""
 
     def refresh(self, patience: float) -> None:
         """There is nothing to read."""
 
 
-def _there(kafka: Kafka, topic: str, connector: str) -> Committed:
-    kind = Committed if those_that_exist(kafka, topic) else _Nothing
+def _there(kafka: Kafka, topic: str, connector: str) -> CommittedOffsets:
+    kind = CommittedOffsets if those_that_exist(kafka, topic) else _NoOffsets
     return kind(kafka, topic, connector)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.task_runtime.dataframe.micro_batch import Late
 from connectctl.ops.task_runtime.dataframe.task import joined
-from connectctl.ops.task_runtime.job.scheduler import MOST_FENCED, PAUSE
-from connectctl.ops.task_runtime.spi.transaction_batch import How
+from connectctl.ops.task_runtime.job.scheduler import MAX_FENCED_ROUNDS, PAUSE
+from connectctl.ops.task_runtime.spi.transaction_batch import EndReason
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.dataframe.task import FrameReport
@@ -28,21 +28,21 @@ def until_through(
 ) -> list[FrameReport]:
     """The reports of ``once``, which runs the tasks that it is given (None: all), over as many passes as it takes.
 
-    Gives up where tasks were fenced ``MOST_FENCED`` times in succession without a record. ``late`` says what the tasks
+    Gives up where tasks were fenced ``MAX_FENCED_ROUNDS`` times in succession without a record. ``late`` says what the tasks
     do with late rows.
     """
     reports = {report.task: report for report in once(None)}
     fruitless = 0
-    while fenced := [task for task, report in reports.items() if report.how == How.FENCED]:
-        if any(report.how not in (How.FENCED, How.ENDED) for report in reports.values()):
+    while fenced := [task for task, report in reports.items() if report.how == EndReason.FENCED]:
+        if any(report.how not in (EndReason.FENCED, EndReason.ENDED) for report in reports.values()):
             break  # it fails all the same
         sleep(PAUSE)
         progress = False
         for report in once(fenced):
-            progress |= report.records > 0 or report.how != How.FENCED
+            progress |= report.records > 0 or report.how != EndReason.FENCED
             reports[report.task] = _both(reports[report.task], report, late)
         fruitless = 0 if progress else fruitless + 1
-        if fruitless >= MOST_FENCED - 1:
+        if fruitless >= MAX_FENCED_ROUNDS - 1:
             break
     return [reports[task] for task in sorted(reports)]
 

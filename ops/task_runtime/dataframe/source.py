@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.connect.source_keys import connect_json
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.task_runtime.dataframe.partition_slices import Piece, columnar, pieces
-from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBulk, Step
-from connectctl.ops.task_runtime.task.polled_source import Offsets as Reader
-from connectctl.ops.task_runtime.task.transaction_size import Pace
+from connectctl.ops.task_runtime.dataframe.partition_slices import PartitionSlice, columnar, partition_slices
+from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch, TransactionBatch
+from connectctl.ops.task_runtime.task.polled_source import TaskOffsets as Reader
+from connectctl.ops.task_runtime.task.transaction_size import TransactionSize
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
-    from connectctl.ops.task_runtime.spi.transaction_batch import Offsets, Stored
+    from connectctl.ops.task_runtime.spi.transaction_batch import Offsets, StoredOffsets
 
 MOST_BYTES = 64 << 20
 """What a transaction holds at most, give or take a batch of Arrow's: all of it is in memory until it is committed."""
@@ -34,7 +34,7 @@ Place = tuple[Any, ...]
 """A source partition: the values of its columns."""
 
 
-class Rows:
+class DataFrameRows:
     """The rows of one task for ``topic``, ``size`` of them in a transaction or fewer where they are large.
 
     A transaction that has taken a third of ``timeout`` seconds gets no more rows, and the next ones are smaller. ``claim``
@@ -55,17 +55,17 @@ class Rows:
     ):
         self._batches = (part for batch in batches for part in _parts(batch, size))
         self._connector, self._topic, self._columns, self._size, self._claim = connector, topic, columns, size, claim
-        self._pace = Pace(size, timeout, now)
-        self._in_hand: list[Piece] = []
-        self._sent: list[Piece] = []
-        self._parts: deque[list[Piece]] = deque()
-        self._waiting: deque[list[Piece]] = deque()
+        self._pace = TransactionSize(size, timeout, now)
+        self._in_hand: list[PartitionSlice] = []
+        self._sent: list[PartitionSlice] = []
+        self._parts: deque[list[PartitionSlice]] = deque()
+        self._waiting: deque[list[PartitionSlice]] = deque()
         self._newest: dict[Place, Any] = {}
         self._stored: dict[Place, Any] = {}
         self._over = False
         self.skipped = self.late = 0
 
-    def resume(self, stored: Stored) -> None:
+    def resume(self, stored: StoredOffsets) -> None:
         """Begin, or begin again: what is in hand is sent once more, unless it turns out to be committed."""
         self._offsets = Reader(self._connector, stored)
         self._stored = {}
@@ -75,7 +75,7 @@ class Rows:
             self._in_hand = []
         self._parts.clear()
 
-    def step(self) -> Step | None:
+    def step(self) -> TransactionBatch | None:
         """The next rows of a transaction; those of a source partition with one offset are never parted by its end.
 
         All of them are there before it begins, so that it is never open while Spark makes rows.
@@ -90,15 +90,15 @@ class Rows:
             self._cut()
         return self._part()
 
-    def _part(self) -> Step:
+    def _part(self) -> TransactionBatch:
         part = self._parts.popleft()
         self._sent += part
-        bulks = [ColumnBulk(self._topic, *some) for some in columnar(part, self._columns)]
+        bulks = [ColumnBatch(self._topic, *some) for some in columnar(part, self._columns)]
         if self._parts:
-            return Step(bulks=bulks, more=True)
-        return Step(bulks=bulks, offsets=self._offsets_of(self._sent))
+            return TransactionBatch(bulks=bulks, more=True)
+        return TransactionBatch(bulks=bulks, offsets=self._offsets_of(self._sent))
 
-    def _offsets_of(self, sent: list[Piece]) -> Offsets:
+    def _offsets_of(self, sent: list[PartitionSlice]) -> Offsets:
         """What is committed with the rows of a transaction."""
         newest = {piece.partition: piece.last for piece in sent}
         return {self._key(partition): self._value(offset) for partition, offset in newest.items()}
@@ -106,8 +106,8 @@ class Rows:
     def _cut(self) -> None:
         """Let the transaction end with what was sent of it, and what has to be in it with that."""
         last = {piece.partition: piece.last for piece in self._sent}
-        tied: list[Piece] = []
-        rest: list[Piece] = []
+        tied: list[PartitionSlice] = []
+        rest: list[PartitionSlice] = []
         for piece in chain(*self._parts):
             same = piece.up_to(last[piece.partition]) if piece.partition in last else 0
             if same:
@@ -118,8 +118,8 @@ class Rows:
             self._waiting.appendleft(rest)
         self._in_hand, self._parts = [*self._sent, *tied], deque([tied])
 
-    def _gather(self) -> list[Piece]:
-        taken: list[Piece] = []
+    def _gather(self) -> list[PartitionSlice]:
+        taken: list[PartitionSlice] = []
         rows = weight = 0
         most = self._pace.rows
         while rows < most and weight < MOST_BYTES and (some := self._next()) is not None:
@@ -136,14 +136,14 @@ class Rows:
             self._complete(taken)
         return taken
 
-    def last(self) -> Step | None:
+    def last(self) -> TransactionBatch | None:
         """The end of a transaction that is open."""
         if not self._parts:
             return None
         self._cut()
         return self._part()
 
-    def committed(self, step: Step) -> None:
+    def committed(self, step: TransactionBatch) -> None:
         """The rows in hand are delivered."""
         if self._in_hand:
             self._pace.committed(_rows(self._in_hand))
@@ -172,14 +172,14 @@ class Rows:
     def close(self) -> None:
         """Nothing is held."""
 
-    def _next(self) -> list[Piece] | None:
+    def _next(self) -> list[PartitionSlice] | None:
         if self._waiting:
             return self._waiting.popleft()
         batch = next(self._batches, None)
         if batch is None:
             self._over = True
             return None
-        found = pieces(batch, self._columns)
+        found = partition_slices(batch, self._columns)
         new = [piece.partition for piece in found if piece.partition not in self._newest]
         if new:
             self._claim(new)
@@ -187,19 +187,19 @@ class Rows:
             self._check(piece)
         return found
 
-    def _check(self, piece: Piece) -> None:
+    def _check(self, piece: PartitionSlice) -> None:
         before = self._newest.get(piece.partition)
         if before is not None and piece.first < before:
             raise self._columns.disorder(piece.partition, before, piece.first)
         self._newest[piece.partition] = piece.last
 
-    def _complete(self, taken: list[Piece]) -> None:
+    def _complete(self, taken: list[PartitionSlice]) -> None:
         """Add to ``taken`` what follows with the offsets that it ends with: half of such rows could not be told apart."""
         last = {piece.partition: piece.last for piece in taken}
         highest = max(last.values())
-        held: list[list[Piece]] = []
+        held: list[list[PartitionSlice]] = []
         while (some := self._next()) is not None:
-            rest: list[Piece] = []
+            rest: list[PartitionSlice] = []
             for piece in some:
                 same = piece.up_to(last[piece.partition]) if piece.partition in last else 0
                 if same:
@@ -212,14 +212,14 @@ class Rows:
                 break  # ordered as they are, no row with an offset of before comes any more
         self._waiting.extendleft(reversed(held))
 
-    def _fresh(self, piece: Piece) -> list[Piece]:
+    def _fresh(self, piece: PartitionSlice) -> list[PartitionSlice]:
         """``piece`` without what is committed."""
         done = self._committed(piece)
         rows = 0 if done is None else piece.up_to(done)
         self.skipped += rows
         return [piece.slice(rows)] if rows < piece.rows else []
 
-    def _committed(self, piece: Piece) -> Any:
+    def _committed(self, piece: PartitionSlice) -> Any:
         if piece.partition not in self._stored:
             stored = self._offsets.offset(self._partition(piece.partition)) or {}
             self._stored[piece.partition] = stored.get(self._columns.offset)
@@ -243,13 +243,13 @@ class Rows:
         return connect_json({self._columns.offset: offset}).encode()
 
 
-def _rows(some: Iterable[Piece]) -> int:
+def _rows(some: Iterable[PartitionSlice]) -> int:
     return sum(piece.rows for piece in some)
 
 
-def _split(some: list[Piece], most: int) -> tuple[list[Piece], list[Piece]]:
+def _split(some: list[PartitionSlice], most: int) -> tuple[list[PartitionSlice], list[PartitionSlice]]:
     """The first ``most`` rows, at least one, and the rest."""
-    head: list[Piece] = []
+    head: list[PartitionSlice] = []
     for at, piece in enumerate(some):
         if piece.rows > most:
             return [*head, piece.slice(0, most)], [piece.slice(most), *some[at + 1 :]]
@@ -260,9 +260,9 @@ def _split(some: list[Piece], most: int) -> tuple[list[Piece], list[Piece]]:
     return head, []
 
 
-def _parted(taken: Iterable[Piece]) -> deque[list[Piece]]:
+def _parted(taken: Iterable[PartitionSlice]) -> deque[list[PartitionSlice]]:
     """What is sent between two looks at the clock."""
-    parts: deque[list[Piece]] = deque([[]])
+    parts: deque[list[PartitionSlice]] = deque([[]])
     weight = per_row = 0.0
     most = 1
     batch: Any = None

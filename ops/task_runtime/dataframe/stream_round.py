@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.clients.protocols import Reached, furthest
 from connectctl.ops.clients.spark.session import first_line
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.task_runtime.attempt.task_attempt import FAILED, Terms
-from connectctl.ops.task_runtime.dataframe.batch_round import FrameRound, complaint, query_of, written_by
+from connectctl.ops.task_runtime.attempt.task_attempt import FAILED, TaskLimits
+from connectctl.ops.task_runtime.dataframe.batch_round import DataFrameRound, query_of, rejection, written_by
 from connectctl.ops.task_runtime.dataframe.task import FrameReport, joined
-from connectctl.ops.task_runtime.spi.transaction_batch import How
+from connectctl.ops.task_runtime.spi.transaction_batch import EndReason
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.dataframe.micro_batch import MicroBatch
@@ -28,12 +28,12 @@ LOOK = 0.2
 """Seconds between two looks at a query."""
 
 
-class _NotWhole(Exception):
+class _Incomplete(Exception):
     """Ends a query whose micro-batch was not written whole."""
 
 
 @dataclass
-class StreamRound(FrameRound):
+class StreamRound(DataFrameRound):
     """A query, until its terms are met, it is to stop, or a task does not come to the end of its rows."""
 
     checkpoint: str = ""
@@ -51,7 +51,7 @@ class StreamRound(FrameRound):
     def __post_init__(self) -> None:
         self._turn = threading.Lock()
         self._began = self._active = time.monotonic()
-        self.done = {task: FrameReport(task, How.STOPPED.value) for task in self.tasks}
+        self.done = {task: FrameReport(task, EndReason.STOPPED.value) for task in self.tasks}
         self.reached = self.work.reached
 
     def _run(self) -> None:
@@ -94,7 +94,7 @@ class StreamRound(FrameRound):
         assert self.batch_of is not None
         with self._turn:
             if self._closed or self.wanted():
-                raise _NotWhole
+                raise _Incomplete
             try:
                 work = replace(self.writing.work, reached=self.reached)
                 micro = self.batch_of(_query(df), batch, self.count)
@@ -107,16 +107,16 @@ class StreamRound(FrameRound):
                 self.done[report.task] = joined(self.done[report.task], report)
                 self.reached = furthest(self.reached, report.reached)
             self._active = time.monotonic()
-            if len(reports) < len(self.tasks) or any(report.how != How.ENDED for report in reports):
+            if len(reports) < len(self.tasks) or any(report.how != EndReason.ENDED for report in reports):
                 self._closed = True
-                raise _NotWhole
+                raise _Incomplete
 
-    def _terms(self) -> Terms:
+    def _terms(self) -> TaskLimits:
         """A task has to know how many records are left to send for all: of those it may have sent all itself."""
         left = None
         if self.terms.records is not None:
             left = max(1, self.terms.records - self._records)
-        return Terms(self.terms.seconds - (time.monotonic() - self._began), None, left)
+        return TaskLimits(self.terms.seconds - (time.monotonic() - self._began), None, left)
 
     @property
     def _records(self) -> int:
@@ -132,9 +132,11 @@ class StreamRound(FrameRound):
 
     def _conclude(self) -> None:
         """What the round came to. What was written before Spark failed is told, too: it is progress."""
-        reports = [replace(r, how=How.STOPPED.value) if r.how == How.ENDED else r for r in self.done.values()]
+        reports = [
+            replace(r, how=EndReason.STOPPED.value) if r.how == EndReason.ENDED else r for r in self.done.values()
+        ]
         if self._failure is not None:
-            why = complaint(self._failure)
+            why = rejection(self._failure)
             if why is None and not self._records:
                 self.lost = first_line(self._failure)
                 return
@@ -142,7 +144,7 @@ class StreamRound(FrameRound):
                 reports = [replace(r, how=FAILED, why=why, trace=why) for r in reports]
         elif any(r.how == FAILED for r in reports):
             # The micro-batch is not whole without the rows of the task that failed, and no other one may follow it.
-            reports = [r if r.how == FAILED else replace(r, how=How.ENDED.value) for r in reports]
+            reports = [r if r.how == FAILED else replace(r, how=EndReason.ENDED.value) for r in reports]
         self.reports = [replace(r, idle=self._idle) for r in reports]
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from connectctl.ops.connect.source_keys import SourceKey, parse_key
 from connectctl.ops.connect.stream_source_partitions import STREAM
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.task_runtime.dataframe.late_rows import Remembered
+from connectctl.ops.task_runtime.dataframe.late_rows import LateRows
 from connectctl.ops.task_runtime.dataframe.micro_batch import (
     HASH,
     ROW_KEY,
@@ -28,26 +28,26 @@ from connectctl.ops.task_runtime.dataframe.micro_batch import (
     other_rows,
     standing,
 )
-from connectctl.ops.task_runtime.dataframe.partition_slices import Piece
-from connectctl.ops.task_runtime.dataframe.source import Place, Rows
-from connectctl.ops.task_runtime.spi.transaction_batch import Step
+from connectctl.ops.task_runtime.dataframe.partition_slices import PartitionSlice
+from connectctl.ops.task_runtime.dataframe.source import DataFrameRows, Place
+from connectctl.ops.task_runtime.spi.transaction_batch import TransactionBatch
 
 if TYPE_CHECKING:
-    from connectctl.ops.task_runtime.spi.transaction_batch import Offsets, Readable, Stored
+    from connectctl.ops.task_runtime.spi.transaction_batch import Offsets, RefreshableOffsets, StoredOffsets
 
 MOST_NAMED = 3
 """Late rows that are named."""
 
 
-class StreamRows(Rows):
-    """``Rows`` of ``batch`` for ``task``. Raises ``ConnectctlError`` for late rows that are refused, and for a batch that
-    came again with other rows. ``late`` counts late rows that were kept or dropped.
+class StreamRows(DataFrameRows):
+    """``DataFrameRows`` of ``batch`` for ``task``. Raises ``ConnectctlError`` for late rows that are refused, and for a
+    batch that was repeated with other rows. ``late`` counts late rows that were kept or dropped.
     """
 
     def __init__(self, batches: Iterable[Any], *args: Any, batch: MicroBatch, task: int, **more: Any):
         super().__init__(batches, *args, **more)
         self._batch, self._task = batch, task
-        self._memory = Remembered(task, batch.window) if batch.late is Late.KEEP else None
+        self._memory = LateRows(task, batch.window) if batch.late is Late.KEEP else None
         self._began: Progress | None = None
         self._since: dict[int, int] | None = None
         self._found: dict[Place, tuple[Any, bool]] = {}
@@ -59,10 +59,10 @@ class StreamRows(Rows):
 
     # -------------------------------------------------------------------------------------------- what is committed
 
-    def resume(self, stored: Stored) -> None:
+    def resume(self, stored: StoredOffsets) -> None:
         """Begin, or begin again, by what is committed of the batch and of the source partitions."""
         super().resume(stored)
-        store = self._store = cast("Readable", stored)
+        store = self._store = cast("RefreshableOffsets", stored)
         now = standing(self._batch, self._task, self._told(stored))
         if self._since is None:
             self._since = dict(now.since) if now is not None else newest(store)
@@ -75,7 +75,7 @@ class StreamRows(Rows):
         if self._memory is not None:
             self._memory.load((key, stored.value(key)) for key in stored.known())
 
-    def _told(self, stored: Stored) -> dict[int, Progress]:
+    def _told(self, stored: StoredOffsets) -> dict[int, Progress]:
         """How far each task of the query is."""
         found = {}
         for raw in stored.known():
@@ -90,7 +90,7 @@ class StreamRows(Rows):
         """Whether the batch was through before this attempt: its rows are only compared."""
         return self._began is not None and self._began.through
 
-    def _at_first(self, place: Place, piece: Piece) -> tuple[Any, bool]:
+    def _at_first(self, place: Place, piece: PartitionSlice) -> tuple[Any, bool]:
         """The committed offset of a source partition when this attempt began, and whether it had advanced in the batch."""
         if place not in self._found:
             offset = self._committed(piece)
@@ -105,12 +105,12 @@ class StreamRows(Rows):
         at = self._store.position(self._key(place))
         return at is not None and at[1] > (self._since or {}).get(at[0], -1)
 
-    def _committed(self, piece: Piece) -> Any:
+    def _committed(self, piece: PartitionSlice) -> Any:
         return super()._committed(piece) if self._batch.ordered else self._up_to
 
     # ---------------------------------------------------------------------------------------------- rows as they come
 
-    def _check(self, piece: Piece) -> None:
+    def _check(self, piece: PartitionSlice) -> None:
         super()._check(piece)
         if self._repeats:
             self._repeated += digest([piece])
@@ -128,7 +128,7 @@ class StreamRows(Rows):
         for row in range(min(behind, MOST_NAMED - len(self._names))):
             self._names.append(self._columns.place(piece.batch, piece.start + row))
 
-    def _fresh(self, piece: Piece) -> list[Piece]:
+    def _fresh(self, piece: PartitionSlice) -> list[PartitionSlice]:
         if self._repeats:
             self.skipped += piece.rows
             return []
@@ -138,13 +138,13 @@ class StreamRows(Rows):
         rest = super()._fresh(piece.slice(late)) if late < piece.rows else []
         return [*kept, *rest]
 
-    def _unknown(self, late: Piece) -> list[Piece]:
+    def _unknown(self, late: PartitionSlice) -> list[PartitionSlice]:
         assert self._memory is not None
         column = ROW_KEY if self._batch.row_key else HASH
         new = self._memory.unknown(hashes([late], column))
         return [late.slice(at, 1) for at in range(late.rows) if new[at]]
 
-    def _gather(self) -> list[Piece]:
+    def _gather(self) -> list[PartitionSlice]:
         taken = super()._gather()
         if self._batch.late is Late.REFUSE and self.late:
             while self._next() is not None:
@@ -154,7 +154,7 @@ class StreamRows(Rows):
             self._compare()
         return self._each_once(taken)
 
-    def _each_once(self, taken: list[Piece]) -> list[Piece]:
+    def _each_once(self, taken: list[PartitionSlice]) -> list[PartitionSlice]:
         """Without late rows that are there twice in one transaction: those of before are remembered."""
         if self._memory is None:
             return taken
@@ -194,7 +194,7 @@ class StreamRows(Rows):
     def _is_over(self) -> bool:
         return self._over and not self._waiting
 
-    def step(self) -> Step | None:
+    def step(self) -> TransactionBatch | None:
         """The next rows, or that the batch is through."""
         if self._through:
             return None
@@ -204,9 +204,9 @@ class StreamRows(Rows):
         if self._repeats:
             self._through = True
             return None
-        return Step(offsets=self._offsets_of([]))
+        return TransactionBatch(offsets=self._offsets_of([]))
 
-    def _offsets_of(self, sent: list[Piece]) -> Offsets:
+    def _offsets_of(self, sent: list[PartitionSlice]) -> Offsets:
         """Source offsets, none of which goes back; and how far the task is in the batch."""
         ahead = [piece for piece in sent if (at := self._committed(piece)) is None or piece.last > at]
         places = {piece.partition for piece in ahead}
@@ -228,7 +228,7 @@ class StreamRows(Rows):
         self._ends = through
         return found
 
-    def committed(self, step: Step) -> None:
+    def committed(self, step: TransactionBatch) -> None:
         """The rows in hand are delivered, and maybe with them the batch."""
         super().committed(step)
         self._done = self._next_digest

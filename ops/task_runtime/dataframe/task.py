@@ -11,34 +11,34 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from connectctl.ops.core.errors import ConnectctlError, TimedOut, Unreachable
-from connectctl.ops.task_runtime.attempt.control_channel import BEAT, Line
+from connectctl.ops.task_runtime.attempt.control_channel import HEARTBEAT, TaskChannel
 from connectctl.ops.task_runtime.attempt.newest_attempt import Attempt, Superseded
-from connectctl.ops.task_runtime.attempt.shared_clients import Neighbours
+from connectctl.ops.task_runtime.attempt.shared_clients import SharedClients
 from connectctl.ops.task_runtime.attempt.task_attempt import (
     FAILED,
     LONGEST_TRACE,
-    Leased,
-    Report,
-    Terms,
-    Work,
-    kernel_of,
+    TaskLimits,
+    TaskReport,
+    TaskSpec,
+    TimeboxedSource,
+    exactly_once_task,
 )
-from connectctl.ops.task_runtime.dataframe.partition_registry import Claiming
-from connectctl.ops.task_runtime.dataframe.prefetch import Ahead
-from connectctl.ops.task_runtime.dataframe.source import Rows
+from connectctl.ops.task_runtime.dataframe.partition_registry import PartitionRegistryClient
+from connectctl.ops.task_runtime.dataframe.prefetch import Prefetch
+from connectctl.ops.task_runtime.dataframe.source import DataFrameRows
 from connectctl.ops.task_runtime.dataframe.stream_source import StreamRows
-from connectctl.ops.task_runtime.spi.metrics import Meter
-from connectctl.ops.task_runtime.spi.transaction_batch import Counts, How
-from connectctl.ops.task_runtime.task.columnar_producer import kind_for
-from connectctl.ops.task_runtime.task.progress import Doing, beating
+from connectctl.ops.task_runtime.spi.metrics import TaskMeter
+from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskStats
+from connectctl.ops.task_runtime.task.columnar_producer import dataframe_producer_class
+from connectctl.ops.task_runtime.task.progress import TaskProgress, heartbeat
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.attempt.control_channel import Address
     from connectctl.ops.task_runtime.dataframe.micro_batch import MicroBatch
     from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
-    from connectctl.ops.task_runtime.spi.transaction_batch import Ended, Supply
+    from connectctl.ops.task_runtime.spi.transaction_batch import RecordSource, TaskResult
 
-TO_THE_END = Terms(math.inf)
+TO_THE_END = TaskLimits(math.inf)
 REMEDIES = (
     "Give it more time (producer.override.transaction.timeout.ms, up to the broker's transaction.max.timeout.ms), or fewer "
     "rows (records.per.transaction)."
@@ -51,7 +51,7 @@ class Writing:
     frame was shuffled by it; ``size`` is the number of rows of a transaction.
     """
 
-    work: Work
+    work: TaskSpec
     topic: str
     columns: Columns
     size: int
@@ -64,7 +64,7 @@ class Writing:
 
 
 @dataclass(frozen=True)
-class FrameReport(Report):
+class FrameReport(TaskReport):
     """A report of a task on rows, of which ``skipped`` were committed before. ``late`` kept or dropped.
 
     ``again``: the same rows may do next time, where it failed with ``code``.
@@ -79,7 +79,7 @@ class FrameReport(Report):
 def joined(one: FrameReport, other: FrameReport) -> FrameReport:
     """Two reports of a task, one after the other, as one."""
     sizes = [r.smallest for r in (one, other) if r.smallest is not None]
-    meter = Meter()
+    meter = TaskMeter()
     meter.add(one.meter)
     meter.add(other.meter)
     return replace(
@@ -101,7 +101,7 @@ def run(
     writing: Writing,
     task: int,
     batches: Iterator[Any],
-    terms: Terms = TO_THE_END,
+    terms: TaskLimits = TO_THE_END,
     address: Address | None = None,
     number: int = 0,
 ) -> FrameReport:
@@ -114,12 +114,12 @@ def run(
     attempt = Attempt(writing.attempts, task, number) if writing.attempts is not None else None
     if attempt is not None:
         attempt.begin()
-    counts = Counts(doing=Doing(writing.work.waited.get(task, 0.0)))
+    counts = TaskStats(doing=TaskProgress(writing.work.waited.get(task, 0.0)))
     work = writing.work
-    claim = Claiming(writing.claims, task) if writing.claims is not None else lambda places: None
-    ahead = Ahead(batches)
+    claim = PartitionRegistryClient(writing.claims, task) if writing.claims is not None else lambda places: None
+    ahead = Prefetch(batches)
     timeout = work.manner.timeout_ms / 1000
-    kind = Rows if writing.batch is None else partial(StreamRows, batch=writing.batch, task=task)
+    kind = DataFrameRows if writing.batch is None else partial(StreamRows, batch=writing.batch, task=task)
     rows = kind(ahead, work.connector, writing.topic, writing.columns, writing.size, claim, timeout)
     why = trace = code = None
     again = True
@@ -133,7 +133,7 @@ def run(
         how, why, trace = FAILED, f"{type(e).__name__}: {e}", traceback.format_exc()[-LONGEST_TRACE:]
     finally:
         ahead.close()
-    if how == How.FENCED and attempt is not None and attempt.is_superseded:
+    if how == EndReason.FENCED and attempt is not None and attempt.is_superseded:
         raise Superseded(f"attempt {number} of task {task}: another attempt of the same task has taken over")
     report = FrameReport.of(
         task, how, counts, why=why, trace=trace, skipped=rows.skipped, again=again, code=code, late=rows.late
@@ -141,23 +141,25 @@ def run(
     return cast(FrameReport, report)
 
 
-def _run(writing: Writing, task: int, rows: Rows, counts: Counts, terms: Terms, address: Address | None) -> Ended:
+def _run(
+    writing: Writing, task: int, rows: DataFrameRows, counts: TaskStats, terms: TaskLimits, address: Address | None
+) -> TaskResult:
     work = writing.work
-    near = Neighbours(work)
-    supply: Supply = rows
+    near = SharedClients(work)
+    supply: RecordSource = rows
     stopped: Callable[[], bool] = _never
     with ExitStack() as closing:
         if address is not None:
-            line = Line(address)
+            line = TaskChannel(address)
             closing.callback(line.close)
-            leased = Leased(rows, task, counts, terms, line)
+            leased = TimeboxedSource(rows, task, counts, terms, line)
             closing.callback(leased.say)
-            closing.enter_context(beating(leased.beat, BEAT))
+            closing.enter_context(heartbeat(leased.beat, HEARTBEAT))
             supply, stopped = leased, leased.over
-        kind = kind_for(near.target, work.manner.properties)
+        kind = dataframe_producer_class(near.target, work.manner.properties)
         largest = near.largest([writing.topic]).get(writing.topic)
         properties = {**rows.producer, **({} if largest is None else {"message.max.bytes": str(max(largest, 1000))})}
-        task_kernel = kernel_of(work, near, task, properties, stopped, counts, kind, writing.remedies)
+        task_kernel = exactly_once_task(work, near, task, properties, stopped, counts, kind, writing.remedies)
         kernel = closing.enter_context(task_kernel)
         return kernel.run(supply)
 

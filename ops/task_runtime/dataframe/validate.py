@@ -11,7 +11,7 @@ from connectctl.ops.core.errors import BadInput, Refused
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
-    from connectctl.ops.task_runtime.spi.transaction_batch import Stored
+    from connectctl.ops.task_runtime.spi.transaction_batch import StoredOffsets
 
 WHOLE = ("tinyint", "smallint", "int", "bigint")
 PLACES = (*WHOLE, "string", "boolean")
@@ -83,7 +83,7 @@ def check_keys(dtypes: Iterable[tuple[str, str]], names: Iterable[str]) -> None:
             raise BadInput(f"The DataFrame has no column {name}", next_step=f"It has {', '.join(have)}.")
 
 
-def check_committed(connector: str, stored: Stored, dtypes: Iterable[tuple[str, str]], columns: Columns) -> None:
+def check_committed(connector: str, stored: StoredOffsets, dtypes: Iterable[tuple[str, str]], columns: Columns) -> None:
     """Raises ``Refused`` where offsets were committed with other columns: nobody could tell what was delivered by them."""
     kind = str if dict(dtypes)[columns.offset] == "string" else int
     for raw in sorted(stored.known()):

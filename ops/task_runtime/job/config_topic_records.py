@@ -23,7 +23,7 @@ KeyValue = tuple[bytes, bytes]
 
 
 @dataclass(frozen=True)
-class Standing:
+class ConfigTopicState:
     """What a config topic says of one connector, with the offsets by which it can be told from what comes later.
 
     ``commit`` and ``fenced`` are the offsets of the newest commit and task count records, -1 where there is none.
@@ -44,7 +44,7 @@ class Standing:
         return max(self.record or 0, self.committed_tasks)
 
 
-def standing(records: Iterable[Record], name: str) -> Standing:
+def config_topic_state(records: Iterable[Record], name: str) -> ConfigTopicState:
     """What ``records`` of a config topic, in any order, add up to for the connector ``name``."""
     newest: dict[str, tuple[int, Any]] = {}
     for record in sorted(records, key=lambda r: r.offset):
@@ -59,7 +59,7 @@ def standing(records: Iterable[Record], name: str) -> Standing:
     tasks = [newest.get(f"{TASK}{name}-{n}", (-1, {}))[1].get("properties") for n in range(count)]
     for each in (config.get("properties"), *tasks):
         remember(each or {})
-    return Standing(
+    return ConfigTopicState(
         config=config.get("properties"),
         tasks=tuple(t for t in tasks if t is not None) if all(t is not None for t in tasks) else (),
         record=fencing.get("task-count"),
@@ -122,7 +122,7 @@ class Generation:
 
     def stale(self, records: Iterable[Record]) -> str | None:
         """Why it is not the newest any more, by the ``records`` from ``since`` on; None while it is."""
-        now = standing(records, self.connector)
+        now = config_topic_state(records, self.connector)
         if self.target_at is not None:
             if now.target_at > self.target_at and now.target != STOPPED:
                 return f"the workers have {self.connector} again: its target state is {now.target}"

@@ -11,19 +11,19 @@ from connectctl.ops.clients.spark import executors
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-OFTEN = 2.0
+POLL = 2.0
 """Seconds between two looks."""
-ABSENT = 10.0
+LOST_AFTER = 10.0
 """Seconds without an executor after which that is said: Spark replaces one that was lost within a few."""
 
-GONE = (
+LOST = (
     "All executors of {} are gone, and no task runs until there is one again. "
     "SIGTERM or Ctrl-C ends the run: the next one goes on from what is committed."
 )
 BACK = "There is an executor of {} again: the tasks go on."
 
 
-class Attendance:
+class ExecutorMonitor:
     """What ``count`` says of executors, looked at now and then; ``note`` hears when all are gone, and when one is back."""
 
     def __init__(
@@ -41,7 +41,7 @@ class Attendance:
     def look(self) -> None:
         """See who is there, unless that was seen a moment ago. Nothing is raised: a run does not end for a look."""
         now = self._now()
-        if self._looked is not None and now - self._looked < OFTEN:
+        if self._looked is not None and now - self._looked < POLL:
             return
         self._looked = now
         try:
@@ -52,16 +52,16 @@ class Attendance:
             self._gone = None
         elif self._gone is None:
             self._gone = now
-        nobody = self._gone is not None and now - self._gone >= ABSENT
+        nobody = self._gone is not None and now - self._gone >= LOST_AFTER
         if nobody != self.nobody:
             self.nobody = nobody
-            self._note((GONE if nobody else BACK).format(self._master))
+            self._note((LOST if nobody else BACK).format(self._master))
 
 
-def attendance(spark: SparkSession, note: Callable[[str], None]) -> Attendance:
+def executor_monitor(spark: SparkSession, note: Callable[[str], None]) -> ExecutorMonitor:
     """That of a session. Executors in the driver's own process are there as long as it is."""
     context = spark.sparkContext
     if not executors.apart(context.master):
-        return Attendance(lambda: 1, context.master, note)
+        return ExecutorMonitor(lambda: 1, context.master, note)
     status = context._jsc.sc().statusTracker()
-    return Attendance(lambda: len(status.getExecutorInfos()) - 1, context.master, note)  # one is the driver
+    return ExecutorMonitor(lambda: len(status.getExecutorInfos()) - 1, context.master, note)  # one is the driver

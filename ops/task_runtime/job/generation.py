@@ -16,17 +16,17 @@ from connectctl.ops.connect.transactional_ids import leader_id, task_id
 from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut
 from connectctl.ops.operations.fencing.batch_fencer import fence_ids
 from connectctl.ops.task_runtime.job.config_topic_records import (
+    ConfigTopicState,
     Generation,
     KeyValue,
-    Standing,
+    config_topic_state,
     count_record,
-    standing,
     task_set,
 )
-from connectctl.ops.task_runtime.spi.transaction_batch import Outgoing, Step
-from connectctl.ops.task_runtime.task.columnar_producer import BatchHandle
-from connectctl.ops.task_runtime.task.retries import Patience
-from connectctl.ops.task_runtime.task.transactional_producer import Doubt, Fenced
+from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord, TransactionBatch
+from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
+from connectctl.ops.task_runtime.task.retries import RetryPolicy
+from connectctl.ops.task_runtime.task.transactional_producer import Fenced, UnknownOutcome
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
@@ -37,7 +37,7 @@ LEADER_TIMEOUT_MS = 15_000
 READ_PATIENCE = 30.0
 PAUSE = 0.2
 MOST_FENCED = 5
-_FOR_A_PERSON = {
+_NOT_RETRIABLE = {
     "not-authorized",
     "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
     "GROUP_AUTHORIZATION_FAILED",
@@ -60,13 +60,13 @@ class Leader:
     group: str
     topic: str
     patience: float = 60.0
-    patiently: Patience = field(default_factory=lambda: Patience(60.0))
+    patiently: RetryPolicy = field(default_factory=lambda: RetryPolicy(60.0))
 
     def start(
         self,
         name: str,
         config: Mapping[str, str],
-        choose: Callable[[Standing], Sequence[Mapping[str, str]]],
+        choose: Callable[[ConfigTopicState], Sequence[Mapping[str, str]]],
     ) -> Generation:
         """Write the task configs that ``choose`` gives for what stands there, fence, and say so.
 
@@ -83,7 +83,7 @@ class Leader:
             while True:
                 try:
                     return self._start(name, config, choose)
-                except Doubt as e:
+                except UnknownOutcome as e:
                     raise TimedOut(f"{name} could not be started", why=str(e)) from e
                 except Fenced as e:
                     # Another connector of the group may be starting, which takes the same id for a moment.
@@ -103,9 +103,9 @@ class Leader:
         self,
         name: str,
         config: Mapping[str, str],
-        choose: Callable[[Standing], Sequence[Mapping[str, str]]],
+        choose: Callable[[ConfigTopicState], Sequence[Mapping[str, str]]],
     ) -> Generation:
-        handle = BatchHandle(self.kafka, leader_id(self.group), timeout_ms=LEADER_TIMEOUT_MS)
+        handle = ColumnarProducer(self.kafka, leader_id(self.group), timeout_ms=LEADER_TIMEOUT_MS)
         try:
             handle.initialise(self.patience)
             before = self.look(name)
@@ -113,21 +113,21 @@ class Leader:
             self._write(handle, task_set(name, config, tasks))
             written = self.look(name)
             if (written.committed_tasks, written.tasks) != (len(tasks), tuple(map(dict, tasks))):
-                raise Doubt("another set of task configs stands in the config topic")
+                raise UnknownOutcome("another set of task configs stands in the config topic")
             fence(self.calls, self.group, name, ids_of(before, len(tasks)), self.patience)
             self._write(handle, count_record(name, len(tasks)))
             after, end = self._look(name)
             if after.commit != written.commit or after.fenced < after.commit:
-                raise Doubt("new task configurations were generated for the connector meanwhile")
+                raise UnknownOutcome("new task configurations were generated for the connector meanwhile")
             return Generation(self.topic, name, after.commit, seen=end)
         finally:
             handle.drop()
 
-    def look(self, name: str) -> Standing:
+    def look(self, name: str) -> ConfigTopicState:
         """What stands in the config topic about the connector. Raises ``TimedOut`` where its end is out of reach."""
         return self._look(name)[0]
 
-    def _look(self, name: str) -> tuple[Standing, int]:
+    def _look(self, name: str) -> tuple[ConfigTopicState, int]:
         """The same, and up to where that was read."""
         self.kafka.partitions(self.topic)  # waits for a broker that does not know a new topic yet
         image = self.kafka.image([self.topic], patience=READ_PATIENCE)[self.topic]
@@ -137,17 +137,17 @@ class Leader:
                 why="a transaction is open on it",
                 next_step="See whose: connectctl transactions lag",
             )
-        return standing(image.latest, name), image.end_offsets[0]
+        return config_topic_state(image.latest, name), image.end_offsets[0]
 
-    def _write(self, handle: BatchHandle, records: Sequence[KeyValue]) -> None:
+    def _write(self, handle: ColumnarProducer, records: Sequence[KeyValue]) -> None:
         handle.begin()
-        handle.send(Step([Outgoing(self.topic, key, value, 0) for key, value in records]))
+        handle.send(TransactionBatch([ProducerRecord(self.topic, key, value, 0) for key, value in records]))
         handle.commit(self.patience)
         if why := handle.doubt():
-            raise Doubt(why)
+            raise UnknownOutcome(why)
 
 
-def ids_of(before: Standing, tasks: int) -> int:
+def ids_of(before: ConfigTopicState, tasks: int) -> int:
     """For how many ids a round is due: those of the old count and of the new one; none for a connector that is new."""
     return max(before.ids, tasks) if before.commit >= 0 or before.record is not None else 0
 
@@ -167,7 +167,7 @@ def check_fenced(failed: Sequence[IdResult], whose: str) -> None:
     bad = {result.id: result.problem for result in failed}
     if not bad:
         return
-    hopeless = {id_: problem for id_, problem in bad.items() if problem and problem.code in _FOR_A_PERSON}
+    hopeless = {id_: problem for id_, problem in bad.items() if problem and problem.code in _NOT_RETRIABLE}
     id_, problem = min((hopeless or bad).items(), key=lambda item: item[0])
     what, why = f"{len(bad)} of {whose} could not be fenced", f"{id_}: {problem.message if problem else 'no answer'}"
     hint = f"See connectctl fence --transactional-id {id_}."

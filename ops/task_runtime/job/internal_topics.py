@@ -10,10 +10,10 @@ from connectctl.ops.connect.transactional_ids import leader_id, task_id
 from connectctl.ops.core.errors import NotAuthorized, Refused
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics, those_that_exist
-from connectctl.ops.task_runtime.job.status_topic import own_topic
+from connectctl.ops.task_runtime.job.status_topic import run_status_topic
 
 if TYPE_CHECKING:
-    from connectctl.ops.task_runtime.job.prepare import Ready, Scene
+    from connectctl.ops.task_runtime.job.prepare import PreparedJob, RunClients
 
 ROLES = ("config", "offsets", "status")
 PARTITIONS = {"config": 1, "offsets": 25, "status": 5}
@@ -23,7 +23,7 @@ OWN_PARTITIONS = 1
 REPLICAS = 3
 
 
-def internal_topics(scene: Scene, name: str, *, live: bool) -> tuple[dict[str, str], dict[str, int]]:
+def internal_topics(scene: RunClients, name: str, *, live: bool) -> tuple[dict[str, str], dict[str, int]]:
     """The group's topics by role, and those that are to be created with their partitions.
 
     Live workers' are found, but for ``status``: what a run says is not for the workers' topic. Where none lives, nobody can
@@ -32,7 +32,7 @@ def internal_topics(scene: Scene, name: str, *, live: bool) -> tuple[dict[str, s
     """
     if live:
         found = find_internal_topics(scene.kafka, scene.group, scene.named, needed=("config", "offsets"))
-        status = own_topic(scene.group.id)
+        status = run_status_topic(scene.group.id)
         create = {} if those_that_exist(scene.kafka, status) else {status: OWN_PARTITIONS}
         return {"config": str(found.config), "offsets": str(found.offsets), "status": status}, create
     topics = default_topics(scene.group.id, scene.named)
@@ -57,7 +57,7 @@ def default_topics(group: str, named: Mapping[str, str | None]) -> dict[str, str
     return {role: named.get(role) or called_after(group, role) for role in ROLES}
 
 
-def check_layout(scene: Scene, topics: Mapping[str, str], create: Mapping[str, int], own: str | None) -> None:
+def check_layout(scene: RunClients, topics: Mapping[str, str], create: Mapping[str, int], own: str | None) -> None:
     """Raises ``Refused`` for topics that would lose what is kept in them; ``own`` is a dedicated topic that is there."""
     facts = scene.kafka.topics([topic for topic in topics.values() if topic not in create])
     config = facts.get(topics["config"])
@@ -74,7 +74,7 @@ def check_layout(scene: Scene, topics: Mapping[str, str], create: Mapping[str, i
             )
 
 
-def create_topics(ready: Ready, scene: Scene, note: Callable[[str], None]) -> None:
+def create_topics(ready: PreparedJob, scene: RunClients, note: Callable[[str], None]) -> None:
     """Create what is missing, as workers do. A take-over does without the topic of what it says, and a ``note`` tells so."""
     replicas = min(REPLICAS, scene.kafka.brokers())
     for topic, partitions in ready.create.items():

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 
-def look_beside(directory: Path) -> None:
+def import_from(directory: Path) -> None:
     """Let this process import what lies in ``directory``, after everything else."""
     place = str(directory.resolve())
     if place not in sys.path:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def beside(job: Job, path: str) -> tuple[Path, ...]:
+def plugin_archives(job: Job, path: str) -> tuple[Path, ...]:
     """The archive with the module of ``path`` (``module:Class``), where that lies beside the job file."""
     if job.directory is None:
         return ()

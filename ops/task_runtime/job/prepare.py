@@ -13,10 +13,10 @@ from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.step import Step
 from connectctl.ops.kafka.brokers import BrokerVersion
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
-from connectctl.ops.task_runtime.job.config_topic_records import STOPPED, Standing, standing
+from connectctl.ops.task_runtime.job.config_topic_records import STOPPED, ConfigTopicState, config_topic_state
 from connectctl.ops.task_runtime.job.internal_topics import PARTITIONS, check_layout, internal_topics
 from connectctl.ops.task_runtime.spi.connector import ConnectorContext, SourceConnector
-from connectctl.ops.task_runtime.spi.delivery_settings import SUPPORT, check, manner
+from connectctl.ops.task_runtime.spi.delivery_settings import SUPPORT, check, delivery_settings
 from connectctl.ops.task_runtime.spi.plugins import task_class
 from connectctl.ops.task_runtime.spi.validation import validated
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import BrokerReads, ConnectCalls, TransactionCalls
     from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.task_runtime.job.job_file import Job
-    from connectctl.ops.task_runtime.spi.delivery_settings import Manner
+    from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings
 
 VERIFYING = (3, 6)
 """The first release whose partition leaders ask the coordinator before they append to a transaction (KIP-890, part 1)."""
@@ -36,7 +36,7 @@ _MASTERS = re.compile(r"(local(\[[^]]*\])?|local-cluster\[[^]]*\]|yarn|(spark|k8
 
 
 @dataclass(frozen=True)
-class Scene:
+class RunClients:
     """What a start works with. ``target`` is where the connector writes to, most often the workers' own Kafka.
 
     ``calls`` are the coordinators there, ``brokers`` those of home and, where that is another cluster or another client,
@@ -65,7 +65,7 @@ class Does(Step):
 
 
 @dataclass(frozen=True)
-class Ready:
+class PreparedJob:
     """A job that can be started. ``create`` are topics to create, by name with partitions, at home; ``own`` is the
     connector's dedicated offsets topic. ``take_over`` where live workers have the connector; ``does`` is what the
     connector's own start does.
@@ -80,8 +80,8 @@ class Ready:
     create: Mapping[str, int]
     own: str | None
     own_is_there: bool
-    manner: Manner
-    before: Standing
+    manner: DeliverySettings
+    before: ConfigTopicState
     take_over: bool
     notes: tuple[str, ...] = ()
     does: tuple[str, ...] = ()
@@ -108,7 +108,7 @@ class Ready:
         return [{**task, "task.class": task_class(self.path)} for task in made]
 
 
-def look(scene: Scene, job: Job, *, take_over: bool) -> Ready:
+def prepare_job(scene: RunClients, job: Job, *, take_over: bool) -> PreparedJob:
     """Everything that a start needs to know. Raises ``Refused`` and ``BadInput``; nothing was done then."""
     for brokers in scene.brokers:
         brokers_verify(brokers)
@@ -121,7 +121,7 @@ def look(scene: Scene, job: Job, *, take_over: bool) -> Ready:
             code="live-workers",
         )
     topics, create = internal_topics(scene, job.name, live=live)
-    before = Standing()
+    before = ConfigTopicState()
     if topics["config"] not in create:
         before = _standing(scene.kafka, topics["config"], job.name)
     if live and before.config is None:
@@ -134,7 +134,7 @@ def look(scene: Scene, job: Job, *, take_over: bool) -> Ready:
     path, connector = validated(job.name, config, scene.group.id, topics["offsets"])
     connector.context = ConnectorContext(scene.target)
     outlook = connector.outlook(config)
-    how = manner(config)
+    how = delivery_settings(config)
     check(how)
     check_target(scene, job.name, path, config)
     if live and not how.exactly_once:
@@ -153,7 +153,7 @@ def look(scene: Scene, job: Job, *, take_over: bool) -> Ready:
     check_layout(scene, topics, create, own if there else None)
     notes = (*notes, *how.ignored, *outlook.notes, *(_value_note(config, connector) if live else ()))
     does, group = tuple(outlook.steps), scene.group.id
-    return Ready(job, config, path, connector, group, topics, create, own, there, how, before, live, notes, does)
+    return PreparedJob(job, config, path, connector, group, topics, create, own, there, how, before, live, notes, does)
 
 
 def elsewhere(bootstrap: str, home: str) -> bool:
@@ -161,7 +161,7 @@ def elsewhere(bootstrap: str, home: str) -> bool:
     return {each.strip() for each in bootstrap.split(",")} != {each.strip() for each in home.split(",")}
 
 
-def check_target(scene: Scene, name: str, path: str, config: Mapping[str, str]) -> None:
+def check_target(scene: RunClients, name: str, path: str, config: Mapping[str, str]) -> None:
     """Raises ``Refused`` where the topic that a built-in connector writes to is not there, and no broker will create it.
 
     What another connector calls its topics nobody knows here: its tasks fail with the brokers' words.
@@ -192,7 +192,7 @@ def brokers_verify(brokers: BrokerReads) -> None:
         )
 
 
-def _standing(kafka: Kafka, topic: str, name: str) -> Standing:
+def _standing(kafka: Kafka, topic: str, name: str) -> ConfigTopicState:
     image = kafka.image([topic], patience=PATIENCE)[topic]
     if image.held_back:
         raise TimedOut(
@@ -200,10 +200,10 @@ def _standing(kafka: Kafka, topic: str, name: str) -> Standing:
             why="a transaction is open on it",
             next_step="See whose: connectctl transactions lag",
         )
-    return standing(image.latest, name)
+    return config_topic_state(image.latest, name)
 
 
-def _config(job: Job, before: Standing, *, live: bool) -> tuple[Mapping[str, str], tuple[str, ...]]:
+def _config(job: Job, before: ConfigTopicState, *, live: bool) -> tuple[Mapping[str, str], tuple[str, ...]]:
     """The configuration to run with: the job's, or the workers' where the job only names the connector."""
     theirs = {**(before.config or {}), "name": job.name}
     if not live:
@@ -227,7 +227,7 @@ def _value_note(config: Mapping[str, str], connector: SourceConnector) -> tuple[
     )
 
 
-def plan(ready: Ready, cluster_id: str, master: str) -> Plan:
+def plan(ready: PreparedJob, cluster_id: str, master: str) -> Plan:
     """What a run will do, in order."""
     name, steps = ready.name, []
     for topic, partitions in ready.create.items():
@@ -249,7 +249,7 @@ def plan(ready: Ready, cluster_id: str, master: str) -> Plan:
     return Plan("run", cluster_id, tuple(steps))
 
 
-def offsets_topic(ready: Ready) -> str:
+def offsets_topic(ready: PreparedJob) -> str:
     """The topic that is written in the tasks' transactions."""
     return ready.own or ready.topics["offsets"]
 

@@ -16,25 +16,25 @@ from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut
 from connectctl.ops.core.interrupts import left_alone
 from connectctl.ops.operations.connectors.observe import Facts, read_facts
 from connectctl.ops.operations.connectors.steps import Await, SetTargetState, StepContext
-from connectctl.ops.task_runtime.attempt.control_channel import Switchboard, driver_address
-from connectctl.ops.task_runtime.attempt.shared_clients import BEHIND, OWN
-from connectctl.ops.task_runtime.attempt.task_attempt import Work
+from connectctl.ops.task_runtime.attempt.control_channel import DriverChannel, driver_address
+from connectctl.ops.task_runtime.attempt.shared_clients import GLOBAL, PRIMARY
+from connectctl.ops.task_runtime.attempt.task_attempt import TaskSpec
 from connectctl.ops.task_runtime.connectors.dataframe import DataFrameSource
 from connectctl.ops.task_runtime.job import status_topic as words
-from connectctl.ops.task_runtime.job.config_topic_records import STOPPED, Generation, Standing
-from connectctl.ops.task_runtime.job.executor_monitor import attendance
+from connectctl.ops.task_runtime.job.config_topic_records import STOPPED, ConfigTopicState, Generation
+from connectctl.ops.task_runtime.job.executor_monitor import executor_monitor
 from connectctl.ops.task_runtime.job.generation import Leader, fence
 from connectctl.ops.task_runtime.job.internal_topics import create_topics
 from connectctl.ops.task_runtime.job.prepare import offsets_topic
-from connectctl.ops.task_runtime.job.scheduler import LEASE, Outcome, Run
-from connectctl.ops.task_runtime.job.spark_round import Round, warm
-from connectctl.ops.task_runtime.job.stale_run import Regain, Taken
-from connectctl.ops.task_runtime.job.stall_report import Standstill
-from connectctl.ops.task_runtime.job.status_topic import Statuses
+from connectctl.ops.task_runtime.job.scheduler import LEASE, JobRun, Outcome
+from connectctl.ops.task_runtime.job.spark_round import SparkRound, warm
+from connectctl.ops.task_runtime.job.stale_run import RegainTasks, TakenOver
+from connectctl.ops.task_runtime.job.stall_report import StallReport
+from connectctl.ops.task_runtime.job.status_topic import StatusWriter
 from connectctl.ops.task_runtime.spi import tasks_max
 from connectctl.ops.task_runtime.spi.metrics import metrics
-from connectctl.ops.task_runtime.task.offset_store import reached_now
-from connectctl.ops.task_runtime.task.retries import NONE, Patience
+from connectctl.ops.task_runtime.task.offset_store import current_ends
+from connectctl.ops.task_runtime.task.retries import NO_RETRIES, RetryPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.kafka_protocol.run_presence import Presence
     from connectctl.ops.clients.protocols import Reached
     from connectctl.ops.task_runtime.attempt.control_channel import Address
-    from connectctl.ops.task_runtime.attempt.task_attempt import Terms
-    from connectctl.ops.task_runtime.dataframe.read import Frames
-    from connectctl.ops.task_runtime.job.prepare import Ready, Scene
+    from connectctl.ops.task_runtime.attempt.task_attempt import TaskLimits
+    from connectctl.ops.task_runtime.dataframe.read import JobDataFrame
+    from connectctl.ops.task_runtime.job.prepare import PreparedJob, RunClients
     from connectctl.ops.task_runtime.job.scheduler import Lease
     from pyspark.sql import SparkSession
 
@@ -55,7 +55,7 @@ PAUSE = 0.3
 _HAND_BACK = {"resume": State.RUNNING, "pause": State.PAUSED}
 
 
-class TooMany(ConnectctlError):
+class TooManyTasks(ConnectctlError):
     """A connector has generated too many tasks, and none of them runs (KIP-1004)."""
 
     code = "too-many-tasks"
@@ -66,7 +66,7 @@ class Result:
     """What came of a run. ``connector_failure`` is the connector's own, besides those of its tasks."""
 
     outcome: Outcome
-    run: Run
+    run: JobRun
     seconds: float
     connector_failure: str | None = None
 
@@ -106,27 +106,27 @@ class _Started:
 
 
 @dataclass
-class Launch:
+class JobRunner:
     """One run of ``ready``. ``tell`` hears of the run while it goes on, ``note`` gets lines for people.
 
     ``presence`` tells others that it is alive; a take-over, which has the connector alone, does not begin without it.
     ``outage`` says for how long Kafka may be away.
     """
 
-    scene: Scene
-    ready: Ready
+    scene: RunClients
+    ready: PreparedJob
     spark: SparkSession
     timeout: float
-    tell: Callable[[Run, Switchboard], None] = lambda run, board: None
+    tell: Callable[[JobRun, DriverChannel], None] = lambda run, board: None
     note: Callable[[str], None] = lambda line: None
     lease: float = LEASE
     signals: Signals = field(default_factory=Signals)
     presence: Presence | None = None
-    outage: Patience = NONE
+    outage: RetryPolicy = NO_RETRIES
     _begun: int = 0
     _gone: bool = False
     _unseen: bool = False
-    _frame: Frames | None = None
+    _frame: JobDataFrame | None = None
 
     @property
     def patience(self) -> float:
@@ -134,7 +134,7 @@ class Launch:
         return max(LEAST_PATIENCE, self.ready.manner.timeout_ms / 1000 + 30)
 
     @property
-    def _patience(self) -> Patience:
+    def _patience(self) -> RetryPolicy:
         """What every call to Kafka goes through: nothing is repeated once the run is to end."""
         return replace(self.outage, wanted=lambda: self.signals.count > 0)
 
@@ -152,7 +152,7 @@ class Launch:
     def _warmed(self, began: float) -> Result:
         if self._frame is None:
             warm(self.spark, int(self.ready.config.get("tasks.max", "1")), lambda: self.signals.count > 0)
-        board = Switchboard(*driver_address(self.spark))
+        board = DriverChannel(*driver_address(self.spark))
         try:
             return self._go(board, began)
         finally:
@@ -180,9 +180,9 @@ class Launch:
         if not isinstance(self.ready.connector, DataFrameSource):
             yield
             return
-        from connectctl.ops.task_runtime.dataframe.read import opened
+        from connectctl.ops.task_runtime.dataframe.read import open_dataframe
 
-        self._frame = opened(self.spark, self.ready, self.scene, self.patience, self._patience)
+        self._frame = open_dataframe(self.spark, self.ready, self.scene, self.patience, self._patience)
         self._frame.wanted = lambda: self.signals.count > 0
         try:
             yield
@@ -191,11 +191,11 @@ class Launch:
         finally:
             self._frame.close()
 
-    def _go(self, board: Switchboard, began: float) -> Result:
+    def _go(self, board: DriverChannel, began: float) -> Result:
         ready = self.ready
-        prefix = words.OWN if ready.take_over else ""
+        prefix = words.RUN_PREFIX if ready.take_over else ""
         whose = (self.scene.kafka, ready.topics["status"], ready.name, str(board.address), prefix)
-        told = self._patiently("read the statuses", lambda: Statuses(*whose))
+        told = self._patiently("read the statuses", lambda: StatusWriter(*whose))
         try:
             with self._taken_over() as taken:
                 started = self._start(taken, told)
@@ -204,15 +204,15 @@ class Launch:
                 try:
                     outcome = run.go()
                 except ConnectctlError as e:
-                    _say_end(told, run, str(e))
+                    _write_final_statuses(told, run, str(e))
                     raise
                 if run.why is None:
-                    _say_end(told, run, started.failure)
+                    _write_final_statuses(told, run, started.failure)
                     told.flush()
                 else:
                     # Whoever has the tasks by now tells of them, and is not to be fenced.
                     self._gone = True
-        except TooMany as e:
+        except TooManyTasks as e:
             told.connector(words.FAILED, str(e))
             raise
         finally:
@@ -222,17 +222,17 @@ class Launch:
 
     # ---------------------------------------------------------------------------------------------------- the start
 
-    def _start(self, taken: Standing | None, told: Statuses) -> _Started:
+    def _start(self, taken: ConfigTopicState | None, told: StatusWriter) -> _Started:
         ready = self.ready
-        verdicts: list[tasks_max.Verdict] = []
+        verdicts: list[tasks_max.TasksMaxResult] = []
 
-        def choose(before: Standing) -> list[dict[str, str]]:
-            verdict = tasks_max.judge(ready.name, ready.config, ready.task_configs(), before.tasks)
+        def choose(before: ConfigTopicState) -> list[dict[str, str]]:
+            verdict = tasks_max.evaluate(ready.name, ready.config, ready.task_configs(), before.tasks)
             if verdict.failed and not verdict.tasks:
                 if verdict.tasks_failed:
                     for n in range(len(before.tasks)):
                         told.task(n, words.FAILED, verdict.tasks_failed)
-                raise TooMany(verdict.failed)
+                raise TooManyTasks(verdict.failed)
             if verdict.warning and not verdicts:
                 self.note(f"warning: {verdict.warning}")
             verdicts.append(verdict)
@@ -256,11 +256,11 @@ class Launch:
     def _fence(self, count: int) -> None:
         fence(self.scene.calls, self.ready.group, self.ready.name, count, self.patience)
 
-    def _run(self, started: _Started, board: Switchboard, told: Statuses) -> Run:
+    def _run(self, started: _Started, board: DriverChannel, told: StatusWriter) -> JobRun:
         ready, scene = self.ready, self.scene
         offsets = offsets_topic(ready)
         newest = [started.generation]
-        work = Work(
+        work = TaskSpec(
             group=ready.group,
             connector=ready.name,
             path=ready.path,
@@ -276,7 +276,7 @@ class Launch:
             outage=self.outage.seconds,
         )
 
-        def say(run: Run) -> None:
+        def say(run: JobRun) -> None:
             told.connector(words.FAILED if started.failure else words.RUNNING, started.failure)
             for number, total in run.totals.items():
                 told.task(number, total.state, total.trace, metrics(total))
@@ -288,21 +288,21 @@ class Launch:
                 return why
             try:
                 newest.append(self._regain(started.tasks, newest[-1], self.presence))
-            except Taken as e:
+            except TakenOver as e:
                 return str(e)
             return None
 
-        there = attendance(self.spark, self.note)
+        there = executor_monitor(self.spark, self.note)
         longest = max(self.patience, self.outage.seconds)
-        still = Standstill(ready.name, longest, self.scene.target.silent, self.note)
+        still = StallReport(ready.name, longest, self.scene.target.silent, self.note)
 
-        def tell(run: Run) -> None:
+        def tell(run: JobRun) -> None:
             there.look()
             still.look(dict(board.heard), run.active)
             self._tell_unseen()
             self.tell(run, board)
 
-        run = Run(
+        run = JobRun(
             dict(enumerate(started.tasks)),
             ready.job.until,
             lambda tasks, terms: self._round(
@@ -329,19 +329,19 @@ class Launch:
         return run
 
     def _regain(self, tasks: list[dict[str, str]], ours: Generation, presence: Presence) -> Generation:
-        """The tasks again, where who made them stale did not come through. Raises ``Taken``."""
+        """The tasks again, where who made them stale did not come through. Raises ``TakenOver``."""
         name, kafka, group = self.ready.name, self.scene.kafka, self.ready.group
 
         def workers() -> bool:
             return bool(kafka.group(group).members)
 
-        return Regain(
+        return RegainTasks(
             self._leader, name, self.ready.config, tasks, ours, presence.others, workers, self._patience, self.note
         )()
 
     def _reached(self, own: str, behind: str | None) -> dict[str, Reached]:
-        found = {OWN: reached_now(self.scene.target, own)}
-        return found | ({BEHIND: reached_now(self.scene.kafka, behind)} if behind else {})
+        found = {PRIMARY: current_ends(self.scene.target, own)}
+        return found | ({GLOBAL: current_ends(self.scene.kafka, behind)} if behind else {})
 
     def _tell_unseen(self) -> None:
         """Say once that others cannot see this run."""
@@ -355,16 +355,16 @@ class Launch:
         return f"another connectctl run has {self.ready.name} by now: {other}" if other else None
 
     def _round(
-        self, work: Work, count: int, tasks: Mapping[int, Mapping[str, str]], terms: Terms, address: Address
+        self, work: TaskSpec, count: int, tasks: Mapping[int, Mapping[str, str]], terms: TaskLimits, address: Address
     ) -> Lease:
         if self._frame is not None:
             return self._frame.round(work, count, tasks, terms, address)
-        return Round(self.spark, work, tasks, terms, address)
+        return SparkRound(self.spark, work, tasks, terms, address)
 
     # ------------------------------------------------------------------------------------------------- the take-over
 
     @contextmanager
-    def _taken_over(self) -> Iterator[Standing | None]:
+    def _taken_over(self) -> Iterator[ConfigTopicState | None]:
         """What the workers' config topic says of the stopped connector, for as long as it is ours; None without workers.
 
         Afterwards the connector is as it was before, whatever happened here.
@@ -403,7 +403,7 @@ class Launch:
     def _facts(self) -> Facts:
         return read_facts(self.scene.kafka, self.ready.group, self.ready.topics["config"])
 
-    def _stopped(self, context: StepContext) -> Standing:
+    def _stopped(self, context: StepContext) -> ConfigTopicState:
         """The connector as the config topic has it once it is stopped, and no worker has a task. Raises ``TimedOut``."""
         deadline = time.monotonic() + context.timeout
         while True:
@@ -416,12 +416,12 @@ class Launch:
                 raise TimedOut(f"{self.ready.name} still has {seen.committed_tasks} tasks on its workers")
             time.sleep(PAUSE)
 
-    def _seen(self, context: StepContext) -> tuple[Standing, bool]:
+    def _seen(self, context: StepContext) -> tuple[ConfigTopicState, bool]:
         """What the config topic has of the connector, and whether it rests."""
         return self._leader.look(self.ready.name), at_rest(context.read(self.ready.name))
 
 
-def _say_end(told: Statuses, run: Run, failure: str | None) -> None:
+def _write_final_statuses(told: StatusWriter, run: JobRun, failure: str | None) -> None:
     """The last statuses of a run."""
     told.connector(words.FAILED if failure else words.STOPPED, failure)
     for number, total in run.totals.items():

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from connectctl.ops.clients.protocols import Reached, furthest
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.task_runtime.attempt.task_attempt import FAILED, Report, Terms
-from connectctl.ops.task_runtime.spi.metrics import Meter
-from connectctl.ops.task_runtime.spi.transaction_batch import How
+from connectctl.ops.task_runtime.attempt.task_attempt import FAILED, TaskLimits, TaskReport
+from connectctl.ops.task_runtime.spi.metrics import TaskMeter
+from connectctl.ops.task_runtime.spi.transaction_batch import EndReason
 from connectctl.ops.task_runtime.task.exactly_once_task import REMEDIES
 
 if TYPE_CHECKING:
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 LEASE = 30.0
 """Seconds of a lease, where nothing ends it before."""
-MOST_LOST = 5
+MAX_LOST_ROUNDS = 5
 """Rounds without any progress that Spark may lose one after the other."""
-MOST_FENCED = 5
+MAX_FENCED_ROUNDS = 5
 """Rounds in which a task may be fenced one after the other without a record of its own: then somebody else has it."""
-MOST_OUTLIVED = 2
+MAX_TIMED_OUT_ROUNDS = 2
 """Rounds in which nothing but the time-out of its own transaction may end a task: the next one would be as slow."""
 PAUSE = 1.0
-LOOK = 0.2
+POLL = 0.2
 """Seconds between two looks at a round."""
 
 
@@ -52,7 +52,7 @@ class Lease(Protocol):
 
 
 @dataclass
-class Total:
+class TaskTotals:
     """What a task did in all rounds so far. ``failure`` and ``trace`` are why it is not run any more, ``late`` is what it
     raised when it was to stop anyway.
     """
@@ -73,7 +73,7 @@ class Total:
     last: str | None = None
     late: str | None = None
     waited: float = 0.0
-    meter: Meter = field(default_factory=Meter)
+    meter: TaskMeter = field(default_factory=TaskMeter)
 
     @property
     def end(self) -> str:
@@ -82,7 +82,7 @@ class Total:
             return "FAILED"
         return self.last.upper() if self.last else "UNASSIGNED"
 
-    def add(self, report: Report) -> None:
+    def add(self, report: TaskReport) -> None:
         """Add a lease."""
         self.records += report.records
         self.transactions += report.transactions
@@ -95,17 +95,17 @@ class Total:
         self.idle = report.idle
         self.meter.add(report.meter)
         self.last, self.waited = report.how, report.waited
-        self.late = report.why if report.how == How.STOPPED else None
-        fenced = report.how == How.FENCED
+        self.late = report.why if report.how == EndReason.STOPPED else None
+        fenced = report.how == EndReason.FENCED
         self.fenced += fenced
         self.fruitless = self.fruitless + 1 if fenced and not report.records else 0
-        outlived = self.fruitless >= MOST_OUTLIVED and REMEDIES in str(report.why)
+        outlived = self.fruitless >= MAX_TIMED_OUT_ROUNDS and REMEDIES in str(report.why)
         if report.how == FAILED or outlived:
             self.state, self.failure, self.trace = "FAILED", report.why, report.trace
 
 
 @dataclass
-class Run:
+class JobRun:
     """A run of ``tasks`` (configurations by number). ``lease`` makes a round of them; ``wanted`` says that all is to end,
     ``overtaken`` that it is because another has the tasks by now.
 
@@ -116,26 +116,26 @@ class Run:
 
     tasks: Mapping[int, Mapping[str, str]]
     until: Until
-    lease: Callable[[Mapping[int, Mapping[str, str]], Terms], Lease]
+    lease: Callable[[Mapping[int, Mapping[str, str]], TaskLimits], Lease]
     wanted: Callable[[], bool] = lambda: False
     overtaken: Callable[[], str | None] = lambda: None
     stop: Callable[[], None] = lambda: None
     hurry: Callable[[], bool] = lambda: False
     alone: Callable[[], bool] = lambda: False
-    tell: Callable[[Run], None] = lambda run: None
-    after: Callable[[Run], None] = lambda run: None
+    tell: Callable[[JobRun], None] = lambda run: None
+    after: Callable[[JobRun], None] = lambda run: None
     regain: Callable[[str], str | None] = lambda why: why
     seconds: float = LEASE
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
-    totals: dict[int, Total] = field(default_factory=dict)
+    totals: dict[int, TaskTotals] = field(default_factory=dict)
     lost: int = 0
     why: str | None = None
     reached: Mapping[str, Reached] = field(default_factory=dict)
-    """How far the offsets topics are known to reach, from one round to the next: see ``Work.reached``."""
+    """How far the offsets topics are known to reach, from one round to the next: see ``TaskSpec.reached``."""
 
     def __post_init__(self) -> None:
-        self.totals = {n: Total() for n in self.tasks}
+        self.totals = {n: TaskTotals() for n in self.tasks}
         self._began = self.now()
 
     @property
@@ -146,7 +146,7 @@ class Run:
     @property
     def active(self) -> list[int]:
         """The tasks that are not over."""
-        return [n for n, total in self.totals.items() if total.failure is None and total.last != How.ENDED]
+        return [n for n, total in self.totals.items() if total.failure is None and total.last != EndReason.ENDED]
 
     @property
     def records(self) -> int:
@@ -170,8 +170,8 @@ class Run:
                 self.lost += 1
                 if self.wanted():
                     return self._outcome(Outcome.STOPPED)
-                if lost >= MOST_LOST:
-                    raise _no_spark(lost, round_.lost)
+                if lost >= MAX_LOST_ROUNDS:
+                    raise _rounds_lost(lost, round_.lost)
                 self.sleep(PAUSE)
                 continue
             if ended := self._take(round_.reports, active):
@@ -179,11 +179,11 @@ class Run:
             lost = 0 if self.records > before else lost
         return self._outcome(Outcome.ENDED)
 
-    def _round(self, active: Mapping[int, Mapping[str, str]], terms: Terms) -> Lease:
+    def _round(self, active: Mapping[int, Mapping[str, str]], terms: TaskLimits) -> Lease:
         round_ = self.lease(active, terms)
         round_.start()
         told = cancelled = False
-        while not round_.wait(LOOK):
+        while not round_.wait(POLL):
             if self.wanted() and not told:
                 told = True
                 self.stop()
@@ -193,14 +193,14 @@ class Run:
             self.tell(self)
         return round_
 
-    def _take(self, reports: list[Report], active: dict[int, Mapping[str, str]]) -> Outcome | None:
+    def _take(self, reports: list[TaskReport], active: dict[int, Mapping[str, str]]) -> Outcome | None:
         for report in reports:
             total = self.totals[report.task]
             total.add(report)
             self.reached = furthest(self.reached, report.reached)
-            if report.how == How.ENDED or total.failure is not None:
+            if report.how == EndReason.ENDED or total.failure is not None:
                 del active[report.task]
-            if report.how == How.STALE:
+            if report.how == EndReason.STALE:
                 self.why = report.why
         self.after(self)
         if self.why is not None:
@@ -211,16 +211,16 @@ class Run:
                 total.fruitless = 0
             return None
         for number, total in self.totals.items():
-            if total.fruitless >= MOST_FENCED:
+            if total.fruitless >= MAX_FENCED_ROUNDS:
                 self.why = f"task {number} is fenced again and again: another task has its transactional id"
                 return Outcome.TAKEN
-        if active and any(r.how == How.FENCED for r in reports):
+        if active and any(r.how == EndReason.FENCED for r in reports):
             self.sleep(PAUSE)
         if active and self.until.idle is not None and all(self.totals[n].idle for n in active):
             return Outcome.ENDED
         return None
 
-    def _terms(self) -> Terms | None:
+    def _terms(self) -> TaskLimits | None:
         """What the next leases are to keep to; None where the job is done."""
         seconds, records = self.seconds, None
         if self.until.duration is not None:
@@ -229,7 +229,7 @@ class Run:
             records = self.until.records - self.records
         if seconds <= 0 or (records is not None and records <= 0):
             return None
-        return Terms(seconds, self.until.idle, records)
+        return TaskLimits(seconds, self.until.idle, records)
 
     def _outcome(self, ended: Outcome) -> Outcome:
         if ended is Outcome.STOPPED and (why := self.overtaken()):
@@ -238,7 +238,7 @@ class Run:
         return Outcome.FAILED if any(total.failure for total in self.totals.values()) else ended
 
 
-def _no_spark(lost: int, why: str) -> ConnectctlError:
+def _rounds_lost(lost: int, why: str) -> ConnectctlError:
     return ConnectctlError(
         f"Spark lost {lost} rounds of tasks one after the other",
         why=why,

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.clients.spark.executors import spare_archives
 from connectctl.ops.clients.spark.session import first_line
 from connectctl.ops.task_runtime.attempt import task_attempt
-from connectctl.ops.task_runtime.attempt.shared_clients import Neighbours
-from connectctl.ops.task_runtime.attempt.task_attempt import FAILED, LONGEST_TRACE, Report, Terms, Work
+from connectctl.ops.task_runtime.attempt.shared_clients import SharedClients
+from connectctl.ops.task_runtime.attempt.task_attempt import FAILED, LONGEST_TRACE, TaskLimits, TaskReport, TaskSpec
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.attempt.control_channel import Address
@@ -36,15 +36,15 @@ LOOK = 0.1
 
 
 @dataclass
-class Round:
+class SparkRound:
     """A round that is under way on another thread. ``lost`` is why Spark gave none of its reports."""
 
     spark: SparkSession
-    work: Work
+    work: TaskSpec
     tasks: Mapping[int, Mapping[str, str]]
-    terms: Terms
+    terms: TaskLimits
     address: Address
-    reports: Sequence[Report] = ()
+    reports: Sequence[TaskReport] = ()
     lost: str | None = None
     tag: str = field(default_factory=lambda: f"connectctl-{uuid.uuid4().hex}")
 
@@ -67,13 +67,13 @@ class Round:
         try:
             self.spark.sparkContext.addJobTag(self.tag)
             rows = frame(self.spark, self.work, self.tasks, self.terms, self.address).collect()
-            self.reports = [Report.parse(row.report) for row in rows]
+            self.reports = [TaskReport.parse(row.report) for row in rows]
         except Exception as e:  # noqa: BLE001  # Spark raises its own, Py4J's and the network's errors
             self.lost = first_line(e)
 
 
 def frame(
-    spark: SparkSession, work: Work, tasks: Mapping[int, Mapping[str, str]], terms: Terms, address: Address
+    spark: SparkSession, work: TaskSpec, tasks: Mapping[int, Mapping[str, str]], terms: TaskLimits, address: Address
 ) -> Any:
     """A frame with one row for each of ``tasks``, which are run when it is collected."""
     numbers, configs = list(tasks), {n: dict(config) for n, config in tasks.items()}
@@ -82,7 +82,7 @@ def frame(
         import pyarrow as pa
 
         share = [numbers[at] for batch in batches for at in batch.column(0).to_pylist()]
-        near = Neighbours(work)
+        near = SharedClients(work)
         for report in side_by_side(share, lambda n: task_attempt.run(work, n, configs[n], terms, address, near)):
             columns = [pa.array([report.task], pa.int32()), pa.array([report.json], pa.string())]
             yield pa.RecordBatch.from_arrays(columns, names=["task", "report"])
@@ -117,16 +117,16 @@ def _warm(spark: SparkSession, most: int) -> None:
         spark.range(0, count, 1, count).mapInArrow(loaded, "id long").collect()
 
 
-def side_by_side(tasks: Sequence[int], run: Callable[[int], Report]) -> Iterator[Report]:
+def side_by_side(tasks: Sequence[int], run: Callable[[int], TaskReport]) -> Iterator[TaskReport]:
     """Run each of ``tasks`` on a thread of its own, and give their reports as they come to their ends."""
-    over: SimpleQueue[Report] = SimpleQueue()
+    over: SimpleQueue[TaskReport] = SimpleQueue()
 
     def one(task: int) -> None:
         try:
             over.put(run(task))
         except BaseException as e:  # noqa: BLE001  # a thread that ends without a report would be waited for, for ever
             trace = traceback.format_exc()[-LONGEST_TRACE:]
-            over.put(Report(task, FAILED, f"{type(e).__name__}: {e}", trace))
+            over.put(TaskReport(task, FAILED, f"{type(e).__name__}: {e}", trace))
 
     for task in tasks:
         threading.Thread(target=one, args=(task,), name=f"task-{task}", daemon=True).start()

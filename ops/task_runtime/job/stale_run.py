@@ -14,25 +14,25 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.clients.kafka_protocol.run_presence import GONE
 from connectctl.ops.core.errors import NotAuthorized
-from connectctl.ops.task_runtime.job.config_topic_records import Standing
+from connectctl.ops.task_runtime.job.config_topic_records import ConfigTopicState
 
 if TYPE_CHECKING:
     from connectctl.ops.connect.run_presence import Holder
     from connectctl.ops.task_runtime.job.config_topic_records import Generation
     from connectctl.ops.task_runtime.job.generation import Leader
-    from connectctl.ops.task_runtime.task.retries import Patience
+    from connectctl.ops.task_runtime.task.retries import RetryPolicy
 
 PAUSE = 1.0
-UNSEEN = 120.0
+UNOBSERVABLE = 120.0
 """Seconds for a start that nobody can see, because this principal may not describe the group of the runs."""
 
 
-class Taken(Exception):
+class TakenOver(Exception):
     """Another one has the tasks; the reason is its text."""
 
 
 @dataclass(frozen=True)
-class Regain:
+class RegainTasks:
     """The way back of a run of ``name``. ``tasks`` are those that it runs, ``ours`` is their generation, which is stale.
 
     ``others`` are the other runs of the connector that are alive, ``workers`` says whether workers of the group live.
@@ -45,17 +45,17 @@ class Regain:
     ours: Generation
     others: Callable[[], Sequence[Holder]]
     workers: Callable[[], bool]
-    patiently: Patience
+    patiently: RetryPolicy
     note: Callable[[str], None] = lambda line: None
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
 
     def __call__(self) -> Generation:
-        """A new generation of the same tasks, once whoever made them stale is gone. Raises ``Taken``."""
+        """A new generation of the same tasks, once whoever made them stale is gone. Raises ``TakenOver``."""
         self._await_nobody()
         wrote = False
 
-        def choose(before: Standing) -> Sequence[Mapping[str, str]]:
+        def choose(before: ConfigTopicState) -> Sequence[Mapping[str, str]]:
             # The leader's id is ours: from here on no other start can come through, and one that did is seen. What has our
             # own tasks may be an attempt of ours of which we did not hear.
             nonlocal wrote
@@ -69,22 +69,22 @@ class Regain:
         return generation
 
     def _await_nobody(self) -> None:
-        """Until nobody who could have begun a start was alive for long enough to be sure of it. Raises ``Taken``."""
+        """Until nobody who could have begun a start was alive for long enough to be sure of it. Raises ``TakenOver``."""
         commit, since = -1, self.now()
         while True:
             standing = self.patiently("read the task configurations", lambda: self.leader.look(self.name))
             self._check(standing)
             if self.patiently("describe the group", self.workers):
-                raise Taken(f"workers of the group {self.leader.group} live and have {self.name}")
+                raise TakenOver(f"workers of the group {self.leader.group} live and have {self.name}")
             if commit < 0:
                 self.note(f"waiting: another start made the tasks of {self.name} stale, and did not come through yet")
             alive = self._alive()
             if alive or standing.commit != commit:
                 commit, since = standing.commit, self.now()
-            elif self.now() - since >= (UNSEEN if alive is None else GONE):
+            elif self.now() - since >= (UNOBSERVABLE if alive is None else GONE):
                 return
             if self.patiently.wanted():
-                raise Taken(f"another start of {self.name} is under way")
+                raise TakenOver(f"another start of {self.name} is under way")
             self.sleep(PAUSE)
 
     def _alive(self) -> bool | None:
@@ -94,10 +94,10 @@ class Regain:
         except NotAuthorized:
             return None
 
-    def _check(self, now: Standing) -> None:
-        """Raises ``Taken`` where the task configs that stand there are somebody's who came through."""
+    def _check(self, now: ConfigTopicState) -> None:
+        """Raises ``TakenOver`` where the task configs that stand there are somebody's who came through."""
         if now.config is None:
-            raise Taken(f"the connector {self.name} was deleted")
+            raise TakenOver(f"the connector {self.name} was deleted")
         # A count record behind ours: somebody came through since, whether or not another start has begun behind that.
         if now.fenced > now.commit or now.fenced >= self.ours.seen:
-            raise Taken(f"the connector {self.name} has already generated a new set of task configs")
+            raise TakenOver(f"the connector {self.name} has already generated a new set of task configs")

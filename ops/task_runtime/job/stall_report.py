@@ -7,10 +7,10 @@ from collections.abc import Callable, Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-Heard = Mapping[int, Mapping[str, Any]]
+TaskMessages = Mapping[int, Mapping[str, Any]]
 
 
-class Standstill:
+class StallReport:
     """Of the connector ``name``, whose tasks try again for ``patience`` seconds. ``silent`` names the brokers that take no
     connection; ``note`` gets the lines.
     """
@@ -28,7 +28,7 @@ class Standstill:
         self._now, self._clock = now, clock
         self._since: float | None = None
 
-    def look(self, heard: Heard, running: Collection[int]) -> None:
+    def look(self, heard: TaskMessages, running: Collection[int]) -> None:
         """See what the tasks that run have said last."""
         told = [heard[n] for n in running if n in heard]
         waiting = [said["waiting"] for said in told if said.get("waiting")]
@@ -53,6 +53,6 @@ class Standstill:
         )
 
 
-def waiting(heard: Heard) -> int:
+def waiting(heard: TaskMessages) -> int:
     """How many tasks have said that they wait."""
     return sum(said.get("waiting") is not None for said in heard.values())

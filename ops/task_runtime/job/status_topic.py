@@ -24,24 +24,24 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import Record
 
 RUNNING, FAILED, STOPPED, UNASSIGNED = "RUNNING", "FAILED", "STOPPED", "UNASSIGNED"
-OWN = "run-"
+RUN_PREFIX = "run-"
 """Before the keys in a topic of runs, which is thus never taken for the workers' status topic."""
 FLUSH = 10.0
 READ_PATIENCE = 10.0
 
 
-def own_topic(group: str) -> str:
+def run_status_topic(group: str) -> str:
     """The topic of what runs say that have taken connectors over from the live workers of ``group``."""
     return f"{group}-run-status"
 
 
 def connector_key(name: str, prefix: str = "") -> bytes:
-    """The key of a connector's status; ``prefix`` is ``OWN`` in a topic of runs."""
+    """The key of a connector's status; ``prefix`` is ``RUN_PREFIX`` in a topic of runs."""
     return f"{prefix}status-connector-{name}".encode()
 
 
 def task_key(name: str, task: int, prefix: str = "") -> bytes:
-    """The key of a task's status; ``prefix`` is ``OWN`` in a topic of runs."""
+    """The key of a task's status; ``prefix`` is ``RUN_PREFIX`` in a topic of runs."""
     return f"{prefix}status-task-{name}-{task}".encode()
 
 
@@ -60,7 +60,7 @@ def value(
 
 
 @dataclass(frozen=True)
-class Said:
+class TaskStatus:
     """A status as the topic has it. ``at`` is when it was written, in seconds since the epoch; ``metrics`` are a run's."""
 
     state: str
@@ -71,9 +71,9 @@ class Said:
     metrics: Mapping[str, Any] | None = None
 
 
-def said(records: Iterable[Record], name: str, prefix: str = "") -> dict[int | None, Said]:
+def statuses_from(records: Iterable[Record], name: str, prefix: str = "") -> dict[int | None, TaskStatus]:
     """The newest statuses of the tasks of ``name`` by number; None stands for the connector itself."""
-    found: dict[int | None, Said] = {}
+    found: dict[int | None, TaskStatus] = {}
     stem, own = f"{prefix}status-task-{name}-", connector_key(name, prefix)
     for record in sorted(records, key=lambda r: r.timestamp or 0):
         key = (record.key or b"").decode("utf-8", "replace")
@@ -89,14 +89,14 @@ def said(records: Iterable[Record], name: str, prefix: str = "") -> dict[int | N
         if isinstance(data, dict) and data.get("state"):
             at = None if record.timestamp is None else record.timestamp / 1000
             worker, trace, metrics = data.get("worker_id"), data.get("trace"), data.get("metrics")
-            found[part] = Said(data["state"], worker, trace, int(data.get("generation") or 0), at, metrics)
+            found[part] = TaskStatus(data["state"], worker, trace, int(data.get("generation") or 0), at, metrics)
     return found
 
 
-class Statuses:
+class StatusWriter:
     """The statuses of one connector, written as ``worker``. What a broker does not take is no reason to end a run.
 
-    ``prefix`` is ``OWN`` where ``topic`` is one of runs. Nothing is written where there is no such topic.
+    ``prefix`` is ``RUN_PREFIX`` where ``topic`` is one of runs. Nothing is written where there is no such topic.
     """
 
     def __init__(self, kafka: Kafka, topic: str, name: str, worker: str, prefix: str = ""):
@@ -109,7 +109,7 @@ class Statuses:
             kafka.partitions(topic)  # waits for a broker that does not know a new topic yet
         image = kafka.image([topic], patience=READ_PATIENCE).get(topic)
         self._there = image is not None
-        before = said(image.latest, name, prefix) if image else {}
+        before = statuses_from(image.latest, name, prefix) if image else {}
         # No worker takes back what one of a later rebalance has said.
         self._generation = max((status.generation for status in before.values()), default=0)
         self._tasks = {part for part in before if part is not None}

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
-    from connectctl.ops.task_runtime.spi.delivery_settings import Manner
-    from connectctl.ops.task_runtime.spi.transaction_batch import TaskSupply
+    from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings
+    from connectctl.ops.task_runtime.spi.transaction_batch import TaskRecordSource
 
 Partition = Mapping[str, Any]
 """A source partition: a JSON object with plain values, to which one task belongs at a time."""
@@ -178,12 +178,12 @@ class Outlook:
 
 
 @dataclass(frozen=True)
-class Share:
+class SourceContext:
     """What a task is made of that has a supply of its own: ``configs`` are the task's, ``timeout`` is in seconds."""
 
     connector: str
     configs: Mapping[str, str]
-    manner: Manner
+    manner: DeliverySettings
     offsets_topic: str
     timeout: float
 
@@ -210,7 +210,7 @@ class SourceConnector(ABC):
         return Outlook()
 
     @classmethod
-    def supply(cls, share: Share) -> TaskSupply | None:
+    def supply(cls, share: SourceContext) -> TaskRecordSource | None:
         """Records in bulk, in place of a task that is polled; None where tasks are polled.
 
         What polled tasks are told, ``commit_record``, ``commit`` and ``update_offsets``, nobody is told then.

@@ -28,7 +28,7 @@ _SAME = {
     "connections.max.idle.ms",
 }
 _RENAMED = {"max.request.size": "message.max.bytes"}
-OF_COLUMNS = frozenset({"client.id", "compression.type", "batch.size", "max.request.size"})
+COLUMNAR_PROPERTIES = frozenset({"client.id", "compression.type", "batch.size", "max.request.size"})
 """Those that have an effect on a producer of columns (``columnar_producer``), too."""
 _FIXED = {
     "enable.idempotence": ("true", " for connectors when exactly-once source support is enabled"),
@@ -36,8 +36,8 @@ _FIXED = {
     "acks": ("all", ", because transactions need it"),
     "partitioner.class": ("murmur2", ", because Connect's own partitioner is what others rely on"),
 }
-_ELSEWHERE = {"transaction.timeout.ms", "bootstrap.servers"}
-_NOT_HERE = {
+_SET_BY_CONNECTCTL = {"transaction.timeout.ms", "bootstrap.servers"}
+_UNSUPPORTED = {
     "topic.creation.": "topics are created by the brokers, as far as those allow it",
     "errors.": "a record that cannot be written fails its task",
     "consumer.override.": "offsets are read as the context's client",
@@ -50,7 +50,7 @@ DEFAULT_TIMEOUT = DEFAULT_INTERVAL = 60_000
 
 
 @dataclass(frozen=True)
-class Manner:
+class DeliverySettings:
     """How a connector's tasks write. ``properties`` are librdkafka's; ``ignored`` says, in lines, what has no effect.
 
     ``interval`` is in seconds: of transactions, or of flushes of offsets where it is not ``exactly_once``.
@@ -67,7 +67,7 @@ class Manner:
     exactly_once: bool = True
 
 
-def manner(config: Mapping[str, str]) -> Manner:
+def delivery_settings(config: Mapping[str, str]) -> DeliverySettings:
     """What ``config``, which was validated, asks for."""
     once = exactly_once(config)
     boundary = Boundary(config.get("transaction.boundary", "poll").lower())
@@ -78,7 +78,7 @@ def manner(config: Mapping[str, str]) -> Manner:
     properties = {k: v for k, v in given.items() if k in _SAME} | {
         _RENAMED[k]: v for k, v in given.items() if k in _RENAMED
     }
-    return Manner(
+    return DeliverySettings(
         boundary,
         interval / 1000,
         int(timeout) if timeout else _timeout(boundary, interval),
@@ -86,7 +86,7 @@ def manner(config: Mapping[str, str]) -> Manner:
         properties,
         {k: v for k, v in given.items() if k.startswith(SECURITY)},
         given.get("bootstrap.servers"),
-        (*_ignored(given), *_not_here(config)),
+        (*_ignored(given), *_unsupported(config)),
         once,
     )
 
@@ -96,7 +96,7 @@ def exactly_once(config: Mapping[str, str]) -> bool:
     return config.get(SUPPORT, "enabled").strip().lower() == "enabled"
 
 
-def check(how: Manner) -> None:
+def check(how: DeliverySettings) -> None:
     """Raises ``BadInput`` for a value that librdkafka does not take, although Java's client might."""
     from confluent_kafka import KafkaException, Producer
 
@@ -119,12 +119,12 @@ def check(how: Manner) -> None:
 def idle_for_columns(config: Mapping[str, str]) -> list[str]:
     """The properties that librdkafka's producer would heed, and one of columns does not."""
     given = {name.removeprefix(PRODUCER) for name in config if name.startswith(PRODUCER)}
-    return sorted(PRODUCER + name for name in given & (_SAME | _RENAMED.keys()) - OF_COLUMNS)
+    return sorted(PRODUCER + name for name in given & (_SAME | _RENAMED.keys()) - COLUMNAR_PROPERTIES)
 
 
-def _not_here(config: Mapping[str, str]) -> Iterator[str]:
+def _unsupported(config: Mapping[str, str]) -> Iterator[str]:
     """A line for each family of properties that workers know and a run does not; and what at-least-once has no use for."""
-    for prefix, why in _NOT_HERE.items():
+    for prefix, why in _UNSUPPORTED.items():
         found = [name for name in config if name.startswith(prefix)]
         if found:
             yield f"{', '.join(found)} {'has' if len(found) == 1 else 'have'} no effect here: {why}."
@@ -152,5 +152,10 @@ def _ignored(given: Mapping[str, str]) -> Iterator[str]:
             yield (
                 f"The value '{value}' for the '{name}' property will be ignored as it cannot be overridden{why}.{end}"
             )
-        elif name not in _SAME and name not in _RENAMED and name not in _ELSEWHERE and not name.startswith(SECURITY):
+        elif (
+            name not in _SAME
+            and name not in _RENAMED
+            and name not in _SET_BY_CONNECTCTL
+            and not name.startswith(SECURITY)
+        ):
             yield f"{PRODUCER}{name} has no equal in librdkafka, and is ignored here."

@@ -19,7 +19,7 @@ _EXTREMES = {"largest_batch", "longest_poll", "longest_commit", "most_active"}
 
 
 @dataclass
-class Meter:
+class TaskMeter:
     """What a task counts besides its transactions, in one lease or in all. Times are in seconds.
 
     ``settled`` are records that need nothing more: committed, or aborted as the task wished (``discarded``), or forgotten
@@ -98,7 +98,7 @@ class Totals(Protocol):
     transactions: int
     smallest: int | None
     largest: int
-    meter: Meter
+    meter: TaskMeter
 
 
 def metrics(total: Totals) -> Metrics:

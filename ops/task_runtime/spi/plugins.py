@@ -34,7 +34,7 @@ MOST_NAMED = 10
 _SHAPES = "Give a name of those, or MODULE:CLASS of a class in Python."
 
 
-def known() -> dict[str, str]:
+def known_connectors() -> dict[str, str]:
     """The connectors that can be named, each with its ``module:Class``."""
     found = {point.name: point.value for point in metadata.entry_points(group=GROUP)}
     return found | BUILT_IN
@@ -44,7 +44,7 @@ def path_of(name: str) -> str:
     """``module:Class`` for a ``connector.class``. Raises ``BadInput`` for a name that nobody knows."""
     if ":" in name:
         return name
-    there = known()
+    there = known_connectors()
     if name not in there:
         near = difflib.get_close_matches(name, there, n=1, cutoff=0.5)
         hint = f"Did you mean {near[0]}? " if near else ""

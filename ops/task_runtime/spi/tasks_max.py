@@ -9,7 +9,7 @@ TaskConfig = Mapping[str, str]
 
 
 @dataclass(frozen=True)
-class Verdict:
+class TasksMaxResult:
     """Which tasks run. ``failed`` is the connector's failure, ``tasks_failed`` that of all its tasks."""
 
     tasks: Sequence[TaskConfig]
@@ -28,21 +28,21 @@ def enforced(config: Mapping[str, str]) -> bool:
     return config.get("tasks.max.enforce", "true").strip().lower() != "false"
 
 
-def judge(
+def evaluate(
     connector: str, config: Mapping[str, str], generated: Sequence[TaskConfig], existing: Sequence[TaskConfig]
-) -> Verdict:
+) -> TasksMaxResult:
     """The tasks to run: those ``generated`` now, or those that ``existing`` from before while the new ones are too many."""
     most = limit(config)
     if len(generated) <= most:
-        return Verdict(generated)
+        return TasksMaxResult(generated)
     if not enforced(config):
-        return Verdict(generated, warning=_tolerated(connector, len(generated), most))
+        return TasksMaxResult(generated, warning=_tolerated(connector, len(generated), most))
     failed = too_many(connector, len(generated), most)
     if not existing:
-        return Verdict((), failed)
+        return TasksMaxResult((), failed)
     if len(existing) > most:
-        return Verdict((), failed, too_many(connector, len(existing), most))
-    return Verdict(existing, failed)
+        return TasksMaxResult((), failed, too_many(connector, len(existing), most))
+    return TasksMaxResult(existing, failed)
 
 
 def too_many(connector: str, tasks: int, most: int) -> str:

@@ -9,15 +9,15 @@ from typing import Any, Protocol
 
 from connectctl.ops.clients.protocols import Reached
 from connectctl.ops.kafka.record_batch_encoder import Columnar
-from connectctl.ops.task_runtime.spi.metrics import Meter
-from connectctl.ops.task_runtime.task.progress import Doing
+from connectctl.ops.task_runtime.spi.metrics import TaskMeter
+from connectctl.ops.task_runtime.task.progress import TaskProgress
 
 Offsets = Mapping[bytes, bytes | None]
 """Records of an offsets topic: raw key to raw value, None for a tombstone."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outgoing:
+class ProducerRecord:
     """A record on its way to a topic. ``partition`` None leaves the choice to Java's partitioner; ``timestamp`` in ms."""
 
     topic: str
@@ -29,9 +29,9 @@ class Outgoing:
 
 
 @dataclass(frozen=True, slots=True)
-class Bulk:
+class RecordBatchDicts:
     """Many records for one topic without headers and timestamps, as librdkafka takes them at once: dictionaries with
-    ``key``, ``value`` and, where it is fixed, ``partition``. What is left out is chosen as for ``Outgoing``.
+    ``key``, ``value`` and, where it is fixed, ``partition``. What is left out is chosen as for ``ProducerRecord``.
     """
 
     topic: str
@@ -42,7 +42,7 @@ class Bulk:
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnBulk:
+class ColumnBatch:
     """Many records for one topic as columns, which can be made a batch of Kafka's without a look at each. ``named`` says
     which row of the source a record is, by its number.
     """
@@ -56,12 +56,12 @@ class ColumnBulk:
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """As ``Bulk`` has them, for a producer that takes records."""
+        """As ``RecordBatchDicts`` has them, for a producer that takes records."""
         return self.columns.messages()
 
 
 @dataclass(frozen=True, slots=True)
-class Copies:
+class CopiedMessages:
     """Records that were read from another topic, as librdkafka gave them: they keep partition, key, value, headers and
     timestamp. One without a timestamp gets the time at which it is sent.
     """
@@ -71,7 +71,7 @@ class Copies:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TransactionBatch:
     """One transaction: records, and the source offsets that stand for them.
 
     With ``abort`` the records are sent and aborted, and the offsets committed in a transaction of their own, so that the
@@ -80,12 +80,12 @@ class Step:
     of the source a record is, by its number in the order of ``records``, ``bulks`` and ``copies``.
     """
 
-    records: Sequence[Outgoing] = ()
-    bulks: Sequence[Bulk | ColumnBulk] = ()
+    records: Sequence[ProducerRecord] = ()
+    bulks: Sequence[RecordBatchDicts | ColumnBatch] = ()
     offsets: Offsets = field(default_factory=dict)
     abort: bool = False
     more: bool = False
-    copies: Sequence[Copies] = ()
+    copies: Sequence[CopiedMessages] = ()
     named: Callable[[int], str] | None = None
 
     @property
@@ -107,27 +107,27 @@ class Step:
         number -= len(self.records)
         for bulk in self.bulks:
             if 0 <= number < len(bulk):
-                return bulk.named(number) if isinstance(bulk, ColumnBulk) and bulk.named is not None else None
+                return bulk.named(number) if isinstance(bulk, ColumnBatch) and bulk.named is not None else None
             number -= len(bulk)
         return None
 
 
-class Supply(Protocol):
+class RecordSource(Protocol):
     """Where a task's records come from: a polled source, or the rows of a DataFrame."""
 
-    def resume(self, stored: Stored) -> None:
+    def resume(self, stored: StoredOffsets) -> None:
         """Begin at the offsets that are stored, or begin again there: whatever was in hand has to be decided by them."""
         ...
 
-    def step(self) -> Step | None:
+    def step(self) -> TransactionBatch | None:
         """What the next transaction holds; None where there is nothing now. Never blocks for longer than a poll."""
         ...
 
-    def last(self) -> Step | None:
+    def last(self) -> TransactionBatch | None:
         """What to end with when nothing more will be asked for: the end of what is open, if it has a good one."""
         ...
 
-    def committed(self, step: Step) -> None:
+    def committed(self, step: TransactionBatch) -> None:
         """``step``, with all before it that had ``more``, is committed for certain, or aborted as it wished."""
         ...
 
@@ -137,7 +137,7 @@ class Supply(Protocol):
         ...
 
 
-class TaskSupply(Supply, Protocol):
+class TaskRecordSource(RecordSource, Protocol):
     """A supply that one task has for itself, for as long as a lease."""
 
     @property
@@ -160,7 +160,7 @@ class TaskSupply(Supply, Protocol):
         ...
 
 
-class Stored(Protocol):
+class StoredOffsets(Protocol):
     """The offsets that were committed when the task's producer was initialised."""
 
     def value(self, key: bytes) -> bytes | None:
@@ -172,7 +172,7 @@ class Stored(Protocol):
         ...
 
 
-class Readable(Stored, Protocol):
+class RefreshableOffsets(StoredOffsets, Protocol):
     """Stored offsets that can be read again."""
 
     def refresh(self, patience: float) -> None:
@@ -184,7 +184,7 @@ class Readable(Stored, Protocol):
         ...
 
 
-class How(StrEnum):
+class EndReason(StrEnum):
     """How a task came to its end. FENCED and STALE are normal: another one has taken over, or is about to."""
 
     ENDED = "ended"
@@ -194,7 +194,7 @@ class How(StrEnum):
 
 
 @dataclass
-class Counts:
+class TaskStats:
     """What a task did, for its metrics, and what it is ``doing``. Sizes are records per committed transaction."""
 
     records: int = 0
@@ -204,10 +204,10 @@ class Counts:
     smallest: int | None = None
     largest: int = 0
     doubts: list[str] = field(default_factory=list)
-    meter: Meter = field(default_factory=Meter)
+    meter: TaskMeter = field(default_factory=TaskMeter)
     reached: Mapping[str, Reached] = field(default_factory=dict)
-    """How far the offsets topics are known to reach, as ``Work.reached`` has it."""
-    doing: Doing = field(default_factory=Doing)
+    """How far the offsets topics are known to reach, as ``TaskSpec.reached`` has it."""
+    doing: TaskProgress = field(default_factory=TaskProgress)
 
     def commit(self, size: int) -> None:
         """A transaction with ``size`` records was committed; one of offsets alone has no size to count."""
@@ -221,9 +221,9 @@ class Counts:
 
 
 @dataclass(frozen=True)
-class Ended:
+class TaskResult:
     """The end of a task, with the reason where there is one to tell."""
 
-    how: How
-    counts: Counts
+    how: EndReason
+    counts: TaskStats
     why: str | None = None

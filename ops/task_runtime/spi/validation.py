@@ -27,7 +27,7 @@ from connectctl.ops.task_runtime.spi.delivery_settings import FLUSH, exactly_onc
 from connectctl.ops.task_runtime.spi.delivery_settings import SUPPORT as WORKERS_SUPPORT
 from connectctl.ops.task_runtime.spi.plugins import connector_class, path_of
 
-NOT_HERE = {
+UNSUPPORTED = {
     "transforms": "Single message transformations are not run here",
     "predicates": "Predicates are not run here",
 }
@@ -60,7 +60,7 @@ def validated(name: str, config: Mapping[str, str], group: str, offsets_topic: s
 def _problems(
     name: str, config: Mapping[str, str], group: str, offsets_topic: str, connector: SourceConnector
 ) -> Iterator[str]:
-    for each, why in NOT_HERE.items():
+    for each, why in UNSUPPORTED.items():
         if config.get(each, "").strip():
             yield f"{why} ({each})"
     for each, value in config.items():

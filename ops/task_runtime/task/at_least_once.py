@@ -12,20 +12,20 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.task_runtime.spi.boundaries import End, Segment
-from connectctl.ops.task_runtime.task.transactional_producer import DEFAULTS, Doubt, Handle
+from connectctl.ops.task_runtime.task.transactional_producer import DEFAULTS, TransactionalProducer, UnknownOutcome
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
     from connectctl.ops.task_runtime.spi.boundaries import Boundaries
     from connectctl.ops.task_runtime.spi.connector import Batch
-    from connectctl.ops.task_runtime.spi.delivery_settings import Manner
-    from connectctl.ops.task_runtime.spi.transaction_batch import Offsets, Step
+    from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings
+    from connectctl.ops.task_runtime.spi.transaction_batch import Offsets, TransactionBatch
 
 PATIENCE = 30.0
 """Seconds for what was sent to be acknowledged; then a new producer sends it again."""
 
 
-class Flushes:
+class FlushBoundaries:
     """Cuts off a flush of offsets behind a batch, every ``interval`` seconds; tasks have no transactions to end.
 
     The flush is a segment of its own, without records: KIP-910's ``update_offsets`` is asked in the moment before it, when
@@ -52,7 +52,7 @@ class Flushes:
         return End.COMMIT
 
 
-class Plain(Handle):
+class IdempotentProducer(TransactionalProducer):
     """A producer without a transactional id, for the kernel to work with. A commit is that everything has arrived."""
 
     overdue = False
@@ -84,7 +84,7 @@ class Plain(Handle):
         """There is no transaction."""
         self._begun = time.monotonic()
 
-    def send(self, step: Step) -> None:
+    def send(self, step: TransactionBatch) -> None:
         """Write the records of ``step``, and wait until they are there."""
         super().send(step)
         self._arrive("write its records")
@@ -106,7 +106,7 @@ class Plain(Handle):
             error = self._failed[0]
             self._fail(error, doing, KafkaException(error))
         if left:
-            raise Doubt(f"it could not {doing}: {left} of them were not acknowledged in {PATIENCE:g} s")
+            raise UnknownOutcome(f"it could not {doing}: {left} of them were not acknowledged in {PATIENCE:g} s")
 
     def commit(self, patience: float) -> None:
         """Everything has arrived."""
@@ -119,15 +119,15 @@ class Plain(Handle):
         return None
 
 
-def handle_of(manner: Manner) -> type[Handle]:
+def producer_class(manner: DeliverySettings) -> type[TransactionalProducer]:
     """The kind of producer for it."""
-    return Handle if manner.exactly_once else Plain
+    return TransactionalProducer if manner.exactly_once else IdempotentProducer
 
 
-def boundaries_of(manner: Manner) -> Boundaries | Flushes:
+def boundaries_of(manner: DeliverySettings) -> Boundaries | FlushBoundaries:
     """New boundaries for it."""
     from connectctl.ops.task_runtime.spi.boundaries import Boundaries
 
     if manner.exactly_once:
         return Boundaries(manner.boundary, manner.interval)
-    return Flushes(manner.interval)
+    return FlushBoundaries(manner.interval)

@@ -12,7 +12,7 @@ SIZE = 1_000_000
 """librdkafka's ``batch.size`` and ``message.max.bytes``, where nobody says otherwise."""
 
 
-class Limits:
+class BatchSizeLimits:
     """``largest`` tells what topics take, as far as it can be seen; ``given`` are the producer's own properties."""
 
     def __init__(self, largest: Callable[[Collection[str]], Mapping[str, int]], given: Mapping[str, str]):

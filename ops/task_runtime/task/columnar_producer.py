@@ -1,8 +1,8 @@
 """An instance of a task's producer for columns of records: whole batches, without librdkafka.
 
 Every record that librdkafka is given is an object of Python's, a message of its own and its acknowledgement; Arrow's
-columns become a batch of Kafka's at once (docs/decisions/0014). What it promises is what ``Handle`` promises, and what it
-meets is told in the same ways. It repeats nothing that may have been performed, so that any failure is a doubt.
+columns become a record batch at once (docs/decisions/0014). It gives the same guarantees as ``TransactionalProducer`` and
+raises the same errors. It never retries a request that may have been processed: any failure is an ``UnknownOutcome``.
 """
 
 from __future__ import annotations
@@ -22,13 +22,18 @@ from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.partitioner import java_partitions, stable_order
 from connectctl.ops.kafka.record_batch_encoder import CODECS, Batch, Columnar, Stamp, batches
 from connectctl.ops.kafka.transactions import Place
-from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBulk
+from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch
 from connectctl.ops.task_runtime.task.rejected_records import refused, too_large
-from connectctl.ops.task_runtime.task.transactional_producer import SOCKET_TIMEOUT_MS, Doubt, Fenced, Handle
+from connectctl.ops.task_runtime.task.transactional_producer import (
+    SOCKET_TIMEOUT_MS,
+    Fenced,
+    TransactionalProducer,
+    UnknownOutcome,
+)
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
-    from connectctl.ops.task_runtime.spi.transaction_batch import Offsets, Step
+    from connectctl.ops.task_runtime.spi.transaction_batch import Offsets, TransactionBatch
 
 BATCH_BYTES = 1_000_000
 """librdkafka's ``batch.size``: just below what a topic takes by default (``max.message.bytes``)."""
@@ -37,9 +42,9 @@ TOPIC_PATIENCE = 30.0
 """Seconds for a topic that is not there, or has no leader."""
 
 
-class BatchHandle(Handle):
-    """See ``Handle``. It sends columns, and single records without headers and timestamps. Of ``properties`` it heeds
-    those in ``overrides.OF_COLUMNS``, ``socket.timeout.ms``, and ``message.max.bytes``: what the topic takes at most.
+class ColumnarProducer(TransactionalProducer):
+    """See ``TransactionalProducer``. It sends columns, and single records without headers and timestamps. Of ``properties``
+    it uses those in ``COLUMNAR_PROPERTIES``, ``socket.timeout.ms``, and ``message.max.bytes``: the topic's limit.
     """
 
     def __init__(self, kafka: Kafka, id_: str, *, timeout_ms: int, properties: Mapping[str, Any] | None = None):
@@ -67,14 +72,14 @@ class BatchHandle(Handle):
         """Begin a transaction: for the coordinator it begins with its first partition."""
         self._begun = time.monotonic()
 
-    def send(self, step: Step) -> None:
+    def send(self, step: TransactionBatch) -> None:
         """Put the records of ``step`` into the transaction. Raises ``TypeError`` for what it cannot send."""
 
         def all_() -> None:
             for (topic, partition), records in _plain(step).items():
                 self._write(topic, _columnar(records), partition)
             for bulk in step.bulks:
-                if isinstance(bulk, ColumnBulk):
+                if isinstance(bulk, ColumnBatch):
                     self._write(bulk.topic, bulk.columns, named=bulk.named)
 
         if step.copies:
@@ -126,12 +131,12 @@ class BatchHandle(Handle):
             yield int(numbers[batch.start]), batch
 
     def commit(self, patience: float) -> None:
-        """Commit, and know that it happened. After ``Doubt`` only the topic knows."""
+        """Commit, and know that it happened. After ``UnknownOutcome`` only the topic knows."""
         try:
             self._do("write its records", self._producer.flush)
-        except (Fenced, Doubt, ConnectctlError):
+        except (Fenced, UnknownOutcome, ConnectctlError):
             # No commit was asked for: readers need not wait until it expires.
-            with suppress(Fenced, Doubt, ConnectctlError):
+            with suppress(Fenced, UnknownOutcome, ConnectctlError):
                 self.abort(patience)
             raise
         self._commit(lambda: self._producer.end(commit=True))
@@ -159,11 +164,11 @@ class BatchHandle(Handle):
         try:
             call()
         except Refusal as e:
-            if e.named is not None and (unfit := _unfit(e, e.named)):
+            if e.named is not None and (unfit := _rejected(e, e.named)):
                 raise unfit from e
             self._fail(KafkaError(e.code), doing, e)
         except OSError as e:
-            raise Doubt(f"it could not {doing}: {e or type(e).__name__}") from e
+            raise UnknownOutcome(f"it could not {doing}: {e or type(e).__name__}") from e
 
     def _refusal(self) -> None:
         """Every answer is read here, and none is in a log."""
@@ -175,7 +180,7 @@ def _named(named: Named, batch: Batch, order: list[Any], record: int) -> str:
     return named(int(order[0][row]) if order else row)
 
 
-def _unfit(refusal: Refusal, named: Named) -> ConnectctlError | None:
+def _rejected(refusal: Refusal, named: Named) -> ConnectctlError | None:
     """What is wrong with a row that the broker refused for itself; None where it was about something else."""
     row = named(refusal.record or 0)
     if refusal.code == Code.MESSAGE_TOO_LARGE:
@@ -190,7 +195,7 @@ def _unfit(refusal: Refusal, named: Named) -> ConnectctlError | None:
     return refused(row, _OF_A_RECORD[refusal.code], refusal.said)
 
 
-def _plain(step: Step) -> Mapping[tuple[str, int | None], list[tuple[bytes | None, bytes | None]]]:
+def _plain(step: TransactionBatch) -> Mapping[tuple[str, int | None], list[tuple[bytes | None, bytes | None]]]:
     """What of ``step`` is no columns, by where it goes, each in its order."""
     found: dict[tuple[str, int | None], list[tuple[bytes | None, bytes | None]]] = defaultdict(list)
     for record in step.records:
@@ -198,7 +203,7 @@ def _plain(step: Step) -> Mapping[tuple[str, int | None], list[tuple[bytes | Non
             raise TypeError(f"{record.topic}: headers, or a timestamp")
         found[record.topic, record.partition].append((record.key, record.value))
     for bulk in step.bulks:
-        if not isinstance(bulk, ColumnBulk):
+        if not isinstance(bulk, ColumnBatch):
             for message in bulk.messages:
                 found[bulk.topic, message.get("partition")].append((message.get("key"), message.get("value")))
     return found
@@ -220,6 +225,6 @@ def _codec(properties: Mapping[str, Any]) -> str:
     return str(properties.get("compression.type") or properties.get("compression.codec") or "none")
 
 
-def kind_for(kafka: Kafka, properties: Mapping[str, Any]) -> type[Handle]:
+def dataframe_producer_class(kafka: Kafka, properties: Mapping[str, Any]) -> type[TransactionalProducer]:
     """What writes columns to ``kafka``: librdkafka where they are to be compressed as only it can."""
-    return BatchHandle if _codec(kafka.client | dict(properties)) in CODECS else Handle
+    return ColumnarProducer if _codec(kafka.client | dict(properties)) in CODECS else TransactionalProducer

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from connectctl.ops.clients.protocols import Reached
 from connectctl.ops.kafka.partitioner import java_partition
-from connectctl.ops.task_runtime.task.transactional_producer import Doubt
+from connectctl.ops.task_runtime.task.transactional_producer import UnknownOutcome
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.spi.transaction_batch import Offsets
@@ -53,12 +53,12 @@ class CommitHistory:
         return Reached(reached.id, tuple(ends))
 
     def check(self, store: Positioned) -> None:
-        """``store`` was read again. Raises ``Doubt`` where that is behind what was committed; forgets it where not."""
+        """``store`` was read again. Raises ``UnknownOutcome`` where it is behind what was committed, else forgets that."""
         for key, before in self._before.items():
             now = store.position(key)
             if now is None or (before is not None and now[0] == before[0] and now[1] <= before[1]):
                 where = "nowhere" if now is None else f"at offset {now[1]} of partition {now[0]}, as before the commit"
-                raise Doubt(
+                raise UnknownOutcome(
                     f"the offsets topic was not read whole: {key.decode('utf-8', 'replace')}, which this task has "
                     f"committed, was found {where}"
                 )

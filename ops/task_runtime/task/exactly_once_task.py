@@ -24,13 +24,26 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, TimedOut, Unreachable
-from connectctl.ops.task_runtime.spi.transaction_batch import Counts, Ended, How, Offsets, Readable, Step, Supply
+from connectctl.ops.task_runtime.spi.transaction_batch import (
+    EndReason,
+    Offsets,
+    RecordSource,
+    RefreshableOffsets,
+    TaskResult,
+    TaskStats,
+    TransactionBatch,
+)
 from connectctl.ops.task_runtime.task.commit_history import CommitHistory
-from connectctl.ops.task_runtime.task.rejected_records import Unfit
-from connectctl.ops.task_runtime.task.transactional_producer import Doubt, Expired, Fenced, Handle
+from connectctl.ops.task_runtime.task.rejected_records import RejectedRecord
+from connectctl.ops.task_runtime.task.transactional_producer import (
+    Expired,
+    Fenced,
+    TransactionalProducer,
+    UnknownOutcome,
+)
 
 if TYPE_CHECKING:
-    from connectctl.ops.task_runtime.task.global_offsets_writer import Secondary
+    from connectctl.ops.task_runtime.task.global_offsets_writer import GlobalOffsetsWriter
 
 IDLE_PAUSE = 0.02
 """Seconds between two looks at a supply that has nothing."""
@@ -48,7 +61,7 @@ REMEDIES = (
 
 
 @dataclass(frozen=True)
-class Kernel:
+class ExactlyOnceTask:
     """What a task works with.
 
     ``open_handle`` makes an instance of the task's producer, ``topic`` is its primary offsets topic and ``store`` reads it.
@@ -57,15 +70,15 @@ class Kernel:
     every transaction.
     """
 
-    open_handle: Callable[[], Handle]
+    open_handle: Callable[[], TransactionalProducer]
     topic: str
-    store: Readable
-    secondary: Secondary | None = None
+    store: RefreshableOffsets
+    secondary: GlobalOffsetsWriter | None = None
     stale: Callable[[], str | None] = lambda: None
     stopped: Callable[[], bool] = lambda: False
     patience: float = 30.0
     strict: bool = False
-    counts: Counts = field(default_factory=Counts)
+    counts: TaskStats = field(default_factory=TaskStats)
     sleep: Callable[[float], None] = time.sleep
     clean: set[str] = field(default_factory=set)
     """Topics in which nothing older of the task is open."""
@@ -78,7 +91,7 @@ class Kernel:
     find_unfit: Callable[[], bool] = lambda: False
     """Whether ``open_handle`` gives instances from now on that name a record which is refused, and did not before."""
 
-    def run(self, supply: Supply) -> Ended:
+    def run(self, supply: RecordSource) -> TaskResult:
         """Carry the supply's records over until it ends, is stopped, or another one takes over.
 
         Raises ``ConnectctlError`` where only a person can help, ``TimedOut`` where doubts did not end within ``patience``.
@@ -94,12 +107,12 @@ class Kernel:
                     return ended
                 continue
             except Fenced as e:
-                return self._end(How.FENCED, str(e))
-            except (NotAuthorized, Unfit) as e:
+                return self._end(EndReason.FENCED, str(e))
+            except (NotAuthorized, RejectedRecord) as e:
                 if isinstance(e, NotAuthorized) or not self.find_unfit():
                     raise  # which no waiting mends
                 continue
-            except (Doubt, TimedOut, Unreachable) as e:
+            except (UnknownOutcome, TimedOut, Unreachable) as e:
                 self.clean.clear()
                 if len(self.counts.doubts) < MOST_DOUBTS_KEPT:
                     self.counts.doubts.append(str(e))
@@ -112,19 +125,19 @@ class Kernel:
                     if expired >= MOST_EXPIRED:
                         raise _too_slow(e, self.remedies) from e
                 if not first and doing.waited > max(self.patience, self.outage):
-                    raise _given_up(max(self.patience, self.outage), e) from e
+                    raise _timed_out(max(self.patience, self.outage), e) from e
             if self.stopped():
-                return self._end(How.STOPPED)
+                return self._end(EndReason.STOPPED)
             self.sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE)
 
-    def _instance(self, supply: Supply) -> Ended | None:
+    def _instance(self, supply: RecordSource) -> TaskResult | None:
         """The life of one instance of the producer; None where another one is to follow."""
         doing = self.counts.doing
         with doing.asking("read the config topic"):
             why = self.stale()
         if why:
-            return self._end(How.STALE, why)
+            return self._end(EndReason.STALE, why)
         handle = self.open_handle()
         try:
             with doing.asking("initialise its producer"):
@@ -132,26 +145,26 @@ class Kernel:
             self.counts.instances += 1
             self.counts.meter.forget()
             if why := self.stale():
-                return self._end(How.STALE, why)
+                return self._end(EndReason.STALE, why)
             with doing.asking("read the committed offsets"):
                 self.look(handle, {self.topic})
                 self.store.refresh(self.patience)
             self.history.check(self.store)
             supply.resume(self.store)
             return self._work(handle, supply)
-        except _Unfitting:
+        except _BatchTooLarge:
             return None
         finally:
             handle.drop()
 
-    def _work(self, handle: Handle, supply: Supply) -> Ended | None:
+    def _work(self, handle: TransactionalProducer, supply: RecordSource) -> TaskResult | None:
         transaction = Transaction(self, handle)
         while True:
             step = None if self.stopped() else supply.step()
             if step is not None:
                 transaction.go_on(supply, step)
             elif self.stopped() or supply.ended:
-                how = How.ENDED if supply.ended else How.STOPPED
+                how = EndReason.ENDED if supply.ended else EndReason.STOPPED
                 transaction.finish(supply)
                 return self._end(how)
             else:
@@ -162,35 +175,35 @@ class Kernel:
             if self.strict and step is not None and (step.size or step.offsets):
                 return None
             if why := handle.doubt():
-                raise Doubt(why)
+                raise UnknownOutcome(why)
 
-    def look(self, handle: Handle, topics: set[str]) -> None:
-        """Raises ``Doubt`` where an older transaction of the task is open in one of ``topics``."""
+    def look(self, handle: TransactionalProducer, topics: set[str]) -> None:
+        """Raises ``UnknownOutcome`` where an older transaction of the task is open in one of ``topics``."""
         if new := topics - self.clean:
             if not self.fits(new):
-                raise _Unfitting
+                raise _BatchTooLarge
             if why := handle.leftover(sorted(new)):
-                raise Doubt(why)
+                raise UnknownOutcome(why)
             self.clean.update(new)
 
-    def _end(self, how: How, why: str | None = None) -> Ended:
-        return Ended(how, self.counts, why)
+    def _end(self, how: EndReason, why: str | None = None) -> TaskResult:
+        return TaskResult(how, self.counts, why)
 
 
-class _Unfitting(Exception):
+class _BatchTooLarge(Exception):
     """The producer's batches are too large for a topic that the task had not written to before."""
 
 
 class Transaction:
     """The transaction of a task that is open, or the next one; ``size`` counts the records that are in it."""
 
-    def __init__(self, kernel: Kernel, handle: Handle):
+    def __init__(self, kernel: ExactlyOnceTask, handle: TransactionalProducer):
         self._kernel = kernel
         self._handle = handle
         self.begun = False
         self.size = 0
 
-    def go_on(self, supply: Supply, step: Step) -> None:
+    def go_on(self, supply: RecordSource, step: TransactionBatch) -> None:
         """Put ``step`` into it, and end it where the step says so. A transaction without anything is none at all."""
         if step.size:
             self._kernel.look(self._handle, step.topics)
@@ -208,7 +221,7 @@ class Transaction:
                 self._commit(step.offsets)
         supply.committed(step)
 
-    def finish(self, supply: Supply) -> None:
+    def finish(self, supply: RecordSource) -> None:
         """Give it its last end; abort what has none, so that readers need not wait for its time-out."""
         if step := supply.last():
             self.go_on(supply, step)
@@ -245,7 +258,7 @@ class Transaction:
             raise self._explained(e) from e
         except BaseException:
             # No commit was asked for, so it can be aborted; else readers would wait until its time-out.
-            with suppress(Doubt, Fenced, ConnectctlError):
+            with suppress(UnknownOutcome, Fenced, ConnectctlError):
                 self._handle.abort(ABORT_PATIENCE)
             raise
 
@@ -269,7 +282,7 @@ def _too_slow(last: Exception, remedies: str) -> ConnectctlError:
     )
 
 
-def _given_up(patience: float, last: Exception) -> TimedOut:
+def _timed_out(patience: float, last: Exception) -> TimedOut:
     return TimedOut(
         f"The task got no transaction through for {patience:g} s",
         why=str(last),

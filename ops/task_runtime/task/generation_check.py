@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 PAUSE = 0.1
 
 
-class Watch:
+class GenerationCheck:
     """Whether a generation is the newest: what a task asks before and after it initialises its producer."""
 
     def __init__(self, kafka: Kafka, generation: Generation, patience: float):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.spi.transaction_batch import Offsets
 
 
-class Secondary:
+class GlobalOffsetsWriter:
     """The global offsets topic ``topic`` of the workers' cluster; ``patience`` in seconds for tombstones to arrive."""
 
     def __init__(self, kafka: Kafka, topic: str, patience: float):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.task.commit_history import Position
 
 
-class Committed:
+class CommittedOffsets:
     """The offsets of ``connector`` in one topic. Every ``refresh`` reads on from where the last one ended.
 
     ``reached`` is how far the topic is known to reach by others, who read it before: an end below that, or below what was
@@ -137,19 +137,19 @@ class Committed:
         return frozenset(key for key, (*_, value) in self._newest.items() if value is not None)
 
 
-def reached_now(kafka: Kafka, topic: str) -> Reached:
+def current_ends(kafka: Kafka, topic: str) -> Reached:
     """How far ``topic`` reaches now: what is asked before a task reads it, by another client, for it to be held against."""
     ends = end_offsets(kafka, [topic])[topic]
     return Reached(kafka.layouts[topic].id, tuple(end for _, end in sorted(ends.items())))
 
 
-class Store:
+class OffsetStore:
     """The offset store of a connector: its dedicated topic with the global one behind it, or the global one alone.
 
     Reading follows KIP-618: what the primary topic has wins, be it a tombstone; the secondary is asked for the rest.
     """
 
-    def __init__(self, primary: Committed, secondary: Committed | None = None):
+    def __init__(self, primary: CommittedOffsets, secondary: CommittedOffsets | None = None):
         self.primary = primary
         self.secondary = secondary
 

@@ -16,14 +16,14 @@ from connectctl.ops.connect.source_keys import SourceKey, connect_json, decode_j
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.spi.boundaries import Boundaries, End, Segment
 from connectctl.ops.task_runtime.spi.connector import Batch, Offset, Partition, SourceRecord, SourceTask, TaskContext
-from connectctl.ops.task_runtime.spi.metrics import Meter
-from connectctl.ops.task_runtime.spi.transaction_batch import Step
-from connectctl.ops.task_runtime.task.serialization import Messages
+from connectctl.ops.task_runtime.spi.metrics import TaskMeter
+from connectctl.ops.task_runtime.spi.transaction_batch import TransactionBatch
+from connectctl.ops.task_runtime.task.serialization import RecordSerializer
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.spi.converters import Converters
-    from connectctl.ops.task_runtime.spi.transaction_batch import Stored
-    from connectctl.ops.task_runtime.task.at_least_once import Flushes
+    from connectctl.ops.task_runtime.spi.transaction_batch import StoredOffsets
+    from connectctl.ops.task_runtime.task.at_least_once import FlushBoundaries
 
 
 _PARTITION = operator.attrgetter("source_partition")
@@ -31,10 +31,10 @@ MOST_KEYS = 100_000
 """Source partitions whose keys are kept at hand."""
 
 
-class Offsets:
+class TaskOffsets:
     """The offsets of one connector as a task reads them, spelled as they are stored."""
 
-    def __init__(self, connector: str, stored: Stored):
+    def __init__(self, connector: str, stored: StoredOffsets):
         self._connector = connector
         self._stored = stored
         self._told: dict[bytes, bytes | None] = {}
@@ -74,7 +74,7 @@ class Offsets:
             (k.partition, _object(v)) for k, v in keys if isinstance(k, SourceKey) and k.partition is not None and v
         ]
 
-    def holds(self, stored: Stored, settled: Mapping[bytes, bytes | None]) -> bool:
+    def holds(self, stored: StoredOffsets, settled: Mapping[bytes, bytes | None]) -> bool:
         """Whether ``stored`` is what the task was told, and since then has ``settled``: nobody else went on meanwhile."""
         expected = self._told | dict(settled)
         same = all(stored.value(key) == value for key, value in expected.items())
@@ -86,24 +86,24 @@ def _object(value: bytes) -> dict[str, Any]:
     return dict(offset)
 
 
-class Polling:
+class PolledSource:
     """``make`` gives a new task. Raises ``ConnectctlError`` for what a task may not do, and lets through what it raises."""
 
-    _offsets: Offsets
+    _offsets: TaskOffsets
 
     def __init__(
         self,
         make: Callable[[], SourceTask],
         connector: str,
         configs: Mapping[str, str],
-        boundaries: Callable[[], Boundaries | Flushes],
+        boundaries: Callable[[], Boundaries | FlushBoundaries],
         converters: Converters,
         offsets_topic: str,
-        meter: Meter | None = None,
+        meter: TaskMeter | None = None,
     ):
         self._make, self._connector, self._configs = make, connector, configs
-        self._new_boundaries, self._messages = boundaries, Messages(converters, offsets_topic)
-        self._meter = meter or Meter()
+        self._new_boundaries, self._messages = boundaries, RecordSerializer(converters, offsets_topic)
+        self._meter = meter or TaskMeter()
         self._task: SourceTask | None = None
         self._settled: dict[bytes, bytes | None] = {}
         self._forget()
@@ -116,7 +116,7 @@ class Polling:
         self._flushing: dict[bytes, bytes | None] = {}
         self._in_hand = False
 
-    def resume(self, stored: Stored) -> None:
+    def resume(self, stored: StoredOffsets) -> None:
         """Go on where nothing is in hand and the store has what the task knows; else with a new task at what is stored."""
         idle = self._task is not None and not self._in_hand and not self._waiting and not self._moved
         if idle and self._offsets.holds(stored, self._settled):
@@ -124,7 +124,7 @@ class Polling:
         self.close()
         self._forget()
         self._settled = {}
-        self._offsets = Offsets(self._connector, stored)
+        self._offsets = TaskOffsets(self._connector, stored)
         self._boundaries = self._new_boundaries()
         task = self._make()
         task.context = TaskContext(self._offsets, self._configs, self._boundaries.requests)
@@ -139,7 +139,7 @@ class Polling:
         self._heeds_records = _overrides(task.commit_record, SourceTask.commit_record)
         self._task = task
 
-    def step(self) -> Step | None:
+    def step(self) -> TransactionBatch | None:
         """The records of one batch, or of its part up to where a transaction ends."""
         assert self._task is not None
         if not self._waiting and not self._task.finished:
@@ -149,7 +149,7 @@ class Polling:
             self._waiting.extend(self._boundaries.cut(batch))
         return self._step_of(self._waiting.popleft()) if self._waiting else None
 
-    def _step_of(self, segment: Segment) -> Step | None:
+    def _step_of(self, segment: Segment) -> TransactionBatch | None:
         outgoing, bulks = self._messages.of(segment.records)
         named = partial(_named, segment.records, bool(bulks))
         self._sent += len(segment.records)
@@ -158,7 +158,7 @@ class Polling:
         self._move(segment.records)
         if segment.end is None:
             self._in_hand = self._in_hand or bool(segment.records)
-            return Step(records=outgoing, bulks=bulks, more=True, named=named) if segment.records else None
+            return TransactionBatch(records=outgoing, bulks=bulks, more=True, named=named) if segment.records else None
         if segment.end is End.ABORT and not self._sent:
             return None  # nothing to abort, which is worth no transaction
         self._flushing = self._to_flush()
@@ -166,7 +166,7 @@ class Polling:
             return None
         self._in_hand = True
         aborts = segment.end is End.ABORT
-        return Step(records=outgoing, bulks=bulks, offsets=self._flushing, abort=aborts, named=named)
+        return TransactionBatch(records=outgoing, bulks=bulks, offsets=self._flushing, abort=aborts, named=named)
 
     def _move(self, records: Batch) -> None:
         """Note the newest offset of every source partition."""
@@ -205,14 +205,14 @@ class Polling:
             flushed[self._offsets.key(partition)] = _raw(offset)
         return flushed
 
-    def last(self) -> Step | None:
+    def last(self) -> TransactionBatch | None:
         """The end of what is open, as far as the boundaries allow one without the task saying so."""
         if not self._sent or any(segment.records for segment in self._waiting):
             return None
         end = self._boundaries.last()
         return None if end is None else self._step_of(Segment((), end))
 
-    def committed(self, step: Step) -> None:
+    def committed(self, step: TransactionBatch) -> None:
         """Tell the task, in Connect's order: each record, then all of them."""
         assert self._task is not None
         self._settled |= self._flushing

@@ -13,7 +13,7 @@ SLOW = 5.0
 _LONGEST = 500
 
 
-class Doing:
+class TaskProgress:
     """A task's standing with Kafka. ``waited`` are seconds that it has waited before, in the lease before this one."""
 
     def __init__(self, waited: float = 0.0, now: Callable[[], float] = time.monotonic):
@@ -61,7 +61,7 @@ class Doing:
 
 
 @contextmanager
-def beating(beat: Callable[[], None], every: float) -> Iterator[None]:
+def heartbeat(beat: Callable[[], None], every: float) -> Iterator[None]:
     """Call ``beat`` every so many seconds on another thread."""
     over = threading.Event()
 

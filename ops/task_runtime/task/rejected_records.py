@@ -9,7 +9,7 @@ OF_A_RECORD = (TOO_LARGE, "INVALID_TIMESTAMP", "INVALID_RECORD")
 """librdkafka's names of what is wrong with a record, and not with the way to the brokers."""
 
 
-class Unfit(ConnectctlError):
+class RejectedRecord(ConnectctlError):
     """A record is refused, which one shows when they are sent one by one (``single_record_producer``)."""
 
 

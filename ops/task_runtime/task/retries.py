@@ -1,8 +1,8 @@
-"""Waits out what passes by itself: a broker that restarts, a leader that moves, a connection that was cut.
+"""Retries transient errors: a broker that restarts, a leader that moves, a connection that was cut.
 
-Whatever the driver of a run asks of Kafka goes through one ``Patience``. An answer that did not come is asked for again, of
-whichever broker has it by then, until the time is over; what only a person can mend ends the run at once. What is given to
-it must be safe to repeat: it reads, or it begins by settling what became of the attempt before (docs/decisions/0006).
+Every request of a run's driver to Kafka goes through one ``RetryPolicy``. A request without an answer is retried, on
+whichever broker is responsible by then, until the time is over; errors that need the user end the run at once. Calls must
+be safe to repeat: they read, or they first settle the outcome of the previous attempt (docs/decisions/0006).
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.job.job_file import Until
 
 T = TypeVar("T")
-FOREVER, OTHERWISE = 300.0, 120.0
+UNBOUNDED_RUN_SECONDS, BOUNDED_RUN_SECONDS = 300.0, 120.0
 """Seconds for a run without an end, which nobody watches, and for any other one."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
-LOOK = 0.2
+POLL = 0.2
 """Seconds between two looks whether the run is to end."""
-_FOR_A_PERSON = (NotAuthorized, NotTrusted, UnknownHost)
+_NOT_RETRIABLE = (NotAuthorized, NotTrusted, UnknownHost)
 
 
 @dataclass(frozen=True)
-class Patience:
+class RetryPolicy:
     """``seconds`` for one interruption. ``note`` gets a line when the wait begins and one when it is over.
 
     ``unmet`` says whether a cluster is waited for that has not answered yet, too (docs/decisions/0020); ``wanted`` that the
@@ -60,19 +60,19 @@ class Patience:
             try:
                 found = work()
             except ConnectctlError as e:
-                if not passes(e):
+                if not is_retriable(e):
                     raise
                 if isinstance(e, NeverAnswered) and not self.unmet:
-                    raise _unmet(e) from e
+                    raise _with_patience_hint(e) from e
                 now = self.now()
                 if since is None:
                     since = now
                     if self.seconds > 0:
                         limit = f"for up to {self.seconds:g} s (--patience)"
-                        self.note(f"waiting: could not {doing}, and trying again {limit}: {_said(e)}")
+                        self.note(f"waiting: could not {doing}, and trying again {limit}: {_text(e)}")
                 left = self.seconds - (now - since)
                 if left <= 0 or self.wanted():
-                    raise _at_last(e, now - since) from e
+                    raise _with_duration(e, now - since) from e
                 self._pause(min(pause, left))
                 pause = min(2 * pause, LONGEST_PAUSE)
             else:
@@ -82,35 +82,35 @@ class Patience:
 
     def _pause(self, seconds: float) -> None:
         while seconds > 0 and not self.wanted():
-            self.sleep(min(LOOK, seconds))
-            seconds -= LOOK
+            self.sleep(min(POLL, seconds))
+            seconds -= POLL
 
 
-NONE = Patience()
+NO_RETRIES = RetryPolicy()
 """Nothing is repeated."""
 
 
-def passes(error: ConnectctlError) -> bool:
+def is_retriable(error: ConnectctlError) -> bool:
     """Whether ``error`` may be gone in a moment, without a person."""
-    return isinstance(error, (Unreachable, TimedOut)) and not isinstance(error, _FOR_A_PERSON)
+    return isinstance(error, (Unreachable, TimedOut)) and not isinstance(error, _NOT_RETRIABLE)
 
 
-def default(until: Until) -> float:
+def default_seconds(until: Until) -> float:
     """The seconds of a run that says nothing of them."""
-    return FOREVER if until.idle is until.records is until.duration is None else OTHERWISE
+    return UNBOUNDED_RUN_SECONDS if until.idle is until.records is until.duration is None else BOUNDED_RUN_SECONDS
 
 
-def _unmet(error: NeverAnswered) -> NeverAnswered:
+def _with_patience_hint(error: NeverAnswered) -> NeverAnswered:
     """``error``, with what would wait."""
     hint = f"{error.next_step or ''} A run without an end waits for it; any other one with --patience SECONDS.".lstrip()
     return NeverAnswered(error.what, why=error.why, next_step=hint, code=error.code)
 
 
-def _said(error: ConnectctlError) -> str:
+def _text(error: ConnectctlError) -> str:
     return f"{error.what}: {error.why}" if error.why else error.what
 
 
-def _at_last(error: ConnectctlError, waited: float) -> ConnectctlError:
+def _with_duration(error: ConnectctlError, waited: float) -> ConnectctlError:
     """``error``, with how long it was waited for."""
     if waited < 1:
         return error

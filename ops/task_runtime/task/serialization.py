@@ -6,31 +6,33 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.task_runtime.spi.transaction_batch import Bulk, Outgoing
+from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord, RecordBatchDicts
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.spi.connector import Batch, SourceRecord, SourceRecords
     from connectctl.ops.task_runtime.spi.converters import Converters
 
 
-class Messages:
+class RecordSerializer:
     """Converts records. Raises ``ConnectctlError`` for one that would go to ``forbidden``, the task's own offsets topic."""
 
     def __init__(self, converters: Converters, forbidden: str):
         self._converters, self._forbidden = converters, forbidden
 
-    def of(self, records: Batch) -> tuple[list[Outgoing], list[Bulk]]:
+    def of(self, records: Batch) -> tuple[list[ProducerRecord], list[RecordBatchDicts]]:
         """The messages, all of them in one of the two: what is sent in part here and in part there would lose its order."""
         if not isinstance(records, Sequence):
             return [], [self._bulk(records)]
         bulks = self._bulks(records)
         return ([], bulks) if bulks is not None else (list(map(self._one, records)), [])
 
-    def _bulk(self, records: SourceRecords) -> Bulk:
+    def _bulk(self, records: SourceRecords) -> RecordBatchDicts:
         self._check(records.topic)
-        return Bulk(records.topic, [{"value": value} for value in map(self._converters.of_value, records.values)])
+        return RecordBatchDicts(
+            records.topic, [{"value": value} for value in map(self._converters.of_value, records.values)]
+        )
 
-    def _bulks(self, records: Sequence[SourceRecord]) -> list[Bulk] | None:
+    def _bulks(self, records: Sequence[SourceRecord]) -> list[RecordBatchDicts] | None:
         """One bulk for each topic; None where a record has what no bulk can have. This loop is a polled task's speed."""
         of_key, of_value = self._converters.of_key, self._converters.of_value
         found: dict[str, list[dict[str, Any]]] = {}
@@ -49,12 +51,12 @@ class Messages:
             if record.partition is not None:
                 message["partition"] = record.partition
             messages.append(message)
-        return [Bulk(name, each) for name, each in found.items()]
+        return [RecordBatchDicts(name, each) for name, each in found.items()]
 
-    def _one(self, record: SourceRecord) -> Outgoing:
+    def _one(self, record: SourceRecord) -> ProducerRecord:
         self._check(record.topic)
         converted = self._converters
-        return Outgoing(
+        return ProducerRecord(
             record.topic,
             converted.key(record.topic, record.key),
             converted.value(record.topic, record.value),

@@ -11,25 +11,27 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.task import rejected_records
-from connectctl.ops.task_runtime.task.columnar_producer import BatchHandle
+from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
-    from connectctl.ops.task_runtime.spi.transaction_batch import Offsets, Step
-    from connectctl.ops.task_runtime.task.transactional_producer import Handle
+    from connectctl.ops.task_runtime.spi.transaction_batch import Offsets, TransactionBatch
+    from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
 
 ALONE = {"batch.num.messages": "1"}
 
 
-class Producers:
+class ProducerFactory:
     """Opens a task's producers with ``opened``: of ``kind``, or of one that names what is refused."""
 
-    def __init__(self, kind: type[Handle], opened: Callable[[type[Handle]], Handle]):
+    def __init__(
+        self, kind: type[TransactionalProducer], opened: Callable[[type[TransactionalProducer]], TransactionalProducer]
+    ):
         self._kind, self._opened = kind, opened
         # One of columns names it by itself.
-        self._names = issubclass(kind, BatchHandle)
+        self._names = issubclass(kind, ColumnarProducer)
 
-    def __call__(self) -> Handle:
+    def __call__(self) -> TransactionalProducer:
         return self._opened(self._kind)
 
     def find_unfit(self) -> bool:
@@ -40,17 +42,17 @@ class Producers:
         return True
 
 
-def one_at_a_time(kind: type[Handle]) -> type[Handle]:
+def one_at_a_time(kind: type[TransactionalProducer]) -> type[TransactionalProducer]:
     """``kind``, which raises a ``ConnectctlError`` with its name for a record that Kafka does not take."""
 
     class OneAtATime(kind):  # type: ignore[misc,valid-type]
         def __init__(self, kafka: Kafka, id_: str, *, timeout_ms: int, properties: Mapping[str, Any] | None = None):
-            self._step: Step | None = None
+            self._step: TransactionBatch | None = None
             self._number = 0
             self._found: ConnectctlError | None = None
             super().__init__(kafka, id_, timeout_ms=timeout_ms, properties={**(properties or {}), **ALONE})
 
-        def send(self, step: Step) -> None:
+        def send(self, step: TransactionBatch) -> None:
             self._step, self._number = step, 0
             super().send(step)
 
@@ -81,7 +83,9 @@ def one_at_a_time(kind: type[Handle]) -> type[Handle]:
                 when = max(m.timestamp()[1], 0) or None
                 self._one(topic, m.key(), m.value(), m.partition(), m.headers(), when)
 
-        def _heard(self, step: Step | None, number: int, topic: str, size: int, error: Any, message: Any) -> None:
+        def _heard(
+            self, step: TransactionBatch | None, number: int, topic: str, size: int, error: Any, message: Any
+        ) -> None:
             """What became of a record. One that is there for its neighbour's sake has an error of its own."""
             self._delivered(error, message)
             if error is None or error.name() not in rejected_records.OF_A_RECORD or self._found is not None:

@@ -18,14 +18,14 @@ from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.transactions import PartitionProducer, Place
 from connectctl.ops.operations.transactions.hanging import opened
-from connectctl.ops.task_runtime.attempt.coalesced_read import together
+from connectctl.ops.task_runtime.attempt.coalesced_read import coalesced
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.kafka_protocol.transactions import Transactions
     from connectctl.ops.clients.librdkafka.client import Kafka
 
 TIMEOUT = 30.0
-_UNSEEN = {
+_UNOBSERVABLE = {
     Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     Code.TRANSACTIONAL_ID_NOT_FOUND,
     Code.CLUSTER_AUTHORIZATION_FAILED,
@@ -46,24 +46,24 @@ class _Calls:
     users: int = 0
 
 
-def leftover(kafka: Kafka, id_: str, topics: Sequence[str]) -> str | None:
+def open_older_transaction(kafka: Kafka, id_: str, topics: Sequence[str]) -> str | None:
     """Where in ``topics`` a transaction of the producer of ``id_`` is open, which has begun none yet; None where nowhere.
 
     None, too, where this principal may not see producers. Who did not answer has not said that none is open: that is
     given as a reason to ask again. Raises ``Unreachable`` and what asking for offsets raises.
     """
     # Of every partition, and while others of them write: a hundred tasks would ask all the same.
-    known = together(("open", id(kafka), *topics), lambda: _open_in(kafka, topics))
+    known = coalesced(("open", id(kafka), *topics), lambda: _open_in(kafka, topics))
     if not known:
         return None
     with _calls(kafka) as calls:
         ours = calls.describe([id_])[id_]
         if isinstance(ours, Code):
-            return None if ours in _UNSEEN else _untold(id_, "its coordinator", ours)
+            return None if ours in _UNOBSERVABLE else _unknown(id_, "its coordinator", ours)
         found = [(place, p) for (place, number), p in opened(known).items() if number == ours.producer_id]
     if not found:
-        silent = [(p, code) for p, code in known.items() if isinstance(code, Code) and code not in _UNSEEN]
-        return _untold(id_, f"the leader of {silent[0][0]}", silent[0][1]) if silent else None
+        silent = [(p, code) for p, code in known.items() if isinstance(code, Code) and code not in _UNOBSERVABLE]
+        return _unknown(id_, f"the leader of {silent[0][0]}", silent[0][1]) if silent else None
     where = ", ".join(f"{place} from offset {producer.start_offset}" for place, producer in sorted(found))
     return (
         f"an older transaction of {id_} was left open by its broker on {where}, and nobody will end it (KAFKA-20734): "
@@ -94,7 +94,7 @@ def expired(kafka: Kafka, id_: str) -> bool | None:
     return None if isinstance(found, Code) else found.state in ABORTED
 
 
-def _untold(id_: str, who: str, code: Code) -> str:
+def _unknown(id_: str, who: str, code: Code) -> str:
     return f"whether an older transaction of {id_} is open cannot be told: {who} answers {code.name}"
 
 

@@ -10,7 +10,7 @@ SHARE = 3
 LESS_AFTER_FAILURE = 4
 
 
-class Pace:
+class TransactionSize:
     """The number of ``rows`` of the next transaction, never more than ``size``; ``timeout`` in seconds."""
 
     def __init__(self, size: int, timeout: float, now: Callable[[], float] = time.monotonic):

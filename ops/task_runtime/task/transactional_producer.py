@@ -16,18 +16,18 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
-from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBulk
-from connectctl.ops.task_runtime.task.rejected_records import OF_A_RECORD, Unfit
+from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch
+from connectctl.ops.task_runtime.task.rejected_records import OF_A_RECORD, RejectedRecord
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
-    from connectctl.ops.task_runtime.spi.transaction_batch import Offsets, Step
+    from connectctl.ops.task_runtime.spi.transaction_batch import Offsets, TransactionBatch
 
 SOCKET_TIMEOUT_MS = 10_000
 """How long one request may take, unless ``socket.timeout.ms`` is given. A commit that took as long may be sent twice."""
 DEFAULTS = {"linger.ms": 20, "socket.timeout.ms": SOCKET_TIMEOUT_MS}
 _FENCED = {"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "INVALID_PRODUCER_ID_MAPPING"}
-_HOPELESS = {
+_PERMANENT = {
     "RECORD_LIST_TOO_LARGE",
     "INVALID_TRANSACTION_TIMEOUT",
     "UNSUPPORTED_VERSION",
@@ -49,19 +49,19 @@ class Fenced(Exception):
     """A newer producer has taken the transactional id."""
 
 
-class Doubt(Exception):
+class UnknownOutcome(Exception):
     """Nobody knows any more what the coordinator still has to do for this instance; the reason is its text."""
 
 
-class Expired(Doubt):
+class Expired(UnknownOutcome):
     """The coordinator aborted the transaction, which was open for longer than its time-out, and nobody else took over."""
 
 
-class Failed(Doubt):
+class BrokerError(UnknownOutcome):
     """The broker failed, and said so."""
 
 
-class _Ears(logging.Handler):
+class LogWatcher(logging.Handler):
     """Hears from librdkafka's log what no call tells: requests that timed out, connections that broke."""
 
     def __init__(self) -> None:
@@ -78,16 +78,16 @@ class _Ears(logging.Handler):
             self.unfit = line
 
 
-class Handle:
-    """One producer of the transactional id ``id_``. Raises ``Fenced``, ``Doubt``, and ``ConnectctlError`` where only a
-    person can help. ``timeout_ms`` is the transaction's; ``properties`` are more of librdkafka's for the producer.
+class TransactionalProducer:
+    """One producer of the transactional id ``id_``. Raises ``Fenced``, ``UnknownOutcome``, and ``ConnectctlError`` where
+    the user has to act. ``timeout_ms`` is the transaction's; ``properties`` are more of librdkafka's for the producer.
     """
 
     def __init__(self, kafka: Kafka, id_: str, *, timeout_ms: int, properties: Mapping[str, Any] | None = None):
         from confluent_kafka import Producer
 
         self._kafka = kafka
-        self._ears = _Ears()
+        self._ears = LogWatcher()
         self._begun = 0.0
         self.id = id_
         self.timeout_ms = timeout_ms
@@ -111,16 +111,16 @@ class Handle:
 
     def leftover(self, topics: Sequence[str]) -> str | None:
         """Where in ``topics`` an older transaction of it is still open, None where nowhere. Asked before it begins one."""
-        from connectctl.ops.task_runtime.task.stale_transactions import leftover
+        from connectctl.ops.task_runtime.task.stale_transactions import open_older_transaction
 
-        return leftover(self._kafka, self.id, topics)
+        return open_older_transaction(self._kafka, self.id, topics)
 
     def begin(self) -> None:
         """Begin a transaction."""
         self._begun = time.monotonic()
         self._do("begin a transaction", self._producer.begin_transaction)
 
-    def send(self, step: Step) -> None:
+    def send(self, step: TransactionBatch) -> None:
         """Put the records of ``step`` into the transaction."""
 
         def all_() -> None:
@@ -129,7 +129,7 @@ class Handle:
                     record.topic, record.key, record.value, record.partition, list(record.headers), record.timestamp
                 )
             for bulk in step.bulks:
-                if isinstance(bulk, ColumnBulk) and bulk.columns.headers is not None:
+                if isinstance(bulk, ColumnBatch) and bulk.columns.headers is not None:
                     self._with_headers(bulk)
                 else:
                     self._many(bulk.topic, bulk.messages)
@@ -159,7 +159,7 @@ class Handle:
             except BufferError:
                 self._wait_for_room()
 
-    def _with_headers(self, bulk: ColumnBulk) -> None:
+    def _with_headers(self, bulk: ColumnBatch) -> None:
         """Record by record: librdkafka has no headers for many at once."""
         for message, headers in zip(bulk.messages, bulk.columns.header_lists(), strict=True):
             when = message.get("timestamp") or None  # 0 stands for none
@@ -196,10 +196,10 @@ class Handle:
     def _wait_for_room(self) -> None:
         self._producer.poll(FULL_PAUSE)
         if time.monotonic() - self._begun > self.timeout_ms / 1000:
-            raise Doubt("the queue stayed full for longer than a transaction may take")
+            raise UnknownOutcome("the queue stayed full for longer than a transaction may take")
 
     def commit(self, patience: float) -> None:
-        """Commit, and know that it happened; ``patience`` in seconds. After ``Doubt`` only the topic knows."""
+        """Commit, and know that it happened; ``patience`` in seconds. After ``UnknownOutcome`` only the topic knows."""
         began = time.monotonic()
         self._commit(lambda: self._producer.commit_transaction(patience))
         if time.monotonic() - began > self._longest:
@@ -212,15 +212,15 @@ class Handle:
         """
         try:
             self._do("commit its transaction", call)
-        except Failed:
-            with suppress(Doubt, ConnectctlError):  # which tell nothing beyond the first
+        except BrokerError:
+            with suppress(UnknownOutcome, ConnectctlError):  # which tell nothing beyond the first
                 self._hear_why()
             raise
 
     def _hear_why(self) -> None:
         for pause in FENCING_PAUSES:
             time.sleep(pause)
-            with suppress(Failed):
+            with suppress(BrokerError):
                 self.abort(FENCING_PATIENCE)
                 return
 
@@ -269,21 +269,21 @@ class Handle:
             ) from cause
         failure: ConnectctlError = self._kafka.failure(error, doing)
         self._check_fit(error, failure, cause)
-        if isinstance(failure, NotAuthorized) or error.name() in _HOPELESS:
+        if isinstance(failure, NotAuthorized) or error.name() in _PERMANENT:
             raise failure from cause
-        kind = Failed if error.name() == "UNKNOWN" else Doubt
+        kind = BrokerError if error.name() == "UNKNOWN" else UnknownOutcome
         raise kind(f"it could not {doing}: {error.str()}") from cause
 
     def _delivered(self, error: Any, message: Any) -> None:
         """What became of a record, which the commit tells as well."""
 
     def _check_fit(self, error: Any, failure: ConnectctlError, cause: Exception) -> None:
-        """Raises ``Unfit`` where a record is at fault, and not the way to the brokers."""
+        """Raises ``RejectedRecord`` where a record is at fault, and not the way to the brokers."""
         if error.name() in OF_A_RECORD:
-            raise Unfit(failure.what, why=failure.why, code=error.name()) from cause
+            raise RejectedRecord(failure.what, why=failure.why, code=error.name()) from cause
         if line := self._refusal():
             code = next(name for name in OF_A_RECORD if f"({name}" in line)
-            raise Unfit(failure.what, why=line, code=code) from cause
+            raise RejectedRecord(failure.what, why=line, code=code) from cause
 
     def _refusal(self) -> str | None:
         """What librdkafka's log says of a record that is refused."""

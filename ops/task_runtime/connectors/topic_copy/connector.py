@@ -33,20 +33,20 @@ from connectctl.ops.task_runtime.connectors.topic_copy.replication_policy import
     policy_of,
     selection_of,
 )
-from connectctl.ops.task_runtime.connectors.topic_copy.source import Copying, Pace
-from connectctl.ops.task_runtime.connectors.topic_copy.source_reader import Reader, Source
+from connectctl.ops.task_runtime.connectors.topic_copy.source import CopiedTopics, TransactionLimits
+from connectctl.ops.task_runtime.connectors.topic_copy.source_reader import SourceCluster, TopicReader
 from connectctl.ops.task_runtime.spi.connector import (
     ExactlyOnceSupport,
     Outlook,
     Setting,
-    Share,
     SourceConnector,
+    SourceContext,
 )
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
-    from connectctl.ops.task_runtime.connectors.topic_copy.remote_topics import Wanted
-    from connectctl.ops.task_runtime.spi.transaction_batch import TaskSupply
+    from connectctl.ops.task_runtime.connectors.topic_copy.remote_topics import RemoteTopics
+    from connectctl.ops.task_runtime.spi.transaction_batch import TaskRecordSource
 
 RECORDS, POLL_TIMEOUT = "records.per.transaction", "consumer.poll.timeout.ms"
 DEFAULT_RECORDS, DEFAULT_POLL_TIMEOUT = 50_000, 1000
@@ -107,15 +107,15 @@ class TopicCopy(SourceConnector):
         super().start(configs)
         source = source_clients.source_of(configs, self.context.target.timeout)
         self._wanted = self._look(source, configs)
-        with source_clients.reaching(configs["source.cluster.alias"]):
+        with source_clients.unreachable(configs["source.cluster.alias"]):
             remote_topics.prepare(source, self.context.target, self._wanted, configs)
 
-    def _look(self, source: Kafka, configs: Mapping[str, str], *, first: bool = False) -> Wanted:
+    def _look(self, source: Kafka, configs: Mapping[str, str], *, first: bool = False) -> RemoteTopics:
         alias = configs["source.cluster.alias"]
         servers = source_clients.java(configs, source_clients.ADMIN)["bootstrap.servers"]
-        with source_clients.reaching(alias, servers if first else None):
+        with source_clients.unreachable(alias, servers if first else None):
             source.cluster_id()
-        wanted = remote_topics.look(source, self.context.target, selection_of(configs))
+        wanted = remote_topics.plan_remote_topics(source, self.context.target, selection_of(configs))
         if not wanted.topics:
             raise BadInput(
                 f"The source cluster {alias} has no topic to copy",
@@ -134,9 +134,9 @@ class TopicCopy(SourceConnector):
         ]
 
     @classmethod
-    def supply(cls, share: Share) -> TaskSupply | None:
+    def supply(cls, share: SourceContext) -> TaskRecordSource | None:
         configs = share.configs
-        source = Source(
+        source = SourceCluster(
             configs["source.cluster.alias"],
             source_clients.client(configs, source_clients.CONSUMER),
             source_clients.client(configs),
@@ -144,13 +144,13 @@ class TopicCopy(SourceConnector):
             source_clients.reset(configs),
             share.timeout,
         )
-        return Copying(
-            Reader(source),
+        return CopiedTopics(
+            TopicReader(source),
             share.connector,
             mirror_offsets.decode(configs[mirror_offsets.ASSIGNED]),
             policy_of(configs),
             share.manner,
-            Pace(
+            TransactionLimits(
                 int(configs.get(RECORDS, DEFAULT_RECORDS)), int(configs.get(POLL_TIMEOUT, DEFAULT_POLL_TIMEOUT)) / 1000
             ),
             share.offsets_topic,

@@ -25,7 +25,7 @@ PAUSE = 0.1
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RemoteTopics:
     """The source's ``topics`` that are copied, by name with their partitions. ``missing`` are remote topics that are not
     there, ``short`` those with too few partitions, by remote name with the source's.
     """
@@ -56,7 +56,7 @@ def _partitions(count: int) -> str:
     return f"{count} partition{'s' * (count > 1)}"
 
 
-def look(source: Kafka, target: Kafka, selection: Selection) -> Wanted:
+def plan_remote_topics(source: Kafka, target: Kafka, selection: Selection) -> RemoteTopics:
     """What is copied and what has to be created for it. Raises ``Refused`` for a topic that would be copied into itself."""
     policy = selection.policy
     topics = source.partition_counts([t for t in sorted(source.topic_names()) if selection.takes(t)])
@@ -72,10 +72,10 @@ def look(source: Kafka, target: Kafka, selection: Selection) -> Wanted:
     missing = {policy.remote(t): t for t in topics if policy.remote(t) not in there}
     sizes = target.partition_counts([policy.remote(t) for t in topics if policy.remote(t) in there])
     short = {policy.remote(t): t for t, count in topics.items() if sizes.get(policy.remote(t), count) < count}
-    return Wanted(topics, missing, short)
+    return RemoteTopics(topics, missing, short)
 
 
-def prepare(source: Kafka, target: Kafka, wanted: Wanted, config: Mapping[str, str]) -> None:
+def prepare(source: Kafka, target: Kafka, wanted: RemoteTopics, config: Mapping[str, str]) -> None:
     """Create what is missing, and let grow what is short."""
     configs = _own_configs(source, list(wanted.missing.values()), config.get("config.properties.exclude"))
     replicas = int(config.get("replication.factor", min(REPLICAS, target.brokers())))

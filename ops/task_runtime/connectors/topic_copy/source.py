@@ -23,28 +23,28 @@ from connectctl.ops.task_runtime.connectors.topic_copy.mirror_offsets import (
 )
 from connectctl.ops.task_runtime.connectors.topic_copy.source_reader import MOST
 from connectctl.ops.task_runtime.spi.boundaries import Boundary
-from connectctl.ops.task_runtime.spi.transaction_batch import Copies, Step
-from connectctl.ops.task_runtime.task.polled_source import Offsets
+from connectctl.ops.task_runtime.spi.transaction_batch import CopiedMessages, TransactionBatch
+from connectctl.ops.task_runtime.task.polled_source import TaskOffsets
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.connectors.topic_copy.replication_policy import Policy
-    from connectctl.ops.task_runtime.connectors.topic_copy.source_reader import Batch
-    from connectctl.ops.task_runtime.spi.delivery_settings import Manner
-    from connectctl.ops.task_runtime.spi.transaction_batch import Stored
+    from connectctl.ops.task_runtime.connectors.topic_copy.source_reader import TopicBatch
+    from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings
+    from connectctl.ops.task_runtime.spi.transaction_batch import StoredOffsets
 
 PRODUCER = {"queue.buffering.max.kbytes": "65536", "message.max.bytes": "50000000"}
 """librdkafka's limits for a copy: 64 MB of records that wait. How large one may be is for the target's brokers to say."""
 
 
 @dataclass(frozen=True)
-class Pace:
+class TransactionLimits:
     """How much one transaction holds whose boundary is a poll: ``records``, or what comes in ``seconds``."""
 
     records: int
     seconds: float
 
 
-class Reads(Protocol):
+class SourceReader(Protocol):
     """What reads the source: ``source_reader.Reader``."""
 
     @property
@@ -54,11 +54,11 @@ class Reads(Protocol):
     @property
     def lag(self) -> int | None: ...
     def begin(self, begin: Mapping[Place, int | None]) -> dict[Place, int]: ...
-    def read(self, most: int) -> list[Batch]: ...
+    def read(self, most: int) -> list[TopicBatch]: ...
     def close(self) -> None: ...
 
 
-class Copying:
+class CopiedTopics:
     """What is copied from ``places`` of the source, each a source partition of ``connector``, to the topics that ``policy``
     names. Raises ``ConnectctlError`` where one of those is the offsets topic.
     """
@@ -68,12 +68,12 @@ class Copying:
 
     def __init__(
         self,
-        reader: Reads,
+        reader: SourceReader,
         connector: str,
         places: list[Place],
         policy: Policy,
-        manner: Manner,
-        pace: Pace,
+        manner: DeliverySettings,
+        pace: TransactionLimits,
         offsets_topic: str,
     ):
         if manner.exactly_once and offsets_topic in {policy.remote(topic) for topic, _ in places}:
@@ -96,9 +96,9 @@ class Copying:
         """Where each place goes on once what is in hand is committed."""
         return self._reached | {place: last + 1 for place, last in self._taken.items()}
 
-    def resume(self, stored: Stored) -> None:
+    def resume(self, stored: StoredOffsets) -> None:
         """Read on where all that was given is committed; else begin at what is."""
-        offsets = Offsets(self._connector, stored)
+        offsets = TaskOffsets(self._connector, stored)
         partitions = {place: wrap_partition(self._policy.source, place) for place in self._places}
         self._keys = {place: offsets.key(partition) for place, partition in partitions.items()}
         begin = {place: next_offset(offsets.offset(partition)) for place, partition in partitions.items()}
@@ -110,21 +110,21 @@ class Copying:
         # That a partition without an offset begins at its end is committed at once: the next lease would begin later.
         self._taken = {place: start - 1 for place, start in latest.items()}
 
-    def step(self) -> Step | None:
+    def step(self) -> TransactionBatch | None:
         """The next batch, and the end of the transaction where that has come."""
         if self._taken and not self._count:
-            return Step(offsets=self._offsets())
+            return TransactionBatch(offsets=self._offsets())
         batches = self._reader.read(MOST if self._timed else self._pace.records - self._count)
         if batches and not self._count:
             self._began = time.monotonic()
         for each in batches:
             self._count += len(each.messages)
             self._taken |= {(each.topic, partition): last for partition, last in each.last.items()}
-        copies = [Copies(self._policy.remote(each.topic), each.messages) for each in batches]
+        copies = [CopiedMessages(self._policy.remote(each.topic), each.messages) for each in batches]
         named = partial(_named, self._policy.source, batches)
         if self._due(busy=bool(batches)) and self._taken:
-            return Step(copies=copies, offsets=self._offsets(), named=named)
-        return Step(copies=copies, more=True, named=named) if copies else None
+            return TransactionBatch(copies=copies, offsets=self._offsets(), named=named)
+        return TransactionBatch(copies=copies, more=True, named=named) if copies else None
 
     def _due(self, *, busy: bool) -> bool:
         """Whether the transaction ends here. One whose boundary is a poll ends with the source, too: more may never come."""
@@ -144,11 +144,11 @@ class Copying:
     def _offsets(self) -> dict[bytes, bytes | None]:
         return {self._keys[place]: connect_json(wrap_offset(last)).encode() for place, last in self._taken.items()}
 
-    def last(self) -> Step | None:
+    def last(self) -> TransactionBatch | None:
         """The end of what is open: it may end anywhere."""
-        return Step(offsets=self._offsets()) if self._taken else None
+        return TransactionBatch(offsets=self._offsets()) if self._taken else None
 
-    def committed(self, step: Step) -> None:
+    def committed(self, step: TransactionBatch) -> None:
         """Go on behind what was given."""
         self._go_on(self._ahead())
 
@@ -172,7 +172,7 @@ class Copying:
         self._reader.close()
 
 
-def _named(source: str, batches: list[Batch], number: int) -> str:
+def _named(source: str, batches: list[TopicBatch], number: int) -> str:
     """Which record of the source cluster the one with this number is."""
     message = next(islice(chain.from_iterable(each.messages for each in batches), number, None))
     place = connect_json(wrap_partition(source, (message.topic(), message.partition())))

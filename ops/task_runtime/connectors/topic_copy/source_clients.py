@@ -108,7 +108,7 @@ def unknown(config: Mapping[str, str]) -> list[str]:
 
 
 @contextmanager
-def reaching(alias: str, first: str | None = None) -> Iterator[None]:
+def unreachable(alias: str, first: str | None = None) -> Iterator[None]:
     """Says of what fails that it is the source cluster ``alias``; ``first``: asked for the first time, at these servers."""
     try:
         with nullcontext() if first is None else first_contact(first):
@@ -121,7 +121,7 @@ def reaching(alias: str, first: str | None = None) -> Iterator[None]:
         raise type(e)(UNREADABLE.format(alias), why=why, next_step=hint) from e
 
 
-def gone(alias: str, topic: str) -> ConnectctlError:
+def partition_gone(alias: str, topic: str) -> ConnectctlError:
     """The error for a topic, or a partition as TOPIC-N, that the source does not have any more."""
     return ConnectctlError(
         f"The source cluster {alias} has no {topic} any more",

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.core.errors import ConnectctlError, Unreachable
 from connectctl.ops.kafka.sentinels import offset_of
-from connectctl.ops.task_runtime.attempt.coalesced_read import together
+from connectctl.ops.task_runtime.attempt.coalesced_read import coalesced
 from connectctl.ops.task_runtime.connectors.topic_copy.mirror_offsets import Place
-from connectctl.ops.task_runtime.connectors.topic_copy.source_clients import UNREADABLE, gone, reaching
+from connectctl.ops.task_runtime.connectors.topic_copy.source_clients import UNREADABLE, partition_gone, unreachable
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
@@ -23,7 +23,7 @@ WAIT = 0.05
 MOST, FEW = 10_000, 100
 """Records of a batch at most, and of the first one, while nobody knows how large they are."""
 BATCH_BYTES = 8 << 20
-LOOK = 1.0
+POLL = 1.0
 """Seconds between two looks at whether brokers that were lost are back."""
 DEFAULTS = {
     "queued.min.messages": 100_000,
@@ -38,7 +38,7 @@ _PASSING = {"_ALL_BROKERS_DOWN", "_TRANSPORT", "GROUP_AUTHORIZATION_FAILED"}
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceCluster:
     """The source cluster ``alias``. ``consumer`` and ``admin`` are librdkafka's properties of its clients, ``isolation`` and
     ``reset`` are isolation.level and auto.offset.reset; ``timeout`` is in seconds, for each request.
     """
@@ -52,7 +52,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class TopicBatch:
     """Records of one topic, as librdkafka gave them, and the last offset of each partition among them."""
 
     topic: str
@@ -60,10 +60,10 @@ class Batch:
     last: Mapping[int, int]
 
 
-class Reader:
+class TopicReader:
     """A consumer to which partitions of the source are assigned by hand."""
 
-    def __init__(self, source: Source):
+    def __init__(self, source: SourceCluster):
         self._source = source
         self._consumer: Any = None
         self._kafka: Kafka | None = None
@@ -88,7 +88,7 @@ class Reader:
 
         # A new one each time: what it knows of topics it has read once.
         kafka = self._kafka = Kafka(self._source.admin, timeout=self._source.timeout)
-        with reaching(self._source.alias):
+        with unreachable(self._source.alias):
             starts = {place: self._start(place, at, each) for place, at, each in self._extents(kafka, begin)}
         if self._consumer is None:
             whole = kafka.properties() | DEFAULTS | dict(self._source.consumer) | self._ours()
@@ -115,12 +115,12 @@ class Reader:
         topics = sorted({topic for topic, _ in begin})
         # Of whole topics, of which other tasks of the process have other partitions.
         key = ("extents", repr(sorted(self._source.admin.items(), key=str)), *topics)
-        found = together(key, lambda: kafka.extents(topics))
+        found = coalesced(key, lambda: kafka.extents(topics))
         for topic, partition in begin:
             if topic not in found:
-                raise gone(self._source.alias, f"topic {topic}")
+                raise partition_gone(self._source.alias, f"topic {topic}")
             if partition not in found[topic]:
-                raise gone(self._source.alias, f"partition {topic}-{partition}")
+                raise partition_gone(self._source.alias, f"partition {topic}-{partition}")
         return [(place, at, found[place[0]][place[1]]) for place, at in begin.items()]
 
     def _start(self, place: Place, at: int | None, extent: Extent) -> tuple[int, bool]:
@@ -155,7 +155,7 @@ class Reader:
             return self._unset(where)
         return Unreachable(UNREADABLE.format(self._source.alias), why=f"{where} has no offset {self._next.get(place)}")
 
-    def read(self, most: int) -> list[Batch]:
+    def read(self, most: int) -> list[TopicBatch]:
         """The next records, ``most`` of them; none where there are none for now.
 
         Raises ``ConnectctlError``, after which it has to begin again.
@@ -184,7 +184,7 @@ class Reader:
         """What the consumer gives; one that fails is let go of."""
         assert self._kafka is not None
         try:
-            with reaching(self._source.alias):
+            with unreachable(self._source.alias):
                 return self._kafka.ask("read", call)
         except ConnectctlError:
             self.close()
@@ -201,7 +201,9 @@ class Reader:
                 self._next[place] = event.offset()
                 self._at_end.add(place)
         elif error.name() in _GONE:
-            raise gone(self._source.alias, f"partition {place[0]}-{place[1]}" if place[1] >= 0 else f"topic {place[0]}")
+            raise partition_gone(
+                self._source.alias, f"partition {place[0]}-{place[1]}" if place[1] >= 0 else f"topic {place[0]}"
+            )
         elif error.name() == "_AUTO_OFFSET_RESET":
             raise self._out_of_range(place)
         elif not error.retriable() and error.name() not in _PASSING:
@@ -216,10 +218,10 @@ class Reader:
         from confluent_kafka import KafkaException, TopicPartition
 
         now = time.monotonic()
-        if now - self._looked < LOOK:
+        if now - self._looked < POLL:
             return
         try:
-            self._consumer.get_watermark_offsets(TopicPartition(*next(iter(self._next))), LOOK)
+            self._consumer.get_watermark_offsets(TopicPartition(*next(iter(self._next))), POLL)
             self._lost = None
         except KafkaException as e:
             self._looked = time.monotonic()
@@ -259,9 +261,9 @@ class Reader:
                 consumer.close()
 
 
-def _by_topic(messages: list[Any]) -> list[Batch]:
+def _by_topic(messages: list[Any]) -> list[TopicBatch]:
     """The messages by topic, each partition's in their order."""
     found: dict[str, list[Any]] = {}
     for message in messages:
         found.setdefault(message.topic(), []).append(message)
-    return [Batch(topic, some, {m.partition(): m.offset() for m in some}) for topic, some in found.items()]
+    return [TopicBatch(topic, some, {m.partition(): m.offset() for m in some}) for topic, some in found.items()]

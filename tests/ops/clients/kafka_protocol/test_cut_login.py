@@ -14,7 +14,7 @@ from connectctl.ops.clients import connection_errors
 from connectctl.ops.clients.kafka_protocol.client import Wire
 from connectctl.ops.clients.librdkafka.client import Kafka, failure
 from connectctl.ops.core.errors import NotAuthorized, NotTrusted, Unreachable
-from connectctl.ops.task_runtime.task.retries import passes
+from connectctl.ops.task_runtime.task.retries import is_retriable
 from fakes.dyingbroker import AUTHENTICATE, HANDSHAKE, VERSIONS, DyingBroker
 
 CLIENTS: dict[str, Callable[[dict[str, Any]], object]] = {
@@ -35,7 +35,7 @@ def test_a_login_that_is_cut_short_is_an_outage(client: str, at: int, reset: boo
     finally:
         broker.close()
     assert type(raised.value) is Unreachable, raised.value
-    assert passes(raised.value)
+    assert is_retriable(raised.value)
     assert broker.died
 
 

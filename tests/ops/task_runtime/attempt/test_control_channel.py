@@ -6,19 +6,19 @@ import socket
 from collections.abc import Iterator
 
 import pytest
-from connectctl.ops.task_runtime.attempt.control_channel import Address, Line, Switchboard
+from connectctl.ops.task_runtime.attempt.control_channel import Address, DriverChannel, TaskChannel
 from live.real import eventually
 
 
 @pytest.fixture
-def board() -> Iterator[Switchboard]:
-    made = Switchboard("127.0.0.1")
+def board() -> Iterator[DriverChannel]:
+    made = DriverChannel("127.0.0.1")
     yield made
     made.close()
 
 
-def test_the_driver_hears_what_a_task_says_last(board: Switchboard) -> None:
-    line = Line(board.address)
+def test_the_driver_hears_what_a_task_says_last(board: DriverChannel) -> None:
+    line = TaskChannel(board.address)
     for records in (1, 2):
         line.say({"task": 3, "records": records, "transactions": 1})
     eventually(lambda: board.heard.get(3, {}).get("records") == 2)
@@ -26,19 +26,19 @@ def test_the_driver_hears_what_a_task_says_last(board: Switchboard) -> None:
     line.close()
 
 
-def test_every_task_hears_the_wish_to_stop_now_and_later(board: Switchboard) -> None:
-    now = Line(board.address)
+def test_every_task_hears_the_wish_to_stop_now_and_later(board: DriverChannel) -> None:
+    now = TaskChannel(board.address)
     now.say({"task": 0})
     eventually(lambda: 0 in board.heard)
     board.stop()
-    later = Line(board.address)
+    later = TaskChannel(board.address)
     eventually(lambda: now.stopped and later.stopped)
     now.close()
     later.close()
 
 
-def test_a_task_whose_driver_is_gone_stops(board: Switchboard) -> None:
-    line = Line(board.address)
+def test_a_task_whose_driver_is_gone_stops(board: DriverChannel) -> None:
+    line = TaskChannel(board.address)
     line.say({"task": 0})
     eventually(lambda: 0 in board.heard)
     board.close()
@@ -50,30 +50,30 @@ def test_a_task_whose_driver_is_gone_stops(board: Switchboard) -> None:
 def test_a_task_that_cannot_connect_works_on() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    line = Line(Address("127.0.0.1", port, "word"))
+    line = TaskChannel(Address("127.0.0.1", port, "word"))
     line.say({"task": 0})
     assert not line.stopped
     line.close()
 
 
-def test_a_stranger_is_not_listened_to(board: Switchboard) -> None:
-    stranger = Line(Address(board.address.host, board.address.port, "guess"))
+def test_a_stranger_is_not_listened_to(board: DriverChannel) -> None:
+    stranger = TaskChannel(Address(board.address.host, board.address.port, "guess"))
     stranger.say({"task": 0})
     eventually(lambda: stranger.stopped)
     assert board.heard == {}
     stranger.close()
 
 
-def test_what_is_no_json_ends_the_line_and_nothing_else(board: Switchboard) -> None:
+def test_what_is_no_json_ends_the_line_and_nothing_else(board: DriverChannel) -> None:
     with socket.create_connection((board.address.host, board.address.port)) as raw:
         raw.sendall(f"{board.address.word}\nnonsense\n".encode())
         assert raw.recv(1) == b""
-    line = Line(board.address)
+    line = TaskChannel(board.address)
     line.say({"task": 1})
     eventually(lambda: 1 in board.heard)
     line.close()
 
 
-def test_the_word_is_in_no_log(board: Switchboard) -> None:
+def test_the_word_is_in_no_log(board: DriverChannel) -> None:
     assert board.address.word not in repr(board.address)
     assert board.address.word not in str(board.address)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from connectctl.ops.core.errors import TimedOut
-from connectctl.ops.task_runtime.attempt.coalesced_read import Together
-from connectctl.ops.task_runtime.attempt.shared_clients import Seen, View
+from connectctl.ops.task_runtime.attempt.coalesced_read import CoalescedRead
+from connectctl.ops.task_runtime.attempt.shared_clients import OffsetsSnapshot, OffsetsView
 
 PATIENCE = 60.0
 
@@ -51,7 +51,7 @@ def asking(call: Callable[[], Any]) -> SimpleQueue[Any]:
     return told
 
 
-def started(together: Together[int], topic: Topic) -> SimpleQueue[Any]:
+def started(together: CoalescedRead[int], topic: Topic) -> SimpleQueue[Any]:
     first = asking(together)
     assert topic.begun.acquire(timeout=PATIENCE)
     return first
@@ -59,7 +59,7 @@ def started(together: Together[int], topic: Topic) -> SimpleQueue[Any]:
 
 def test_who_asks_while_a_reading_is_under_way_gets_the_next_one_and_shares_it() -> None:
     topic = Topic()
-    together = Together(topic.read)
+    together = CoalescedRead(topic.read)
     first = started(together, topic)
     late = [asking(together) for _ in range(20)]
     topic.let.release()
@@ -71,7 +71,7 @@ def test_who_asks_while_a_reading_is_under_way_gets_the_next_one_and_shares_it()
 
 def test_many_who_wait_at_once_share_one_reading() -> None:
     topic = Topic()
-    together = Together(topic.read)
+    together = CoalescedRead(topic.read)
     started(together, topic)
     waiting = threading.Barrier(21)
 
@@ -89,7 +89,7 @@ def test_many_who_wait_at_once_share_one_reading() -> None:
 
 def test_what_a_reading_raises_is_heard_by_all_who_wait_for_it_and_the_next_one_reads_again() -> None:
     topic = Topic()
-    together = Together(topic.read)
+    together = CoalescedRead(topic.read)
     started(together, topic)
     late = [asking(together) for _ in range(3)]
     topic.raises = TimedOut("out of reach")
@@ -100,9 +100,9 @@ def test_what_a_reading_raises_is_heard_by_all_who_wait_for_it_and_the_next_one_
 
 
 def test_a_view_stays_as_it_was_until_its_task_asks_again() -> None:
-    found = [Seen({b"k": b"1"}), Seen({b"k": b"2", b"l": b"3"})]
-    read = Together(lambda: found.pop(0))
-    one, other = View(read), View(read)
+    found = [OffsetsSnapshot({b"k": b"1"}), OffsetsSnapshot({b"k": b"2", b"l": b"3"})]
+    read = CoalescedRead(lambda: found.pop(0))
+    one, other = OffsetsView(read), OffsetsView(read)
     assert (one.value(b"k"), one.known()) == (None, frozenset())
     one.refresh(PATIENCE)
     other.refresh(PATIENCE)
@@ -115,7 +115,7 @@ def test_even_a_reading_that_is_torn_away_leaves_nobody_waiting(bang: BaseExcept
     def read() -> int:
         raise bang
 
-    together = Together(read)
+    together = CoalescedRead(read)
     with pytest.raises(type(bang)):
         together()
     with pytest.raises(type(bang)):

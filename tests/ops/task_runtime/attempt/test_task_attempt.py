@@ -8,10 +8,17 @@ import pytest
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.task_runtime.attempt import task_attempt
 from connectctl.ops.task_runtime.attempt.control_channel import Address
-from connectctl.ops.task_runtime.attempt.task_attempt import FAILED, Leased, Report, Terms, Work, run
+from connectctl.ops.task_runtime.attempt.task_attempt import (
+    FAILED,
+    TaskLimits,
+    TaskReport,
+    TaskSpec,
+    TimeboxedSource,
+    run,
+)
 from connectctl.ops.task_runtime.job.config_topic_records import Generation
-from connectctl.ops.task_runtime.spi.delivery_settings import manner
-from connectctl.ops.task_runtime.spi.transaction_batch import Counts, Outgoing, Step
+from connectctl.ops.task_runtime.spi.delivery_settings import delivery_settings
+from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord, TaskStats, TransactionBatch
 
 NOBODY = Address("127.0.0.1", 1, "word")
 
@@ -35,12 +42,12 @@ class Supply:
     lag, ended, behind = 7, False, False
 
     def __init__(self) -> None:
-        self.steps: list[Step | None] = []
+        self.steps: list[TransactionBatch | None] = []
 
     def resume(self, stored: Any) -> None:
         pass
 
-    def step(self) -> Step | None:
+    def step(self) -> TransactionBatch | None:
         return self.steps.pop(0) if self.steps else None
 
 
@@ -54,14 +61,14 @@ class Line:
         self.said.append(said)
 
 
-def leased(terms: Terms, counts: Counts | None = None) -> tuple[Leased, Any, Any]:
+def leased(terms: TaskLimits, counts: TaskStats | None = None) -> tuple[TimeboxedSource, Any, Any]:
     supply: Any = Supply()
     line: Any = Line()
-    return Leased(supply, 3, counts or Counts(), terms, line), supply, line
+    return TimeboxedSource(supply, 3, counts or TaskStats(), terms, line), supply, line
 
 
 def test_a_lease_lasts_from_the_first_resumption_on(clock: Clock) -> None:
-    made, _, _ = leased(Terms(10.0))
+    made, _, _ = leased(TaskLimits(10.0))
     clock.now += 60  # a dead predecessor's transaction was in the way
     assert not made.over()
     made.resume(None)  # type: ignore[arg-type]
@@ -73,10 +80,10 @@ def test_a_lease_lasts_from_the_first_resumption_on(clock: Clock) -> None:
 
 
 def test_it_is_idle_once_no_record_has_come_for_long_enough(clock: Clock) -> None:
-    made, supply, _ = leased(Terms(1000.0, idle=5.0))
+    made, supply, _ = leased(TaskLimits(1000.0, idle=5.0))
     made.resume(None)  # type: ignore[arg-type]
     clock.now += 4
-    supply.steps = [Step([Outgoing("t", None, b"")]), Step(offsets={b"k": b"v"})]
+    supply.steps = [TransactionBatch([ProducerRecord("t", None, b"")]), TransactionBatch(offsets={b"k": b"v"})]
     made.step()
     clock.now += 4
     made.step()  # offsets alone are no records
@@ -88,7 +95,7 @@ def test_it_is_idle_once_no_record_has_come_for_long_enough(clock: Clock) -> Non
 
 
 def test_a_supply_that_is_behind_its_source_is_not_idle(clock: Clock) -> None:
-    made, supply, _ = leased(Terms(1000.0, idle=5.0))
+    made, supply, _ = leased(TaskLimits(1000.0, idle=5.0))
     made.resume(None)  # type: ignore[arg-type]
     supply.behind = True
     clock.now += 6
@@ -101,7 +108,7 @@ def test_a_supply_that_is_behind_its_source_is_not_idle(clock: Clock) -> None:
 
 
 def test_a_source_that_cannot_be_reached_is_not_idle(clock: Clock) -> None:
-    made, supply, _ = leased(Terms(1000.0, idle=5.0))
+    made, supply, _ = leased(TaskLimits(1000.0, idle=5.0))
     made.resume(None)  # type: ignore[arg-type]
 
     def lost(stored: Any) -> None:
@@ -115,19 +122,19 @@ def test_a_source_that_cannot_be_reached_is_not_idle(clock: Clock) -> None:
 
 
 def test_it_ends_with_enough_records_or_at_the_drivers_wish(clock: Clock) -> None:
-    counts = Counts()
-    made, _, line = leased(Terms(1000.0, records=10), counts)
+    counts = TaskStats()
+    made, _, line = leased(TaskLimits(1000.0, records=10), counts)
     counts.commit(9)
     assert not made.over()
     counts.commit(1)
     assert made.over()
-    made, _, line = leased(Terms(1000.0))
+    made, _, line = leased(TaskLimits(1000.0))
     line.stopped = True
     assert made.over()
 
 
 def test_it_says_how_far_it_is_once_a_second(clock: Clock) -> None:
-    made, _, line = leased(Terms(1000.0))
+    made, _, line = leased(TaskLimits(1000.0))
     for _ in range(10):
         clock.now += 0.3
         made.over()
@@ -135,13 +142,15 @@ def test_it_says_how_far_it_is_once_a_second(clock: Clock) -> None:
     assert line.said[0] == {"task": 3, "records": 0, "transactions": 0, "lag": 7}
 
 
-def work(path: str) -> Work:
+def work(path: str) -> TaskSpec:
     client = {"bootstrap.servers": "127.0.0.1:1"}
-    return Work("g", "c", path, {}, Generation("t", "c", 0), client, client, "offs", None, manner({}), 1.0, 1.0)
+    return TaskSpec(
+        "g", "c", path, {}, Generation("t", "c", 0), client, client, "offs", None, delivery_settings({}), 1.0, 1.0
+    )
 
 
 def test_a_task_that_cannot_be_made_is_a_failed_report() -> None:
-    report = run(work("no.such:Thing"), 2, {}, Terms(1.0), NOBODY)
+    report = run(work("no.such:Thing"), 2, {}, TaskLimits(1.0), NOBODY)
     assert (report.task, report.how, report.records) == (2, FAILED, 0)
     assert "no.such:Thing cannot be imported" in str(report.why)
 
@@ -151,21 +160,21 @@ def test_what_a_plugin_raises_is_a_failed_report_with_its_trace(monkeypatch: pyt
         raise ZeroDivisionError("by zero")
 
     monkeypatch.setattr(task_attempt, "connector_class", burst)
-    report = run(work("x:y"), 0, {}, Terms(1.0), NOBODY)
+    report = run(work("x:y"), 0, {}, TaskLimits(1.0), NOBODY)
     assert (report.how, report.why) == (FAILED, "ZeroDivisionError: by zero")
     assert "burst" in str(report.trace)
 
 
 def test_client_properties_are_in_no_printed_value() -> None:
-    secret = Work(**{**vars(work("x:y")), "home": {"sasl.password": "hush"}, "target": {"sasl.password": "hush"}})
+    secret = TaskSpec(**{**vars(work("x:y")), "home": {"sasl.password": "hush"}, "target": {"sasl.password": "hush"}})
     assert "hush" not in repr(secret)
 
 
 def test_a_report_counts_what_was_counted() -> None:
-    counts = Counts()
+    counts = TaskStats()
     counts.commit(5)
     counts.commit(9)
     counts.doubts.append("slow")
-    made = Report.of(1, "ended", counts, idle=True)
+    made = TaskReport.of(1, "ended", counts, idle=True)
     assert (made.records, made.transactions, made.smallest, made.largest, made.doubts) == (14, 2, 5, 9, 1)
     assert made.idle

@@ -7,11 +7,11 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from connectctl.ops.task_runtime.dataframe.prefetch import Ahead
+from connectctl.ops.task_runtime.dataframe.prefetch import Prefetch
 
 
 def test_items_come_in_their_order_and_end() -> None:
-    assert list(Ahead(range(100), depth=2)) == list(range(100))
+    assert list(Prefetch(range(100), depth=2)) == list(range(100))
 
 
 def test_what_the_source_raises_comes_behind_its_items() -> None:
@@ -19,7 +19,7 @@ def test_what_the_source_raises_comes_behind_its_items() -> None:
         yield 1
         raise ValueError("gone")
 
-    found = iter(Ahead(source()))
+    found = iter(Prefetch(source()))
     assert next(found) == 1
     with pytest.raises(ValueError, match="gone"):
         next(found)
@@ -33,7 +33,7 @@ def test_it_reads_no_further_ahead_than_its_depth() -> None:
             read.release()
             yield n
 
-    ahead = Ahead(source(), depth=2)
+    ahead = Prefetch(source(), depth=2)
     for _ in range(3):
         assert read.acquire(timeout=10)
     assert not read.acquire(timeout=0.3)
@@ -51,7 +51,7 @@ def test_nobody_reads_the_source_any_more_when_it_is_closed() -> None:
         yield 1
         over.append(2)
 
-    ahead = Ahead(source())
+    ahead = Prefetch(source())
     assert reading.wait(10)
     threading.Timer(0.2, go.set).start()
     ahead.close()

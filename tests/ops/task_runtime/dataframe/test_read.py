@@ -10,9 +10,9 @@ from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
 from connectctl.ops.task_runtime.attempt.control_channel import Address
 from connectctl.ops.task_runtime.connectors.dataframe import DataFrameSource, columns_of, micro_batch
-from connectctl.ops.task_runtime.dataframe.batch_round import complaint
+from connectctl.ops.task_runtime.dataframe.batch_round import rejection
 from connectctl.ops.task_runtime.dataframe.micro_batch import Late, MicroBatch
-from connectctl.ops.task_runtime.dataframe.partition_registry import Claiming, Claims
+from connectctl.ops.task_runtime.dataframe.partition_registry import PartitionRegistry, PartitionRegistryClient
 from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
 from connectctl.ops.task_runtime.dataframe.task import FrameReport, joined
 from connectctl.ops.task_runtime.dataframe.validate import check_columns, check_committed, check_keys
@@ -75,28 +75,30 @@ def test_offsets_that_were_committed_with_other_columns_are_refused(key: bytes, 
 
 
 @pytest.fixture
-def claims() -> Iterator[Claims]:
-    made = Claims("127.0.0.1")
+def claims() -> Iterator[PartitionRegistry]:
+    made = PartitionRegistry("127.0.0.1")
     yield made
     made.close()
 
 
-def test_a_source_partition_is_one_tasks_for_good_and_every_attempt_of_it_may_have_it(claims: Claims) -> None:
-    Claiming(claims.address, 0)([("a", 1), ("b", None)])
-    Claiming(claims.address, 0)([("a", 1)])
-    Claiming(claims.address, 1)([("c", 1)])
+def test_a_source_partition_is_one_tasks_for_good_and_every_attempt_of_it_may_have_it(
+    claims: PartitionRegistry,
+) -> None:
+    PartitionRegistryClient(claims.address, 0)([("a", 1), ("b", None)])
+    PartitionRegistryClient(claims.address, 0)([("a", 1)])
+    PartitionRegistryClient(claims.address, 1)([("c", 1)])
     with pytest.raises(ConnectctlError, match=r'\["b",null\] is in two partitions of the frame.*tasks 0 and 1'):
-        Claiming(claims.address, 1)([("d", 1), ("b", None)])
-    Claiming(claims.address, 2)([("d", 1)])  # of what is refused nothing is given
+        PartitionRegistryClient(claims.address, 1)([("d", 1), ("b", None)])
+    PartitionRegistryClient(claims.address, 2)([("d", 1)])  # of what is refused nothing is given
 
 
-def test_who_does_not_know_the_word_or_reaches_nobody_gets_nothing(claims: Claims) -> None:
+def test_who_does_not_know_the_word_or_reaches_nobody_gets_nothing(claims: PartitionRegistry) -> None:
     stranger = Address("127.0.0.1", claims.address.port, "guessed")
     with pytest.raises(ConnectctlError, match="cannot be asked"):
-        Claiming(stranger, 0)([("a",)])
+        PartitionRegistryClient(stranger, 0)([("a",)])
     claims.close()
     with pytest.raises(ConnectctlError, match="cannot be asked"):
-        Claiming(claims.address, 0)([("a",)])
+        PartitionRegistryClient(claims.address, 0)([("a",)])
 
 
 GOOD = {
@@ -192,7 +194,7 @@ Caused by: java.lang.RuntimeException: Cannot parse field: id
 def test_what_spark_says_of_the_data_is_one_line_and_what_it_says_of_itself_is_none(
     text: str, line: str | None
 ) -> None:
-    assert complaint(Exception(text)) == line
+    assert rejection(Exception(text)) == line
 
 
 def test_reports_of_micro_batches_add_up_and_the_last_one_tells_how_it_ended() -> None:

@@ -8,8 +8,8 @@ import pytest
 from connectctl.ops.task_runtime.dataframe.micro_batch import Late
 from connectctl.ops.task_runtime.dataframe.retry_fenced import until_through
 from connectctl.ops.task_runtime.dataframe.task import FrameReport
-from connectctl.ops.task_runtime.job.scheduler import MOST_FENCED
-from connectctl.ops.task_runtime.spi.transaction_batch import How
+from connectctl.ops.task_runtime.job.scheduler import MAX_FENCED_ROUNDS
+from connectctl.ops.task_runtime.spi.transaction_batch import EndReason
 
 Active = Collection[int] | None
 
@@ -30,11 +30,11 @@ class Passes:
 
 
 def fenced(task: int, records: int = 0, skipped: int = 0, late: int = 0) -> FrameReport:
-    return FrameReport(task, How.FENCED, records=records, transactions=bool(records), skipped=skipped, late=late)
+    return FrameReport(task, EndReason.FENCED, records=records, transactions=bool(records), skipped=skipped, late=late)
 
 
 def ended(task: int, records: int = 0, skipped: int = 0, late: int = 0) -> FrameReport:
-    return FrameReport(task, How.ENDED, records=records, transactions=bool(records), skipped=skipped, late=late)
+    return FrameReport(task, EndReason.ENDED, records=records, transactions=bool(records), skipped=skipped, late=late)
 
 
 def test_only_those_that_were_fenced_are_run_again() -> None:
@@ -58,18 +58,18 @@ def test_late_rows_are_counted_once(late: Late | None, counted: int) -> None:
 def test_a_task_that_is_fenced_again_and_again_is_another_ones() -> None:
     passes = Passes([fenced(0)])
     (report,) = until_through(passes, sleep=passes.sleep)
-    assert report.how == How.FENCED
-    assert len(passes.asked) == MOST_FENCED
+    assert report.how == EndReason.FENCED
+    assert len(passes.asked) == MAX_FENCED_ROUNDS
 
 
 def test_one_that_gets_on_between_two_fences_is_not_given_up() -> None:
-    some = [[fenced(0, 1)] for _ in range(3 * MOST_FENCED)]
+    some = [[fenced(0, 1)] for _ in range(3 * MAX_FENCED_ROUNDS)]
     passes = Passes(*some, [ended(0, 1)])
     (report,) = until_through(passes, sleep=passes.sleep)
-    assert (report.how, report.records) == (How.ENDED, 3 * MOST_FENCED + 1)
+    assert (report.how, report.records) == (EndReason.ENDED, 3 * MAX_FENCED_ROUNDS + 1)
 
 
-@pytest.mark.parametrize("how", [How.STALE, "failed"])
+@pytest.mark.parametrize("how", [EndReason.STALE, "failed"])
 def test_nothing_is_run_again_beside_a_task_that_is_another_ones_or_has_failed(how: str) -> None:
     passes = Passes([FrameReport(0, how), fenced(1)])
     until_through(passes, sleep=passes.sleep)

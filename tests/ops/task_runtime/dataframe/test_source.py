@@ -10,10 +10,10 @@ import pytest
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.dataframe import source as rowsmodule
 from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
-from connectctl.ops.task_runtime.dataframe.source import Rows
-from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBulk, How, Step
-from connectctl.ops.task_runtime.task.exactly_once_task import Kernel
-from connectctl.ops.task_runtime.task.transactional_producer import Doubt
+from connectctl.ops.task_runtime.dataframe.source import DataFrameRows
+from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch, EndReason, TransactionBatch
+from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.transactional_producer import UnknownOutcome
 from fakes.snapshots import Snapshots
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,7 +59,7 @@ class Broker(Snapshots):
             self.wrote(*self._new)
             self.sizes.append(len(self._open))
         if self._commits == self._doubt:
-            raise Doubt("no answer")
+            raise UnknownOutcome("no answer")
 
     def abort(self, patience: float) -> None: ...
 
@@ -87,10 +87,10 @@ def batches(given_: list[dict[str, Any]], *sizes: int, offset: Any = None) -> li
     return found
 
 
-def deliver(broker: Broker, given_: list[Any], size: int = 3, columns: Columns = COLUMNS, **more: Any) -> Rows:
-    supply = Rows(given_, "c", "t", columns, size, **more)
-    kernel = Kernel(lambda: broker, "offsets", broker, sleep=lambda seconds: None)  # type: ignore[arg-type,return-value]
-    assert kernel.run(supply).how is How.ENDED
+def deliver(broker: Broker, given_: list[Any], size: int = 3, columns: Columns = COLUMNS, **more: Any) -> DataFrameRows:
+    supply = DataFrameRows(given_, "c", "t", columns, size, **more)
+    kernel = ExactlyOnceTask(lambda: broker, "offsets", broker, sleep=lambda seconds: None)  # type: ignore[arg-type,return-value]
+    assert kernel.run(supply).how is EndReason.ENDED
     return supply
 
 
@@ -218,7 +218,7 @@ def test_keys_and_times_travel_with_their_records() -> None:
         {"t": [1, 1], "id": [1, 2], "k": ["x", None], "v": [b"1", None], "at": [5, None]}
     )
     columns = Columns(("t",), "id", "v", "k", "at")
-    step = supplied(Rows([batch], "c", "t", columns, 10))
+    step = supplied(DataFrameRows([batch], "c", "t", columns, 10))
     assert step.bulks[0].messages == [
         {"key": b"x", "value": b"1", "timestamp": 5},
         {"key": None, "value": None, "timestamp": 0},
@@ -240,15 +240,15 @@ def test_headers_travel_with_their_records_and_each_has_a_key() -> None:
         )
 
     good = batch([{"key": "a", "value": b"1"}, {"key": "a", "value": None}], None, [])
-    (bulk,) = supplied(Rows([good], "c", "t", columns, 10)).bulks
-    assert isinstance(bulk, ColumnBulk)
+    (bulk,) = supplied(DataFrameRows([good], "c", "t", columns, 10)).bulks
+    assert isinstance(bulk, ColumnBatch)
     assert bulk.columns.header_lists() == [[("a", b"1"), ("a", None)], [], []]
     for bad in ([{"key": None, "value": b"1"}], [None]):
         with pytest.raises(ConnectctlError, match="The column h has a header without a key"):
-            supplied(Rows([batch([], bad)], "c", "t", columns, 10))
+            supplied(DataFrameRows([batch([], bad)], "c", "t", columns, 10))
 
 
-def supplied(supply: Rows) -> Step:
+def supplied(supply: DataFrameRows) -> TransactionBatch:
     supply.resume(Broker())
     step = supply.step()
     assert step is not None

@@ -11,12 +11,12 @@ import pytest
 from connectctl.ops.connect.source_keys import parse_key
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.dataframe import late_rows
-from connectctl.ops.task_runtime.dataframe.late_rows import Remembered
+from connectctl.ops.task_runtime.dataframe.late_rows import LateRows
 from connectctl.ops.task_runtime.dataframe.micro_batch import HASH, PLACE, Late, MicroBatch, Progress
 from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
 from connectctl.ops.task_runtime.dataframe.stream_source import StreamRows
-from connectctl.ops.task_runtime.spi.transaction_batch import How
-from connectctl.ops.task_runtime.task.exactly_once_task import Kernel
+from connectctl.ops.task_runtime.spi.transaction_batch import EndReason
+from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
 from hypothesis import given
 from hypothesis import strategies as st
 from ops.task_runtime.dataframe.test_source import Broker
@@ -75,8 +75,8 @@ def write(
     given_ = batches(rows, 2, ordered=batch.ordered)
     columns = COLUMNS if batch.ordered else UNORDERED
     supply = StreamRows(given_, "c", "t", columns, size, batch=batch, task=0)
-    kernel = Kernel(lambda: broker, "offsets", broker, sleep=lambda seconds: None)  # type: ignore[arg-type,return-value]
-    assert kernel.run(supply).how is How.ENDED
+    kernel = ExactlyOnceTask(lambda: broker, "offsets", broker, sleep=lambda seconds: None)  # type: ignore[arg-type,return-value]
+    assert kernel.run(supply).how is EndReason.ENDED
     return supply
 
 
@@ -245,7 +245,7 @@ def test_what_is_remembered_fills_a_ring_that_holds_the_window(monkeypatch: pyte
     monkeypatch.setattr(late_rows, "SLOT", 4)
     stored: dict[bytes, bytes | None] = {}
     for n in range(0, 60, 3):
-        memory = Remembered(0, 10)
+        memory = LateRows(0, 10)
         memory.load(stored.items())
         stored |= memory.records(
             np.arange(n, n + 3), lambda place: b'["c",%s]' % repr(place).replace("'", '"').encode()

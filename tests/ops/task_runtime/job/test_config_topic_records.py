@@ -5,11 +5,11 @@ from __future__ import annotations
 from connectctl.ops.clients.protocols import Record
 from connectctl.ops.connect import config_topic
 from connectctl.ops.task_runtime.job.config_topic_records import (
+    ConfigTopicState,
     Generation,
     KeyValue,
-    Standing,
+    config_topic_state,
     count_record,
-    standing,
     task_set,
 )
 from hypothesis import given
@@ -53,23 +53,23 @@ def test_what_is_written_is_read_as_a_worker_reads_it() -> None:
     worker = config_topic.parse(records, "t").connectors["c-1"]
     assert (worker.task_count, worker.task_count_record, worker.fencing_pending) == (2, 2, False)
     assert worker.task_configs == dict(enumerate(TASKS))
-    assert standing(records, "c-1") == Standing(CONFIG, tuple(TASKS), 2, 3, 5, 2)
+    assert config_topic_state(records, "c-1") == ConfigTopicState(CONFIG, tuple(TASKS), 2, 3, 5, 2)
 
 
 def test_a_connector_is_not_mistaken_for_another_with_a_longer_name() -> None:
     records = log(task_set("c-1-0", CONFIG, TASKS), count_record("c-1-0", 2), target("STOPPED", "c-1-0"))
-    assert standing(records, "c-1") == Standing()
+    assert config_topic_state(records, "c-1") == ConfigTopicState()
 
 
 def test_a_set_with_a_task_missing_is_no_set() -> None:
     records = [r for r in log(task_set("c-1", CONFIG, TASKS)) if r.key != b"task-c-1-0"]
-    found = standing(records, "c-1")
+    found = config_topic_state(records, "c-1")
     assert (found.tasks, found.committed_tasks, found.ids) == ((), 2, 2)
 
 
 def test_records_that_are_no_json_and_tombstones_say_nothing() -> None:
     records = [Record(b"commit-c-1", b"{", 0, 0), Record(b"tasks-fencing-c-1", None, 0, 1), Record(None, b"", 0, 2)]
-    assert standing(records, "c-1") == Standing(commit=0, fenced=1)
+    assert config_topic_state(records, "c-1") == ConfigTopicState(commit=0, fenced=1)
 
 
 def test_a_generation_may_start_once_its_round_of_fencing_is_over() -> None:

@@ -12,11 +12,16 @@ from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut, Unrea
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.task_runtime.job import generation
-from connectctl.ops.task_runtime.job.config_topic_records import Standing, count_record, standing, task_set
+from connectctl.ops.task_runtime.job.config_topic_records import (
+    ConfigTopicState,
+    config_topic_state,
+    count_record,
+    task_set,
+)
 from connectctl.ops.task_runtime.job.generation import Leader, ids_of
 from connectctl.ops.task_runtime.task import retries
-from connectctl.ops.task_runtime.task.retries import Patience
-from connectctl.ops.task_runtime.task.transactional_producer import Doubt, Fenced
+from connectctl.ops.task_runtime.task.retries import RetryPolicy
+from connectctl.ops.task_runtime.task.transactional_producer import Fenced, UnknownOutcome
 
 CONFIG = {"connector.class": "x", "name": "c"}
 Tasks = Sequence[Mapping[str, str]]
@@ -79,7 +84,7 @@ class World:
 
     def leader(self, **more: Any) -> Leader:
         kafka: Any = self
-        return Leader(kafka, kafka, "g", "configs", 5.0, Patience(more.get("patience", 5.0), self.told.append))
+        return Leader(kafka, kafka, "g", "configs", 5.0, RetryPolicy(more.get("patience", 5.0), self.told.append))
 
 
 class Handle:
@@ -126,7 +131,7 @@ class Handle:
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    monkeypatch.setattr(generation, "BatchHandle", Handle)
+    monkeypatch.setattr(generation, "ColumnarProducer", Handle)
     monkeypatch.setattr(generation, "PAUSE", 0.0)
     monkeypatch.setattr(retries, "FIRST_PAUSE", 0.0)
     return World(known={f"g-c-{n}" for n in range(9)})
@@ -149,7 +154,7 @@ def test_old_and_new_ids_are_fenced_between_the_set_and_its_count(world: World) 
     fenced = [f"fence g-c-{n}" for n in range(3)]
     assert world.trace == ["initialise connect-cluster-g", "write set", *fenced, "write count"]
     assert made.stale(world.log) is None
-    assert standing(world.log, "c").record == 1
+    assert config_topic_state(world.log, "c").record == 1
 
 
 def test_ids_that_no_coordinator_knows_are_not_created(world: World) -> None:
@@ -165,19 +170,19 @@ def test_ids_that_cannot_be_fenced_leave_the_new_tasks_unstarted(world: World) -
     world.refuses = True
     with pytest.raises(ConnectctlError, match="2 of the 2 ids of tasks of c could not be fenced"):
         start(world, 2)
-    found = standing(world.log, "c")
+    found = config_topic_state(world.log, "c")
     assert found.fenced < found.commit
 
 
 def test_a_doubt_begins_it_all_again_with_a_new_producer(world: World) -> None:
-    world.breaks = [Doubt("no answer"), None, Doubt("no answer")]
+    world.breaks = [UnknownOutcome("no answer"), None, UnknownOutcome("no answer")]
     made = start(world, 1)
     assert world.trace.count("initialise connect-cluster-g") == 3
     assert made.stale(world.log) is None
 
 
 def test_doubts_without_end_are_a_time_out(world: World) -> None:
-    world.breaks = [Doubt("no answer")] * 1_000_000
+    world.breaks = [UnknownOutcome("no answer")] * 1_000_000
     with pytest.raises(TimedOut, match="could not be started"):
         start(world, 1, patience=0.05)
 
@@ -208,7 +213,7 @@ def test_another_driver_between_two_steps_is_met_with_a_new_generation(world: Wo
 
     world.between = other
     made = start(world, 2)
-    assert standing(world.log, "c").tasks == tuple(tasks(2))
+    assert config_topic_state(world.log, "c").tasks == tuple(tasks(2))
     assert made.stale(world.log) is None
 
 
@@ -228,7 +233,7 @@ def test_what_chooses_the_tasks_sees_what_stands_there_and_may_refuse_before_any
     world.append(task_set("c", CONFIG, tasks(3)))
     size = len(world.log)
 
-    def choose(before: Standing) -> Tasks:
+    def choose(before: ConfigTopicState) -> Tasks:
         assert before.tasks == tuple(tasks(3))
         raise ConnectctlError("too many")
 
@@ -258,4 +263,4 @@ def test_ids_of_the_old_count_and_of_the_new_one_are_fenced(records: Any, new: i
     world = World()
     for each in records:
         world.append(each)
-    assert ids_of(standing(world.log, "c"), new) == expected
+    assert ids_of(config_topic_state(world.log, "c"), new) == expected

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.task_runtime.job.local_plugin import archive_of, look_beside, modules_in
+from connectctl.ops.task_runtime.job.local_plugin import archive_of, import_from, modules_in
 from connectctl.ops.task_runtime.spi.plugins import connector_class
 
 MODULE = """
@@ -50,7 +50,7 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         path = tmp_path / f"{name}.py"
         path.parent.mkdir(exist_ok=True)
         path.write_text(source)
-    look_beside(tmp_path)
+    import_from(tmp_path)
     return tmp_path
 
 

@@ -17,7 +17,15 @@ from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.kafka.visibility import Complete
 from connectctl.ops.task_runtime.job.config_topic_records import KeyValue, task_set
 from connectctl.ops.task_runtime.job.job_file import Job, parse
-from connectctl.ops.task_runtime.job.prepare import Ready, Scene, check_master, elsewhere, look, offsets_topic, plan
+from connectctl.ops.task_runtime.job.prepare import (
+    PreparedJob,
+    RunClients,
+    check_master,
+    elsewhere,
+    offsets_topic,
+    plan,
+    prepare_job,
+)
 
 FILE = {"connector.class": "FileStreamSource", "file": "/in", "topic": "t"}
 NEW = BrokerVersion(1, (3, 6))
@@ -60,12 +68,12 @@ class World:
     def settings(self, names: Sequence[str]) -> dict[int, Any]:
         return {1: {"auto.create.topics.enable": self.creates}}
 
-    def look(self, job: Job | None = None, *, take_over: bool = False) -> Ready:
+    def look(self, job: Job | None = None, *, take_over: bool = False) -> PreparedJob:
         us: Any = self
         members = tuple(Member(f"w{n}", "w", "h", "http://h:1", 1, None) for n in range(self.live))
         group = ConnectGroup("g", "Stable" if members else "Dead", "", members)
-        scene = Scene(us, us, us, (us,), group, self.named, us if members else None)
-        return look(scene, job or Job("c", {"name": "c", **FILE}), take_over=take_over)
+        scene = RunClients(us, us, us, (us,), group, self.named, us if members else None)
+        return prepare_job(scene, job or Job("c", {"name": "c", **FILE}), take_over=take_over)
 
 
 def with_workers(*more: KeyValue, config: Mapping[str, str] | None = None) -> World:
@@ -74,7 +82,7 @@ def with_workers(*more: KeyValue, config: Mapping[str, str] | None = None) -> Wo
     return World(there, [*records, *more], live=2, named=NAMED)
 
 
-def says(ready: Ready) -> list[str]:
+def says(ready: PreparedJob) -> list[str]:
     return [step.describe() for step in plan(ready, "id", "local[2]").steps]
 
 

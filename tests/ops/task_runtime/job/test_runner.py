@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 from connectctl.ops.clients.protocols import Reached
 from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut, Unreachable
-from connectctl.ops.task_runtime.attempt.task_attempt import Report
+from connectctl.ops.task_runtime.attempt.task_attempt import TaskReport
 from connectctl.ops.task_runtime.job import runner
-from connectctl.ops.task_runtime.job.config_topic_records import Standing
-from connectctl.ops.task_runtime.job.executor_monitor import Attendance
+from connectctl.ops.task_runtime.job.config_topic_records import ConfigTopicState
+from connectctl.ops.task_runtime.job.executor_monitor import ExecutorMonitor
 from connectctl.ops.task_runtime.job.job_file import Job
-from connectctl.ops.task_runtime.job.prepare import Ready
-from connectctl.ops.task_runtime.job.runner import Launch, Signals, TooMany
+from connectctl.ops.task_runtime.job.prepare import PreparedJob
+from connectctl.ops.task_runtime.job.runner import JobRunner, Signals, TooManyTasks
 from connectctl.ops.task_runtime.job.scheduler import Outcome
-from connectctl.ops.task_runtime.spi.delivery_settings import manner
-from connectctl.ops.task_runtime.task.retries import Patience
+from connectctl.ops.task_runtime.spi.delivery_settings import delivery_settings
+from connectctl.ops.task_runtime.task.retries import RetryPolicy
 
-STOPPED = Standing({}, (), 2, 4, 5, 0, "STOPPED", 6)
+STOPPED = ConfigTopicState({}, (), 2, 4, 5, 0, "STOPPED", 6)
 
 
 class Stage:
@@ -31,7 +31,7 @@ class Stage:
         self.standings = [STOPPED]
         self.resting = [True]
         self.spoken_to: tuple[Any, ...] = ()
-        self.report = Report(0, "ended", records=3, transactions=1)
+        self.report = TaskReport(0, "ended", records=3, transactions=1)
         self.during: Callable[[], None] = lambda: None
         self.requests: list[str] = []
         self.fail_at = 0
@@ -74,7 +74,7 @@ class Stage:
             def __init__(self, *args: Any):
                 pass
 
-            def look(self, name: str) -> Standing:
+            def look(self, name: str) -> ConfigTopicState:
                 stage.request("look")
                 return stage.standings.pop(0) if len(stage.standings) > 1 else stage.standings[0]
 
@@ -122,7 +122,7 @@ class Stage:
             "create_topics": lambda ready, scene, note: stage.request("create topics"),
             "reached_now": reached_now,
             "driver_address": lambda spark: ("h", None),
-            "attendance": lambda spark, note: Attendance(lambda: 1, "local", note),
+            "attendance": lambda spark, note: ExecutorMonitor(lambda: 1, "local", note),
             "PAUSE": 0.0,
         }.items():
             monkeypatch.setattr(runner, name, made)
@@ -133,7 +133,7 @@ class Stage:
         if len(self.requests) == self.fail_at:
             raise Unreachable("Kafka at h:1 does not answer", why=what)
 
-    def launch(self, target: str = "STARTED", tasks: int = 1, most: int = 1) -> Launch:
+    def launch(self, target: str = "STARTED", tasks: int = 1, most: int = 1) -> JobRunner:
         class Scene:
             kafka: Any = type("K", (), {"client": {}, "silent": lambda self: None})()
             target: Any = kafka
@@ -151,14 +151,16 @@ class Stage:
                 return [{} for _ in range(tasks)]
 
         path = "connectctl.ops.task_runtime.connectors.filestream:FileStreamSource"
-        before = Standing({}, ({}, {}, {}), 3, 4, 5, 3, target, 0)
+        before = ConfigTopicState({}, ({}, {}, {}), 3, 4, 5, 3, target, 0)
         topics = {"config": "a", "offsets": "b", "status": "c"}
         source: Any = Source()
         config = {"tasks.max": str(most)}
-        ready = Ready(Job("c", config), config, path, source, "g", topics, {}, None, True, manner({}), before, True)
+        ready = PreparedJob(
+            Job("c", config), config, path, source, "g", topics, {}, None, True, delivery_settings({}), before, True
+        )
         scene: Any = Scene()
         nothing: Any = None
-        return Launch(scene, ready, nothing, 1.0)
+        return JobRunner(scene, ready, nothing, 1.0)
 
 
 @pytest.fixture
@@ -183,7 +185,7 @@ def test_a_run_ends_well_whichever_of_its_requests_is_not_answered(stage: Stage)
         stage.requests, stage.fail_at = [], number
         told: list[str] = []
         launch_ = stage.launch()
-        launch_.outage = Patience(60, told.append, sleep=lambda seconds: None)
+        launch_.outage = RetryPolicy(60, told.append, sleep=lambda seconds: None)
         assert launch_.go().outcome is Outcome.ENDED
         assert (stage.trace, len(told)) == (trace, 2)
 
@@ -209,14 +211,14 @@ def test_one_that_was_stopped_stays_stopped_and_one_that_was_paused_is_paused(st
 
 
 def test_tasks_of_the_workers_must_be_gone_before_ours_begin(stage: Stage) -> None:
-    still = Standing({}, ({},), 2, 4, 5, 1, "STOPPED", 6)
+    still = ConfigTopicState({}, ({},), 2, 4, 5, 1, "STOPPED", 6)
     stage.standings = [still, still, STOPPED]
     stage.launch().go()
     assert len(stage.standings) == 1
 
 
 def test_a_connector_that_somebody_started_meanwhile_is_refused(stage: Stage) -> None:
-    stage.standings = [Standing({}, (), 2, 4, 5, 0, "STARTED", 9)]
+    stage.standings = [ConfigTopicState({}, (), 2, 4, 5, 0, "STARTED", 9)]
     with pytest.raises(Refused, match="was started on its workers meanwhile"):
         stage.launch("STOPPED").go()
     assert "round" not in stage.trace
@@ -224,7 +226,7 @@ def test_a_connector_that_somebody_started_meanwhile_is_refused(stage: Stage) ->
 
 def test_workers_that_do_not_let_go_are_waited_for_and_resumed(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "LEAST_PATIENCE", 0.05)
-    stage.standings = [Standing({}, ({},), 2, 4, 5, 1, "STOPPED", 6)]
+    stage.standings = [ConfigTopicState({}, ({},), 2, 4, 5, 1, "STOPPED", 6)]
     launch_ = stage.launch()
     launch_.timeout = 0.05
     with pytest.raises(TimedOut, match="still has 1 tasks on its workers"):
@@ -244,14 +246,14 @@ def test_whatever_breaks_in_between_the_connector_is_handed_back(stage: Stage) -
 
 
 def test_a_connector_that_its_workers_have_again_is_left_alone(stage: Stage) -> None:
-    stage.report = Report(0, "stale", "the workers have c again: its target state is STARTED")
+    stage.report = TaskReport(0, "stale", "the workers have c again: its target state is STARTED")
     result = stage.launch().go()
     assert result.outcome is Outcome.TAKEN
     assert not {"resume", "fence 1", "connector STOPPED"} & set(stage.trace)
 
 
 def test_too_many_tasks_are_not_run_and_say_so_where_no_worker_shows_it(stage: Stage) -> None:
-    with pytest.raises(TooMany, match="has generated 4 tasks, which is greater than 2"):
+    with pytest.raises(TooManyTasks, match="has generated 4 tasks, which is greater than 2"):
         stage.launch(tasks=4, most=2).go()
     assert "round" not in stage.trace
     assert ("connector FAILED" in stage.trace, stage.spoken_to[-1]) == (True, "run-")
@@ -260,7 +262,7 @@ def test_too_many_tasks_are_not_run_and_say_so_where_no_worker_shows_it(stage: S
 
 def test_sigterm_ends_a_run_well_and_gives_the_signal_back(stage: Stage) -> None:
     before = signal.getsignal(signal.SIGTERM)
-    stage.report = Report(0, "stopped", records=1, transactions=1)
+    stage.report = TaskReport(0, "stopped", records=1, transactions=1)
     stage.during = lambda: signal.raise_signal(signal.SIGTERM)
     assert stage.launch().go().outcome is Outcome.STOPPED
     assert signal.getsignal(signal.SIGTERM) is before

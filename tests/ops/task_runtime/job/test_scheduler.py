@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 import pytest
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.task_runtime.attempt.task_attempt import Report, Terms
+from connectctl.ops.task_runtime.attempt.task_attempt import TaskLimits, TaskReport
 from connectctl.ops.task_runtime.job.job_file import Until
-from connectctl.ops.task_runtime.job.scheduler import MOST_FENCED, MOST_LOST, Outcome, Run
+from connectctl.ops.task_runtime.job.scheduler import MAX_FENCED_ROUNDS, MAX_LOST_ROUNDS, JobRun, Outcome
 from connectctl.ops.task_runtime.task.exactly_once_task import REMEDIES
 
-Answer = Sequence[Report] | str
+Answer = Sequence[TaskReport] | str
 
 
 @dataclass
@@ -20,7 +20,7 @@ class Lease:
     answer: Answer
     waits: int = 0
     cancelled: bool = False
-    reports: Sequence[Report] = ()
+    reports: Sequence[TaskReport] = ()
     lost: str | None = None
 
     def start(self) -> None:
@@ -44,18 +44,18 @@ class Spark:
     answers: list[Answer]
     time: float = 0.0
     waits: int = 0
-    asked: list[tuple[list[int], Terms]] = field(default_factory=list)
+    asked: list[tuple[list[int], TaskLimits]] = field(default_factory=list)
     leases: list[Lease] = field(default_factory=list)
 
-    def lease(self, tasks: Mapping[int, Mapping[str, str]], terms: Terms) -> Lease:
+    def lease(self, tasks: Mapping[int, Mapping[str, str]], terms: TaskLimits) -> Lease:
         self.asked.append((list(tasks), terms))
         self.time += terms.seconds
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         self.leases.append(Lease(answer, self.waits))
         return self.leases[-1]
 
-    def run(self, count: int = 1, until: Until = Until(), **more: object) -> Run:  # noqa: B008  # frozen
-        return Run(
+    def run(self, count: int = 1, until: Until = Until(), **more: object) -> JobRun:  # noqa: B008  # frozen
+        return JobRun(
             {n: {} for n in range(count)},
             until,
             self.lease,
@@ -67,8 +67,8 @@ class Spark:
 
 def report(
     task: int = 0, how: str = "stopped", records: int = 0, *, idle: bool = False, why: str | None = None
-) -> Report:
-    return Report(task, how, why, records=records, transactions=int(records > 0), idle=idle)
+) -> TaskReport:
+    return TaskReport(task, how, why, records=records, transactions=int(records > 0), idle=idle)
 
 
 def once() -> Callable[[], bool]:
@@ -119,10 +119,10 @@ def test_the_last_lease_is_as_short_as_what_is_left_of_the_duration() -> None:
 
 
 def test_a_lost_round_is_run_again_and_progress_forgives_those_before() -> None:
-    answers: list[Answer] = ["killed"] * (MOST_LOST - 1) + [[report(records=1)]]
-    answers += ["killed"] * (MOST_LOST - 1) + [[report(how="ended")]]
+    answers: list[Answer] = ["killed"] * (MAX_LOST_ROUNDS - 1) + [[report(records=1)]]
+    answers += ["killed"] * (MAX_LOST_ROUNDS - 1) + [[report(how="ended")]]
     run = Spark(answers).run()
-    assert (run.go(), run.lost) == (Outcome.ENDED, 2 * (MOST_LOST - 1))
+    assert (run.go(), run.lost) == (Outcome.ENDED, 2 * (MAX_LOST_ROUNDS - 1))
 
 
 def test_rounds_that_are_lost_again_and_again_end_it_with_sparks_words() -> None:
@@ -151,7 +151,7 @@ def test_a_task_fenced_by_an_attempt_of_its_own_goes_on_in_the_next_round() -> N
 def test_a_task_fenced_again_and_again_is_anothers() -> None:
     spark = Spark([[report(how="fenced")]])
     run = spark.run()
-    assert (run.go(), len(spark.asked)) == (Outcome.TAKEN, MOST_FENCED)
+    assert (run.go(), len(spark.asked)) == (Outcome.TAKEN, MAX_FENCED_ROUNDS)
     assert "fenced again and again" in str(run.why)
 
 
@@ -209,6 +209,8 @@ def test_a_connector_without_tasks_has_nothing_to_do() -> None:
 
 
 def test_sizes_of_transactions_are_kept_over_rounds() -> None:
-    run = Spark([[Report(0, "stopped", smallest=3, largest=9)], [Report(0, "ended", smallest=5, largest=20)]]).run()
+    run = Spark(
+        [[TaskReport(0, "stopped", smallest=3, largest=9)], [TaskReport(0, "ended", smallest=5, largest=20)]]
+    ).run()
     run.go()
     assert (run.totals[0].smallest, run.totals[0].largest) == (3, 20)

@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 import pytest
-from connectctl.ops.task_runtime.attempt.task_attempt import FAILED, Report
+from connectctl.ops.task_runtime.attempt.task_attempt import FAILED, TaskReport
 from connectctl.ops.task_runtime.job import spark_round
 from connectctl.ops.task_runtime.job.spark_round import side_by_side, slots
 
@@ -14,9 +14,9 @@ from connectctl.ops.task_runtime.job.spark_round import side_by_side, slots
 def test_all_tasks_of_a_share_run_at_once() -> None:
     together = threading.Barrier(20)
 
-    def run(task: int) -> Report:
+    def run(task: int) -> TaskReport:
         together.wait(60)  # breaks where one of them waits for another to be over
-        return Report(task, "ended")
+        return TaskReport(task, "ended")
 
     assert sorted(report.task for report in side_by_side(range(20), run)) == list(range(20))
 
@@ -24,10 +24,10 @@ def test_all_tasks_of_a_share_run_at_once() -> None:
 def test_a_report_comes_when_its_task_is_over_and_not_when_all_are() -> None:
     release = threading.Event()
 
-    def run(task: int) -> Report:
+    def run(task: int) -> TaskReport:
         if task == 0:
             release.wait(60)
-        return Report(task, "ended")
+        return TaskReport(task, "ended")
 
     reports = side_by_side([0, 1], run)
     assert next(reports).task == 1
@@ -37,10 +37,10 @@ def test_a_report_comes_when_its_task_is_over_and_not_when_all_are() -> None:
 
 @pytest.mark.parametrize("bang", [RuntimeError("bang"), SystemExit("bang"), KeyboardInterrupt("bang")])
 def test_what_a_task_raises_is_its_own_report_and_takes_no_neighbour_along(bang: BaseException) -> None:
-    def run(task: int) -> Report:
+    def run(task: int) -> TaskReport:
         if task == 1:
             raise bang
-        return Report(task, "ended", records=5)
+        return TaskReport(task, "ended", records=5)
 
     reports = {report.task: report for report in side_by_side(range(3), run)}
     assert (reports[1].how, reports[1].why) == (FAILED, f"{type(bang).__name__}: bang")

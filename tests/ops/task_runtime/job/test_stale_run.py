@@ -10,10 +10,10 @@ from connectctl.ops.clients.kafka_protocol.run_presence import GONE
 from connectctl.ops.connect.run_presence import Holder
 from connectctl.ops.core.errors import NotAuthorized
 from connectctl.ops.task_runtime.job import generation
-from connectctl.ops.task_runtime.job.config_topic_records import Generation, count_record, standing, task_set
-from connectctl.ops.task_runtime.job.stale_run import UNSEEN, Regain, Taken
+from connectctl.ops.task_runtime.job.config_topic_records import Generation, config_topic_state, count_record, task_set
+from connectctl.ops.task_runtime.job.stale_run import UNOBSERVABLE, RegainTasks, TakenOver
 from connectctl.ops.task_runtime.task import retries
-from connectctl.ops.task_runtime.task.retries import Patience
+from connectctl.ops.task_runtime.task.retries import RetryPolicy
 from ops.task_runtime.job.test_generation import CONFIG, Handle, World, tasks
 
 OTHER = Holder("connectctl-run", "h")
@@ -44,9 +44,9 @@ class Stage:
         return self.alive
 
     def regain(self) -> Generation:
-        patiently = Patience(60, self.lines.append, lambda: self.wanted, lambda: self.time, self.sleep)
+        patiently = RetryPolicy(60, self.lines.append, lambda: self.wanted, lambda: self.time, self.sleep)
         leader = self.world.leader()
-        return Regain(
+        return RegainTasks(
             leader,
             "c",
             CONFIG,
@@ -63,7 +63,7 @@ class Stage:
 
 @pytest.fixture
 def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
-    monkeypatch.setattr(generation, "BatchHandle", Handle)
+    monkeypatch.setattr(generation, "ColumnarProducer", Handle)
     monkeypatch.setattr(generation, "PAUSE", 0.0)
     monkeypatch.setattr(retries, "FIRST_PAUSE", 0.0)
     world = World(known={f"g-c-{n}" for n in range(9)})
@@ -81,7 +81,7 @@ def half_a_start(stage: Stage, count: int = 3) -> None:
 
 
 def has_again(stage: Stage, made: Generation) -> None:
-    found = standing(stage.world.log, "c")
+    found = config_topic_state(stage.world.log, "c")
     assert made.stale(stage.world.log) is None
     assert (found.tasks, found.config, found.record) == (tuple(tasks(2)), CONFIG, 2)
 
@@ -107,7 +107,7 @@ def test_a_starter_that_is_alive_is_waited_for_and_has_the_tasks_when_it_comes_t
     half_a_start(stage)
     stage.alive = (OTHER,)
     stage.then = {300: lambda s: s.world.append(count_record("c", 3))}
-    with pytest.raises(Taken, match="already generated a new set"):
+    with pytest.raises(TakenOver, match="already generated a new set"):
         stage.regain()
     assert stage.time >= 300
 
@@ -132,7 +132,7 @@ def test_of_two_runs_only_the_one_that_came_through_last_has_them_again(stage: S
     half_a_start(stage)
     # Each sees the other alive: who had them first must not wait.
     stage.alive = (OTHER,)
-    with pytest.raises(Taken):
+    with pytest.raises(TakenOver):
         stage.regain()
     assert stage.time == 0
     stage.alive, stage.ours = (), newer
@@ -154,9 +154,9 @@ def test_a_start_that_comes_through_at_the_last_moment_keeps_them(stage: Stage) 
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Handle, "initialise", late)
-        with pytest.raises(Taken):
+        with pytest.raises(TakenOver):
             stage.regain()
-    assert standing(stage.world.log, "c").tasks == tuple(tasks(3))
+    assert config_topic_state(stage.world.log, "c").tasks == tuple(tasks(3))
 
 
 @pytest.mark.parametrize("answers_lost", [False, True], ids=["requests lost", "answers lost"])
@@ -175,14 +175,14 @@ def test_they_are_regained_whichever_request_is_not_answered(stage: Stage, answe
 def test_workers_that_live_have_the_connector(stage: Stage) -> None:
     half_a_start(stage)
     stage.workers = True
-    with pytest.raises(Taken, match="workers of the group g live"):
+    with pytest.raises(TakenOver, match="workers of the group g live"):
         stage.regain()
 
 
 def test_a_connector_that_was_deleted_is_not_brought_back(stage: Stage) -> None:
     half_a_start(stage)
     stage.world.append([(b"connector-c", None)])
-    with pytest.raises(Taken, match="was deleted"):
+    with pytest.raises(TakenOver, match="was deleted"):
         stage.regain()
 
 
@@ -190,12 +190,12 @@ def test_where_runs_cannot_be_seen_the_wait_is_longer(stage: Stage) -> None:
     half_a_start(stage)
     stage.hidden = True
     has_again(stage, stage.regain())
-    assert stage.time >= UNSEEN
+    assert stage.time >= UNOBSERVABLE
 
 
 def test_who_is_to_end_anyway_does_not_wait(stage: Stage) -> None:
     half_a_start(stage)
     stage.alive, stage.wanted = (OTHER,), True
-    with pytest.raises(Taken, match="another start of c is under way"):
+    with pytest.raises(TakenOver, match="another start of c is under way"):
         stage.regain()
     assert stage.time == 0

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.core.errors import TimedOut
-from connectctl.ops.task_runtime.attempt.control_channel import BEAT
-from connectctl.ops.task_runtime.attempt.task_attempt import Leased, Report, Terms
-from connectctl.ops.task_runtime.job.scheduler import Run
-from connectctl.ops.task_runtime.job.stall_report import Standstill
-from connectctl.ops.task_runtime.spi.transaction_batch import Counts, How
-from connectctl.ops.task_runtime.task.exactly_once_task import Kernel
-from connectctl.ops.task_runtime.task.progress import SLOW, Doing
-from connectctl.ops.task_runtime.task.transactional_producer import Doubt
+from connectctl.ops.task_runtime.attempt.control_channel import HEARTBEAT
+from connectctl.ops.task_runtime.attempt.task_attempt import TaskLimits, TaskReport, TimeboxedSource
+from connectctl.ops.task_runtime.job.scheduler import JobRun
+from connectctl.ops.task_runtime.job.stall_report import StallReport
+from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskStats
+from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.progress import SLOW, TaskProgress
+from connectctl.ops.task_runtime.task.transactional_producer import UnknownOutcome
 from ops.task_runtime.task.test_exactly_once_task import FakeHandle, Log, Numbers, kernel
 
 NOON = datetime(2026, 1, 1, 12, 0, 0)
@@ -41,7 +41,7 @@ def waits(seconds: float, why: str = "") -> dict[str, Any]:
 
 def test_it_is_told_once_what_is_waited_for_since_when_and_until_when_and_once_that_it_goes_on(clock: Clock) -> None:
     said: list[str] = []
-    still = Standstill("lines", 300, lambda: AWAY, said.append, clock, lambda: NOON)
+    still = StallReport("lines", 300, lambda: AWAY, said.append, clock, lambda: NOON)
     still.look({0: waits(6)}, [0, 1])
     still.look({0: waits(6), 1: {}}, [0, 1])
     assert not said
@@ -62,7 +62,7 @@ def test_it_is_told_once_what_is_waited_for_since_when_and_until_when_and_once_t
 
 def test_brokers_that_take_connections_and_do_not_answer_are_told_so(clock: Clock) -> None:
     said: list[str] = []
-    Standstill("lines", 300, lambda: None, said.append, clock).look({0: waits(6)}, [0])
+    StallReport("lines", 300, lambda: None, said.append, clock).look({0: waits(6)}, [0])
     assert said[0].endswith("(--patience): brokers take connections, and do not answer")
     assert Kafka({"bootstrap.servers": "127.0.0.1:1"}, timeout=1).silent() is None  # it has never seen one
 
@@ -78,7 +78,7 @@ def test_brokers_that_take_no_connection_are_named() -> None:
 
 
 def test_a_call_that_does_not_return_and_one_that_failed_are_told_until_kafka_answers(clock: Clock) -> None:
-    doing = Doing(now=clock)
+    doing = TaskProgress(now=clock)
     with doing.asking("initialise its producer"):
         clock.now += SLOW - 1
         assert doing.told is None
@@ -89,16 +89,16 @@ def test_a_call_that_does_not_return_and_one_that_failed_are_told_until_kafka_an
     def lost() -> None:
         with doing.asking("commit a transaction"):
             clock.now += 10
-            raise Doubt
+            raise UnknownOutcome
 
-    with pytest.raises(Doubt):
+    with pytest.raises(UnknownOutcome):
         lost()
     assert doing.failed("no answer")
     with doing.asking("initialise its producer"):
         clock.now += 1
     assert not doing.failed("no coordinator")
     assert doing.told == {"seconds": 11.0, "what": "initialise its producer", "why": "no coordinator"}
-    assert Doing(doing.waited, clock).told == {"seconds": 11.0, "what": "go on", "why": ""}
+    assert TaskProgress(doing.waited, clock).told == {"seconds": 11.0, "what": "go on", "why": ""}
     doing.through()
     assert (doing.told, doing.waited) == (None, 0)
 
@@ -119,40 +119,40 @@ def test_a_task_tells_the_driver_from_another_thread_while_its_own_waits(
     said: list[Any] = []
     line: Any = type("Line", (), {"say": lambda self, each: said.append(each), "stopped": False})()
     monkeypatch.setattr("connectctl.ops.task_runtime.attempt.task_attempt.time", type("T", (), {"monotonic": clock}))
-    counts = Counts(doing=Doing(now=clock))
+    counts = TaskStats(doing=TaskProgress(now=clock))
     supply: Any = Numbers(4)
     supply.lag, supply.behind = 7, False
-    leased = Leased(supply, 3, counts, Terms(1000.0), line)
+    leased = TimeboxedSource(supply, 3, counts, TaskLimits(1000.0), line)
 
     def during() -> None:
         before = len(said)
         leased.beat()
         assert len(said) == before
-        clock.now += max(SLOW, 2 * BEAT)
+        clock.now += max(SLOW, 2 * HEARTBEAT)
         leased.beat()
 
     monkeypatch.setattr(Slow, "during", staticmethod(during))
     log = Log()
-    assert kernel(log, counts=counts, open_handle=lambda: Slow(log)).run(leased).how is How.ENDED
+    assert kernel(log, counts=counts, open_handle=lambda: Slow(log)).run(leased).how is EndReason.ENDED
     assert said
     assert all(each["waiting"]["what"] == "commit a transaction" for each in said)
     assert counts.doing.waited == 0
 
 
 def test_what_a_task_has_waited_counts_in_its_next_lease_too() -> None:
-    counts = Counts(doing=Doing(50.0))
-    log = Log(fail={n: lambda: Doubt("no answer") for n in range(1, 50)})
+    counts = TaskStats(doing=TaskProgress(50.0))
+    log = Log(fail={n: lambda: UnknownOutcome("no answer") for n in range(1, 50)})
     with pytest.raises(TimedOut, match="for 40 s"):
         kernel(log, counts=counts, patience=40.0).run(Numbers(8))
-    report = Report.parse(Report.of(0, How.STOPPED.value, counts).json)
-    run = Run({0: {}, 1: {}}, _until(), lambda tasks, terms: None)  # type: ignore[arg-type,return-value]
+    report = TaskReport.parse(TaskReport.of(0, EndReason.STOPPED.value, counts).json)
+    run = JobRun({0: {}, 1: {}}, _until(), lambda tasks, terms: None)  # type: ignore[arg-type,return-value]
     run.totals[0].add(report)
     assert run.waited == {0: pytest.approx(50.0, abs=10)}
     assert run.active == [0, 1]
 
 
 def test_a_source_that_has_nothing_is_nobody_that_waits() -> None:
-    counts = Counts(doing=Doing(50.0))
+    counts = TaskStats(doing=TaskProgress(50.0))
     looks: Iterator[bool] = iter([False, False, True, True, True, True])
 
     class Idle(Numbers):
@@ -162,7 +162,7 @@ def test_a_source_that_has_nothing_is_nobody_that_waits() -> None:
             return None
 
     log = Log()
-    Kernel.run(kernel(log, counts=counts, stopped=lambda: next(looks)), Idle(0))
+    ExactlyOnceTask.run(kernel(log, counts=counts, stopped=lambda: next(looks)), Idle(0))
     assert counts.doing.waited == 0
 
 

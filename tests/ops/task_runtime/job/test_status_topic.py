@@ -5,7 +5,14 @@ from __future__ import annotations
 from connectctl.ops.clients.protocols import Record
 from connectctl.ops.connect.connector import statuses_from_topic
 from connectctl.ops.connect.internal_topics import classify
-from connectctl.ops.task_runtime.job.status_topic import OWN, Said, connector_key, said, task_key, value
+from connectctl.ops.task_runtime.job.status_topic import (
+    RUN_PREFIX,
+    TaskStatus,
+    connector_key,
+    statuses_from,
+    task_key,
+    value,
+)
 
 
 def test_a_status_has_connects_bytes() -> None:
@@ -15,10 +22,10 @@ def test_a_status_has_connects_bytes() -> None:
 
 
 def test_what_a_run_says_beside_live_workers_is_none_of_their_statuses() -> None:
-    records = [Record(connector_key("a", OWN), value("RUNNING", "h:1", 0), 0, 0)]
-    assert connector_key("a", OWN) == b"run-status-connector-a"
-    assert said(records, "a", OWN)[None].state == "RUNNING"
-    assert said(records, "a") == {}
+    records = [Record(connector_key("a", RUN_PREFIX), value("RUNNING", "h:1", 0), 0, 0)]
+    assert connector_key("a", RUN_PREFIX) == b"run-status-connector-a"
+    assert statuses_from(records, "a", RUN_PREFIX)[None].state == "RUNNING"
+    assert statuses_from(records, "a") == {}
     assert statuses_from_topic(records) == {}
     assert classify("t", records).role is None
 
@@ -35,7 +42,7 @@ def test_what_is_written_is_read_as_a_worker_reads_it() -> None:
 
 def test_a_tasks_metrics_are_one_more_member_and_a_worker_reads_past_it() -> None:
     record = Record(task_key("a", 0), value("RUNNING", "h:1", 2, metrics={"transaction-size-max": 7}), 0, 1)
-    assert said([record], "a")[0].metrics == {"transaction-size-max": 7}
+    assert statuses_from([record], "a")[0].metrics == {"transaction-size-max": 7}
     assert statuses_from_topic([record])["a", 0].state == "RUNNING"
 
 
@@ -50,7 +57,7 @@ def test_the_newest_status_of_each_part_counts_and_a_tombstone_is_none() -> None
         Record(b"status-topic-t:connector-a", b"{}", 3, 0, 1000),
         Record(task_key("a", 2), b"{", 3, 1, 1000),
     ]
-    assert said(records, "a") == {
-        None: Said("STOPPED", "h:1", None, 2, 2.0),
-        0: Said("RUNNING", "h:1", None, 2, 1.0),
+    assert statuses_from(records, "a") == {
+        None: TaskStatus("STOPPED", "h:1", None, 2, 2.0),
+        0: TaskStatus("RUNNING", "h:1", None, 2, 1.0),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.task_runtime.spi.boundaries import Boundary
-from connectctl.ops.task_runtime.spi.delivery_settings import check, manner
+from connectctl.ops.task_runtime.spi.delivery_settings import check, delivery_settings
 
 
 @pytest.mark.parametrize(
@@ -27,12 +27,12 @@ from connectctl.ops.task_runtime.spi.delivery_settings import check, manner
 def test_a_transaction_has_as_much_time_as_its_boundary_needs(
     config: dict[str, str], boundary: Boundary, interval: float, timeout: int
 ) -> None:
-    found = manner(config)
+    found = delivery_settings(config)
     assert (found.boundary, found.interval, found.timeout_ms) == (boundary, interval, timeout)
 
 
 def test_properties_with_an_equal_are_carried_over() -> None:
-    found = manner(
+    found = delivery_settings(
         {
             "producer.override.linger.ms": "5",
             "producer.override.compression.type": "zstd",
@@ -61,22 +61,22 @@ def test_properties_with_an_equal_are_carried_over() -> None:
     ],
 )
 def test_what_cannot_be_overridden_is_said(name: str, value: str, says: str) -> None:
-    (line,) = manner({f"producer.override.{name}": value}).ignored
+    (line,) = delivery_settings({f"producer.override.{name}": value}).ignored
     assert says in line
 
 
 @pytest.mark.parametrize(("name", "value"), [("enable.idempotence", "true"), ("acks", "all"), ("acks", "-1")])
 def test_what_is_so_in_any_case_is_not_worth_a_word(name: str, value: str) -> None:
-    assert manner({f"producer.override.{name}": value}).ignored == ()
+    assert delivery_settings({f"producer.override.{name}": value}).ignored == ()
 
 
 @pytest.mark.parametrize(("value", "strict"), [("true", True), ("TRUE", True), ("false", False), (None, False)])
 def test_strict_mode_is_a_property_of_the_connector(value: str | None, strict: bool) -> None:
-    assert manner({} if value is None else {"epoch.per.transaction": value}).strict is strict
+    assert delivery_settings({} if value is None else {"epoch.per.transaction": value}).strict is strict
 
 
 def test_families_of_properties_that_have_no_effect_are_told_once_each() -> None:
-    found = manner(
+    found = delivery_settings(
         {
             "topic.creation.default.partitions": "3",
             "topic.creation.default.replication.factor": "1",
@@ -94,7 +94,7 @@ def test_families_of_properties_that_have_no_effect_are_told_once_each() -> None
 
 
 def test_without_exactly_once_offsets_are_flushed_at_the_workers_interval_and_boundaries_have_no_effect() -> None:
-    found = manner(
+    found = delivery_settings(
         {
             "exactly.once.source.support": "preparing",
             "offset.flush.interval.ms": "2500",
@@ -109,14 +109,14 @@ def test_without_exactly_once_offsets_are_flushed_at_the_workers_interval_and_bo
 
 
 def test_the_flush_interval_is_that_of_transactions_where_none_is_given() -> None:
-    assert manner({"transaction.boundary": "interval", "offset.flush.interval.ms": "2500"}).interval == 2.5
+    assert delivery_settings({"transaction.boundary": "interval", "offset.flush.interval.ms": "2500"}).interval == 2.5
 
 
 @pytest.mark.parametrize(("name", "value"), [("batch.size", "0"), ("linger.ms", "soon"), ("compression.type", "zip")])
 def test_values_that_librdkafka_does_not_take_are_bad_input_by_their_java_names(name: str, value: str) -> None:
     with pytest.raises(BadInput, match=rf"producer\.override\.{name} is {value}, which cannot be had here"):
-        check(manner({f"producer.override.{name}": value}))
+        check(delivery_settings({f"producer.override.{name}": value}))
 
 
 def test_values_that_librdkafka_takes_are_fine() -> None:
-    check(manner({"producer.override.linger.ms": "5", "producer.override.max.request.size": "2000000"}))
+    check(delivery_settings({"producer.override.linger.ms": "5", "producer.override.max.request.size": "2000000"}))

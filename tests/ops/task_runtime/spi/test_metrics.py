@@ -5,26 +5,26 @@ from __future__ import annotations
 from dataclasses import asdict
 
 import pytest
-from connectctl.ops.task_runtime.attempt.task_attempt import Report
-from connectctl.ops.task_runtime.job.scheduler import Total
+from connectctl.ops.task_runtime.attempt.task_attempt import TaskReport
+from connectctl.ops.task_runtime.job.scheduler import TaskTotals
 from connectctl.ops.task_runtime.spi.boundaries import Boundary, End
-from connectctl.ops.task_runtime.spi.metrics import Meter, Metrics, metrics
-from connectctl.ops.task_runtime.spi.transaction_batch import Counts, Ended
-from connectctl.ops.task_runtime.task.transactional_producer import Doubt
+from connectctl.ops.task_runtime.spi.metrics import Metrics, TaskMeter, metrics
+from connectctl.ops.task_runtime.spi.transaction_batch import TaskResult, TaskStats
+from connectctl.ops.task_runtime.task.transactional_producer import UnknownOutcome
 from hypothesis import given
 from hypothesis import strategies as st
 from ops.task_runtime.task.test_polled_source import Broker, run
 
 
-def of(*leases: Ended) -> Metrics:
-    total = Total()
+def of(*leases: TaskResult) -> Metrics:
+    total = TaskTotals()
     for ended in leases:
-        total.add(Report.of(0, ended.how.value, ended.counts))
+        total.add(TaskReport.of(0, ended.how.value, ended.counts))
     return metrics(total)
 
 
 def test_a_task_that_did_nothing_has_totals_of_zero_and_no_sizes_or_times() -> None:
-    found = metrics(Total())
+    found = metrics(TaskTotals())
     assert {name for name, value in found.items() if value == 0} == {
         "source-record-poll-total",
         "source-record-write-total",
@@ -81,7 +81,7 @@ def test_leases_add_up_and_extremes_stay_extremes() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.booleans()), max_size=20))
 def test_what_is_active_is_what_was_polled_and_is_not_settled(batches: list[tuple[int, bool]]) -> None:
-    counts, active = Counts(), 0
+    counts, active = TaskStats(), 0
     for size, committed in batches:
         counts.meter.poll(size, 0.1)
         active += size
@@ -89,13 +89,13 @@ def test_what_is_active_is_what_was_polled_and_is_not_settled(batches: list[tupl
             counts.commit(active)
             active = 0
         assert counts.meter.active == active
-    summed = Meter()
+    summed = TaskMeter()
     summed.add(asdict(counts.meter))
     assert summed == counts.meter
 
 
 def test_an_attempt_that_raises_is_a_failure_and_takes_no_time() -> None:
-    meter = Meter()
-    with pytest.raises(Doubt), meter.committing():
-        raise Doubt("no answer")
+    meter = TaskMeter()
+    with pytest.raises(UnknownOutcome), meter.committing():
+        raise UnknownOutcome("no answer")
     assert (meter.commits, meter.failed_commits, meter.commit_time) == (0, 1, 0.0)

@@ -15,7 +15,7 @@ from connectctl.ops.task_runtime.spi.connector import (
     SourceTask,
     TransactionBoundaries,
 )
-from connectctl.ops.task_runtime.spi.plugins import connector_class, importable, known, path_of, task_class
+from connectctl.ops.task_runtime.spi.plugins import connector_class, importable, known_connectors, path_of, task_class
 from connectctl.ops.task_runtime.spi.validation import validated
 
 FILE = {"connector.class": "FileStreamSource", "file": "/in", "topic": "t"}
@@ -72,7 +72,7 @@ def test_a_wheel_brings_connectors_by_entry_point(tmp_path: Path, monkeypatch: p
         )
     monkeypatch.setattr(sys, "path", list(sys.path))
     importable([wheel])
-    assert known()["WheeledSource"] == "wheeled:Wheeled"
+    assert known_connectors()["WheeledSource"] == "wheeled:Wheeled"
     assert connector_class(path_of("WheeledSource")).__name__ == "Wheeled"
     assert task_class(path_of("WheeledSource")) == "wheeled:Task"
 

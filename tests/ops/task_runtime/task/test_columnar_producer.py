@@ -15,10 +15,21 @@ from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.kafka.record_batch_encoder import Columnar, Stamp
 from connectctl.ops.kafka.transactions import Place
-from connectctl.ops.task_runtime.spi.transaction_batch import Bulk, ColumnBulk, Copies, Outgoing, Step
+from connectctl.ops.task_runtime.spi.transaction_batch import (
+    ColumnBatch,
+    CopiedMessages,
+    ProducerRecord,
+    RecordBatchDicts,
+    TransactionBatch,
+)
 from connectctl.ops.task_runtime.task import columnar_producer
-from connectctl.ops.task_runtime.task.columnar_producer import BatchHandle, kind_for
-from connectctl.ops.task_runtime.task.transactional_producer import Doubt, Failed, Fenced, Handle
+from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer, dataframe_producer_class
+from connectctl.ops.task_runtime.task.transactional_producer import (
+    BrokerError,
+    Fenced,
+    TransactionalProducer,
+    UnknownOutcome,
+)
 from kafka.record.memory_records import MemoryRecords
 
 
@@ -53,13 +64,13 @@ class Producer:
 
 
 @pytest.fixture
-def handle(monkeypatch: pytest.MonkeyPatch) -> BatchHandle:
+def handle(monkeypatch: pytest.MonkeyPatch) -> ColumnarProducer:
     monkeypatch.setattr(columnar_producer, "BatchProducer", Producer)
     kafka = Kafka({"bootstrap.servers": "localhost:1", "batch.size": "300"}, timeout=1)
-    return BatchHandle(kafka, "g-c-0", timeout_ms=15_000)
+    return ColumnarProducer(kafka, "g-c-0", timeout_ms=15_000)
 
 
-def producer(handle: BatchHandle) -> Producer:
+def producer(handle: ColumnarProducer) -> Producer:
     return cast(Producer, handle._producer)
 
 
@@ -72,18 +83,18 @@ def producer(handle: BatchHandle) -> Producer:
         (Refusal(29), NotAuthorized),  # TOPIC_AUTHORIZATION_FAILED
         (Refusal(10), ConnectctlError),  # MESSAGE_TOO_LARGE
         (Refusal(87), ConnectctlError),  # INVALID_RECORD
-        (Refusal(6), Doubt),  # NOT_LEADER_OR_FOLLOWER
-        (Refusal(45), Doubt),  # OUT_OF_ORDER_SEQUENCE_NUMBER
-        (Refusal(48), Doubt),  # INVALID_TXN_STATE
-        (Refusal(51), Doubt),  # CONCURRENT_TRANSACTIONS, for longer than a request may take
-        (Refusal(120), Doubt),  # TRANSACTION_ABORTABLE
-        (TimeoutError("timed out"), Doubt),
-        (ConnectionResetError(), Doubt),
+        (Refusal(6), UnknownOutcome),  # NOT_LEADER_OR_FOLLOWER
+        (Refusal(45), UnknownOutcome),  # OUT_OF_ORDER_SEQUENCE_NUMBER
+        (Refusal(48), UnknownOutcome),  # INVALID_TXN_STATE
+        (Refusal(51), UnknownOutcome),  # CONCURRENT_TRANSACTIONS, for longer than a request may take
+        (Refusal(120), UnknownOutcome),  # TRANSACTION_ABORTABLE
+        (TimeoutError("timed out"), UnknownOutcome),
+        (ConnectionResetError(), UnknownOutcome),
     ],
 )
 @pytest.mark.parametrize("call", ["initialise", "flush", "end"])
 def test_what_went_wrong_is_told_as_librdkafkas_producer_tells_it(
-    handle: BatchHandle, call: str, problem: Exception, told: type[Exception]
+    handle: ColumnarProducer, call: str, problem: Exception, told: type[Exception]
 ) -> None:
     producer(handle).refuse[call] = problem
     with pytest.raises(told):
@@ -95,13 +106,13 @@ def test_what_went_wrong_is_told_as_librdkafkas_producer_tells_it(
     [
         ([-1, 90], Fenced, 2),
         ([-1, -1, 47], Fenced, 3),
-        ([-1, -1, -1, -1], Failed, 4),  # the broker is ill
-        ([-1, 0], Failed, 2),  # nobody fences it, and it could be aborted
-        ([-1, 48], Failed, 2),  # it was committed after all: only the topic knows
+        ([-1, -1, -1, -1], BrokerError, 4),  # the broker is ill
+        ([-1, 0], BrokerError, 2),  # nobody fences it, and it could be aborted
+        ([-1, 48], BrokerError, 2),  # it was committed after all: only the topic knows
     ],
 )
 def test_a_coordinator_that_fails_at_a_commit_is_asked_whether_it_was_just_fencing(
-    handle: BatchHandle, monkeypatch: pytest.MonkeyPatch, answers: list[int], told: type[Exception], asked: int
+    handle: ColumnarProducer, monkeypatch: pytest.MonkeyPatch, answers: list[int], told: type[Exception], asked: int
 ) -> None:
     monkeypatch.setattr("connectctl.ops.task_runtime.task.transactional_producer.FENCING_PAUSES", (0, 0, 0))
     ends: list[bool] = []
@@ -119,7 +130,7 @@ def test_a_coordinator_that_fails_at_a_commit_is_asked_whether_it_was_just_fenci
 
 
 def test_where_records_did_not_arrive_no_commit_is_asked_for_and_the_transaction_is_aborted(
-    handle: BatchHandle,
+    handle: ColumnarProducer,
 ) -> None:
     producer(handle).refuse["flush"] = Refusal(10)
     with pytest.raises(ConnectctlError, match="write its records"):
@@ -137,21 +148,21 @@ def test_a_coordinator_that_is_busy_is_asked_again_until_it_decides(monkeypatch:
     assert not codes
 
 
-def test_keys_go_where_javas_partitioner_puts_them_in_their_order(handle: BatchHandle) -> None:
+def test_keys_go_where_javas_partitioner_puts_them_in_their_order(handle: ColumnarProducer) -> None:
     keys = [b"%d" % (n % 17) for n in range(200)]
     columns = Columnar(pa.array([b"%d" % n for n in range(200)]), pa.array(keys))
-    handle.send(Step(bulks=[ColumnBulk("t", columns)]))
+    handle.send(TransactionBatch(bulks=[ColumnBatch("t", columns)]))
     for partition in range(3):
         mine = [n for n, key in enumerate(keys) if java_partition(key, 3) == partition]
         assert [int(record.value) for record in producer(handle).sent[Place("t", partition)]] == mine
 
 
-def test_a_row_that_a_broker_refuses_is_named_whatever_batch_it_came_to_be_in(handle: BatchHandle) -> None:
+def test_a_row_that_a_broker_refuses_is_named_whatever_batch_it_came_to_be_in(handle: ColumnarProducer) -> None:
     made: list[Any] = []
     handle._producer.send = lambda place, count, encode, named: made.append((place, count, named))  # type: ignore
     keys = [b"%d" % (n % 17) for n in range(200)]
     columns = Columnar(pa.array([b"%d" % n for n in range(200)]), pa.array(keys))
-    handle.send(Step(bulks=[ColumnBulk("t", columns, lambda row: f"row {row}")]))
+    handle.send(TransactionBatch(bulks=[ColumnBatch("t", columns, lambda row: f"row {row}")]))
     found = {place.partition: [] for place, _, _ in made}  # type: ignore[var-annotated]
     for place, count, named in made:
         found[place.partition] += [named(n) for n in range(count)]
@@ -167,7 +178,9 @@ def test_a_row_that_a_broker_refuses_is_named_whatever_batch_it_came_to_be_in(ha
         (Refusal(10, lambda n: f"Row {n}"), "Row 0, or the batch that begins with it, is too large"),
     ],
 )
-def test_what_a_broker_has_against_a_row_is_told_with_the_row(handle: BatchHandle, refusal: Refusal, said: str) -> None:
+def test_what_a_broker_has_against_a_row_is_told_with_the_row(
+    handle: ColumnarProducer, refusal: Refusal, said: str
+) -> None:
     producer(handle).refuse["flush"] = refusal
     with pytest.raises(ConnectctlError, match=said):
         handle.commit(1)
@@ -176,7 +189,7 @@ def test_what_a_broker_has_against_a_row_is_told_with_the_row(handle: BatchHandl
 def test_batches_are_no_larger_than_the_topic_takes_and_a_row_that_is_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(columnar_producer, "BatchProducer", Producer)
     kafka = Kafka({"bootstrap.servers": "localhost:1"}, timeout=1)
-    limited = BatchHandle(kafka, "g-c-0", timeout_ms=15_000, properties={"message.max.bytes": "1000"})
+    limited = ColumnarProducer(kafka, "g-c-0", timeout_ms=15_000, properties={"message.max.bytes": "1000"})
     sizes: list[int] = []
 
     def send(place: Place, count: int, made: Any, named: Any) -> None:
@@ -184,25 +197,25 @@ def test_batches_are_no_larger_than_the_topic_takes_and_a_row_that_is_is_named(m
 
     limited._producer.send = send  # type: ignore
     named = "row {}".format
-    limited.send(Step(bulks=[ColumnBulk("t", Columnar(pa.array([b"x" * 90] * 50)), named)]))
+    limited.send(TransactionBatch(bulks=[ColumnBatch("t", Columnar(pa.array([b"x" * 90] * 50)), named)]))
     assert max(sizes) <= 1000
     with pytest.raises(
         ConnectctlError, match=r"row 1 is too large: alone it makes a batch of \d+ bytes, and t takes 1000"
     ):
-        limited.send(Step(bulks=[ColumnBulk("t", Columnar(pa.array([b"x", b"x" * 1000, b"x"])), named)]))
+        limited.send(TransactionBatch(bulks=[ColumnBatch("t", Columnar(pa.array([b"x", b"x" * 1000, b"x"])), named)]))
 
 
-def test_rows_without_a_key_take_turns_batch_by_batch(handle: BatchHandle) -> None:
-    handle.send(Step(bulks=[ColumnBulk("t", Columnar(pa.array([b"%03d" % n for n in range(100)])))]))
+def test_rows_without_a_key_take_turns_batch_by_batch(handle: ColumnarProducer) -> None:
+    handle.send(TransactionBatch(bulks=[ColumnBatch("t", Columnar(pa.array([b"%03d" % n for n in range(100)])))]))
     sent = producer(handle).sent
     assert set(sent) == {Place("t", n) for n in range(3)}
     assert sorted(int(r.value) for records in sent.values() for r in records) == list(range(100))
 
 
-def test_single_records_and_messages_go_with_them(handle: BatchHandle) -> None:
-    step = Step(
-        [Outgoing("t", b"k", b"one", 2), Outgoing("t", b"k", None)],
-        [Bulk("t", [{"value": b"two", "partition": 2}, {"key": b"k"}])],
+def test_single_records_and_messages_go_with_them(handle: ColumnarProducer) -> None:
+    step = TransactionBatch(
+        [ProducerRecord("t", b"k", b"one", 2), ProducerRecord("t", b"k", None)],
+        [RecordBatchDicts("t", [{"value": b"two", "partition": 2}, {"key": b"k"}])],
     )
     handle.send(step)
     sent = producer(handle).sent
@@ -216,20 +229,26 @@ def test_single_records_and_messages_go_with_them(handle: BatchHandle) -> None:
 @pytest.mark.parametrize(
     "step",
     [
-        Step([Outgoing("t", None, b"x", headers=[("h", b"1")])]),
-        Step([Outgoing("t", None, b"x", timestamp=1)]),
-        Step(copies=[Copies("t", [object()])]),
+        TransactionBatch([ProducerRecord("t", None, b"x", headers=[("h", b"1")])]),
+        TransactionBatch([ProducerRecord("t", None, b"x", timestamp=1)]),
+        TransactionBatch(copies=[CopiedMessages("t", [object()])]),
     ],
 )
-def test_what_it_cannot_send_is_never_left_out(handle: BatchHandle, step: Step) -> None:
+def test_what_it_cannot_send_is_never_left_out(handle: ColumnarProducer, step: TransactionBatch) -> None:
     with pytest.raises(TypeError):
         handle.send(step)
 
 
 @pytest.mark.parametrize(
     ("codec", "kind"),
-    [(None, BatchHandle), ("zstd", BatchHandle), ("gzip", BatchHandle), ("lz4", Handle), ("snappy", Handle)],
+    [
+        (None, ColumnarProducer),
+        ("zstd", ColumnarProducer),
+        ("gzip", ColumnarProducer),
+        ("lz4", TransactionalProducer),
+        ("snappy", TransactionalProducer),
+    ],
 )
-def test_what_only_librdkafka_can_compress_is_left_to_it(codec: str | None, kind: type[Handle]) -> None:
+def test_what_only_librdkafka_can_compress_is_left_to_it(codec: str | None, kind: type[TransactionalProducer]) -> None:
     kafka = Kafka({"bootstrap.servers": "localhost:1"}, timeout=1)
-    assert kind_for(kafka, {} if codec is None else {"compression.type": codec}) is kind
+    assert dataframe_producer_class(kafka, {} if codec is None else {"compression.type": codec}) is kind

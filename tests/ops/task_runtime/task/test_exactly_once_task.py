@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, TimedOut
-from connectctl.ops.task_runtime.spi.transaction_batch import How, Outgoing, Step
+from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, ProducerRecord, TransactionBatch
 from connectctl.ops.task_runtime.task.commit_history import CommitHistory
-from connectctl.ops.task_runtime.task.exactly_once_task import Kernel
-from connectctl.ops.task_runtime.task.transactional_producer import Doubt, Fenced
+from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.transactional_producer import Fenced, UnknownOutcome
 
 KEY = b'["c",{"f":1}]'
 
@@ -65,7 +65,7 @@ class FakeHandle:
         self._raise("begin")
         self._open = []
 
-    def send(self, step: Step) -> None:
+    def send(self, step: TransactionBatch) -> None:
         self._raise("send")
         self._open += [record.value for record in step.records]
 
@@ -137,18 +137,18 @@ class Numbers:
         value = stored.value(KEY)
         self._next = int(value) + 1 if value is not None else 0
 
-    def step(self) -> Step | None:
+    def step(self) -> TransactionBatch | None:
         numbers = range(self._next, min(self._next + 2, self._last + 1))
         if not numbers:
             return None
         self._next = numbers[-1] + 1
-        records = [Outgoing("t", None, str(n).encode()) for n in numbers]
-        return Step(records=records, offsets={KEY: str(numbers[-1]).encode()})
+        records = [ProducerRecord("t", None, str(n).encode()) for n in numbers]
+        return TransactionBatch(records=records, offsets={KEY: str(numbers[-1]).encode()})
 
-    def last(self) -> Step | None:
+    def last(self) -> TransactionBatch | None:
         return None
 
-    def committed(self, step: Step) -> None:
+    def committed(self, step: TransactionBatch) -> None:
         self.confirmed += step.size
 
     @property
@@ -156,14 +156,14 @@ class Numbers:
         return self._next > self._last
 
 
-def kernel(log: Log, **more: Any) -> Kernel:
+def kernel(log: Log, **more: Any) -> ExactlyOnceTask:
     made: Any = {"open_handle": lambda: FakeHandle(log), "topic": "offsets", "store": FakeStore(log)}
-    return Kernel(**made | {"sleep": lambda seconds: None} | more)
+    return ExactlyOnceTask(**made | {"sleep": lambda seconds: None} | more)
 
 
 EVERYTHING = [str(n).encode() for n in range(9)]
 POINTS = range(1, 26)
-ERRORS = {"doubt": lambda: Doubt("a request timed out"), "time-out": lambda: TimedOut("in the way")}
+ERRORS = {"doubt": lambda: UnknownOutcome("a request timed out"), "time-out": lambda: TimedOut("in the way")}
 
 
 @pytest.mark.parametrize("strict", [False, True])
@@ -175,7 +175,7 @@ def test_a_doubt_at_any_point_neither_loses_nor_repeats_a_record(
 ) -> None:
     log = Log(fail={point: ERRORS[kind]}, commit_anyway=commit_anyway)
     ended = kernel(log, strict=strict).run(Numbers(8))
-    assert (ended.how, log.committed, log.offset) == (How.ENDED, EVERYTHING, b"8")
+    assert (ended.how, log.committed, log.offset) == (EndReason.ENDED, EVERYTHING, b"8")
 
 
 @pytest.mark.parametrize("point", POINTS)
@@ -194,15 +194,15 @@ def test_fenced_at_any_point_it_ends_and_never_initialises_again(point: int) -> 
     log = Log(fail={point: lambda: Fenced("a newer one")})
     ended = kernel(log).run(Numbers(8))
     if log.fail:
-        assert ended.how is How.ENDED
+        assert ended.how is EndReason.ENDED
     else:
-        assert ended.how is How.FENCED
+        assert ended.how is EndReason.FENCED
         assert log.trace.count("initialise") == 1
     assert log.committed == EVERYTHING[: len(log.committed)]
 
 
 def test_every_initialisation_is_followed_by_a_reading_before_anything_is_sent() -> None:
-    log = Log(fail={6: lambda: Doubt("lost"), 14: lambda: Doubt("lost again")})
+    log = Log(fail={6: lambda: UnknownOutcome("lost"), 14: lambda: UnknownOutcome("lost again")})
     kernel(log).run(Numbers(8))
     steps = [what for what in log.trace if what in ("initialise", "read", "begin")]
     after = [steps[n + 1] for n, what in enumerate(steps) if what == "initialise"]
@@ -218,10 +218,12 @@ def test_strict_takes_a_new_epoch_for_every_transaction() -> None:
 
 def test_an_aborted_step_leaves_its_offsets_and_none_of_its_records() -> None:
     class Aborting(Numbers):
-        def step(self) -> Step | None:
+        def step(self) -> TransactionBatch | None:
             step = super().step()
             return (
-                None if step is None else Step(step.records, offsets=step.offsets, abort=step.records[0].value == b"2")
+                None
+                if step is None
+                else TransactionBatch(step.records, offsets=step.offsets, abort=step.records[0].value == b"2")
             )
 
     log = Log()
@@ -234,7 +236,7 @@ def test_a_newer_generation_ends_it_before_it_reads_or_sends() -> None:
     for answers in ([None, "newer"], ["newer"]):
         log, told = Log(), iter(answers)
         ended = kernel(log, stale=lambda told=told: next(told)).run(Numbers(8))
-        assert (ended.how, ended.why, log.committed) == (How.STALE, "newer", [])
+        assert (ended.how, ended.why, log.committed) == (EndReason.STALE, "newer", [])
         assert "read" not in log.trace
 
 
@@ -248,7 +250,7 @@ def test_what_only_a_person_can_mend_is_raised_and_its_transaction_aborted(kind:
 
 
 def test_doubts_that_do_not_end_are_given_up_with_what_was_last_said() -> None:
-    log = Log(fail={n: lambda: Doubt("no answer") for n in range(1, 10_000)})
+    log = Log(fail={n: lambda: UnknownOutcome("no answer") for n in range(1, 10_000)})
     with pytest.raises(TimedOut, match="no answer"):
         kernel(log, patience=0.05, sleep=lambda seconds: time.sleep(0.01)).run(Numbers(8))
 
@@ -257,7 +259,7 @@ def test_a_stop_ends_it_between_two_transactions() -> None:
     log = Log()
     supply = Numbers(8)
     ended = kernel(log, stopped=lambda: supply.confirmed >= 4).run(supply)
-    assert (ended.how, log.committed) == (How.STOPPED, EVERYTHING[:4])
+    assert (ended.how, log.committed) == (EndReason.STOPPED, EVERYTHING[:4])
 
 
 class TestATransactionThatWasOpenForLongerThanItsTimeOut:
@@ -273,7 +275,7 @@ class TestATransactionThatWasOpenForLongerThanItsTimeOut:
         monkeypatch.setattr(FakeHandle, "whose", True)
         log = Log(fail={6: lambda: Fenced("the epoch is old")})
         ended = kernel(log).run(Numbers(8))
-        assert (ended.how, log.committed, ended.counts.instances) == (How.ENDED, EVERYTHING, 2)
+        assert (ended.how, log.committed, ended.counts.instances) == (EndReason.ENDED, EVERYTHING, 2)
         assert "longer than its time-out of 60 s" in ended.counts.doubts[0]
 
     def test_is_told_with_what_can_be_done_when_that_happens_again_and_again(
@@ -289,14 +291,14 @@ class TestATransactionThatWasOpenForLongerThanItsTimeOut:
     def test_ends_the_task_as_fenced_where_another_producer_has_its_id(self) -> None:
         log = Log(fail={6: lambda: Fenced("the epoch is old")})
         ended = kernel(log).run(Numbers(8))
-        assert (ended.how, ended.why) == (How.FENCED, "the epoch is old")
+        assert (ended.how, ended.why) == (EndReason.FENCED, "the epoch is old")
 
     def test_ends_the_task_with_both_possibilities_where_the_coordinator_does_not_tell(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(FakeHandle, "whose", None)
         ended = kernel(Log(fail={6: lambda: Fenced("the epoch is old")})).run(Numbers(8))
-        assert ended.how is How.FENCED
+        assert ended.how is EndReason.FENCED
         assert "producer.override.transaction.timeout.ms" in str(ended.why)
 
 
@@ -320,11 +322,11 @@ class TestMutants:
                 if self._value is None and self._log.offset is None:
                     super().refresh(patience)
 
-        log = Log(fail={11: lambda: Doubt("lost")}, commit_anyway=True)
+        log = Log(fail={11: lambda: UnknownOutcome("lost")}, commit_anyway=True)
         kernel(log, store=ReadOnce(log), history=Forgets()).run(Numbers(8))
         assert log.committed != EVERYTHING
         # The whole kernel does not begin there.
-        log = Log(fail={11: lambda: Doubt("lost")}, commit_anyway=True)
+        log = Log(fail={11: lambda: UnknownOutcome("lost")}, commit_anyway=True)
         with pytest.raises(TimedOut, match="which this task has committed, was found nowhere"):
             kernel(log, store=ReadOnce(log), patience=0.0).run(Numbers(8))
         assert len(set(log.committed)) == len(log.committed)
@@ -334,7 +336,7 @@ class TestMutants:
             def send_offsets(self, topic: str, offsets: Any) -> None:
                 self._log.count("offsets")
 
-        log = Log(fail={6: lambda: Doubt("lost")}, commit_anyway=True)
+        log = Log(fail={6: lambda: UnknownOutcome("lost")}, commit_anyway=True)
         kernel(log, open_handle=lambda: Outside(log), history=Forgets()).run(Numbers(8))
         assert log.committed != EVERYTHING
 
@@ -351,7 +353,7 @@ def test_nothing_is_written_to_a_topic_in_which_an_older_transaction_of_the_task
 
     log = Log(leftover=leftover)
     ended = kernel(log).run(Numbers(9))
-    assert (ended.how, log.committed) == (How.ENDED, [str(n).encode() for n in range(10)])
+    assert (ended.how, log.committed) == (EndReason.ENDED, [str(n).encode() for n in range(10)])
     assert ended.counts.doubts == ["an older one is open"] * 2
     assert log.trace.index("begin") > len(log.trace) - 1 - log.trace[::-1].index("open")
     assert asked == [["offsets"], ["t"]] * 3, "each topic is looked at once, and again after a doubt"

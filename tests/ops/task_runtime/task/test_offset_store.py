@@ -13,8 +13,8 @@ from connectctl.ops.core.errors import ConnectctlError, TimedOut
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.task_runtime.task import offset_store as committedmodule
 from connectctl.ops.task_runtime.task.commit_history import CommitHistory
-from connectctl.ops.task_runtime.task.offset_store import Committed, Store, reached_now
-from connectctl.ops.task_runtime.task.transactional_producer import Doubt
+from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore, current_ends
+from connectctl.ops.task_runtime.task.transactional_producer import UnknownOutcome
 from fakes.admin import FakeAdmin, FakeKafka
 
 KEYS = [f'["c",{{"f":{n}}}]'.encode() for n in range(6)]
@@ -88,7 +88,7 @@ def topic(monkeypatch: pytest.MonkeyPatch) -> Topic:
 
 
 def test_all_of_it_is_read_and_each_key_has_a_place(topic: Topic) -> None:
-    store = Committed(topic.kafka(), "t", "c")
+    store = CommittedOffsets(topic.kafka(), "t", "c")
     store.refresh(5)
     assert store.known() == set(KEYS)
     assert {store.position(key) for key in KEYS} == {
@@ -98,14 +98,14 @@ def test_all_of_it_is_read_and_each_key_has_a_place(topic: Topic) -> None:
 
 
 def test_an_end_that_is_none_fails_and_gives_nothing(topic: Topic) -> None:
-    store = Committed(topic.kafka(end=lambda asked, place: -1001), "t", "c")
+    store = CommittedOffsets(topic.kafka(end=lambda asked, place: -1001), "t", "c")
     with pytest.raises(TimedOut, match="The end of t-0 cannot be told"):
         store.refresh(5)
 
 
 def test_what_was_read_does_not_vanish(topic: Topic) -> None:
     kafka = topic.kafka()
-    store = Committed(kafka, "t", "c")
+    store = CommittedOffsets(kafka, "t", "c")
     store.refresh(5)
     kafka.fake.offsets = lambda asked, place: 0
     with pytest.raises(TimedOut, match="it ends at 0 and was read up to"):
@@ -114,7 +114,7 @@ def test_what_was_read_does_not_vanish(topic: Topic) -> None:
 
 
 def test_a_topic_that_was_made_anew_is_named(topic: Topic) -> None:
-    store = Committed(topic.kafka(), "t", "c")
+    store = CommittedOffsets(topic.kafka(), "t", "c")
     store.refresh(5)
     topic.id = "id-2"
     with pytest.raises(ConnectctlError, match="The topic t was deleted and made anew"):
@@ -122,32 +122,32 @@ def test_a_topic_that_was_made_anew_is_named(topic: Topic) -> None:
 
 
 def test_another_attempt_is_told_how_far_the_topic_reached(topic: Topic) -> None:
-    reached = reached_now(topic.kafka(), "t")
+    reached = current_ends(topic.kafka(), "t")
     short: Any = lambda asked, place: max(0, len(topic.logs[place.partition]) - 1)  # noqa: E731
     with pytest.raises(TimedOut, match="was read up to"):
-        Committed(topic.kafka(end=short), "t", "c", reached).refresh(5)
+        CommittedOffsets(topic.kafka(end=short), "t", "c", reached).refresh(5)
 
 
 def test_a_reading_that_believes_in_any_end_is_held_against_what_is_known(
     topic: Topic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second line: whatever the ends come from."""
-    reached = reached_now(topic.kafka(), "t")
+    reached = current_ends(topic.kafka(), "t")
     believed: Any = lambda kafka, topics, seen: {"t": {0: -1001, 1: len(topic.logs[1])}}  # noqa: E731
     monkeypatch.setattr(committedmodule, "end_offsets", believed)
-    mutant = Committed(topic.kafka(), "t", "c")
+    mutant = CommittedOffsets(topic.kafka(), "t", "c")
     mutant._kafka.partitions("t")
     mutant.refresh(5)
     assert mutant.known() != set(KEYS), "without that it begins somewhere at the beginning"
     with pytest.raises(TimedOut, match="t-0 was not read to its end: it reached"):
-        Committed(mutant._kafka, "t", "c", reached).refresh(5)
+        CommittedOffsets(mutant._kafka, "t", "c", reached).refresh(5)
 
 
 # ------------------------------------------------------------------------------------------------------ own commits
 
 
-def read(topic: Topic) -> Store:
-    store = Store(Committed(topic.kafka(), "t", "c"))
+def read(topic: Topic) -> OffsetStore:
+    store = OffsetStore(CommittedOffsets(topic.kafka(), "t", "c"))
     store.refresh(5)
     return store
 
@@ -156,7 +156,7 @@ def test_what_was_committed_must_be_found_behind_what_was_read(topic: Topic) -> 
     store, history = read(topic), CommitHistory()
     history.committed({KEYS[0]: b'{"n":2}'}, store)
     store.refresh(5)
-    with pytest.raises(Doubt, match=r'not read whole: \["c",\{"f":0\}\].*, as before the commit'):
+    with pytest.raises(UnknownOutcome, match=r'not read whole: \["c",\{"f":0\}\].*, as before the commit'):
         history.check(store)
     topic.write(KEYS[0])
     store.refresh(5)
@@ -167,7 +167,7 @@ def test_what_was_committed_must_be_found_behind_what_was_read(topic: Topic) -> 
 def test_a_key_that_is_new_must_be_found_at_all(topic: Topic) -> None:
     store, history, new = read(topic), CommitHistory(), b'["c",{"f":"new"}]'
     history.committed({new: b'{"n":2}'}, store)
-    with pytest.raises(Doubt, match="was found nowhere"):
+    with pytest.raises(UnknownOutcome, match="was found nowhere"):
         history.check(store)
     topic.write(new)
     store.refresh(5)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from connectctl.ops.task_runtime.attempt.shared_clients import Seen
+from connectctl.ops.task_runtime.attempt.shared_clients import OffsetsSnapshot
 from connectctl.ops.task_runtime.spi.boundaries import Boundaries, Boundary
 from connectctl.ops.task_runtime.spi.connector import SourceRecord, SourceTask
 from connectctl.ops.task_runtime.spi.converters import converters
-from connectctl.ops.task_runtime.spi.transaction_batch import Step
-from connectctl.ops.task_runtime.task.polled_source import Offsets, Polling
+from connectctl.ops.task_runtime.spi.transaction_batch import TransactionBatch
+from connectctl.ops.task_runtime.task.polled_source import PolledSource, TaskOffsets
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,10 +32,10 @@ class Script(SourceTask):
 
 def polled(
     batch: Sequence[SourceRecord], stored: dict[bytes, bytes] | None = None, **task: Any
-) -> tuple[Polling, Step]:
+) -> tuple[PolledSource, TransactionBatch]:
     kind = type("Task", (Script,), {"batch": batch} | task)
-    polling = Polling(kind, "c", {}, lambda: Boundaries(Boundary.POLL), converters({}), "offsets")
-    polling.resume(Seen(stored or {}))
+    polling = PolledSource(kind, "c", {}, lambda: Boundaries(Boundary.POLL), converters({}), "offsets")
+    polling.resume(OffsetsSnapshot(stored or {}))
     step = polling.step()
     assert step is not None
     return polling, step
@@ -67,7 +67,7 @@ def json_of(value: Any) -> bytes:
 
 def test_a_partition_is_written_as_it_is_stored_time_and_again() -> None:
     stored = {b'["c", {"p": "a", "q": 1}]': b'{"n":4}'}
-    offsets = Offsets("c", Seen(stored))
+    offsets = TaskOffsets("c", OffsetsSnapshot(stored))
     for partition in ({"p": "a", "q": 1}, {"q": 1, "p": "a"}) * 2:
         assert (offsets.key(partition), offsets.offset(partition)) == (next(iter(stored)), {"n": 4})
     assert offsets.key({"p": "a", "q": True}) == b'["c",{"p":"a","q":true}]'

@@ -11,11 +11,11 @@ from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.spi.boundaries import Boundaries, Boundary, End, Requests
 from connectctl.ops.task_runtime.spi.connector import SourceRecord, SourceRecords, SourceTask
 from connectctl.ops.task_runtime.spi.converters import converters
-from connectctl.ops.task_runtime.spi.transaction_batch import Counts, Ended, How
-from connectctl.ops.task_runtime.task.at_least_once import Flushes
-from connectctl.ops.task_runtime.task.exactly_once_task import Kernel
-from connectctl.ops.task_runtime.task.polled_source import Polling
-from connectctl.ops.task_runtime.task.transactional_producer import Doubt
+from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult, TaskStats
+from connectctl.ops.task_runtime.task.at_least_once import FlushBoundaries
+from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.polled_source import PolledSource
+from connectctl.ops.task_runtime.task.transactional_producer import UnknownOutcome
 from fakes.snapshots import Snapshots
 
 PARTITION = {"file": "a"}
@@ -80,7 +80,7 @@ class Handle:
         self._broker.commits += 1
         self._broker.trace.append("commit")
         if self._broker.doubt_at == self._broker.commits:
-            raise Doubt("no answer")
+            raise UnknownOutcome("no answer")
         self._broker.records += self._open
         self._broker.offsets |= self._offsets
         self._broker.wrote(*self._offsets)
@@ -102,7 +102,7 @@ class Plain(Handle):
         self._broker.trace.append("records")
         if self._broker.trace.count("records") == self._broker.doubt_at_send:
             self._broker.trace.append("not acknowledged")
-            raise Doubt("no answer")
+            raise UnknownOutcome("no answer")
         self._broker.records += values(step)
 
     def send_offsets(self, topic: str, offsets: Any) -> None:
@@ -159,11 +159,13 @@ class Task(SourceTask):
         self.broker.trace.append("stop")
 
 
-def run(broker: Broker, boundary: Boundary | None = Boundary.POLL, stop_after: int | None = None, **task: Any) -> Ended:
+def run(
+    broker: Broker, boundary: Boundary | None = Boundary.POLL, stop_after: int | None = None, **task: Any
+) -> TaskResult:
     """Run a task of those attributes to its end. A boundary of None is no exactly-once."""
     kind = type("Scripted", (Task,), {"broker": broker, "asks": {}, "asks_batch": {}} | task)
-    counts, ticks = Counts(), iter(range(0, 100_000, 20))
-    supply = Polling(
+    counts, ticks = TaskStats(), iter(range(0, 100_000, 20))
+    supply = PolledSource(
         kind,
         "c",
         {},
@@ -172,7 +174,7 @@ def run(broker: Broker, boundary: Boundary | None = Boundary.POLL, stop_after: i
         "offsets",
         counts.meter,
     )
-    kernel = Kernel(
+    kernel = ExactlyOnceTask(
         lambda: (Handle if boundary else Plain)(broker),  # type: ignore[arg-type,return-value]
         "offsets",
         broker,
@@ -185,8 +187,8 @@ def run(broker: Broker, boundary: Boundary | None = Boundary.POLL, stop_after: i
     return ended
 
 
-def boundaries(boundary: Boundary | None, now: Callable[[], float]) -> Boundaries | Flushes:
-    return Flushes(60.0, now) if boundary is None else Boundaries(boundary, 60.0, now)
+def boundaries(boundary: Boundary | None, now: Callable[[], float]) -> Boundaries | FlushBoundaries:
+    return FlushBoundaries(60.0, now) if boundary is None else Boundaries(boundary, 60.0, now)
 
 
 def offset(broker: Broker) -> Any:
@@ -212,7 +214,7 @@ class TestBoundaries:
 
     def test_a_transaction_of_the_interval_is_committed_when_the_task_is_stopped(self) -> None:
         broker = Broker()
-        assert run(broker, Boundary.INTERVAL, stop_after=1).how is How.STOPPED
+        assert run(broker, Boundary.INTERVAL, stop_after=1).how is EndReason.STOPPED
         assert broker.records == ALL[: len(broker.records)]
         assert broker.trace.count("commit") == 1
 
@@ -261,7 +263,7 @@ class TestBoundaries:
 
     def test_what_the_connector_never_ended_is_not_committed_when_it_is_stopped(self) -> None:
         broker = Broker()
-        assert run(broker, Boundary.CONNECTOR, stop_after=1).how is How.STOPPED
+        assert run(broker, Boundary.CONNECTOR, stop_after=1).how is EndReason.STOPPED
         assert (broker.records, broker.offsets) == ([], {})
         assert broker.trace[-2:] == ["abort", "stop"]
 
@@ -383,7 +385,7 @@ class TestWhatIsInHand:
                 super().start(configs)
 
         kind = type("Scripted", (Listing,), {"broker": broker, "asks": {}, "asks_batch": {}})
-        supply = Polling(kind, "c", {}, lambda: boundaries(Boundary.POLL, lambda: 0.0), converters({}), "offsets")
+        supply = PolledSource(kind, "c", {}, lambda: boundaries(Boundary.POLL, lambda: 0.0), converters({}), "offsets")
         supply.resume(broker)
         broker.offsets |= between
         supply.resume(broker)

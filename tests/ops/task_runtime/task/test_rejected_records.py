@@ -11,15 +11,15 @@ from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.spi.boundaries import Boundaries, Boundary
 from connectctl.ops.task_runtime.spi.connector import SourceRecord, SourceRecords, SourceTask
 from connectctl.ops.task_runtime.spi.converters import converters
-from connectctl.ops.task_runtime.spi.transaction_batch import How, Step
-from connectctl.ops.task_runtime.task.at_least_once import Plain
-from connectctl.ops.task_runtime.task.batch_limits import Limits
-from connectctl.ops.task_runtime.task.columnar_producer import BatchHandle
-from connectctl.ops.task_runtime.task.exactly_once_task import Kernel
-from connectctl.ops.task_runtime.task.polled_source import Polling
-from connectctl.ops.task_runtime.task.rejected_records import Unfit
-from connectctl.ops.task_runtime.task.single_record_producer import Producers, one_at_a_time
-from connectctl.ops.task_runtime.task.transactional_producer import Handle
+from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TransactionBatch
+from connectctl.ops.task_runtime.task.at_least_once import IdempotentProducer
+from connectctl.ops.task_runtime.task.batch_limits import BatchSizeLimits
+from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
+from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.polled_source import PolledSource
+from connectctl.ops.task_runtime.task.rejected_records import RejectedRecord
+from connectctl.ops.task_runtime.task.single_record_producer import ProducerFactory, one_at_a_time
+from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
 from fakes.snapshots import Snapshots
 
 A, B = {"file": "a"}, {"file": "b"}
@@ -75,11 +75,11 @@ class Producer:
         self._topics = topics
         self._open: list[bytes] = []
 
-    def send(self, step: Step) -> None:
+    def send(self, step: TransactionBatch) -> None:
         values = [r.value for r in step.records] + [m["value"] for bulk in step.bulks for m in bulk.messages]
         for number, value in enumerate(values):
             if value == self._topics.bad:
-                raise ConnectctlError(f"{step.name(number)}") if self._topics.naming else Unfit("One of them")
+                raise ConnectctlError(f"{step.name(number)}") if self._topics.naming else RejectedRecord("One of them")
         self._open += values
 
     def send_offsets(self, topic: str, offsets: Any) -> None:
@@ -101,11 +101,11 @@ def run(topics: Topics, *polls: Any, **more: Any) -> Any:
     """``polls`` by a polled task, with more of the kernel's fields."""
     text = "org.apache.kafka.connect.storage.StringConverter"
     made = type("Made", (Given,), {"polls": polls})
-    supply = Polling(
+    supply = PolledSource(
         made, "c", {}, lambda: Boundaries(Boundary.POLL, 60.0), converters({"value.converter": text}), "offsets"
     )
     whole: dict[str, Any] = {"open_handle": topics.handle, "topic": "offsets", "store": topics} | more
-    return Kernel(**whole, sleep=lambda seconds: None, find_unfit=topics.find_unfit).run(supply)
+    return ExactlyOnceTask(**whole, sleep=lambda seconds: None, find_unfit=topics.find_unfit).run(supply)
 
 
 def record(value: str, n: int, partition: Any = A, topic: str = "t", **more: Any) -> SourceRecord:
@@ -132,7 +132,7 @@ def test_a_record_of_a_polled_task_that_is_refused_is_named_by_its_place_once_it
     assert said in str(caught.value)
     assert topics.opened == 2
     assert b"x" not in topics.sent
-    with pytest.raises(Unfit):
+    with pytest.raises(RejectedRecord):
         run(Topics(b"bad", names=False), poll)
 
 
@@ -140,7 +140,7 @@ def test_a_record_that_does_not_come_again_is_no_reason_to_end() -> None:
     topics = Topics(b"bad")
     Flaky = [record("bad", 1)]
     topics.find_unfit = lambda: bool(Flaky) and not Flaky.clear()  # type: ignore[method-assign,func-returns-value]
-    assert run(topics, Flaky, [record("x", 2)]).how is How.ENDED
+    assert run(topics, Flaky, [record("x", 2)]).how is EndReason.ENDED
     assert topics.sent == [b"x"]
 
 
@@ -160,7 +160,7 @@ def test_batches_fit_the_smallest_topic_that_was_seen_and_a_record_the_largest()
         asked.append(sorted(topics))
         return {name: size for name, size in {"small": 2000, "large": 5_000_000}.items() if name in topics}
 
-    limits = Limits(largest, {})
+    limits = BatchSizeLimits(largest, {})
     assert limits.properties() == {"batch.size": "1000000"}
     assert limits.fits({"unseen"})
     assert not limits.fits({"small", "unseen"})
@@ -169,13 +169,13 @@ def test_batches_fit_the_smallest_topic_that_was_seen_and_a_record_the_largest()
     assert limits.fits({"large"})  # a record that needs it finds it out
     assert limits.properties() == {"batch.size": "2000", "message.max.bytes": "5000000"}
     assert asked == [["unseen"], ["small"], ["large"]]
-    given = Limits(largest, {"batch.size": "500", "message.max.bytes": "3000"})
+    given = BatchSizeLimits(largest, {"batch.size": "500", "message.max.bytes": "3000"})
     assert given.fits({"small"})
     assert given.properties() == {"batch.size": "500"}
 
 
 def test_a_topic_that_takes_less_than_those_before_gets_another_producer() -> None:
-    limits, topics = Limits(lambda names: dict.fromkeys({"u"} & set(names), 2000), {}), Topics()
+    limits, topics = BatchSizeLimits(lambda names: dict.fromkeys({"u"} & set(names), 2000), {}), Topics()
     sizes: list[str] = []
 
     def opened() -> Any:
@@ -183,31 +183,32 @@ def test_a_topic_that_takes_less_than_those_before_gets_another_producer() -> No
         return topics.handle()
 
     ended = run(topics, [record("x", 1)], [record("y", 2, topic="u")], fits=limits.fits, open_handle=opened)
-    assert (ended.how, sizes, ended.counts.doubts) == (How.ENDED, ["1000000", "2000"], [])
+    assert (ended.how, sizes, ended.counts.doubts) == (EndReason.ENDED, ["1000000", "2000"], [])
 
 
 def test_what_the_client_itself_has_no_room_for_is_named_without_a_broker() -> None:
     kafka = Kafka({"bootstrap.servers": "127.0.0.1:1"}, timeout=1)
-    kind: Any = one_at_a_time(Plain)
+    kind: Any = one_at_a_time(IdempotentProducer)
     made = kind(kafka, "g-c-0", timeout_ms=1000, properties={"message.max.bytes": "1000"})
     made.begin()
-    step = Step(records=[], bulks=[], named=lambda number: f"Record {number}")
+    step = TransactionBatch(records=[], bulks=[], named=lambda number: f"Record {number}")
     made._step = step
     with pytest.raises(ConnectctlError, match="Record 0 is too large: 2003 bytes of key and value") as caught:
         made._do("write", lambda: made._many("t", [{"key": b"key", "value": b"x" * 2000}]))
     assert "Raise max.message.bytes of t, or make the row smaller" in str(caught.value)
     made.drop()
-    plain = Plain(kafka, "g-c-0", timeout_ms=1000, properties={"message.max.bytes": "1000"})
-    with pytest.raises(Unfit):
+    plain = IdempotentProducer(kafka, "g-c-0", timeout_ms=1000, properties={"message.max.bytes": "1000"})
+    with pytest.raises(RejectedRecord):
         plain._do("write", lambda: plain._many("t", [{"value": b"x" * 2000}]))
     plain.drop()
 
 
 def test_a_producer_of_columns_names_records_by_itself_and_another_kind_becomes_the_slow_one_once() -> None:
-    opened: list[type[Handle]] = []
-    columns, records = Producers(BatchHandle, opened.append), Producers(Handle, opened.append)  # type: ignore[arg-type]
+    opened: list[type[TransactionalProducer]] = []
+    note: Any = opened.append
+    columns, records = ProducerFactory(ColumnarProducer, note), ProducerFactory(TransactionalProducer, note)
     assert not columns.find_unfit()
     assert (records.find_unfit(), records.find_unfit()) == (True, False)
     records()
-    assert issubclass(opened[0], Handle)
-    assert opened[0] is not Handle
+    assert issubclass(opened[0], TransactionalProducer)
+    assert opened[0] is not TransactionalProducer

@@ -17,7 +17,7 @@ from connectctl.ops.core.errors import (
     Unreachable,
 )
 from connectctl.ops.task_runtime.job.job_file import Until
-from connectctl.ops.task_runtime.task.retries import Patience, default
+from connectctl.ops.task_runtime.task.retries import RetryPolicy, default_seconds
 
 AWAY = Unreachable("Kafka at a:1 does not answer", why="Connection refused", next_step="Check bootstrap_servers.")
 
@@ -33,8 +33,8 @@ class Watch:
     def sleep(self, seconds: float) -> None:
         self.time += seconds
 
-    def patience(self, seconds: float) -> Patience:
-        return Patience(seconds, self.lines.append, now=lambda: self.time, sleep=self.sleep)
+    def patience(self, seconds: float) -> RetryPolicy:
+        return RetryPolicy(seconds, self.lines.append, now=lambda: self.time, sleep=self.sleep)
 
     def work(self) -> str:
         if self.failures:
@@ -120,5 +120,5 @@ def test_each_interruption_has_the_whole_time() -> None:
 
 
 def test_a_run_without_an_end_has_more_patience_than_one_with_one() -> None:
-    assert default(Until()) == 300
-    assert {default(each) for each in (Until(idle=5), Until(records=1), Until(duration=9))} == {120}
+    assert default_seconds(Until()) == 300
+    assert {default_seconds(each) for each in (Until(idle=5), Until(records=1), Until(duration=9))} == {120}

@@ -8,8 +8,8 @@ import pytest
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.spi.connector import SourceRecord
 from connectctl.ops.task_runtime.spi.converters import converters
-from connectctl.ops.task_runtime.spi.transaction_batch import Bulk, Outgoing
-from connectctl.ops.task_runtime.task.serialization import Messages
+from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord, RecordBatchDicts
+from connectctl.ops.task_runtime.task.serialization import RecordSerializer
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,13 +21,16 @@ def record(value: Any, topic: str = "t", **more: Any) -> SourceRecord:
     return SourceRecord(PARTITION, {"n": 1}, topic, value, **more)
 
 
-def messages(**configs: str) -> Messages:
-    return Messages(converters({name.replace("_", "."): value for name, value in configs.items()}), "offsets")
+def messages(**configs: str) -> RecordSerializer:
+    return RecordSerializer(converters({name.replace("_", "."): value for name, value in configs.items()}), "offsets")
 
 
 def test_records_without_headers_and_timestamps_go_at_once() -> None:
     found = messages().of([record("a"), record(None, key="k"), record("c", partition=0)])
-    assert found == ([], [Bulk("t", [{"value": b"a"}, {"value": None, "key": b"k"}, {"value": b"c", "partition": 0}])])
+    assert found == (
+        [],
+        [RecordBatchDicts("t", [{"value": b"a"}, {"value": None, "key": b"k"}, {"value": b"c", "partition": 0}])],
+    )
 
 
 @pytest.mark.parametrize("special", [{"headers": [("h", "1")]}, {"timestamp": 0}])
@@ -64,7 +67,7 @@ def test_at_once_or_one_by_one_they_are_the_same(records: list[SourceRecord]) ->
     one_by_one = convert.of([*records, record(0, "last", timestamp=1)])[0][:-1]
     expected = [(r.topic, r.key, r.value, r.partition) for r in one_by_one]
     assert at_once == sorted(expected, key=lambda each: [r.topic for r in records].index(each[0]))
-    assert all(isinstance(each, Outgoing) for each in one_by_one)
+    assert all(isinstance(each, ProducerRecord) for each in one_by_one)
 
 
 @pytest.mark.parametrize("more", [{}, {"timestamp": 1}])

@@ -15,7 +15,7 @@ from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.transactions import PartitionProducer, Place, Transaction
 from connectctl.ops.task_runtime.attempt import coalesced_read
 from connectctl.ops.task_runtime.task import stale_transactions
-from connectctl.ops.task_runtime.task.stale_transactions import leftover
+from connectctl.ops.task_runtime.task.stale_transactions import open_older_transaction
 
 PLACE = Place("t", 0)
 OURS = Transaction("id", "Empty", 7, 1)
@@ -45,7 +45,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, ours: Any, producers: Any = ()) -> st
         yield kafka
 
     monkeypatch.setattr(stale_transactions, "_calls", shared)
-    return leftover(calls, "id", ["t"])
+    return open_older_transaction(calls, "id", ["t"])
 
 
 def test_an_older_transaction_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,7 +93,7 @@ def test_tasks_that_ask_at_once_have_the_brokers_asked_a_few_times(monkeypatch: 
 
     monkeypatch.setattr(stale_transactions, "_calls", shared)
     with ThreadPoolExecutor(50) as pool:
-        told = [pool.submit(leftover, calls, str(n), ["t"]) for n in range(50)]
+        told = [pool.submit(open_older_transaction, calls, str(n), ["t"]) for n in range(50)]
         waiting = time.monotonic() + 30
         while sum(each.users for each in coalesced_read._shared.values()) < 50 and time.monotonic() < waiting:
             time.sleep(0.01)

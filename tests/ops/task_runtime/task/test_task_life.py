@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.attempt import task_attempt
-from connectctl.ops.task_runtime.attempt.control_channel import Line, Switchboard
-from connectctl.ops.task_runtime.attempt.task_attempt import Report, Terms
-from connectctl.ops.task_runtime.job.scheduler import Total
+from connectctl.ops.task_runtime.attempt.control_channel import DriverChannel, TaskChannel
+from connectctl.ops.task_runtime.attempt.task_attempt import TaskLimits, TaskReport
+from connectctl.ops.task_runtime.job.scheduler import TaskTotals
 from connectctl.ops.task_runtime.spi.boundaries import Boundaries, Boundary, End, Requests
 from connectctl.ops.task_runtime.spi.converters import converters
-from connectctl.ops.task_runtime.spi.transaction_batch import Ended, How
-from connectctl.ops.task_runtime.task.exactly_once_task import Kernel
-from connectctl.ops.task_runtime.task.polled_source import Polling
+from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult
+from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.polled_source import PolledSource
 from live.real import eventually
 from ops.task_runtime.attempt.test_task_attempt import work
 from ops.task_runtime.task.test_polled_source import Broker, Handle, Task
@@ -28,7 +28,9 @@ class Refusal(ConnectctlError):
     """What only a person can mend."""
 
 
-def life(broker: Broker, fail: str | None = None, stopped: Callable[[], bool] = lambda: False, **task: Any) -> Ended:
+def life(
+    broker: Broker, fail: str | None = None, stopped: Callable[[], bool] = lambda: False, **task: Any
+) -> TaskResult:
     """The whole life of a task, which is refused at ``fail``."""
 
     def refuse(at: str) -> None:
@@ -57,8 +59,8 @@ def life(broker: Broker, fail: str | None = None, stopped: Callable[[], bool] = 
 
     checks = iter(("before", "after"))
     kind = type("Scripted", (Task,), {"broker": broker, "asks": {}, "asks_batch": {}} | task)
-    supply = Polling(kind, "c", {}, lambda: Boundaries(Boundary.POLL), converters({}), "offsets")
-    kernel = Kernel(
+    supply = PolledSource(kind, "c", {}, lambda: Boundaries(Boundary.POLL), converters({}), "offsets")
+    kernel = ExactlyOnceTask(
         lambda: Failing(broker),  # type: ignore[arg-type,return-value]
         "offsets",
         Store(),
@@ -123,26 +125,26 @@ def test_a_task_that_is_stopped_while_it_starts_is_never_polled_and_stopped_once
         raise AssertionError("polled")
 
     ended = life(broker, stopped=lambda: bool(wish), start=start, poll=poll)
-    assert (ended.how, broker.trace.count("stop")) == (How.STOPPED, 1)
+    assert (ended.how, broker.trace.count("stop")) == (EndReason.STOPPED, 1)
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError("late"), ConnectctlError("late")])
 def test_a_poll_that_fails_once_the_task_is_to_stop_is_no_failure_and_is_told(
     monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    board = Switchboard("127.0.0.1")
+    board = DriverChannel("127.0.0.1")
 
     def failing(*args: Any) -> Any:
         board.stop()
-        (line,) = (each for each in args if isinstance(each, Line))
+        (line,) = (each for each in args if isinstance(each, TaskChannel))
         eventually(lambda: line.stopped)
         raise error
 
     monkeypatch.setattr(task_attempt, "_run", failing)
-    report = task_attempt.run(work("x:y"), 0, {}, Terms(1.0), board.address)
+    report = task_attempt.run(work("x:y"), 0, {}, TaskLimits(1.0), board.address)
     board.close()
-    total = Total()
-    total.add(Report(**vars(report)))
+    total = TaskTotals()
+    total.add(TaskReport(**vars(report)))
     assert (report.how, total.failure, total.late) == ("stopped", None, f"{type(error).__name__}: late")
 
 

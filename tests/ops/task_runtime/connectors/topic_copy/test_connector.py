@@ -20,16 +20,16 @@ from connectctl.ops.task_runtime.connectors.topic_copy.replication_policy import
     pattern,
     selection_of,
 )
-from connectctl.ops.task_runtime.connectors.topic_copy.source import Copying, Pace
-from connectctl.ops.task_runtime.connectors.topic_copy.source_reader import Batch
+from connectctl.ops.task_runtime.connectors.topic_copy.source import CopiedTopics, TransactionLimits
+from connectctl.ops.task_runtime.connectors.topic_copy.source_reader import TopicBatch
 from connectctl.ops.task_runtime.spi.boundaries import Boundary
-from connectctl.ops.task_runtime.spi.connector import ConnectorContext, ExactlyOnceSupport, Share
-from connectctl.ops.task_runtime.spi.delivery_settings import Manner, manner
+from connectctl.ops.task_runtime.spi.connector import ConnectorContext, ExactlyOnceSupport, SourceContext
+from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings, delivery_settings
 from connectctl.ops.task_runtime.spi.plugins import path_of, task_class
-from connectctl.ops.task_runtime.spi.transaction_batch import Counts, Ended, How
+from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult, TaskStats
 from connectctl.ops.task_runtime.spi.validation import validated
-from connectctl.ops.task_runtime.task.exactly_once_task import Kernel
-from connectctl.ops.task_runtime.task.transactional_producer import Doubt
+from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.transactional_producer import UnknownOutcome
 from fakes.snapshots import Snapshots
 from hypothesis import given
 from hypothesis import strategies as st
@@ -117,8 +117,10 @@ class Cluster:
         return {topic: self.there[topic] for topic in topics}
 
 
-def looked(source: Any, target: Any, policy: Policy = DEFAULT) -> remote_topics.Wanted:
-    return remote_topics.look(source, target, Selection(policy, pattern("orders.*"), None, heartbeats=False))
+def looked(source: Any, target: Any, policy: Policy = DEFAULT) -> remote_topics.RemoteTopics:
+    return remote_topics.plan_remote_topics(
+        source, target, Selection(policy, pattern("orders.*"), None, heartbeats=False)
+    )
 
 
 def test_remote_topics_are_created_or_grow_with_their_source() -> None:
@@ -335,12 +337,12 @@ class Source:
     def behind(self) -> bool:
         return any(at < self.ends[p] for (_, p), at in self.at.items())
 
-    def read(self, most: int) -> list[Batch]:
+    def read(self, most: int) -> list[TopicBatch]:
         for (topic, p), at in self.at.items():
             found = [Message(topic, p, n) for n in range(at, min(at + min(self.most, most), self.ends[p]))]
             if found:
                 self.at[topic, p] = found[-1].offset + 1
-                return [Batch(topic, found, {p: found[-1].offset})]
+                return [TopicBatch(topic, found, {p: found[-1].offset})]
         return []
 
     def close(self) -> None:
@@ -389,7 +391,7 @@ class Broker(Snapshots):
             self.wrote(*self._new)
             self.sizes.append(len(self._open))
         if happens is not None:
-            raise Doubt("no answer")
+            raise UnknownOutcome("no answer")
 
     def value(self, key: bytes) -> bytes | None:
         return self.offsets.get(key)
@@ -398,20 +400,22 @@ class Broker(Snapshots):
         return frozenset(self.offsets)
 
 
-def copying(source: Source, how: Manner | None = None, pace: Pace | None = None) -> Copying:
+def copying(source: Source, how: DeliverySettings | None = None, pace: TransactionLimits | None = None) -> CopiedTopics:
     places = [("orders", n) for n in range(len(source.ends))]
-    pace = pace or Pace(7, 60.0)
-    return Copying(source, "c", places, DEFAULT, how or manner({}), pace, "offs")
+    pace = pace or TransactionLimits(7, 60.0)
+    return CopiedTopics(source, "c", places, DEFAULT, how or delivery_settings({}), pace, "offs")
 
 
-def run(supply: Copying, broker: Any, source: Source, *, strict: bool = False) -> Ended:
-    counts = Counts()
+def run(supply: CopiedTopics, broker: Any, source: Source, *, strict: bool = False) -> TaskResult:
+    counts = TaskStats()
     done = sum(source.ends)
 
     def over() -> bool:
         return len(broker.there) >= done and not source.behind
 
-    kernel = Kernel(lambda: broker, "offs", broker, None, lambda: None, over, 60.0, strict, counts, lambda _: None)
+    kernel = ExactlyOnceTask(
+        lambda: broker, "offs", broker, None, lambda: None, over, 60.0, strict, counts, lambda _: None
+    )
     return kernel.run(supply)
 
 
@@ -425,7 +429,9 @@ def test_each_record_is_there_once_and_in_order_whatever_is_in_doubt(
     ends: list[int], doubts: dict[int, bool], strict: bool, size: int
 ) -> None:
     source, broker = Source(ends), Broker(doubts)
-    assert run(copying(source, pace=Pace(size, 60.0)), broker, source, strict=strict).how is How.STOPPED
+    assert (
+        run(copying(source, pace=TransactionLimits(size, 60.0)), broker, source, strict=strict).how is EndReason.STOPPED
+    )
     for partition, end in enumerate(ends):
         found = [m.offset for m in broker.there if m.partition == partition]
         assert found == list(range(end))
@@ -442,9 +448,9 @@ def test_a_transaction_ends_with_enough_records_or_with_the_source() -> None:
 
 def test_a_transaction_of_the_boundary_interval_takes_what_comes_in_it_and_ends_with_the_task() -> None:
     source, broker = Source([20]), Broker()
-    supply = copying(source, Manner(Boundary.INTERVAL, 3600.0, 60_000))
-    kernel = Kernel(lambda: broker, "offs", broker, stopped=lambda: not source.behind and source.opened)  # type: ignore[arg-type,return-value]
-    assert kernel.run(supply).how is How.STOPPED
+    supply = copying(source, DeliverySettings(Boundary.INTERVAL, 3600.0, 60_000))
+    kernel = ExactlyOnceTask(lambda: broker, "offs", broker, stopped=lambda: not source.behind and source.opened)  # type: ignore[arg-type,return-value]
+    assert kernel.run(supply).how is EndReason.STOPPED
     assert broker.sizes == [20]
 
 
@@ -490,12 +496,14 @@ def test_a_stored_spelling_of_a_source_partition_is_kept() -> None:
 
 def test_the_offsets_topic_is_no_target() -> None:
     with pytest.raises(ConnectctlError, match="Source tasks may not produce to their own offsets topics"):
-        Copying(Source([1]), "c", [("orders", 0)], DEFAULT, manner({}), Pace(1, 1.0), "east.orders")
+        CopiedTopics(
+            Source([1]), "c", [("orders", 0)], DEFAULT, delivery_settings({}), TransactionLimits(1, 1.0), "east.orders"
+        )
 
 
 def test_a_task_is_made_from_its_configuration() -> None:
     config = BASE | {"task.assigned.partitions": "orders-0,orders-1", "task.index": "0"}
-    supply = TopicCopy.supply(Share("c", config, manner({}), "offs", 1.0))
+    supply = TopicCopy.supply(SourceContext("c", config, delivery_settings({}), "offs", 1.0))
     assert supply is not None
     assert (supply.ended, supply.lag, supply.behind) == (False, None, False)
     assert "queue.buffering.max.kbytes" in supply.producer

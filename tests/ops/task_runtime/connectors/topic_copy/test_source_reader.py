@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError
 from connectctl.ops.core.errors import ConnectctlError, Unreachable
-from connectctl.ops.task_runtime.connectors.topic_copy.source_reader import Reader
+from connectctl.ops.task_runtime.connectors.topic_copy.source_reader import TopicReader
 
 
-def reader(reset: str, watermarks: Any = None) -> Reader:
+def reader(reset: str, watermarks: Any = None) -> TopicReader:
     source: Any = SimpleNamespace(alias="src", reset=reset, isolation="read_committed", timeout=5)
-    made = Reader(source)
+    made = TopicReader(source)
     made._next = {("t", 0): 7}
     made._consumer = SimpleNamespace(get_watermark_offsets=lambda place, cached: watermarks)
     made._kafka = object()  # type: ignore[assignment]
