@@ -17,9 +17,6 @@ from connectctl.ops.connect.source_keys import SourceKey, TooLarge, decode_json,
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import Record
 
-FIRST_WITH_DEDICATED = (3, 3)
-"""The first release in which a connector may have its own offsets topic."""
-
 
 class Side(NamedTuple):
     """What one topic says of a source partition. ``offset`` is None for a tombstone and for a value we cannot read.
@@ -140,12 +137,6 @@ def worker_reads(
 def _wrapped(value: Any) -> Any:
     """A whole number as Java's ``longValue`` cuts it."""
     return (value + (1 << 63)) % (1 << 64) - (1 << 63) if type(value) is int else value
-
-
-def support_of_dedicated(version: str | None) -> bool:
-    """Whether workers of ``version`` know dedicated offsets topics; an unknown version is taken for a current one."""
-    numbers = tuple(int(part) for part in (version or "").split("-")[0].split(".")[:2] if part.isdigit())
-    return len(numbers) < 2 or numbers >= FIRST_WITH_DEDICATED
 
 
 def offset_store(config: dict[str, str], global_topic: str, bootstrap: str) -> OffsetStore | None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from connectctl.ops.checks.fencing.observe import Fenced, FencingFacts
 from connectctl.ops.checks.severity import leads_to_enabled, softened
 from connectctl.ops.checks.types import Wish
-from connectctl.ops.connect.release import release_of
+from connectctl.ops.connect.release import EXACTLY_ONCE, older, release_of
 from connectctl.ops.connect.transactional_ids import Owner, leader_id, task_id
 from connectctl.ops.connect.zombie_fencing import FORWARD_LIMIT, LEADER_LIMIT, Backoff, diagnose
 from connectctl.ops.core.finding import Finding, Severity
@@ -196,7 +196,7 @@ def foreign(facts: FencingFacts, each: Fenced, wish: Wish) -> Iterator[Finding]:
 
 def old_fencing(facts: FencingFacts) -> Finding | None:
     """FENCE011, for workers between 3.3, which fence first, and 3.7.1."""
-    old = [v for v in facts.versions if (release := release_of(v)) and (3, 3, 0) <= release < _FENCING_FIXED_IN]
+    old = [v for v in facts.versions if older(v, _FENCING_FIXED_IN) and not older(v, EXACTLY_ONCE)]
     if not old or not facts.connectors:
         return None
     message = f"They run {' and '.join(old)}, whose admin client fails to fence ids with an open transaction."

@@ -14,7 +14,7 @@ from connectctl.ops.checks.workers import findings as rules
 from connectctl.ops.checks.workers.findings import RULES
 from connectctl.ops.checks.workers.observe import Proof, addresses
 from connectctl.ops.connect.internal_topics import address
-from connectctl.ops.connect.release import release_of
+from connectctl.ops.connect.release import EXACTLY_ONCE, older, release_of
 from connectctl.ops.connect.transactional_ids import LEADER as LEADER_PREFIX
 from connectctl.ops.connect.transactional_ids import leader_id
 from connectctl.ops.connect.worker import Support
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["RULES", "check"]
 
-FIRST = (3, 3, 0)
-"""The first release with exactly-once source support."""
 PLAIN = (3, 2, 0)
 """The first release whose workers surely write with plain producers, which have no producer id."""
 LONG = 60.0
@@ -60,8 +58,7 @@ def too_old(seen: WorkersSeen, wish: Wish) -> Iterator[Finding]:
     if wish not in (Wish.PREPARING, Wish.ENABLED):
         return
     for worker in seen.workers:
-        release = release_of(worker.version)
-        if worker.support is Support.NOT_SUPPORTED or (release is not None and release < FIRST):
+        if worker.support is Support.NOT_SUPPORTED or older(worker.version, EXACTLY_ONCE):
             message = (
                 f"It runs Kafka Connect {worker.version or 'of an unknown version'}, and 3.3 is the first to have it."
             )

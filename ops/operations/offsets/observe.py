@@ -8,7 +8,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
 from connectctl.ops.connect import offsets_findings
-from connectctl.ops.connect.source_offsets import OffsetStore, offset_store, support_of_dedicated
+from connectctl.ops.connect.release import EXACTLY_ONCE, older
+from connectctl.ops.connect.source_offsets import OffsetStore, offset_store
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.operations.connectors.observe import Facts, read_facts
@@ -96,7 +97,7 @@ def _stores(
     if not found:
         return found
     workers = sources.workers()
-    if not support_of_dedicated(workers.version):
+    if older(workers.version, EXACTLY_ONCE):
         return {}
     return {name: store for name, store in found.items() if _applies(name, store, workers, findings)}
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.config.json_text import read_json
+from connectctl.ops.connect.release import CHANGES_OFFSETS, release_of
 from connectctl.ops.connect.source_keys import SourceKey, parse_key, spelled_by_rest, value_by_rest
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.operations.offsets.changes import Reset, Side, Wish
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.offsets.record_changes import Decision, Place, Write
     from connectctl.ops.operations.offsets.snapshot import Workers
 
-FIRST_WITH_PATCH = (3, 6)
-"""The first release whose workers change offsets."""
 NAMED = 5
 """Keys that are named in one reason; the rest is counted."""
 
@@ -66,8 +65,8 @@ def _of_workers(workers: Workers) -> Iterator[str]:
     if workers.version is None:
         yield "no worker answers"
         return
-    numbers = tuple(int(part) for part in workers.version.split("-")[0].split(".")[:2] if part.isdigit())
-    if numbers < FIRST_WITH_PATCH:
+    release = release_of(workers.version)
+    if release is None or release < CHANGES_OFFSETS:
         yield f"the workers are {workers.version}, and change offsets from 3.6 on"
 
 

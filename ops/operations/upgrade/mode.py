@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from connectctl.ops.connect.release import release_of
+from connectctl.ops.connect.release import EXACTLY_ONCE, older
 from connectctl.ops.connect.worker import Support
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import Told
 
 PROPERTY = "exactly.once.source.support"
-FIRST_RELEASE = (3, 3, 0)
-"""The first release whose workers know the property (KIP-618)."""
 
 
 class Value(StrEnum):
@@ -96,7 +94,7 @@ UNSEEN = "preparing and disabled cannot be distinguished from outside"
 
 def mode_of(evidence: Evidence) -> Mode:
     """The mode that ``evidence`` amounts to: the strongest kind of it wins."""
-    if too_old(evidence.version):
+    if older(evidence.version, EXACTLY_ONCE):
         return Mode(Value.NOT_SUPPORTED, How.PROVEN, f"it runs {evidence.version}, and the property came with 3.3")
     if evidence.support is Support.ENABLED:
         return Mode(Value.ENABLED, How.PROVEN, "it accepts connectors that require exactly-once")
@@ -108,12 +106,6 @@ def mode_of(evidence: Evidence) -> Mode:
     if evidence.support is Support.NOT_ENABLED and evidence.leader and (proven := _of_leader(evidence)):
         return proven
     return _believed(evidence) or _told(evidence) or _nothing(evidence)
-
-
-def too_old(version: str | None) -> bool:
-    """Whether workers of this version have no exactly-once source support; False for a version that does not tell."""
-    release = release_of(version)
-    return release is not None and release < FIRST_RELEASE
 
 
 def _of_leader(evidence: Evidence) -> Mode | None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from connectctl.ops.connect.release import EXACTLY_ONCE, older
 from connectctl.ops.connect.worker import Support
 from connectctl.ops.core.errors import ConnectctlError, TimedOut
-from connectctl.ops.operations.upgrade.mode import Value, too_old
+from connectctl.ops.operations.upgrade.mode import Value
 from connectctl.ops.operations.upgrade.run_state import CHANGED, JOINED, RESTARTED, RESTARTING, Entry
 
 if TYPE_CHECKING:
@@ -90,14 +91,14 @@ def _missing(
     answer = context.answer(worker)
     if answer is None or answer.problem:
         return f"{worker} does not answer: {answer.problem if answer else 'it left the group'}", None
-    if answer.support is Support.UNKNOWN and not too_old(answer.version):
+    if answer.support is Support.UNKNOWN and not older(answer.version, EXACTLY_ONCE):
         return f"{worker} does not report whether exactly-once is enabled on it", None
     return None, answer
 
 
 def contradiction(answer: Worker, value: str) -> str | None:
     """What the worker's answer says against its being in mode ``value``, None where nothing does."""
-    old = too_old(answer.version) or answer.support is Support.NOT_SUPPORTED
+    old = older(answer.version, EXACTLY_ONCE) or answer.support is Support.NOT_SUPPORTED
     if value == Value.NOT_SUPPORTED:
         return None if old else f"it runs {answer.version}, which has exactly-once source support"
     if value == Value.DISABLED and old:

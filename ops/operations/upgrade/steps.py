@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from connectctl.ops.connect.release import EXACTLY_ONCE, older
 from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.core.step import Step
-from connectctl.ops.operations.upgrade.mode import PROPERTY, Value, too_old
+from connectctl.ops.operations.upgrade.mode import PROPERTY, Value
 from connectctl.ops.operations.upgrade.run_state import CHANGED, JOINED, RESTARTED, RESTARTING, Entry
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ class ReplaceBinaries(Turn):
 
     def is_done(self, context: UpgradeContext) -> str | None:
         answers = [context.answer(worker) for worker in self.workers]
-        old = all(a is not None and a.problem is None and too_old(a.version) for a in answers)
+        old = all(a is not None and a.problem is None and older(a.version, EXACTLY_ONCE) for a in answers)
         return "it runs an older release already" if old else None
 
     def apply(self, context: UpgradeContext) -> str | None:
