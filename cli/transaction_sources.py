@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from connectctl.ops.connect.transactional_ids import Directory, Owner
     from connectctl.ops.kafka.visibility import Answer, Gap
     from connectctl.ops.operations.fencing.observe import Configured, Sources
-    from connectctl.ops.operations.fencing.snapshot import Wish
+    from connectctl.ops.operations.fencing.snapshot import FenceRequest
 
 
 def group_of(session: Session) -> str | None:
@@ -25,7 +25,7 @@ def group_of(session: Session) -> str | None:
     return str(session.settings.get("group_id") or "") or None
 
 
-def sources_of(session: Session, wish: Wish) -> Sources:
+def sources_of(session: Session, request: FenceRequest) -> Sources:
     """The sources of a plan to fence. Raises ``BadInput`` for connectors that write to different Kafka clusters."""
     from connectctl.ops.operations.fencing.observe import Sources
 
@@ -40,16 +40,16 @@ def sources_of(session: Session, wish: Wish) -> Sources:
         return live_tasks(session, group)
 
     group_id = group_of(session)
-    calls = _coordinators(session, wish, configured)
+    calls = _coordinators(session, request, configured)
     return Sources(calls, group_id, group, running, configured if group_id else None)
 
 
 def directory_of(session: Session) -> Answer[Directory]:
     """All connectors: the group's own in its config topic, those of other groups in their assignments."""
     from connectctl.ops.operations.fencing.observe import visible_connectors
-    from connectctl.ops.operations.fencing.snapshot import Wish
+    from connectctl.ops.operations.fencing.snapshot import FenceRequest
 
-    return visible_connectors(sources_of(session, Wish()))
+    return visible_connectors(sources_of(session, FenceRequest()))
 
 
 def roles_of(session: Session) -> Answer[dict[str, str]]:
@@ -79,21 +79,21 @@ def read_config_topic(session: Session) -> Configured:
     """The config topic of the session's group."""
     from connectctl.ops.connect import config_topic
     from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
-    from connectctl.ops.operations.fencing.observe import Configured, reach_of
+    from connectctl.ops.operations.fencing.observe import Configured, task_id_ranges
 
     kafka = session.kafka
     topic = find_internal_topics(kafka, kafka.group(session.group_id), session.named_topics, needed=("config",)).config
     assert topic is not None
     image = kafka.image([topic], patience=2.0)[topic]
-    return Configured(config_topic.parse(image.latest, topic), reach_of(image.latest))
+    return Configured(config_topic.parse(image.latest, topic), task_id_ranges(image.latest))
 
 
-def _coordinators(session: Session, wish: Wish, configured: Callable[[], Configured]) -> TransactionCalls:
+def _coordinators(session: Session, request: FenceRequest, configured: Callable[[], Configured]) -> TransactionCalls:
     """The Kafka cluster that has the ids: for connectors that write to another one, that one (KIP-618)."""
-    if not wish.connectors:
+    if not request.connectors:
         return session.transactions
     homes: dict[str, dict[str, str]] = {}
-    for name in wish.connectors:
+    for name in request.connectors:
         connector = configured().state.connectors.get(name)
         overrides = _producer_overrides(connector.config if connector else {})
         homes[overrides.get("bootstrap.servers", "")] = overrides

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import TransactionCalls
     from connectctl.ops.core.journal import Journal
     from connectctl.ops.core.plan import Plan, Result
-    from connectctl.ops.operations.fencing.snapshot import FencePlan, Wish
+    from connectctl.ops.operations.fencing.snapshot import FencePlan, FenceRequest
     from connectctl.ops.operations.fencing.steps import FenceContext
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False, help="Fence zombie producers.")
 STALE = 2.0
-"""Seconds after which a plan is looked at again before it is performed."""
+"""Seconds after which a confirmed plan is made again, to check that it still holds."""
 
 
 @app.command()
@@ -40,78 +40,88 @@ def fence(
         list[str] | None,
         typer.Argument(
             metavar="[CONNECTOR]...",
-            help="Connectors, all ids of their tasks.",
+            help="Connectors: the ids of all their tasks.",
             autocompletion=completed_names.connectors,
         ),
     ] = None,
     ids: Annotated[
-        list[str] | None, typer.Option("--transactional-id", metavar="ID", help="A transactional id; may be repeated.")
+        list[str] | None, typer.Option("--transactional-id", metavar="ID", help="Transactional id (repeatable).")
     ] = None,
     prefixes: Annotated[
-        list[str] | None, typer.Option("--prefix", metavar="P", help="Every known id that begins with P, no leader's.")
+        list[str] | None,
+        typer.Option("--prefix", metavar="P", help="All known ids that begin with P, except leaders' ids."),
     ] = None,
     from_file: Annotated[
         Path | None,
-        typer.Option("--from-file", "-f", metavar="FILE", help="Ids from a file, lines or JSON; - for stdin."),
+        typer.Option("--from-file", "-f", metavar="FILE", help="File of ids, one per line or JSON; - for stdin."),
     ] = None,
-    leader: Annotated[bool, typer.Option("--leader", help="The leader's id, connect-cluster-<group.id>.")] = False,
-    create: Annotated[bool, typer.Option("--create", help="Create ids that no coordinator knows.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Fence running tasks too; they will fail.")] = False,
+    leader: Annotated[bool, typer.Option("--leader", help="The id of the leader, connect-cluster-<group.id>.")] = False,
+    create: Annotated[bool, typer.Option("--create", help="Create ids unknown to the coordinators.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Also fence running tasks; they will fail.")] = False,
     restart_failed: Annotated[
-        bool, typer.Option("--restart-failed", help="Afterwards restart the failed tasks of the connectors.")
+        bool, typer.Option("--restart-failed", help="Restart the failed tasks of the connectors afterwards.")
     ] = False,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Fence transactional ids: their older producers can commit nothing more, and their open transactions are aborted.
+    """Fence transactional ids: older producers can no longer commit, and open transactions are aborted.
 
     \b
     Examples:
-      connectctl fence orders --dry-run                    the ids of a connector, and what holds them now
+      connectctl fence orders --dry-run                    the ids of a connector and their current state
       connectctl fence orders --yes -o json
-      connectctl fence orders --force --restart-failed     running tasks too; they fail, and are restarted
-      connectctl fence --prefix connect-prod-old- --yes    all that is left of a connector
+      connectctl fence orders --force --restart-failed     also running tasks; they fail and are restarted
+      connectctl fence --prefix connect-prod-old- --yes    all remaining ids of a connector
       connectctl transactions list -o json | connectctl fence -f - --yes
       connectctl fence --leader                            the leader's producer for the config topic
 
-    A connector's ids reach as far as its last round of fencing, its task configs or what the coordinators know. Ids that
-    no coordinator knows are reported and left alone. Afterwards the fence is proven: the coordinator has for each id what
-    this fencing returned, and no older transaction is open on the partitions it held. --timeout bounds it all.
-    Exit code 1: an id is not fenced or may not be seen, the rest is; 4: running tasks would fail, or may, because their
-    group is not seen; 130: interrupted, done ids are printed.
+    The ids of a connector are those of its task count record, its task configs and the coordinators. Unknown ids are
+    reported and left alone. Afterwards the fence is verified: the coordinator has the returned producer and epoch for each
+    id, and no older transaction is open on its partitions. --timeout applies to all of it.
+    Exit code 1: some ids are not fenced or not visible to this principal; 4: running tasks would fail, or may, because
+    their group could not be described; 130: interrupted, finished ids are printed.
     """
-    from connectctl.ops.operations.fencing.snapshot import Wish
+    from connectctl.ops.operations.fencing.snapshot import FenceRequest
 
     named = [*(ids or []), *(_read_ids(from_file) if from_file else ())]
-    wish = Wish(tuple(dict.fromkeys(connectors or ())), tuple(named), tuple(prefixes or ()), leader, create, force)
-    _fence(ctx.obj, wish, restart_failed, dry_run, yes, output)
+    request = FenceRequest(
+        tuple(dict.fromkeys(connectors or ())), tuple(named), tuple(prefixes or ()), leader, create, force
+    )
+    _fence(ctx.obj, request, restart_failed, dry_run, yes, output)
 
 
-def _fence(session: Session, wish: Wish, restart_failed: bool, dry_run: bool, yes: bool, output: Output) -> None:
+def _fence(
+    session: Session, request: FenceRequest, restart_failed: bool, dry_run: bool, yes: bool, output: Output
+) -> None:
     from connectctl.ops.operations.fencing.observe import observe
-    from connectctl.ops.operations.fencing.planning import check, check_wish, plan_fence
+    from connectctl.ops.operations.fencing.planning import check, check_request, plan_fence
     from connectctl.ops.operations.fencing.steps import plan_of
 
     collect_seldom()
     group_id = str(session.settings.get("group_id") or "") or None
-    check_wish(wish, group_id)
-    sources = sources_of(session, wish)
-    plan = plan_fence(observe(sources, wish), wish)
+    check_request(request, group_id)
+    sources = sources_of(session, request)
+    plan = plan_fence(observe(sources, request), request)
     restart = _restarted(plan, group_id) if restart_failed else ()
-    steps = plan_of(plan, restart=restart, group_id=group_id, connectors=wish.connectors, force=wish.force)
+    steps = plan_of(plan, restart=restart, group_id=group_id, connectors=request.connectors, force=request.force)
     if dry_run:
         fence_view.show_plan(plan, steps, output)
-        check(plan, wish)
+        check(plan, request)
         return
 
     def check_again() -> None:
-        # Where the person took a while, what was agreed to must still be what will be done.
-        if time.time() - plan.taken_at > STALE and plan_fence(observe(sources, wish), wish).essence != plan.essence:
-            raise Refused("The cluster changed while you were asked; nothing was fenced", next_step="Look again.")
+        # After a long prompt, the confirmed plan must still be what will be done.
+        if (
+            time.time() - plan.taken_at > STALE
+            and plan_fence(observe(sources, request), request).essence != plan.essence
+        ):
+            raise Refused(
+                "The cluster changed during confirmation; nothing was fenced", next_step="Run the command again."
+            )
 
     agree_and_fence(
-        session, sources.calls, plan, steps, partial(check, plan, wish), check_again, yes=yes, output=output
+        session, sources.calls, plan, steps, partial(check, plan, request), check_again, yes=yes, output=output
     )
 
 
@@ -126,7 +136,7 @@ def agree_and_fence(
     yes: bool,
     output: Output,
 ) -> None:
-    """Show the plan, ask, and carry it out. ``check`` raises where it must not be, ``check_again`` once it was agreed to."""
+    """Show the plan, confirm, and execute it. ``check`` raises if it is refused, ``check_again`` after confirmation."""
     journal = apply.open_journal() if steps.steps else None
     for_people = output in (Output.TABLE, Output.WIDE)
     if plan.to_fence and not yes and (for_people or sys.stdin.isatty()):
@@ -179,19 +189,19 @@ def _perform(
             results = apply.carry_out(session, steps, context, journal, run, on_result=on_result)
     if context.error is not None:
         raise context.error
-    _offer(plan, context, restarted=len(steps.steps) > 1)
+    _note_restart(plan, context, restarted=len(steps.steps) > 1)
     failed = any(result.error is not None for result in results)
     if failed or fence_view.any_failed(plan, context) or plan.unlisted:
         raise typer.Exit(1)
 
 
-def _offer(plan: FencePlan, context: FenceContext, *, restarted: bool) -> None:
-    """After running tasks were fenced: how to bring them back."""
+def _note_restart(plan: FencePlan, context: FenceContext, *, restarted: bool) -> None:
+    """Print how to restart running tasks that were fenced."""
     connectors = dict.fromkeys(owner.connector for row in plan.to_fence for owner in row.running)
     if connectors and not restarted:
         names = " ".join(connectors)
         terminal.note(
-            f"The fenced tasks fail when they next write. Then: connectctl connectors restart {names} --only-failed"
+            f"Fenced tasks fail at their next write. Then restart them: connectctl connectors restart {names} --only-failed"
         )
 
 
@@ -207,6 +217,6 @@ def _read_ids(file: Path) -> tuple[str, ...]:
     try:
         text = sys.stdin.read() if str(file) == "-" else file.read_text()
     except (OSError, UnicodeDecodeError) as e:
-        why = e.strerror if isinstance(e, OSError) else "it is not UTF-8 text"
-        raise BadInput(f"The file {file} cannot be read", why=why) from e
+        why = e.strerror if isinstance(e, OSError) else "invalid UTF-8"
+        raise BadInput(f"Could not read {file}", why=why) from e
     return parse_ids(text, source)

@@ -92,7 +92,7 @@ def _fence(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Outp
     from connectctl.cli.transaction_sources import group_of, sources_of
     from connectctl.ops.operations.fencing.observe import observe
     from connectctl.ops.operations.fencing.planning import check, plan_fence
-    from connectctl.ops.operations.fencing.snapshot import Action, Wish
+    from connectctl.ops.operations.fencing.snapshot import Action, FenceRequest
     from connectctl.ops.operations.fencing.steps import FenceIds
 
     if not saved.steps:
@@ -102,18 +102,18 @@ def _fence(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Outp
     assert isinstance(step, FenceIds)
     ids = tuple(row.id for row in step.rows)
     creates = any(row.action is Action.CREATE for row in step.rows)
-    wish = Wish(connectors=step.connectors, ids=ids, leader=True, create=creates, force=step.force)
-    sources = sources_of(session, wish)
+    request = FenceRequest(connectors=step.connectors, ids=ids, leader=True, create=creates, force=step.force)
+    sources = sources_of(session, request)
     check_where((saved.cluster_id, saved.group_id), (sources.calls.cluster_id(), group_of(session) or ""))
 
     def look() -> FencePlan:
-        seen = plan_fence(observe(sources, wish), wish)
+        seen = plan_fence(observe(sources, request), request)
         meant = {*ids, *(row.id for row in seen.rows if row.connector in step.connectors)}
         now = replace(seen, rows=tuple(row for row in seen.to_fence if row.id in meant))
         if now.essence != replace(now, rows=step.rows).essence:
             hint = "Make a new one: connectctl fence … --dry-run -o json."
             raise stale("other ids would be fenced now, or with other running tasks", hint)
-        check(now, wish)
+        check(now, request)
         return now
 
     now = look()

@@ -52,12 +52,12 @@ def _fence(session: Session, journal: Journal, run: Run, plan: Plan) -> tuple[An
     from connectctl.cli.transaction_sources import Workers, group_of, sources_of
     from connectctl.ops.operations.fencing.observe import observe
     from connectctl.ops.operations.fencing.planning import check, plan_fence
-    from connectctl.ops.operations.fencing.snapshot import Action, Wish
+    from connectctl.ops.operations.fencing.snapshot import Action, FenceRequest
     from connectctl.ops.operations.fencing.steps import FenceContext, FenceIds
 
     step = plan.steps[0]
     assert isinstance(step, FenceIds)
-    sources = sources_of(session, Wish(connectors=step.connectors))
+    sources = sources_of(session, FenceRequest(connectors=step.connectors))
     context = FenceContext(
         Workers(session), session.timeout, transactions=sources.calls, journal=journal, fencing=session.timeout
     )
@@ -65,8 +65,8 @@ def _fence(session: Session, journal: Journal, run: Run, plan: Plan) -> tuple[An
     if left := [] if run.done(0) else step.left(context):
         ids = {row.id for row in left}
         creates = any(row.action is Action.CREATE for row in left)
-        wish = Wish(ids=tuple(row.id for row in left), leader=True, create=creates, force=step.force)
-        now = plan_fence(observe(sources, wish), wish)
+        request = FenceRequest(ids=tuple(row.id for row in left), leader=True, create=creates, force=step.force)
+        now = plan_fence(observe(sources, request), request)
         # A task that was started since the run began has taken its id back, and would fail.
-        check(replace(now, rows=tuple(row for row in now.rows if row.id in ids)), wish)
+        check(replace(now, rows=tuple(row for row in now.rows if row.id in ids)), request)
     return context, sources.calls.cluster_id(), group_of(session) or ""

@@ -127,15 +127,15 @@ def _plan_open(session: Session, id: str, force: bool) -> Plan:
     from connectctl.ops.connect.transactional_ids import LEADER
     from connectctl.ops.operations.fencing.observe import observe
     from connectctl.ops.operations.fencing.planning import plan_fence
-    from connectctl.ops.operations.fencing.snapshot import Wish
+    from connectctl.ops.operations.fencing.snapshot import FenceRequest
     from connectctl.ops.operations.transactions.abort import plan_abort_open
 
     # A leader's transaction is asked for by its whole id, which is as plain as --leader; with --leader alone the plan
     # would have the group's own leader in it, too.
-    wish = Wish(ids=(id,), leader=id.startswith(LEADER))
-    sources = sources_of(session, wish)
-    snapshot = observe(replace(sources, group_id=None) if id.startswith(LEADER) else sources, wish)
-    plan = plan_fence(snapshot, wish)
+    request = FenceRequest(ids=(id,), leader=id.startswith(LEADER))
+    sources = sources_of(session, request)
+    snapshot = observe(replace(sources, group_id=None) if id.startswith(LEADER) else sources, request)
+    plan = plan_fence(snapshot, request)
     terminal.findings(plan.findings)
     return plan_abort_open(plan, force=force, group_id=group_of(session) or "")
 

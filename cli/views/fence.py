@@ -1,4 +1,4 @@
-"""What ``connectctl fence`` prints: the plan, and what became of each id."""
+"""What ``connectctl fence`` prints: the plan, and the result of each id."""
 
 from __future__ import annotations
 
@@ -9,19 +9,24 @@ from typing import TYPE_CHECKING, Any
 from connectctl.cli.output import terminal
 from connectctl.cli.output.tables import whole
 from connectctl.cli.output.terminal import Output
-from connectctl.ops.operations.fencing.snapshot import Fate
+from connectctl.ops.operations.fencing.snapshot import FenceOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from connectctl.ops.core.plan import Plan
-    from connectctl.ops.operations.fencing.snapshot import FencePlan, IdResult, Row
+    from connectctl.ops.operations.fencing.snapshot import FencePlan, FenceTarget, IdResult
     from connectctl.ops.operations.fencing.steps import FenceContext
 
 MOST_ROWS = 40
-"""Rows of a plan that are shown before a person is asked; --dry-run shows all."""
+"""Rows of a plan shown before confirmation; --dry-run shows all."""
 _PLACES = 3
-_FATES = {"fence": Fate.SKIPPED, "create": Fate.SKIPPED, "leave alone": Fate.UNKNOWN, "cannot": Fate.FAILED}
+_OUTCOMES = {
+    "fence": FenceOutcome.SKIPPED,
+    "create": FenceOutcome.SKIPPED,
+    "leave alone": FenceOutcome.UNKNOWN,
+    "cannot": FenceOutcome.FAILED,
+}
 
 
 def show_plan(plan: FencePlan, steps: Plan, output: Output) -> None:
@@ -36,43 +41,43 @@ def show_plan(plan: FencePlan, steps: Plan, output: Output) -> None:
 
 
 def show_rows(plan: FencePlan) -> None:
-    """The plan on standard error, for the person who is about to be asked."""
+    """The plan on standard error, before confirmation."""
     for line in whole(_columns(False), [_cells(plan, row, False) for row in plan.rows[:MOST_ROWS]]):
         terminal.note(line)
     if len(plan.rows) > MOST_ROWS:
-        terminal.note(f"… and {len(plan.rows) - MOST_ROWS:,} more; --dry-run shows them all.")
+        terminal.note(f"… and {len(plan.rows) - MOST_ROWS:,} more; --dry-run shows all.")
 
 
 def show_results(plan: FencePlan, context: FenceContext, seconds: float, output: Output) -> None:
-    """What became of each id: data on standard output, findings on standard error."""
+    """The result of each id: data on standard output, findings on standard error."""
     from connectctl.ops.operations.fencing.steps import results_of
 
     results = results_of(plan, context)
-    counts = Counter(result.fate.value for result in results)
+    counts = Counter(result.outcome.value for result in results)
     rows = [result.as_json() for result in results]
     data = _envelope(plan.cluster_id, False, rows, counts, round(seconds, 3))
     terminal.emit("FenceResult", data, output, lambda wide: _print_results(results, wide))
     sys.stdout.flush()
     terminal.findings(context.findings)
     if output in (Output.TABLE, Output.WIDE):
-        told = (
-            ", ".join(f"{counts[fate.value]:,} {fate.value}" for fate in Fate if counts[fate.value])
+        summary = (
+            ", ".join(f"{counts[outcome.value]:,} {outcome.value}" for outcome in FenceOutcome if counts[outcome.value])
             or "Nothing to fence"
         )
-        terminal.note(f"{told} in {seconds:.2f} s" if counts else f"{told}.")
+        terminal.note(f"{summary} in {seconds:.2f} s" if counts else f"{summary}.")
 
 
 def any_failed(plan: FencePlan, context: FenceContext) -> bool:
-    """Whether an id that was to be fenced is not."""
+    """Whether fencing failed for any id."""
     from connectctl.ops.operations.fencing.steps import results_of
 
-    return any(result.fate is Fate.FAILED for result in results_of(plan, context))
+    return any(result.outcome is FenceOutcome.FAILED for result in results_of(plan, context))
 
 
 def _envelope(
     cluster_id: str, dry_run: bool, results: list[dict[str, Any]], counts: Counter[str], seconds: float
 ) -> dict[str, Any]:
-    summary: dict[str, Any] = {fate.value: counts[fate.value] for fate in Fate}
+    summary: dict[str, Any] = {outcome.value: counts[outcome.value] for outcome in FenceOutcome}
     return {
         "clusterId": cluster_id,
         "dryRun": dry_run,
@@ -81,14 +86,14 @@ def _envelope(
     }
 
 
-def _planned(plan: FencePlan, row: Row) -> dict[str, Any]:
-    """A row of a dry run: the fields of a result, as if nothing had been done, and what the plan has for it."""
+def _planned(plan: FencePlan, row: FenceTarget) -> dict[str, Any]:
+    """A row of a dry run: the fields of a result, as if nothing had been done, and its plan."""
     from connectctl.ops.operations.fencing.snapshot import IdResult
 
     found = row.transaction
     result = IdResult(
         row.id,
-        _FATES.get(row.action.value, Fate.SKIPPED),
+        _OUTCOMES.get(row.action.value, FenceOutcome.SKIPPED),
         row.connector,
         row.task,
         found.producer_id if found else None,
@@ -102,7 +107,7 @@ def _planned(plan: FencePlan, row: Row) -> dict[str, Any]:
 
 
 SPARE = ("CONNECTOR", "TASK", "PARTITIONS", "RUNS")
-"""What the transactional id says as well, and what the plan makes of the rest."""
+"""Columns that can be dropped: the transactional id or the plan implies them."""
 
 
 def _columns(wide: bool) -> list[str]:
@@ -110,16 +115,16 @@ def _columns(wide: bool) -> list[str]:
     return ["TRANSACTIONAL-ID", "CONNECTOR", "TASK", "RUNS", "STATE", "OPEN", "PARTITIONS", *more, "PLAN"]
 
 
-def _print_rows(plan: FencePlan, rows: Sequence[Row], wide: bool) -> None:
+def _print_rows(plan: FencePlan, rows: Sequence[FenceTarget], wide: bool) -> None:
     terminal.table(
         _columns(wide),
         [_cells(plan, row, wide) for row in rows],
-        empty="No transactional id.",
+        empty="No transactional ids.",
         spare=() if wide else SPARE,
     )
 
 
-def _cells(plan: FencePlan, row: Row, wide: bool) -> list[str]:
+def _cells(plan: FencePlan, row: FenceTarget, wide: bool) -> list[str]:
     found = row.transaction
     seconds = found.seconds_open(plan.taken_at) if found else None
     places = list(map(str, found.partitions)) if found else []
@@ -145,7 +150,7 @@ def _print_results(results: Sequence[IdResult], wide: bool) -> None:
             result.id,
             result.connector or "-",
             "-" if result.task is None else str(result.task),
-            result.fate.value,
+            result.outcome.value,
             "-" if result.producer_id is None else str(result.producer_id),
             f"{_number(result.epoch_before)} → {_number(result.epoch_after)}",
             "yes" if result.aborted else "no",
@@ -153,12 +158,12 @@ def _print_results(results: Sequence[IdResult], wide: bool) -> None:
         for result in results
     ]
     terminal.table(columns, rows, spare=() if wide else ("CONNECTOR", "TASK", "PRODUCER"))
-    problems = [r for r in results if r.problem and (wide or r.fate is Fate.FAILED)]
+    problems = [r for r in results if r.problem and (wide or r.outcome is FenceOutcome.FAILED)]
     for result in problems[:MOST_ROWS]:
         assert result.problem
-        terminal.note(f"{result.fate.value}: {result.id}: {result.problem.code}: {result.problem.message}")
+        terminal.note(f"{result.outcome.value}: {result.id}: {result.problem.code}: {result.problem.message}")
     if len(problems) > MOST_ROWS:
-        terminal.note(f"… and {len(problems) - MOST_ROWS:,} more; -o json has them all.")
+        terminal.note(f"… and {len(problems) - MOST_ROWS:,} more; -o json lists all.")
 
 
 def _number(value: int | None) -> str:

@@ -31,10 +31,10 @@ from confluent_kafka.admin import (
 from connectctl.ops.clients.kafka_protocol import init_producer_ids
 from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.kafka.transactions import Transaction
-from connectctl.ops.operations.fencing.batch_fencer import Campaign
+from connectctl.ops.operations.fencing.batch_fencer import BatchFencer
 from connectctl.ops.operations.fencing.observe import Sources, observe
 from connectctl.ops.operations.fencing.planning import plan_fence
-from connectctl.ops.operations.fencing.snapshot import Fate, FencePlan, Wish
+from connectctl.ops.operations.fencing.snapshot import FenceOutcome, FencePlan, FenceRequest
 from live.rawproducer import RawProducers
 from live.real import Ran, connectctl, create_topic
 
@@ -147,8 +147,8 @@ def file_of(directory: Path, ids: list[str]) -> str:
 
 def plan(raw: RawProducers, ids: list[str]) -> FencePlan:
     sources = Sources(raw.calls, None, lambda name: ConnectGroup(name, "Dead", "", ()), lambda group: frozenset())
-    wish = Wish(ids=tuple(ids))
-    return plan_fence(observe(sources, wish), wish)
+    request = FenceRequest(ids=tuple(ids))
+    return plan_fence(observe(sources, request), request)
 
 
 def test_a_thousand_ids_some_unknown_some_unauthorized_some_in_prepare_commit(
@@ -251,8 +251,8 @@ def test_the_broker_killed_and_restarted_in_the_middle(broker: Sandbox, raw: Raw
         if len(done) == 1000:
             middle.set()
 
-    campaign = Campaign(raw.calls, plan(raw, ids).rows, 90, told)
-    work = threading.Thread(target=campaign.run)
+    fencer = BatchFencer(raw.calls, plan(raw, ids).rows, 90, told)
+    work = threading.Thread(target=fencer.run)
     work.start()
     assert middle.wait(30)
     broker.kill_broker()
@@ -260,11 +260,11 @@ def test_the_broker_killed_and_restarted_in_the_middle(broker: Sandbox, raw: Raw
     time.sleep(1)
     broker.start_broker()
     work.join(90)
-    assert Counter(result.fate for result in campaign.results.values()) == {Fate.FENCED: len(ids)}
+    assert Counter(result.outcome for result in fencer.results.values()) == {FenceOutcome.FENCED: len(ids)}
     now = raw.calls.describe(ids)
     spent = [now[id].epoch - raw.who[id][1] for id in ids]  # type: ignore[union-attr]
     assert max(spent) <= 2, "an id whose answer was lost is looked at before it is asked again"
-    assert all(campaign.results[id].epoch_after == now[id].epoch for id in ids)  # type: ignore[union-attr]
+    assert all(fencer.results[id].epoch_after == now[id].epoch for id in ids)  # type: ignore[union-attr]
 
 
 def test_an_interruption_tells_which_ids_are_done(broker: Sandbox, raw: RawProducers, tmp_path: Path) -> None:

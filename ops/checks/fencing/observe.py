@@ -17,7 +17,7 @@ from connectctl.ops.kafka.error_handling import DESCRIBE, Code, Move, verdict
 from connectctl.ops.kafka.partitioner import coordinator_partition
 from connectctl.ops.kafka.transactions import Place, Transaction
 from connectctl.ops.operations.connectors.fencing_diagnosis import Case, round_of
-from connectctl.ops.operations.fencing.observe import look
+from connectctl.ops.operations.fencing.observe import describe_ids
 
 if TYPE_CHECKING:
     from connectctl.ops.checks.types import Checked
@@ -169,7 +169,7 @@ def _foreign(sources: FencingSources, reach: Mapping[str, int], unseen: list[Uns
     if not owner:
         return {}
     try:
-        described = look(sources.calls, list(owner))
+        described = describe_ids(sources.calls, list(owner))
     except ConnectctlError as e:
         unseen.append(Unseen("transactional ids of source tasks", reason(e), e.next_step))
         return {}

@@ -17,7 +17,7 @@ from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.operations.connectors.fencing_diagnosis import Case, failed_tasks
-from connectctl.ops.operations.fencing.observe import look
+from connectctl.ops.operations.fencing.observe import describe_ids
 
 if TYPE_CHECKING:
     from connectctl.ops.checks.types import Checked
@@ -190,6 +190,6 @@ def _described(
     if not ids:
         return {}, unseen
     try:
-        return look(sources.calls, ids), unseen
+        return describe_ids(sources.calls, ids), unseen
     except ConnectctlError as e:
         return {}, (*unseen, Unseen("the transactions of source tasks", reason(e), e.next_step))

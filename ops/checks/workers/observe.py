@@ -20,7 +20,7 @@ from connectctl.ops.kafka.error_handling import DESCRIBE, PRODUCERS, Code, Move,
 from connectctl.ops.kafka.transactions import Place, Transaction
 from connectctl.ops.kafka.visibility import Complete
 from connectctl.ops.operations.cluster.internal_topic_discovery import look_for_topics
-from connectctl.ops.operations.fencing.observe import look
+from connectctl.ops.operations.fencing.observe import describe_ids
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads, TransactionCalls
@@ -151,7 +151,7 @@ class _Watch:
         """The leader's transactional id, and whether it could be asked for."""
         what = f"the leader's transactional id {self._id}"
         try:
-            found = look(self._transactions, [self._id])[self._id]
+            found = describe_ids(self._transactions, [self._id])[self._id]
         except ConnectctlError as e:
             self._miss(what, e.why or e.what, e.next_step)
             return None, False

@@ -13,7 +13,7 @@ from connectctl.ops.connect.transactional_ids import Directory, Owner, task_id
 from connectctl.ops.connect.zombie_fencing import Backoff, Round, diagnose, ids_to_fence
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.kafka.transactions import Transaction
-from connectctl.ops.operations.fencing.observe import look
+from connectctl.ops.operations.fencing.observe import describe_ids
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import Record, TransactionCalls
@@ -55,7 +55,7 @@ def needed(connector: Connector, configured: ConfiguredConnector | None) -> bool
 def findings(calls: TransactionCalls, case: Case, now: float) -> list[Finding]:
     """The truth about fenced tasks and about a round of fencing; ``now`` in seconds since the epoch."""
     failed = list(failed_tasks(case))
-    described = look(calls, [task.id for task in failed])
+    described = describe_ids(calls, [task.id for task in failed])
     found = [explain(task, described[task.id]) for task in failed]
     round_ = round_of(calls, case, now)
     found.append(diagnose(round_) if round_ else None)
@@ -107,7 +107,7 @@ def round_of(calls: TransactionCalls, case: Case, now: float) -> Round | None:
     if not number:
         return None
     ids = [task_id(case.group, configured.name, n) for n in range(number)]
-    known = [what for what in look(calls, ids).values() if isinstance(what, Transaction)]
+    known = [what for what in describe_ids(calls, ids).values() if isinstance(what, Transaction)]
     by_coordinator = Counter(transaction.coordinator for transaction in known)
     # Tasks that were stopped left Complete…; only the round's InitProducerId makes it Empty.
     left = Counter(transaction.coordinator for transaction in known if transaction.state != "Empty")

@@ -1,4 +1,4 @@
-"""Fences many ids at once: all coordinators together, what is not final again after a pause, until done or out of time."""
+"""Fences many ids at once: all coordinators in parallel, retriable errors again after a backoff, until done or timed out."""
 
 from __future__ import annotations
 
@@ -14,42 +14,46 @@ from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.fence_attempt import Caught, Chase, Problem, after_answer, after_look, out_of_time
 from connectctl.ops.kafka.transactions import Transaction, task_timeout
-from connectctl.ops.operations.fencing.snapshot import Action, Fate, IdResult, Row
+from connectctl.ops.operations.fencing.snapshot import Action, FenceOutcome, FenceTarget, IdResult
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import Answer, TransactionCalls
 
 FIRST_PAUSE = 0.02
-LONGEST_PAUSE = 1.0
-LEAST_PATIENCE = 2.0
-"""Seconds that a coordinator has at least to answer one request."""
-_WITHOUT_REQUEST = {Action.LEAVE: Fate.UNKNOWN, Action.SKIP: Fate.SKIPPED, Action.CANNOT: Fate.FAILED}
-_EXPIRED = "No coordinator knows the id any more: it expired after the plan was made."
+MAX_PAUSE = 1.0
+MIN_REQUEST_TIMEOUT = 2.0
+"""Seconds: the minimum timeout of one request to a coordinator."""
+_NO_REQUEST = {
+    Action.LEAVE: FenceOutcome.UNKNOWN,
+    Action.SKIP: FenceOutcome.SKIPPED,
+    Action.CANNOT: FenceOutcome.FAILED,
+}
+_EXPIRED = "The coordinators no longer know the id: it expired after the plan was made."
 
 
 @dataclass
-class Campaign:
+class BatchFencer:
     """Fencing of ``rows`` until ``deadline`` (of ``now``). Its results can be read at any time, from any thread.
 
-    ``held`` are the partitions of the transactions that were open, with the producer that held them. ``told`` hears of
-    each result when it is final; it may be called from another thread.
+    ``held`` are the open transactions that were observed, with their producers and partitions. ``on_result`` is called
+    with each result when it is final, possibly from another thread.
     """
 
     calls: TransactionCalls
-    rows: Sequence[Row]
+    rows: Sequence[FenceTarget]
     timeout: float
-    told: Callable[[IdResult], None] = lambda result: None
+    on_result: Callable[[IdResult], None] = lambda result: None
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     results: dict[str, IdResult] = field(default_factory=dict)
     held: dict[str, tuple[Transaction, ...]] = field(default_factory=dict)
     sent: set[str] = field(default_factory=set)
-    _chases: dict[str, Chase] = field(default_factory=dict)
+    _pending: dict[str, Chase] = field(default_factory=dict)
     _before: dict[str, Transaction | None] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
     @cached_property
-    def _rows(self) -> dict[str, Row]:
+    def _rows(self) -> dict[str, FenceTarget]:
         return {row.id: row for row in self.rows}
 
     def run(self) -> None:
@@ -59,59 +63,59 @@ class Campaign:
             if (result := without_request(row)) is not None:
                 self.results[row.id] = result
             else:
-                self._chases[row.id] = Chase(row.transaction)
-        ready = self._look_first()
+                self._pending[row.id] = Chase(row.transaction)
+        ready = self._describe_first()
         pause = FIRST_PAUSE
-        while self._chases:
-            self._ask(ready, deadline)
+        while self._pending:
+            self._send(ready, deadline)
             left = deadline - self.now()
-            if not self._chases or left <= 0:
+            if not self._pending or left <= 0:
                 break
             self.sleep(min(left, pause * random.uniform(0.5, 1.5)))
-            pause = min(pause * 2, LONGEST_PAUSE)
-            ready = self._look_again()
-        for id, chase in list(self._chases.items()):
+            pause = min(pause * 2, MAX_PAUSE)
+            ready = self._describe_again()
+        for id, chase in list(self._pending.items()):
             self._finish(id, out_of_time(chase, self.timeout))
 
     def interrupted(self) -> None:
-        """Give every id without a result the one it has when the person ends it all."""
+        """Set the result of every id that has none, after an interruption."""
         with self._lock:
             for row in self.rows:
                 if row.id in self.results:
                     continue
-                fate = Fate.FAILED if row.id in self.sent else Fate.SKIPPED
+                outcome = FenceOutcome.FAILED if row.id in self.sent else FenceOutcome.SKIPPED
                 message = (
-                    "Interrupted, and its request may have been sent: connectctl transactions show tells what came of it."
+                    "Interrupted after the request may have been sent. Check the state: connectctl transactions show."
                     if row.id in self.sent
-                    else "Interrupted before it was asked for."
+                    else "Interrupted before the request was sent."
                 )
-                self.results[row.id] = _result(row, fate, problem=Problem("interrupted", message))
+                self.results[row.id] = _result(row, outcome, problem=Problem("interrupted", message))
 
-    def _look_first(self) -> list[str]:
-        """Bring the plan's epochs up to date, which move with every commit, and give the ids to ask for."""
-        ids = list(self._chases)
+    def _describe_first(self) -> list[str]:
+        """Refresh the plan's epochs, which can change with every commit; gives the ids to fence."""
+        ids = list(self._pending)
         found = self._described(ids)
         for id in ids:
             seen = found.get(id, Code.NO_ANSWER)
             if isinstance(seen, Transaction):
-                self._chases[id] = Chase(seen)
+                self._pending[id] = Chase(seen)
             elif seen is Code.TRANSACTIONAL_ID_NOT_FOUND and self._rows[id].action is Action.FENCE:
-                # It expired since the plan was made; to ask for it would create it.
-                del self._chases[id]
-                self.results[id] = _result(self._rows[id], Fate.UNKNOWN, problem=Problem(seen.name, _EXPIRED))
-        self._before = {id: chase.seen for id, chase in self._chases.items()}
-        return list(self._chases)
+                # It expired since the plan was made; InitProducerId would create it.
+                del self._pending[id]
+                self.results[id] = _result(self._rows[id], FenceOutcome.UNKNOWN, problem=Problem(seen.name, _EXPIRED))
+        self._before = {id: chase.seen for id, chase in self._pending.items()}
+        return list(self._pending)
 
-    def _look_again(self) -> list[str]:
-        """Look at the ids that are left, settle those that are done by now, and give those to ask for again."""
+    def _describe_again(self) -> list[str]:
+        """Describe the pending ids, finish those that are done; gives the ids to fence again."""
         ready = []
-        found = self._described(list(self._chases))
-        for id, chase in list(self._chases.items()):
+        found = self._described(list(self._pending))
+        for id, chase in list(self._pending.items()):
             ask, then = after_look(chase, found.get(id, Code.NO_ANSWER))
             if not isinstance(then, Chase):
                 self._finish(id, then)
                 continue
-            self._chases[id] = then
+            self._pending[id] = then
             ready += [id] if ask else []
         return ready
 
@@ -132,23 +136,23 @@ class Campaign:
         if seen.is_open and seen.partitions and seen not in known:
             self.held[id] = (*known, seen)
 
-    def _ask(self, ids: Sequence[str], deadline: float) -> None:
+    def _send(self, ids: Sequence[str], deadline: float) -> None:
         left = deadline - self.now()
         if not ids or left <= 0:
             return
-        timeouts = {id: task_timeout(self._chases[id].seen) for id in ids}
+        timeouts = {id: task_timeout(self._pending[id].seen) for id in ids}
         self.sent |= timeouts.keys()
         try:
-            self.calls.fence(timeouts, min(left, max(LEAST_PATIENCE, self.timeout / 3)), self._heard)
+            self.calls.fence(timeouts, min(left, max(MIN_REQUEST_TIMEOUT, self.timeout / 3)), self._on_answer)
         except ConnectctlError as e:
             for id in ids:
-                if id in self._chases:
+                if id in self._pending:
                     self._finish(id, Problem(e.code, str(e)))
 
-    def _heard(self, id: str, answer: Answer) -> None:
-        then = after_answer(self._chases[id], answer)
+    def _on_answer(self, id: str, answer: Answer) -> None:
+        then = after_answer(self._pending[id], answer)
         if isinstance(then, Chase):
-            self._chases[id] = then
+            self._pending[id] = then
         else:
             self._finish(id, then)
 
@@ -157,13 +161,13 @@ class Campaign:
         producer, epoch = (before.producer_id, before.epoch) if before else (None, None)
         if isinstance(end, Caught):
             known = {"epoch_before": epoch, "epoch_after": end.epoch, "aborted": end.aborted}
-            result = _result(row, Fate.FENCED, producer_id=end.producer_id, **known)
+            result = _result(row, FenceOutcome.FENCED, producer_id=end.producer_id, **known)
         else:
-            result = _result(row, Fate.FAILED, producer_id=producer, epoch_before=epoch, problem=end)
+            result = _result(row, FenceOutcome.FAILED, producer_id=producer, epoch_before=epoch, problem=end)
         with self._lock:
             self.results.setdefault(id, result)
-        del self._chases[id]
-        self.told(result)
+        del self._pending[id]
+        self.on_result(result)
 
 
 def fence_ids(
@@ -174,17 +178,17 @@ def fence_ids(
     now: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> list[IdResult]:
-    """Fence each of ``ids`` that a coordinator knows; gives the results of those that could not be fenced."""
-    campaign = Campaign(calls, [Row(id_, Action.FENCE) for id_ in ids], timeout, now=now, sleep=sleep)
-    campaign.run()
-    return [result for result in campaign.results.values() if result.fate is Fate.FAILED]
+    """Fence each of ``ids`` that a coordinator knows; returns the results of those that failed."""
+    fencer = BatchFencer(calls, [FenceTarget(id_, Action.FENCE) for id_ in ids], timeout, now=now, sleep=sleep)
+    fencer.run()
+    return [result for result in fencer.results.values() if result.outcome is FenceOutcome.FAILED]
 
 
-def without_request(row: Row) -> IdResult | None:
-    """The result of an id for which nothing is asked; None for one that is to be fenced."""
-    fate = _WITHOUT_REQUEST.get(row.action)
-    return None if fate is None else _result(row, fate, problem=row.problem)
+def without_request(row: FenceTarget) -> IdResult | None:
+    """The result of an id that needs no request; None for an id to fence."""
+    outcome = _NO_REQUEST.get(row.action)
+    return None if outcome is None else _result(row, outcome, problem=row.problem)
 
 
-def _result(row: Row, fate: Fate, **more: Any) -> IdResult:
-    return IdResult(row.id, fate, row.connector, row.task, **more)
+def _result(row: FenceTarget, outcome: FenceOutcome, **more: Any) -> IdResult:
+    return IdResult(row.id, outcome, row.connector, row.task, **more)

@@ -1,4 +1,4 @@
-"""Transactional ids from a file: lines, or JSON in any form in which this program prints ids itself."""
+"""Transactional ids from a file: lines, or JSON in any form that connectctl prints ids in."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def parse_ids(text: str, source: str) -> tuple[str, ...]:
     stripped = text.lstrip("\ufeff \t\r\n")
     found = list(_from_json(stripped, source)) if stripped[:1] in ("[", "{", '"') else _lines(text)
     if "" in found:
-        raise BadInput(f"{source}: a transactional id is empty")
+        raise BadInput(f"{source}: empty transactional id")
     return tuple(dict.fromkeys(found))
 
 
@@ -42,8 +42,8 @@ def _line(line: str, source: str, number: int) -> Any:
     try:
         return read_json(line)
     except json.JSONDecodeError as e:
-        hint = "Give one id per line, or JSON as connectctl transactions list -o json prints it."
-        raise BadInput(f"{source}, line {number} is not JSON", why=e.msg, next_step=hint) from e
+        hint = "Use one id per line, or the JSON of connectctl transactions list -o json."
+        raise BadInput(f"{source}, line {number} is invalid JSON", why=e.msg, next_step=hint) from e
 
 
 def _ids(value: Any, source: str) -> Iterator[str]:
@@ -57,4 +57,4 @@ def _ids(value: Any, source: str) -> Iterator[str]:
     elif isinstance(value, dict) and (name := next((n for n in _LISTS if isinstance(value.get(n), list)), None)):
         yield from _ids(value[name], source)
     else:
-        raise BadInput(f"{source}: there is no transactional id in {json.dumps(value)[:60]}")
+        raise BadInput(f"{source}: no transactional id found in {json.dumps(value)[:60]}")

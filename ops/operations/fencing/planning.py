@@ -1,4 +1,4 @@
-"""Decides what to do with each id: from what was seen and what is wished, nothing else."""
+"""Plans what to do with each id. Pure: depends only on the snapshot and the request."""
 
 from __future__ import annotations
 
@@ -20,125 +20,136 @@ from connectctl.ops.kafka.error_handling import DESCRIBE, Code, Move, verdict
 from connectctl.ops.kafka.fence_attempt import Problem, problem
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.kafka.visibility import Reason, describe_id, gap_findings, grant, refused
-from connectctl.ops.operations.fencing.snapshot import Action, FencePlan, Reach, Row, Snapshot, Wish
+from connectctl.ops.operations.fencing.snapshot import (
+    Action,
+    FencePlan,
+    FenceRequest,
+    FenceTarget,
+    Snapshot,
+    TaskIdRange,
+)
 
 if TYPE_CHECKING:
     from connectctl.ops.kafka.transactions import Listing
     from connectctl.ops.kafka.visibility import Answer
 
-_LEADER_LEFT = "It is the id of a leader, which only --leader fences."
-_NAMED = 5
-"""How many tasks a sentence names."""
+_LEADER_SKIPPED = "This is a leader's id; fence it with --leader."
+_MAX_NAMED = 5
+"""How many tasks a message names."""
 
 
 def candidates(
-    wish: Wish, group_id: str | None, reach: Mapping[str, Reach], listed: Iterable[str], directory: Directory
+    request: FenceRequest,
+    group_id: str | None,
+    reach: Mapping[str, TaskIdRange],
+    listed: Iterable[str],
+    directory: Directory,
 ) -> tuple[tuple[str, ...], dict[str, str]]:
-    """``(ids to fence, ids left alone with the reason)``, each id once, in the order of the wish.
+    """``(ids to fence, skipped ids with the reason)``, each id once, in the order of the request.
 
-    A connector's ids reach as far as its task count record, its task configs or what the coordinators know, whichever is
-    furthest, so that a task set that shrank still has its old ids fenced (KIP-618). ``listed`` are the ids that the
-    coordinators know, as far as a connector or prefix of the wish asks for them.
+    A connector's id range is the largest of its task count record, its task configs and the ids that the coordinators
+    know, so that the ids of removed tasks are fenced too (KIP-618). ``listed`` are the ids that the coordinators know and
+    that match a connector or prefix of the request.
     """
     known = list(listed)
     ids: list[str] = []
     left: dict[str, str] = {}
-    for connector in wish.connectors:
+    for connector in request.connectors:
         group = str(group_id)
-        ids += [task_id(group, connector, n) for n in range(reach.get(connector, Reach()).tasks)]
+        ids += [task_id(group, connector, n) for n in range(reach.get(connector, TaskIdRange()).tasks)]
         ids += of_connector(known, group, connector)
-    for id in wish.ids:
-        if directory.is_leader(id) and not wish.leader:
-            left[id] = _LEADER_LEFT
+    for id in request.ids:
+        if directory.is_leader(id) and not request.leader:
+            left[id] = _LEADER_SKIPPED
         else:
             ids.append(id)
-    for prefix in wish.prefixes:
+    for prefix in request.prefixes:
         for id in known:
             if not id.startswith(prefix):
                 continue
             if directory.is_leader(id):
-                left[id] = "It is the id of a leader, which no prefix matches; give --leader."
+                left[id] = "This is a leader's id, which prefixes do not match; fence it with --leader."
             else:
                 ids.append(id)
-    if wish.leader and group_id:
+    if request.leader and group_id:
         ids.append(leader_id(group_id))
     chosen = tuple(dict.fromkeys(ids))
     return chosen, {id: why for id, why in left.items() if id not in chosen}
 
 
-def plan_fence(snapshot: Snapshot, wish: Wish) -> FencePlan:
-    """The plan: each id with what will be done to it."""
-    rows = [_row(snapshot, wish, id) for id in snapshot.ids]
-    rows += [Row(id, Action.SKIP, problem=Problem("leader", why)) for id, why in snapshot.left_alone.items()]
+def plan_fence(snapshot: Snapshot, request: FenceRequest) -> FencePlan:
+    """The plan: each id with its action."""
+    rows = [_row(snapshot, request, id) for id in snapshot.ids]
+    rows += [FenceTarget(id, Action.SKIP, problem=Problem("leader", why)) for id, why in snapshot.skipped.items()]
     fenced = [row for row in rows if row.action in (Action.FENCE, Action.CREATE)]
     findings = [*snapshot.findings, *ambiguities(snapshot.directory, (row.id for row in fenced))]
-    findings += filter(None, [leader_running(snapshot, fenced), running_tasks(fenced) if wish.force else None])
+    findings += filter(None, [leader_running(snapshot, fenced), running_tasks(fenced) if request.force else None])
     return FencePlan(
         snapshot.cluster_id, snapshot.taken_at, tuple(rows), tuple(findings), snapshot.gaps, snapshot.unlisted
     )
 
 
-def _row(snapshot: Snapshot, wish: Wish, id: str) -> Row:
+def _row(snapshot: Snapshot, request: FenceRequest, id: str) -> FenceTarget:
     found = snapshot.described[id]
     owners = snapshot.directory.owners(id)
     running = tuple(owner for owner in owners if owner in snapshot.running)
     if isinstance(found, Transaction):
-        return Row(id, Action.FENCE, owners, found, running)
+        return FenceTarget(id, Action.FENCE, owners, found, running)
     said = verdict(DESCRIBE, found)
     if found is Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
         right = describe_id(id)
-        denied = Problem(found.name, f"Not authorized: {right} is missing. {grant(right)}")
-        return Row(id, Action.CANNOT, owners, None, running, denied)
+        denied = Problem(found.name, f"Not authorized: missing {right}. {grant(right)}")
+        return FenceTarget(id, Action.CANNOT, owners, None, running, denied)
     if said.move is not Move.ABSENT:
-        return Row(id, Action.CANNOT, owners, None, running, problem(found, said))
-    if wish.create:
-        return Row(id, Action.CREATE, owners, None, running)
-    message = "No coordinator knows the id, so that no producer can be using it. --create would create it."
-    return Row(id, Action.LEAVE, owners, None, running, Problem(Code.TRANSACTIONAL_ID_NOT_FOUND.name, message))
+        return FenceTarget(id, Action.CANNOT, owners, None, running, problem(found, said))
+    if request.create:
+        return FenceTarget(id, Action.CREATE, owners, None, running)
+    message = "The id is unknown to the coordinators, so no producer can be using it. Use --create to create it."
+    return FenceTarget(id, Action.LEAVE, owners, None, running, Problem(Code.TRANSACTIONAL_ID_NOT_FOUND.name, message))
 
 
-def check(plan: FencePlan, wish: Wish) -> None:
-    """Raises ``Refused`` where fencing would fail running tasks, or may, and ``--force`` was not given."""
+def check(plan: FencePlan, request: FenceRequest) -> None:
+    """Raises ``Refused`` if fencing would or may fail running tasks, and ``--force`` was not given."""
     finding = running_tasks(plan.to_fence)
-    if wish.force:
+    if request.force:
         return
     if finding is None:
-        _check_sight(plan)
+        _check_unobserved(plan)
         return
     connectors = " ".join(dict.fromkeys(owner.connector for row in plan.to_fence for owner in row.running))
     raise Refused(
-        "Nothing was fenced, because running tasks would fail",
+        "Fencing refused: running tasks would fail",
         why=finding.message,
-        next_step=f"Stop them first (connectctl connectors stop {connectors} --wait), or give --force.",
+        next_step=f"Stop them first (connectctl connectors stop {connectors} --wait), or use --force.",
         code="running-tasks",
     )
 
 
-def _check_sight(plan: FencePlan) -> None:
-    """Raises ``Refused`` for ids of no known task, where they may be those of a group that was not seen."""
+def _check_unobserved(plan: FencePlan) -> None:
+    """Raises ``Refused`` for ids of no known task, if they may belong to a group that could not be described."""
     unowned = (row.id for row in plan.to_fence if not row.owners and not row.id.startswith(LEADER))
-    nobodys = [id_ for id_ in unowned if may_be_a_tasks(id_)]
-    if nobodys and plan.gaps:
-        what = f"Nothing was fenced, because running tasks may use {nobodys[0]}"
+    unowned_tasks = [id_ for id_ in unowned if may_be_a_tasks(id_)]
+    if unowned_tasks and plan.gaps:
+        what = f"Fencing refused: running tasks may use {unowned_tasks[0]}"
         raise refused(plan.gaps, what, force="tasks that run with these ids fail")
 
 
-def running_tasks(rows: Sequence[Row]) -> Finding | None:
+def running_tasks(rows: Sequence[FenceTarget]) -> Finding | None:
     """FENCE002: ids of tasks that run now: their producers are fenced with the zombies', and the tasks fail."""
     owners = [owner for row in rows for owner in row.running]
     if not owners:
         return None
-    named = ", ".join(f"{owner.connector} task {owner.task}" for owner in owners[:_NAMED])
-    more = f" and {len(owners) - _NAMED:,} more" if len(owners) > _NAMED else ""
-    message = f"These tasks run now, and will fail: {named}{more}."
-    return Finding("FENCE002", Severity.WARNING, "tasks", message, "--restart-failed restarts them afterwards.")
+    named = ", ".join(f"{owner.connector} task {owner.task}" for owner in owners[:_MAX_NAMED])
+    more = f" and {len(owners) - _MAX_NAMED:,} more" if len(owners) > _MAX_NAMED else ""
+    message = f"Running tasks that will fail: {named}{more}."
+    return Finding("FENCE002", Severity.WARNING, "tasks", message, "Use --restart-failed to restart them afterwards.")
 
 
-def leader_running(snapshot: Snapshot, rows: Sequence[Row]) -> Finding | None:
+def leader_running(snapshot: Snapshot, rows: Sequence[FenceTarget]) -> Finding | None:
     """FENCE003: the leader is fenced: its next write to the config topic fails once, and then it takes the id back."""
     if snapshot.group_id is None or leader_id(snapshot.group_id) not in {row.id for row in rows}:
         return None
-    message = "The leader's next write to the config topic will fail once; the worker then takes its id back by itself."
+    message = "The leader's next write to the config topic fails once; the worker then recovers by itself."
     return Finding("FENCE003", Severity.INFO, leader_id(snapshot.group_id), message)
 
 
@@ -150,24 +161,24 @@ def incomplete(listed: Answer[tuple[Listing, ...]]) -> list[Finding]:
             "FENCE004",
             Severity.WARNING,
             gap.subject,
-            f"Its transactional ids are not listed: {gap.detail}. Ids that only it knows may be missing here.",
-            "Look at the broker, and fence again.",
+            f"Could not list its transactional ids: {gap.detail}. Ids of this coordinator may be missing.",
+            "Check the broker, then fence again.",
         )
         for gap in silent
     ]
     return [*findings, *gap_findings(gap for gap in listed.gaps if gap not in silent)]
 
 
-def check_wish(wish: Wish, group_id: str | None) -> None:
-    """Raises ``BadInput`` for a wish of nothing, and for connectors or the leader of no group."""
-    if not (wish.connectors or wish.ids or wish.prefixes or wish.leader):
-        hint = "Name connectors, or give --transactional-id, --prefix, --from-file or --leader."
-        raise BadInput("Nothing to fence is named", next_step=hint, code="usage")
-    if "" in wish.prefixes:
-        raise BadInput("An empty prefix matches every transactional id", next_step="Give a longer --prefix.")
-    if "" in wish.ids:
-        raise BadInput("A transactional id is empty", next_step="Give one: connectctl transactions list.")
-    if group_id is None and (wish.connectors or wish.leader):
+def check_request(request: FenceRequest, group_id: str | None) -> None:
+    """Raises ``BadInput`` for an empty request, and for connectors or a leader without a group id."""
+    if not (request.connectors or request.ids or request.prefixes or request.leader):
+        hint = "Name connectors, or use --transactional-id, --prefix, --from-file or --leader."
+        raise BadInput("Nothing to fence specified", next_step=hint, code="usage")
+    if "" in request.prefixes:
+        raise BadInput("An empty prefix matches every transactional id", next_step="Use a longer --prefix.")
+    if "" in request.ids:
+        raise BadInput("Empty transactional id", next_step="List the ids: connectctl transactions list.")
+    if group_id is None and (request.connectors or request.leader):
         raise BadInput(
-            "group_id is not given, which names the ids of connectors and leaders", next_step="Give --group-id."
+            "group_id is required for connectors and --leader (it is part of their ids)", next_step="Set --group-id."
         )

@@ -1,4 +1,4 @@
-"""What a person wants fenced, what was seen, and what becomes of each id: values only."""
+"""The request, the snapshot, the plan and the results of fencing: values only."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from connectctl.ops.kafka.visibility import Gap
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What to fence. ``leader`` allows leaders' ids, and wishes for the group's own; ``create`` allows unknown ids."""
+class FenceRequest:
+    """What to fence. ``leader`` adds the id of the group's leader and allows leaders' ids; ``create`` allows unknown ids."""
 
     connectors: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
@@ -29,24 +29,24 @@ class Wish:
 
 
 @dataclass(frozen=True)
-class Reach:
-    """For how many tasks a connector has ids: by the task count record, and by its current task configs."""
+class TaskIdRange:
+    """How many task ids a connector has: by its task count record, and by its current task configs."""
 
     record: int = 0
     configs: int = 0
 
     @property
     def tasks(self) -> int:
-        """The further of the two."""
+        """The larger of the two."""
         return max(self.record, self.configs)
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """All that the planner may look at.
+    """All that the planner depends on.
 
-    ``left_alone`` are ids that a prefix matched and must not, with the reason. ``taken_at`` is in seconds since the epoch.
-    ``gaps`` are groups that were not seen, whose tasks may run with the ids. ``unlisted``: more ids than these may be meant.
+    ``skipped`` are ids that matched but are not fenced, with the reason. ``taken_at`` is in seconds since the epoch.
+    ``gaps`` are groups that could not be described; their tasks may use the ids. ``unlisted``: there may be more ids.
     """
 
     cluster_id: str
@@ -56,14 +56,14 @@ class Snapshot:
     described: Mapping[str, Transaction | Code]
     directory: Directory
     running: frozenset[Owner]
-    left_alone: Mapping[str, str] = field(default_factory=dict)
+    skipped: Mapping[str, str] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     gaps: tuple[Gap, ...] = ()
     unlisted: bool = False
 
 
 class Action(StrEnum):
-    """What the plan has for an id."""
+    """The planned action for an id."""
 
     FENCE = "fence"
     CREATE = "create"
@@ -73,8 +73,8 @@ class Action(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """An id in the plan: whose it is, its transaction, the tasks that run with it, what will be done or why nothing will."""
+class FenceTarget:
+    """An id in the plan: its owners, its transaction, the running tasks that use it, the action or why there is none."""
 
     id: str
     action: Action
@@ -94,7 +94,7 @@ class Row:
         return self.owners[0].task if self.owners else None
 
     def as_json(self, now: float) -> dict[str, Any]:
-        """The row as a dry run gives it to scripts; ``now`` in seconds since the epoch."""
+        """The target as JSON of a dry run; ``now`` in seconds since the epoch."""
         found = self.transaction
         seconds = found.seconds_open(now) if found else None
         return {
@@ -110,32 +110,32 @@ class Row:
 
 @dataclass(frozen=True)
 class FencePlan:
-    """The rows in the order they were asked for, with findings; ``taken_at`` in seconds since the epoch.
+    """The targets in the order of the request, with findings; ``taken_at`` in seconds since the epoch.
 
-    ``gaps`` are groups that were not seen, whose tasks may run with ids that have no owner here. ``unlisted``: a coordinator
-    did not list its ids, or this principal may not see some that begin as they were asked for.
+    ``gaps`` are groups that could not be described; their tasks may use ids without an owner here. ``unlisted``: a
+    coordinator did not list its ids, or this principal may lack the right to describe some that match the request.
     """
 
     cluster_id: str
     taken_at: float
-    rows: tuple[Row, ...]
+    rows: tuple[FenceTarget, ...]
     findings: tuple[Finding, ...] = ()
     gaps: tuple[Gap, ...] = ()
     unlisted: bool = False
 
     @cached_property
-    def to_fence(self) -> tuple[Row, ...]:
-        """The rows for which a request will be sent."""
+    def to_fence(self) -> tuple[FenceTarget, ...]:
+        """The targets for which a request will be sent."""
         return tuple(row for row in self.rows if row.action in (Action.FENCE, Action.CREATE))
 
     @property
     def essence(self) -> frozenset[tuple[str, Action, tuple[Owner, ...]]]:
-        """What a person agrees to. Epochs and transactions of live tasks change all the time and are no part of it."""
+        """What the user confirms. Epochs and transactions of running tasks change all the time and are not part of it."""
         return frozenset((row.id, row.action, row.running) for row in self.rows)
 
 
-class Fate(StrEnum):
-    """What became of an id."""
+class FenceOutcome(StrEnum):
+    """The outcome of fencing an id."""
 
     FENCED = "fenced"
     UNKNOWN = "unknown"
@@ -145,10 +145,10 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class IdResult:
-    """What became of one id. Epochs are None where there was none, or none is known."""
+    """The result of one id. Epochs are None if there was none or it is unknown."""
 
     id: str
-    fate: Fate
+    outcome: FenceOutcome
     connector: str | None = None
     task: int | None = None
     producer_id: int | None = None
@@ -158,12 +158,12 @@ class IdResult:
     problem: Problem | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """The result as scripts get it."""
+        """The result as JSON."""
         return {
             "transactionalId": self.id,
             "connector": self.connector,
             "task": self.task,
-            "outcome": self.fate.value,
+            "outcome": self.outcome.value,
             "producerId": self.producer_id,
             "epochBefore": self.epoch_before,
             "epochAfter": self.epoch_after,

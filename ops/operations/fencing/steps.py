@@ -1,4 +1,4 @@
-"""The steps of a fence: the ids, then, if wished, the tasks that it failed."""
+"""The steps of ``fence``: fence the ids, then, with --restart-failed, restart the tasks that failed."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from connectctl.ops.core.interrupts import put_in_order
 from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.core.step import Step, from_data, to_data
 from connectctl.ops.operations.connectors.steps import POLL, RestartAndAwait, StepContext
-from connectctl.ops.operations.fencing.batch_fencer import Campaign, without_request
-from connectctl.ops.operations.fencing.snapshot import Action, Fate, FencePlan, IdResult, Row
-from connectctl.ops.operations.fencing.verify import prove
+from connectctl.ops.operations.fencing.batch_fencer import BatchFencer, without_request
+from connectctl.ops.operations.fencing.snapshot import Action, FenceOutcome, FencePlan, FenceTarget, IdResult
+from connectctl.ops.operations.fencing.verify import verify
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import TransactionCalls
     from connectctl.ops.core.finding import Finding
     from connectctl.ops.core.journal import Journal
 
-MOST_NAMED = 3
+MAX_NAMED = 3
 REQUESTED = (Action.FENCE, Action.CREATE)
-NOTICE = 10.0
-"""Seconds in which a fenced task that writes at all notices."""
+DETECTION_TIMEOUT = 10.0
+"""Seconds within which a fenced task that writes anything fails."""
 
 
 @dataclass
 class FenceContext(StepContext):
-    """What the steps work with: the workers, the coordinators, and the results, which outlive an interruption.
+    """The context of the steps: workers, coordinators, and the results, which are kept after an interruption.
 
-    ``fencing`` is for how many seconds ids are asked for. ``on_id`` hears of each id when it is final, maybe from another
-    thread; ``on_interrupt`` when the fencing was interrupted and ``results`` say how far it got.
+    ``fencing`` is the timeout of fencing in seconds. ``on_id`` is called with each final result, possibly from another
+    thread; ``on_interrupt`` after an interruption, when ``results`` are set.
     """
 
     transactions: TransactionCalls = field(kw_only=True)
@@ -46,14 +46,14 @@ class FenceContext(StepContext):
     on_interrupt: Callable[[], None] = lambda: None
     results: tuple[IdResult, ...] = ()
     findings: tuple[Finding, ...] = ()
-    unaware: dict[str, list[int]] = field(default_factory=dict)
-    """Tasks by connector that had not noticed their fence when the wait for it was over."""
+    undetected: dict[str, list[int]] = field(default_factory=dict)
+    """Fenced tasks by connector that had not failed when the wait timed out."""
     error: ConnectctlError | None = None
-    """What kept the ids from being fenced, where something did."""
+    """Why the ids could not be fenced, if so."""
 
     @property
     def record(self) -> Path:
-        """Where the results of the ids that are fenced are written down, so that none is fenced twice."""
+        """The file of the ids that are fenced, so that none is fenced twice."""
         assert self.journal is not None
         assert self.run is not None
         return self.journal.path(self.run.id, f"fenced-{self.step}.jsonl")
@@ -61,23 +61,23 @@ class FenceContext(StepContext):
 
 @dataclass(frozen=True)
 class FenceIds(Step):
-    """Fence all ids of ``rows`` at once, and prove it.
+    """Fence all ids of ``rows`` at once, and verify it.
 
-    ``connectors`` are those whose Kafka cluster has the ids, the workers' own for none. ``force``: tasks may run with them.
+    ``connectors`` are those whose Kafka cluster has the ids; none: the workers' cluster. ``force``: tasks may use them.
     """
 
     subject: str
     sentence: str
-    rows: tuple[Row, ...]
+    rows: tuple[FenceTarget, ...]
     connectors: tuple[str, ...] = ()
     force: bool = False
     now: str = ""
 
-    def left(self, context: FenceContext) -> list[Row]:
-        """The ids that no earlier attempt has fenced."""
+    def left(self, context: FenceContext) -> list[FenceTarget]:
+        """The ids that no earlier attempt fenced."""
         return self._beyond(fenced_before(context.record))
 
-    def _beyond(self, done: Mapping[str, IdResult]) -> list[Row]:
+    def _beyond(self, done: Mapping[str, IdResult]) -> list[FenceTarget]:
         return [row for row in self.rows if row.id not in done]
 
     def describe(self) -> str:
@@ -91,7 +91,7 @@ class FenceIds(Step):
                 record(result)
                 context.on_id(result)
 
-            campaign = Campaign(
+            fencer = BatchFencer(
                 context.transactions,
                 self._beyond(done),
                 context.fencing,
@@ -101,39 +101,42 @@ class FenceIds(Step):
                 results=done,
             )
             try:
-                campaign.run()
-                proof = prove(context.transactions, [campaign.results[row.id] for row in self.rows], campaign.held)
+                fencer.run()
+                proof = verify(context.transactions, [fencer.results[row.id] for row in self.rows], fencer.held)
             except KeyboardInterrupt:
-                # Which ids are fenced is known here alone: a second ^C ends it, not the watch.
+                # Only this process knows which ids are fenced: a second ^C ends it, a watchdog does not.
                 with put_in_order("the results are printed"):
-                    campaign.interrupted()
-                    context.results = tuple(campaign.results[row.id] for row in self.rows)
+                    fencer.interrupted()
+                    context.results = tuple(fencer.results[row.id] for row in self.rows)
                     context.on_interrupt()
                 raise
             except ConnectctlError as e:
                 context.error = e
                 raise
         context.results, context.findings = proof.results, proof.findings
-        return summary_of(Counter(result.fate.value for result in proof.results))
+        return summary_of(Counter(result.outcome.value for result in proof.results))
 
 
 def fenced_before(record: Path) -> dict[str, IdResult]:
-    """The ids that an earlier attempt of the run has fenced; a line that was cut off by its end counts for nothing."""
+    """The ids that an earlier attempt of the run fenced; a truncated last line is ignored."""
     found: dict[str, IdResult] = {}
     for line in record.read_text().splitlines() if record.exists() else ():
         with suppress(ValueError):
-            result: IdResult = from_data(IdResult, json.loads(line), {})
+            data = json.loads(line)
+            if "fate" in data:  # as versions before 0.16 wrote it
+                data["outcome"] = data.pop("fate")
+            result: IdResult = from_data(IdResult, data, {})
             found[result.id] = result
     return found
 
 
 @contextmanager
 def _recorded(record: Path) -> Iterator[Callable[[IdResult], None]]:
-    """Gives what writes down a result, where the id is fenced. A line is there whatever becomes of this process."""
+    """Yields a function that appends a result to the file if the id is fenced. A line survives a crash of this process."""
     handle = os.open(record, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
     def write(result: IdResult) -> None:
-        if result.fate is Fate.FENCED:
+        if result.outcome is FenceOutcome.FENCED:
             os.write(handle, json.dumps(to_data(result)).encode() + b"\n")
 
     try:
@@ -144,7 +147,7 @@ def _recorded(record: Path) -> Iterator[Callable[[IdResult], None]]:
 
 @dataclass(frozen=True)
 class AwaitFailed(Step):
-    """Wait until the tasks whose producers were fenced have noticed: a task fails when it next writes."""
+    """Wait until the tasks whose producers were fenced fail: a task fails at its next write."""
 
     subject: str
     tasks: tuple[int, ...]
@@ -152,16 +155,16 @@ class AwaitFailed(Step):
 
     def describe(self) -> str:
         numbers = ", ".join(map(str, self.tasks))
-        return f"wait until task{'s' if len(self.tasks) > 1 else ''} {numbers} of {self.subject} noticed it and failed"
+        return f"wait for task{'s' if len(self.tasks) > 1 else ''} {numbers} of {self.subject} to fail"
 
     def apply(self, context: FenceContext) -> str | None:
         if context.error is not None:
             raise _not_fenced(self.subject, context.error)
-        deadline = context.now() + min(context.timeout, NOTICE)
+        deadline = context.now() + min(context.timeout, DETECTION_TIMEOUT)
         while waiting := self._not_failed(context):
             if context.now() >= deadline:
-                context.unaware[self.subject] = waiting
-                return f"task {waiting[0]} has nothing to write, and did not notice"
+                context.undetected[self.subject] = waiting
+                return f"task {waiting[0]} is idle and has not detected the fence"
             context.sleep(POLL)
         return None
 
@@ -172,21 +175,21 @@ class AwaitFailed(Step):
 
 @dataclass(frozen=True)
 class RestartFenced(RestartAndAwait):
-    """Restart what failed of a connector, and tasks that were fenced without noticing."""
+    """Restart the failed tasks of a connector, and fenced tasks that have not failed yet."""
 
     def is_done(self, context: FenceContext) -> str | None:
-        return None if context.unaware.get(self.subject) else super().is_done(context)
+        return None if context.undetected.get(self.subject) else super().is_done(context)
 
     def apply(self, context: FenceContext) -> str | None:
         if context.error is not None:
             raise _not_fenced(self.subject, context.error)
-        for number in context.unaware.get(self.subject, ()):
+        for number in context.undetected.get(self.subject, ()):
             context.change(self.subject, "POST", f"/tasks/{number}/restart")
         return super().apply(context)
 
 
 def _not_fenced(connector: str, error: ConnectctlError) -> ConnectctlError:
-    return ConnectctlError(f"{connector} is not restarted: its transactional ids are not fenced", why=error.what)
+    return ConnectctlError(f"Not restarting {connector}: its transactional ids are not fenced", why=error.what)
 
 
 def plan_of(
@@ -199,7 +202,7 @@ def plan_of(
 ) -> Plan:
     """The plan as steps. ``restart`` names connectors of ``group_id`` whose failed tasks are restarted at the end.
 
-    ``connectors`` are those that were asked for; ``force``: their tasks may run.
+    ``connectors`` are those of the request; ``force``: their tasks may be running.
     """
     rows = plan.to_fence
     noops = [
@@ -216,29 +219,29 @@ def plan_of(
     return Plan("fence", plan.cluster_id, tuple(steps), tuple(noops), group_id or "", independent=True)
 
 
-def _subject(rows: Sequence[Row]) -> str:
-    """The connectors of the ids, or the ids that are no connector's."""
+def _subject(rows: Sequence[FenceTarget]) -> str:
+    """The connectors of the ids, or the ids without a connector."""
     names = list(dict.fromkeys(row.connector or row.id for row in rows))
-    more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(names[:MOST_NAMED]) + more
+    more = f" and {len(names) - MAX_NAMED:,} more" if len(names) > MAX_NAMED else ""
+    return ", ".join(names[:MAX_NAMED]) + more
 
 
 def results_of(plan: FencePlan, context: FenceContext) -> list[IdResult]:
-    """What became of each id of the plan, in its order; those that were not to be fenced have their results from it."""
+    """The result of each id of the plan, in its order, including ids that were not fenced by plan."""
     known = {result.id: result for result in context.results}
     found = (without_request(row) or known.get(row.id) for row in plan.rows)
     return [result for result in found if result is not None]
 
 
 def sentence(plan: FencePlan) -> str:
-    """What will be fenced, in one sentence."""
+    """What will be fenced, in one line."""
     rows = plan.to_fence
     created = sum(row.action is Action.CREATE for row in rows)
     running = sum(bool(row.running) for row in rows)
     aborted = sum(row.transaction is not None and row.transaction.is_open for row in rows)
     parts = [
         f"abort {aborted} open transaction{'' if aborted == 1 else 's'}" if aborted else "",
-        f"create {created} that no coordinator knows" if created else "",
+        f"create {created} unknown to the coordinators" if created else "",
         f"fail {running} running task{'' if running == 1 else 's'}" if running else "",
     ]
     more = "; this will " + ", ".join(filter(None, parts)) if any(parts) else ""
@@ -246,5 +249,7 @@ def sentence(plan: FencePlan) -> str:
 
 
 def summary_of(counts: Counter[str]) -> str:
-    """How many ids came to what end."""
-    return ", ".join(f"{counts[fate]:,} {fate}" for fate in ("fenced", "unknown", "failed", "skipped") if counts[fate])
+    """The number of ids by outcome."""
+    return ", ".join(
+        f"{counts[outcome]:,} {outcome}" for outcome in ("fenced", "unknown", "failed", "skipped") if counts[outcome]
+    )

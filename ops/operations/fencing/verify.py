@@ -1,8 +1,8 @@
-"""Proves a fence afterwards: the coordinators have what was returned, and nothing older is open where it was.
+"""Verifies a fence: the coordinators have the returned producer and epoch, and no older transaction is still open.
 
-An epoch that grew proves nothing: with transaction version 2 it grows at every commit, and the producer id changes when
-epochs run out. What proves the fence is that the coordinator's entry for the id is the very one that this fencing
-returned, and that the partitions which the older producer held know of no open transaction of it.
+A higher epoch alone is no proof: with transaction version 2 it is bumped at every commit, and the producer id changes when
+epochs are exhausted. The fence is verified if the coordinator's entry for the id is the one that fencing returned, and if
+the partitions of the older producer have no open transaction of it.
 """
 
 from __future__ import annotations
@@ -16,60 +16,60 @@ from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.kafka.error_handling import Code, name_of
 from connectctl.ops.kafka.fence_attempt import Problem
 from connectctl.ops.kafka.transactions import PartitionProducer, Place, Transaction
-from connectctl.ops.operations.fencing.snapshot import Fate, IdResult
+from connectctl.ops.operations.fencing.snapshot import FenceOutcome, IdResult
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import TransactionCalls
 
 Held = Mapping[str, Sequence[Transaction]]
-PATIENCE = 5.0
-"""Seconds in which coordinators and partitions must show the fence; it is there when InitProducerId is answered."""
+VERIFY_TIMEOUT = 5.0
+"""Seconds within which coordinators and partitions must show the fence; it is in effect when InitProducerId returns."""
 _PAUSE = 0.1
 
 
 @dataclass(frozen=True)
-class Proof:
-    """The results, those unproven turned into failures, and what else is worth telling."""
+class Verification:
+    """The results, with those not verified turned into failures, and findings."""
 
     results: tuple[IdResult, ...]
     findings: tuple[Finding, ...]
 
 
-def prove(
+def verify(
     calls: TransactionCalls,
     results: Sequence[IdResult],
     held: Held,
     *,
     now: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
-) -> Proof:
-    """Look at every fenced id and at the partitions it held, until all is proven or ``PATIENCE`` is over."""
-    fenced = {result.id: result for result in results if result.fate is Fate.FENCED}
+) -> Verification:
+    """Describe every fenced id and the partitions of its transaction, until verified or ``VERIFY_TIMEOUT``."""
+    fenced = {result.id: result for result in results if result.outcome is FenceOutcome.FENCED}
     places = sorted({place for id in fenced for older in held.get(id, ()) for place in older.partitions})
-    deadline = now() + PATIENCE
+    deadline = now() + VERIFY_TIMEOUT
     while True:
         described = calls.describe(list(fenced)) if fenced else {}
         producers = calls.producers(places)
         judged = {
-            id: judge(result, described.get(id, Code.NO_ANSWER), held.get(id, ()), producers)
+            id: verify_id(result, described.get(id, Code.NO_ANSWER), held.get(id, ()), producers)
             for id, result in fenced.items()
         }
         if now() >= deadline or not any(isinstance(verdict, Problem) for verdict in judged.values()):
             break
         sleep(_PAUSE)
     proven = [_after(result, judged.get(result.id)) for result in results]
-    return Proof(tuple(proven), tuple(v for v in judged.values() if isinstance(v, Finding)))
+    return Verification(tuple(proven), tuple(v for v in judged.values() if isinstance(v, Finding)))
 
 
-def judge(
+def verify_id(
     result: IdResult,
     found: Transaction | Code,
     held: Sequence[Transaction],
     producers: Mapping[Place, tuple[PartitionProducer, ...] | Code],
 ) -> Problem | Finding | None:
-    """What keeps the fence of one id from being proven; a finding where it stands, and something is worth telling."""
+    """Why the fence of one id is not verified; a finding if it is in effect but noteworthy; else None."""
     if not isinstance(found, Transaction):
-        message = f"Fenced, but it cannot be proven: the coordinator answers {name_of(found)} when asked for the id."
+        message = f"Fenced, but not verified: the coordinator returned {name_of(found)} for the id."
         return Problem("not-proven", message)
     for older in held:
         for place in older.partitions:
@@ -95,22 +95,28 @@ def _is_older(producer: PartitionProducer, older: Transaction, result: IdResult)
 def _moved_on(result: IdResult, found: Transaction) -> Problem | Finding:
     """FENCE005: a newer producer has taken the id since; or a problem, where an older epoch is back."""
     if found.producer_id == result.producer_id and found.epoch < (result.epoch_after or 0):
-        message = f"Fenced at epoch {result.epoch_after}, but the coordinator has fallen back to epoch {found.epoch}."
+        message = f"Fenced at epoch {result.epoch_after}, but the coordinator now has the older epoch {found.epoch}."
         return Problem("not-proven", f"{message} Fence it again.")
     message = (
-        f"A newer producer has taken this id since it was fenced (now producer {found.producer_id}, epoch {found.epoch}, "
-        f"{found.state}). The older ones stay fenced."
+        f"A newer producer has used this id since it was fenced (now producer {found.producer_id}, epoch {found.epoch}, "
+        f"{found.state}). Older producers stay fenced."
     )
-    return Finding("FENCE005", Severity.WARNING, result.id, message, "If its task should be stopped, see who runs it.")
+    return Finding(
+        "FENCE005",
+        Severity.WARNING,
+        result.id,
+        message,
+        "If its task should be stopped, find out which process runs it.",
+    )
 
 
 def _unseen(id: str, place: Place, code: Code) -> Finding:
-    """FENCE006: a partition that the fenced transaction held cannot be looked at, so that its end is not proven."""
-    message = f"Its open transaction held {place}, which cannot be looked at ({code.name}) to prove that it ended."
-    return Finding("FENCE006", Severity.WARNING, id, message, "Give this principal the right Read on the topic.")
+    """FENCE006: a partition of the fenced transaction cannot be described, so its end is not verified."""
+    message = f"Could not verify that its open transaction ended on {place} ({code.name})."
+    return Finding("FENCE006", Severity.WARNING, id, message, "Grant this principal Read on the topic.")
 
 
 def _after(result: IdResult, verdict: Problem | Finding | None) -> IdResult:
     if not isinstance(verdict, Problem):
         return result
-    return replace(result, fate=Fate.FAILED, problem=verdict)
+    return replace(result, outcome=FenceOutcome.FAILED, problem=verdict)

@@ -19,8 +19,8 @@ from connectctl.ops.kafka.error_handling import DESCRIBE, Code, Move, verdict
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.kafka.visibility import describe_id
 from connectctl.ops.operations.fencing.batch_fencer import fence_ids
-from connectctl.ops.operations.fencing.observe import look, reach_of
-from connectctl.ops.operations.fencing.snapshot import Reach
+from connectctl.ops.operations.fencing.observe import describe_ids, task_id_ranges
+from connectctl.ops.operations.fencing.snapshot import TaskIdRange
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import TransactionCalls
@@ -49,12 +49,14 @@ def producers_of(sources: Sources, group_id: str, connector: str) -> tuple[Produ
     found = config_topic.parse(records, sources.config_topic).connectors.get(connector)
     config = found.config if found else {}
     overrides = {name.removeprefix(_PRODUCER): v for name, v in config.items() if name.startswith(_PRODUCER)}
-    names = [task_id(group_id, connector, n) for n in range(reach_of(records).get(connector, Reach()).tasks)]
+    names = [
+        task_id(group_id, connector, n) for n in range(task_id_ranges(records).get(connector, TaskIdRange()).tasks)
+    ]
     if not names:
         return Producers(), None
     try:
         calls = sources.coordinators(overrides)
-        described = look(calls, names)
+        described = describe_ids(calls, names)
     except NotAuthorized as e:
         return Producers(unseen=str(e)), None
     ids = tuple(id_ for id_, seen in described.items() if isinstance(seen, Transaction))
@@ -111,7 +113,7 @@ class FenceTasks(Step):
 
 def who(calls: TransactionCalls, ids: Sequence[str]) -> Who:
     """Who holds each of ``ids`` now; an id that its coordinator does not tell of is left out."""
-    return {id_: seen.who for id_, seen in look(calls, ids).items() if isinstance(seen, Transaction)}
+    return {id_: seen.who for id_, seen in describe_ids(calls, ids).items() if isinstance(seen, Transaction)}
 
 
 def moved(context: OffsetContext, connector: str) -> str | None:

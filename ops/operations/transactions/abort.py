@@ -14,9 +14,9 @@ from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.step import Step
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.visibility import refused
-from connectctl.ops.operations.fencing.batch_fencer import Campaign
-from connectctl.ops.operations.fencing.snapshot import Fate, Row
-from connectctl.ops.operations.fencing.verify import prove
+from connectctl.ops.operations.fencing.batch_fencer import BatchFencer
+from connectctl.ops.operations.fencing.snapshot import FenceOutcome, FenceTarget
+from connectctl.ops.operations.fencing.verify import verify
 from connectctl.ops.operations.transactions.listing import hidden_topics
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class AbortOpen(Step):
     """Abort the open transaction of a transactional id by fencing its producer. ``force``: a task may run with it."""
 
     subject: str
-    row: Row
+    row: FenceTarget
     now: str
     force: bool = False
 
@@ -54,10 +54,10 @@ class AbortOpen(Step):
     def apply(self, context: TransactionContext) -> str | None:
         if context.resumed:
             self._refuse_if_changed(context)
-        campaign = Campaign(context.calls, [self.row], context.timeout, now=context.now, sleep=context.sleep)
-        campaign.run()
-        (result,) = prove(context.calls, list(campaign.results.values()), campaign.held).results
-        if result.fate is not Fate.FENCED:
+        fencer = BatchFencer(context.calls, [self.row], context.timeout, now=context.now, sleep=context.sleep)
+        fencer.run()
+        (result,) = verify(context.calls, list(fencer.results.values()), fencer.held).results
+        if result.outcome is not FenceOutcome.FENCED:
             problem = result.problem
             why = problem.message if problem else None
             code = problem.code if problem else "failed"

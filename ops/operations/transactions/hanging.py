@@ -16,7 +16,7 @@ from connectctl.ops.kafka.error_handling import PRODUCERS, Code, Move, verdict
 from connectctl.ops.kafka.transaction_log import TOPIC
 from connectctl.ops.kafka.transactions import PartitionProducer, Place, Transaction
 from connectctl.ops.kafka.visibility import Complete, Gap, Reason, describe_id, gap_findings, grant, read_topic
-from connectctl.ops.operations.fencing.observe import look
+from connectctl.ops.operations.fencing.observe import describe_ids
 from connectctl.ops.operations.transactions.outcome import Decision, Outcome, unknown
 from connectctl.ops.operations.transactions.outcome_lookup import decisions
 
@@ -114,7 +114,7 @@ def search(
         return Search((), len(places), (*not_seen, *unseen(before)))
     listed = calls.listed(producer_ids=sorted({number for _, number in open_before}))
     owners = {listing.producer_id: listing.id for listing in listed.seen}
-    described = look(calls, sorted(set(owners.values())))
+    described = describe_ids(calls, sorted(set(owners.values())))
     if silent := [gap for gap in listed.gaps if gap.reason is Reason.NO_ANSWER]:
         # A coordinator that does not answer may know every one of them.
         return Search((), len(places), (*not_seen, *unseen(before), _no_verdict(silent)), gaps=tuple(silent))

@@ -10,7 +10,7 @@ from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.kafka.error_handling import PRODUCERS, Code, verdict
 from connectctl.ops.kafka.transactions import Bounds, PartitionProducer, Place, Transaction
 from connectctl.ops.kafka.visibility import Complete, answer_of, gap_findings
-from connectctl.ops.operations.fencing.observe import look
+from connectctl.ops.operations.fencing.observe import describe_ids
 from connectctl.ops.operations.transactions.hanging import BLOCKING, hanging, opened, unseen
 from connectctl.ops.operations.transactions.listing import Owned, owned
 
@@ -100,7 +100,7 @@ def suspects_of(
     before = opened(producers)
     listed = calls.listed(producer_ids=sorted({number for _, number in before})) if before else None
     owners = {listing.producer_id: listing.id for listing in listed.seen} if listed else {}
-    described = look(calls, sorted(set(owners.values())))
+    described = describe_ids(calls, sorted(set(owners.values())))
     unknown = hanging(before, owners, described, opened(calls.producers(list(producers))))
     gaps = listed.gaps if listed and any(h.id is None for h in unknown) else ()
     hang = {(h.place, h.producer.producer_id) for h in unknown if h.id is not None or not gaps}

@@ -20,7 +20,7 @@ from connectctl.ops.kafka.visibility import (
     not_authorized,
     whole,
 )
-from connectctl.ops.operations.fencing.observe import look
+from connectctl.ops.operations.fencing.observe import describe_ids
 from connectctl.ops.operations.fencing.planning import incomplete
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def find(calls: TransactionCalls, directory: Directory, wish: Filter, group_id: 
     if not listed.seen:
         # Nothing at all, and something that may not be seen: that is no answer.
         whole(listed, "the transactional ids", proven=False)
-    described = look(calls, [listing.id for listing in listed.seen])
+    described = describe_ids(calls, [listing.id for listing in listed.seen])
     denied = [id for id, what in described.items() if not isinstance(what, Transaction)]
     if denied and len(denied) == len(described):
         raise NotAuthorized("No transaction may be described", why=verdict(DESCRIBE, described[denied[0]]).meaning)  # type: ignore[arg-type]
@@ -152,7 +152,7 @@ def filter_(found: Iterable[Owned], wish: Filter, now: float) -> Iterable[Owned]
 
 def show(calls: TransactionCalls, directory: Directory, id: str) -> Owned:
     """One transaction. Raises ``ConnectctlError`` where no coordinator knows it."""
-    found = look(calls, [id])[id]
+    found = describe_ids(calls, [id])[id]
     if isinstance(found, Transaction):
         return owned(found, directory)
     said = verdict(DESCRIBE, found)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 import pytest
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.transactions import PartitionProducer, Place, Transaction
-from connectctl.ops.operations.fencing.batch_fencer import Campaign
-from connectctl.ops.operations.fencing.snapshot import Action, Fate, IdResult, Row
-from connectctl.ops.operations.fencing.verify import prove
+from connectctl.ops.operations.fencing.batch_fencer import BatchFencer
+from connectctl.ops.operations.fencing.snapshot import Action, FenceOutcome, FenceTarget, IdResult
+from connectctl.ops.operations.fencing.verify import verify
 from fakes.coordinators import FakeCoordinators
 
 
@@ -36,24 +36,24 @@ def empty(id: str, epoch: int = 3) -> Transaction:
     return Transaction(id, "Empty", 7, epoch, 60_000, coordinator=1)
 
 
-def rows(calls: FakeCoordinators, *ids: str) -> list[Row]:
-    return [Row(id, Action.FENCE, transaction=calls.known.get(id)) for id in ids]
+def rows(calls: FakeCoordinators, *ids: str) -> list[FenceTarget]:
+    return [FenceTarget(id, Action.FENCE, transaction=calls.known.get(id)) for id in ids]
 
 
-def run(calls: FakeCoordinators, clock: Clock, some: list[Row], timeout: float = 30.0) -> Campaign:
-    campaign = Campaign(calls, some, timeout, now=clock.now, sleep=clock.sleep)
-    campaign.run()
-    return campaign
+def run(calls: FakeCoordinators, clock: Clock, some: list[FenceTarget], timeout: float = 30.0) -> BatchFencer:
+    fencer = BatchFencer(calls, some, timeout, now=clock.now, sleep=clock.sleep)
+    fencer.run()
+    return fencer
 
 
 def test_ids_that_answer_at_once_need_one_request_each(clock: Clock) -> None:
     ids = [f"id-{n}" for n in range(1000)]
     calls = FakeCoordinators({id: empty(id) for id in ids})
-    campaign = run(calls, clock, rows(calls, *ids))
-    assert Counter(r.fate for r in campaign.results.values()) == {Fate.FENCED: 1000}
+    fencer = run(calls, clock, rows(calls, *ids))
+    assert Counter(r.outcome for r in fencer.results.values()) == {FenceOutcome.FENCED: 1000}
     assert Counter(calls.asked) == dict.fromkeys(ids, 1)
     assert clock.slept == []
-    assert campaign.results["id-0"] == IdResult("id-0", Fate.FENCED, producer_id=7, epoch_before=3, epoch_after=4)
+    assert fencer.results["id-0"] == IdResult("id-0", FenceOutcome.FENCED, producer_id=7, epoch_before=3, epoch_after=4)
 
 
 @pytest.mark.parametrize(
@@ -61,8 +61,8 @@ def test_ids_that_answer_at_once_need_one_request_each(clock: Clock) -> None:
 )
 def test_what_passes_is_waited_for_with_growing_pauses(clock: Clock, code: Code) -> None:
     calls = FakeCoordinators({"a": empty("a"), "b": empty("b")}, {"a": [code] * 5})
-    campaign = run(calls, clock, rows(calls, "a", "b"))
-    assert {r.fate for r in campaign.results.values()} == {Fate.FENCED}
+    fencer = run(calls, clock, rows(calls, "a", "b"))
+    assert {r.outcome for r in fencer.results.values()} == {FenceOutcome.FENCED}
     assert Counter(calls.asked) == {"a": 6, "b": 1}
     assert clock.slept[-1] > clock.slept[0]
     assert max(clock.slept) <= 1.5
@@ -70,8 +70,8 @@ def test_what_passes_is_waited_for_with_growing_pauses(clock: Clock, code: Code)
 
 def test_a_lost_answer_costs_one_epoch_and_not_two(clock: Clock) -> None:
     calls = FakeCoordinators({"a": empty("a")}, {"a": [Code.NO_ANSWER]})
-    campaign = run(calls, clock, rows(calls, "a"))
-    assert campaign.results["a"].epoch_after == calls.known["a"].epoch == 4
+    fencer = run(calls, clock, rows(calls, "a"))
+    assert fencer.results["a"].epoch_after == calls.known["a"].epoch == 4
     assert calls.asked == ["a"]
 
 
@@ -79,17 +79,17 @@ def test_an_open_transaction_is_aborted_and_told(clock: Clock) -> None:
     place = Place("t", 0)
     busy = replace(empty("a"), state="Ongoing", partitions=(place,), started_ms=1)
     calls = FakeCoordinators({"a": busy})
-    campaign = run(calls, clock, rows(calls, "a"))
-    result = campaign.results["a"]
+    fencer = run(calls, clock, rows(calls, "a"))
+    result = fencer.results["a"]
     assert (result.aborted, result.epoch_before, result.epoch_after) == (True, 3, 5)
-    assert campaign.held == {"a": (busy,)}
+    assert fencer.held == {"a": (busy,)}
 
 
 def test_an_id_that_never_gets_ready_fails_when_the_time_is_over_and_the_rest_is_done(clock: Clock) -> None:
     calls = FakeCoordinators({"a": replace(empty("a"), state="PrepareCommit"), "b": empty("b")})
-    campaign = run(calls, clock, rows(calls, "a", "b"), timeout=10)
-    assert campaign.results["b"].fate is Fate.FENCED
-    problem = campaign.results["a"].problem
+    fencer = run(calls, clock, rows(calls, "a", "b"), timeout=10)
+    assert fencer.results["b"].outcome is FenceOutcome.FENCED
+    problem = fencer.results["a"].problem
     assert problem is not None
     assert problem.code == "timed-out"
     assert clock.at == pytest.approx(10, abs=0.01)
@@ -98,8 +98,8 @@ def test_an_id_that_never_gets_ready_fails_when_the_time_is_over_and_the_rest_is
 
 def test_a_broker_that_cannot_write_does_not_use_up_the_epochs(clock: Clock) -> None:
     calls = FakeCoordinators({"a": empty("a")}, {"a": [Code.COORDINATOR_NOT_AVAILABLE] * 1000})
-    campaign = run(calls, clock, rows(calls, "a"), timeout=3600)
-    problem = campaign.results["a"].problem
+    fencer = run(calls, clock, rows(calls, "a"), timeout=3600)
+    problem = fencer.results["a"].problem
     assert problem is not None
     assert problem.code == "epoch-guard"
     assert len(calls.asked) == 6
@@ -107,9 +107,9 @@ def test_a_broker_that_cannot_write_does_not_use_up_the_epochs(clock: Clock) -> 
 
 def test_unknown_ids_are_left_alone_and_expired_ones_too(clock: Clock) -> None:
     calls = FakeCoordinators({})
-    some = [Row("never", Action.LEAVE), Row("expired", Action.FENCE, transaction=empty("expired"))]
-    campaign = run(calls, clock, some)
-    assert [campaign.results[id].fate for id in ("never", "expired")] == [Fate.UNKNOWN, Fate.UNKNOWN]
+    some = [FenceTarget("never", Action.LEAVE), FenceTarget("expired", Action.FENCE, transaction=empty("expired"))]
+    fencer = run(calls, clock, some)
+    assert [fencer.results[id].outcome for id in ("never", "expired")] == [FenceOutcome.UNKNOWN, FenceOutcome.UNKNOWN]
     assert calls.asked == []
 
 
@@ -123,31 +123,31 @@ def test_an_interruption_gives_every_id_a_result() -> None:
         if len(told) == 4:
             raise KeyboardInterrupt
 
-    campaign = Campaign(calls, [*rows(calls, *ids), Row("left", Action.LEAVE)], 30, interrupt)
+    fencer = BatchFencer(calls, [*rows(calls, *ids), FenceTarget("left", Action.LEAVE)], 30, interrupt)
     with pytest.raises(KeyboardInterrupt):
-        campaign.run()
-    campaign.interrupted()
-    fates = Counter(result.fate for result in campaign.results.values())
-    assert fates == {Fate.FENCED: 4, Fate.FAILED: 6, Fate.UNKNOWN: 1}
+        fencer.run()
+    fencer.interrupted()
+    fates = Counter(result.outcome for result in fencer.results.values())
+    assert fates == {FenceOutcome.FENCED: 4, FenceOutcome.FAILED: 6, FenceOutcome.UNKNOWN: 1}
 
 
 def test_epochs_that_run_out_go_on_with_another_producer_id(clock: Clock) -> None:
     calls = FakeCoordinators({"a": empty("a", epoch=32_766)})
-    campaign = run(calls, clock, rows(calls, "a"))
-    result = campaign.results["a"]
+    fencer = run(calls, clock, rows(calls, "a"))
+    result = fencer.results["a"]
     assert (result.producer_id, result.epoch_after) == (1007, 0)
-    assert prove(calls, [result], campaign.held, now=clock.now, sleep=clock.sleep).findings == ()
+    assert verify(calls, [result], fencer.held, now=clock.now, sleep=clock.sleep).findings == ()
 
 
 # --------------------------------------------------------------------------------------------------------------- proof
 
-FENCED = IdResult("a", Fate.FENCED, producer_id=7, epoch_before=3, epoch_after=5)
+FENCED = IdResult("a", FenceOutcome.FENCED, producer_id=7, epoch_before=3, epoch_after=5)
 PLACE = Place("t", 0)
 BUSY = replace(empty("a"), state="Ongoing", partitions=(PLACE,))
 
 
 def proof(calls: FakeCoordinators, clock: Clock) -> tuple[IdResult, list[str]]:
-    found = prove(calls, [FENCED], {"a": (BUSY,)}, now=clock.now, sleep=clock.sleep)
+    found = verify(calls, [FENCED], {"a": (BUSY,)}, now=clock.now, sleep=clock.sleep)
     return found.results[0], [finding.id for finding in found.findings]
 
 
@@ -160,7 +160,7 @@ def test_an_older_transaction_that_stays_open_disproves_it(clock: Clock) -> None
     calls = FakeCoordinators({"a": empty("a", 5)}, partitions={PLACE: (PartitionProducer(7, 3, 0, 1, 10),)})
     result, _ = proof(calls, clock)
     assert result.problem is not None
-    assert (result.fate, result.problem.code) == (Fate.FAILED, "transaction-still-open")
+    assert (result.outcome, result.problem.code) == (FenceOutcome.FAILED, "transaction-still-open")
     assert clock.at >= 5, "markers were given time"
 
 
@@ -180,7 +180,7 @@ def test_a_coordinator_that_fell_back_disproves_it(clock: Clock) -> None:
 def test_a_coordinator_that_does_not_answer_proves_nothing(clock: Clock) -> None:
     calls = FakeCoordinators({}, denied={"a": Code.NO_ANSWER})
     result, _ = proof(calls, clock)
-    assert result.fate is Fate.FAILED
+    assert result.outcome is FenceOutcome.FAILED
 
 
 def test_a_partition_that_may_not_be_read_is_told(clock: Clock) -> None:

@@ -10,9 +10,9 @@ from connectctl.ops.core.errors import BadInput, NotAuthorized, Refused
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.transactions import Place, Transaction
 from connectctl.ops.kafka.visibility import DESCRIBE_CLUSTER, Gap, Partial, Reason, describe_id
-from connectctl.ops.operations.fencing.observe import Configured, Sources, observe, reach_of
-from connectctl.ops.operations.fencing.planning import candidates, check, check_wish, incomplete, plan_fence
-from connectctl.ops.operations.fencing.snapshot import Action, FencePlan, Reach, Wish
+from connectctl.ops.operations.fencing.observe import Configured, Sources, observe, task_id_ranges
+from connectctl.ops.operations.fencing.planning import candidates, check, check_request, incomplete, plan_fence
+from connectctl.ops.operations.fencing.snapshot import Action, FencePlan, FenceRequest, TaskIdRange
 from connectctl.ops.operations.fencing.steps import plan_of, sentence
 from fakes.coordinators import FakeCoordinators
 from fakes.kafkareads import connect_group, records
@@ -32,17 +32,17 @@ def empty(id: str) -> Transaction:
     return Transaction(id, "Empty", 1, 0, 60_000)
 
 
-def look(
-    wish: Wish, calls: FakeCoordinators, group: ConnectGroup | None = None, failed: int | None = None
+def describe_ids(
+    asked: FenceRequest, calls: FakeCoordinators, group: ConnectGroup | None = None, failed: int | None = None
 ) -> FencePlan:
     groups = {"g": group or connect_group("g", w1=[("orders", -1), ("orders", 0)])}
 
     def running(of: ConnectGroup) -> frozenset[Owner]:
         return frozenset(Owner(of.id, c, n) for c, n in of.owners if n != failed)
 
-    configured = Configured(config_topic.parse(CONFIG, "config"), reach_of(CONFIG))
+    configured = Configured(config_topic.parse(CONFIG, "config"), task_id_ranges(CONFIG))
     sources = Sources(calls, "g", lambda name: groups.get(name) or connect_group(name), running, lambda: configured)
-    return plan_fence(observe(sources, wish), wish)
+    return plan_fence(observe(sources, asked), asked)
 
 
 def ids(plan: FencePlan) -> list[tuple[str, str]]:
@@ -51,7 +51,7 @@ def ids(plan: FencePlan) -> list[tuple[str, str]]:
 
 def test_a_connector_reaches_as_far_as_record_configs_or_coordinators() -> None:
     known = {id: empty(id) for id in ("g-orders-0", "g-orders-2", "g-orders-7", "g-orders-late-1", "other-orders-0")}
-    plan = look(Wish(connectors=("orders",), force=True), FakeCoordinators(known))
+    plan = describe_ids(FenceRequest(connectors=("orders",), force=True), FakeCoordinators(known))
     assert ids(plan) == [
         ("g-orders-0", "fence"),
         ("g-orders-1", "leave alone"),
@@ -63,29 +63,29 @@ def test_a_connector_reaches_as_far_as_record_configs_or_coordinators() -> None:
 
 
 def test_a_deleted_connector_can_be_fenced_by_its_record() -> None:
-    plan = look(Wish(connectors=("gone",)), FakeCoordinators({"g-gone-1": empty("g-gone-1")}))
+    plan = describe_ids(FenceRequest(connectors=("gone",)), FakeCoordinators({"g-gone-1": empty("g-gone-1")}))
     assert ids(plan) == [("g-gone-0", "leave alone"), ("g-gone-1", "fence")]
 
 
 def test_a_connector_without_any_trace_is_an_error_with_the_nearest_name() -> None:
     with pytest.raises(BadInput, match=r"There is no connector ordres. Did you mean orders\?"):
-        look(Wish(connectors=("ordres",)), FakeCoordinators())
+        describe_ids(FenceRequest(connectors=("ordres",)), FakeCoordinators())
 
 
 def test_a_sink_has_nothing_to_fence() -> None:
     with pytest.raises(BadInput, match="audit is a sink connector"):
-        look(Wish(connectors=("audit",)), FakeCoordinators())
+        describe_ids(FenceRequest(connectors=("audit",)), FakeCoordinators())
 
 
 def test_no_prefix_matches_a_leader() -> None:
     known = {id: empty(id) for id in ("connect-cluster-g", "connect-cluster-other", "connect-files-0")}
-    plan = look(Wish(prefixes=("connect-",)), FakeCoordinators(known))
+    plan = describe_ids(FenceRequest(prefixes=("connect-",)), FakeCoordinators(known))
     assert ids(plan) == [
         ("connect-files-0", "fence"),
         ("connect-cluster-g", "skip"),
         ("connect-cluster-other", "skip"),
     ]
-    with_leader = look(Wish(prefixes=("connect-",), leader=True), FakeCoordinators(known))
+    with_leader = describe_ids(FenceRequest(prefixes=("connect-",), leader=True), FakeCoordinators(known))
     assert ("connect-cluster-g", "fence") in ids(with_leader)
     assert ("connect-cluster-other", "skip") in ids(with_leader)
     assert "FENCE003" in {finding.id for finding in with_leader.findings}
@@ -93,32 +93,34 @@ def test_no_prefix_matches_a_leader() -> None:
 
 def test_a_leader_that_is_named_needs_the_flag_too() -> None:
     known = {"connect-cluster-g": empty("connect-cluster-g")}
-    assert ids(look(Wish(ids=("connect-cluster-g",)), FakeCoordinators(known))) == [("connect-cluster-g", "skip")]
+    assert ids(describe_ids(FenceRequest(ids=("connect-cluster-g",)), FakeCoordinators(known))) == [
+        ("connect-cluster-g", "skip")
+    ]
 
 
 def test_running_tasks_are_refused_and_failed_ones_are_not() -> None:
     calls = FakeCoordinators({"g-orders-0": empty("g-orders-0")})
-    wish = Wish(ids=("g-orders-0",))
+    asked = FenceRequest(ids=("g-orders-0",))
     with pytest.raises(Refused, match="orders task 0") as refused:
-        check(look(wish, calls), wish)
+        check(describe_ids(asked, calls), asked)
     assert refused.value.code == "running-tasks"
-    check(look(wish, calls, failed=0), wish)
-    check(look(wish, calls), Wish(ids=("g-orders-0",), force=True))
+    check(describe_ids(asked, calls, failed=0), asked)
+    check(describe_ids(asked, calls), FenceRequest(ids=("g-orders-0",), force=True))
 
 
 def test_a_task_of_another_cluster_with_the_same_id_runs_as_well() -> None:
     calls = FakeCoordinators({"g-b-c-0": empty("g-b-c-0")}, groups=frozenset({"g-b"}))
     groups = {"g": connect_group("g", w1=[("b-c", -1)]), "g-b": connect_group("g-b", w2=[("c", -1), ("c", 0)])}
     sources = Sources(calls, "g", groups.__getitem__, lambda group: frozenset())
-    wish = Wish(ids=("g-b-c-0",))
-    plan = plan_fence(observe(sources, wish), wish)
+    asked = FenceRequest(ids=("g-b-c-0",))
+    plan = plan_fence(observe(sources, asked), asked)
     assert plan.rows[0].running == (Owner("g-b", "c", 0),)
     assert [finding.id for finding in plan.findings] == ["FENCE001"]
 
 
 def test_what_may_not_be_seen_is_not_touched() -> None:
     calls = FakeCoordinators(denied={"x": Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED})
-    (row,) = look(Wish(ids=("x",), create=True), calls).rows
+    (row,) = describe_ids(FenceRequest(ids=("x",), create=True), calls).rows
     assert row.action is Action.CANNOT
     assert row.problem is not None
     assert row.problem.code == "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"
@@ -129,49 +131,54 @@ UNSEEN_GROUPS = (Gap("other groups of Connect workers", Reason.NOT_AUTHORIZED, D
 
 def test_ids_of_no_known_task_are_not_fenced_while_groups_are_not_seen() -> None:
     calls = FakeCoordinators({"other-a-0": empty("other-a-0")}, group_gaps=UNSEEN_GROUPS)
-    wish = Wish(ids=("other-a-0",))
+    asked = FenceRequest(ids=("other-a-0",))
     with pytest.raises(Refused, match="Describe on Cluster kafka-cluster is missing") as refused:
-        check(look(wish, calls), wish)
+        check(describe_ids(asked, calls), asked)
     assert "--force overrides it: tasks that run with these ids fail" in str(refused.value)
-    check(look(wish, calls), Wish(ids=("other-a-0",), force=True))
+    check(describe_ids(asked, calls), FenceRequest(ids=("other-a-0",), force=True))
     # Whose it is, and that it does not run, our own group tells.
     mine = FakeCoordinators({"g-orders-0": empty("g-orders-0")}, group_gaps=UNSEEN_GROUPS)
-    check(look(Wish(ids=("g-orders-0",)), mine, failed=0), Wish(ids=("g-orders-0",)))
+    check(describe_ids(FenceRequest(ids=("g-orders-0",)), mine, failed=0), FenceRequest(ids=("g-orders-0",)))
 
 
 def test_a_prefix_of_which_nothing_may_be_seen_is_not_fenced_in_silence() -> None:
     hidden = (Gap("transactional ids", Reason.NOT_AUTHORIZED, describe_id("x-")),)
     with pytest.raises(NotAuthorized, match="Describe on TransactionalId x-"):
-        look(Wish(prefixes=("x-",)), FakeCoordinators(gaps=hidden))
-    plan = look(Wish(prefixes=("x-",)), FakeCoordinators({"x-0": empty("x-0")}, gaps=hidden))
+        describe_ids(FenceRequest(prefixes=("x-",)), FakeCoordinators(gaps=hidden))
+    plan = describe_ids(FenceRequest(prefixes=("x-",)), FakeCoordinators({"x-0": empty("x-0")}, gaps=hidden))
     assert (ids(plan), plan.unlisted, [finding.id for finding in plan.findings]) == (
         [("x-0", "fence")],
         True,
         ["SIGHT001"],
     )
     unproven = (Gap("transactional ids", Reason.NOT_PROVEN, DESCRIBE_CLUSTER),)
-    assert look(Wish(prefixes=("x-",)), FakeCoordinators(gaps=unproven)).unlisted is False
+    assert describe_ids(FenceRequest(prefixes=("x-",)), FakeCoordinators(gaps=unproven)).unlisted is False
 
 
 def test_unknown_ids_are_created_only_when_wished() -> None:
-    assert ids(look(Wish(ids=("new",)), FakeCoordinators())) == [("new", "leave alone")]
-    assert ids(look(Wish(ids=("new",), create=True), FakeCoordinators())) == [("new", "create")]
+    assert ids(describe_ids(FenceRequest(ids=("new",)), FakeCoordinators())) == [("new", "leave alone")]
+    assert ids(describe_ids(FenceRequest(ids=("new",), create=True), FakeCoordinators())) == [("new", "create")]
 
 
 def test_each_id_is_there_once_in_the_order_of_the_wish() -> None:
-    wish = Wish(("orders",), ("z", "a", "z", "g-orders-0"), ("a",))
-    found, left = candidates(wish, "g", {"orders": Reach(2, 1)}, ["a", "ab", "g-orders-5"], Directory({}))
+    asked = FenceRequest(("orders",), ("z", "a", "z", "g-orders-0"), ("a",))
+    found, left = candidates(asked, "g", {"orders": TaskIdRange(2, 1)}, ["a", "ab", "g-orders-5"], Directory({}))
     assert found == ("g-orders-0", "g-orders-1", "g-orders-5", "z", "a", "ab")
     assert left == {}
 
 
 @pytest.mark.parametrize(
-    ("wish", "group"),
-    [(Wish(), "g"), (Wish(prefixes=("",)), "g"), (Wish(connectors=("orders",)), None), (Wish(leader=True), None)],
+    ("asked", "group"),
+    [
+        (FenceRequest(), "g"),
+        (FenceRequest(prefixes=("",)), "g"),
+        (FenceRequest(connectors=("orders",)), None),
+        (FenceRequest(leader=True), None),
+    ],
 )
-def test_wishes_that_mean_nothing_are_bad_input(wish: Wish, group: str | None) -> None:
+def test_wishes_that_mean_nothing_are_bad_input(asked: FenceRequest, group: str | None) -> None:
     with pytest.raises(BadInput):
-        check_wish(wish, group)
+        check_request(asked, group)
 
 
 def test_a_broker_that_does_not_list_its_ids_is_told() -> None:
@@ -181,12 +188,12 @@ def test_a_broker_that_does_not_list_its_ids_is_told() -> None:
 
 def test_the_plan_says_in_one_sentence_what_it_will_do() -> None:
     busy = Transaction("g-orders-0", "Ongoing", 1, 0, 1, 5, (Place("t", 0),))
-    wish = Wish(ids=("g-orders-0", "new"), force=True, create=True)
-    plan = look(wish, FakeCoordinators({"g-orders-0": busy}))
+    asked = FenceRequest(ids=("g-orders-0", "new"), force=True, create=True)
+    plan = describe_ids(asked, FakeCoordinators({"g-orders-0": busy}))
     assert sentence(plan) == (
         "fence 2 transactional ids; this will abort 1 open transaction, create 1 that no coordinator knows, "
         "fail 1 running task"
     )
     steps = plan_of(plan, restart=("orders",), group_id="g").steps
     assert [type(step).__name__ for step in steps] == ["FenceIds", "AwaitFailed", "RestartFenced"]
-    assert plan.essence == look(wish, FakeCoordinators({"g-orders-0": empty("g-orders-0")})).essence
+    assert plan.essence == describe_ids(asked, FakeCoordinators({"g-orders-0": empty("g-orders-0")})).essence

@@ -10,7 +10,7 @@ from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.plan import Outcome
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.transactions import PartitionProducer, Place, Transaction
-from connectctl.ops.operations.fencing.snapshot import Action, FencePlan, Row
+from connectctl.ops.operations.fencing.snapshot import Action, FencePlan, FenceTarget
 from connectctl.ops.operations.transactions.abort import TransactionContext, plan_abort_open
 from connectctl.ops.operations.transactions.hanging import hanging, opened, pick, search
 from connectctl.ops.operations.transactions.lag import measure
@@ -93,7 +93,7 @@ def test_a_hanging_transaction_is_aborted_by_a_marker() -> None:
 
 def test_an_open_transaction_is_aborted_by_its_id_unless_its_task_runs() -> None:
     running = (Owner("g", "orders", 0),)
-    row = Row(KNOWN.id, Action.FENCE, running, KNOWN, running)
+    row = FenceTarget(KNOWN.id, Action.FENCE, running, KNOWN, running)
     with pytest.raises(Refused, match="a running task would fail"):
         plan_abort_open(FencePlan("c", 0, (row,)), force=False)
     with pytest.raises(Refused, match="no open transaction"):
@@ -126,8 +126,8 @@ def test_lag_says_that_a_suspect_hangs() -> None:
 def test_lists_are_filtered_by_state_time_prefix_and_connector() -> None:
     broker = calls(KNOWN, replace(KNOWN, id="other", state="Empty", started_ms=None, partitions=()))
 
-    def names(**wish: object) -> list[str]:
-        return [o.transaction.id for o in find(broker, DIRECTORY, Filter(**wish), "g", 11.0).found]  # type: ignore[arg-type]
+    def names(**conditions: object) -> list[str]:
+        return [o.transaction.id for o in find(broker, DIRECTORY, Filter(**conditions), "g", 11.0).found]  # type: ignore[arg-type]
 
     assert names() == ["g-orders-0", "other"]
     assert names(states=("Empty",)) == ["other"]
