@@ -233,11 +233,14 @@ class Endurance:
     def _committed(self) -> dict[str, int]:
         """How far committed records reach, by subject; asked of the brokers without a proxy."""
         names = [subject.topic for subject in self._running]
+        end = time.monotonic() + PATIENCE
         while True:
             try:
                 found = self._kafka.extents(names)
                 return {s.name: sum(e.stable for e in found[s.topic].values()) for s in self._running}
             except ConnectctlError:
+                if time.monotonic() > end:
+                    raise
                 time.sleep(0.5)  # brokers are on their way
 
     def _wait(self, until: Callable[[], bool], what: str, pause: float = 0.1) -> None:

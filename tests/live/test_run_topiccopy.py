@@ -76,7 +76,9 @@ class Copy:
         found: list[list[Seen]] = [[] for _ in consumer.list_topics(topic, 30).topics[topic].partitions]
         consumer.assign([TopicPartition(topic, p, 0) for p in range(len(found))])
         left = set(range(len(found)))  # a partition that is written to comes to its end more than once
+        end = time.monotonic() + 300
         while left:
+            assert time.monotonic() < end, f"partitions {sorted(left)} of {topic} do not come to an end"
             for m in consumer.consume(10_000, timeout=1):
                 if (error := m.error()) is not None:
                     assert error.code() == KafkaError._PARTITION_EOF, error

@@ -75,10 +75,14 @@ def dying(three: Broker, seed: int, pause: float = 0.3) -> Iterator[Callable[[],
             three.kill(chance.uniform(0.0, 0.5), killed[-1])
             three.wait()
 
+    def so_far() -> int:
+        assert killer.is_alive(), f"a broker did not come back: {killed}"
+        return len(killed)
+
     killer = threading.Thread(target=kill, daemon=True)
     killer.start()
     try:
-        yield lambda: len(killed)
+        yield so_far
     finally:
         over.set()
         killer.join()
@@ -92,7 +96,7 @@ def readings(three: Broker, count: int) -> Counter[str]:
     with dying(three, seed()) as killed:
         # Readings by one connection for long, by new ones, and by what reads on from where it was.
         number = 0
-        while number < count or killed() < LEAST_KILLS:
+        while killed() < LEAST_KILLS or number < count:
             number += 1
             if number % 5 == 0:
                 kafka = place.kafka()
