@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from connectctl.cli.session import Session
     from connectctl.ops.core.plan import Plan
     from connectctl.ops.task_runtime.attempt.control_channel import DriverChannel
+    from connectctl.ops.task_runtime.job.internal_topics import RunClients
     from connectctl.ops.task_runtime.job.job_file import Job
-    from connectctl.ops.task_runtime.job.prepare import PreparedJob, RunClients
+    from connectctl.ops.task_runtime.job.prepare import PreparedJob
     from connectctl.ops.task_runtime.job.runner import Result
     from connectctl.ops.task_runtime.job.scheduler import JobRun
     from connectctl.ops.task_runtime.task.retries import RetryPolicy
@@ -182,7 +183,7 @@ def _print_plan(plan: Plan) -> None:
 
 def scene_of(session: Session, wish: Job | None = None) -> RunClients:
     """The edges of a run."""
-    from connectctl.ops.task_runtime.job.prepare import RunClients
+    from connectctl.ops.task_runtime.job.internal_topics import RunClients
 
     kafka: Any = session.kafka
     target, calls = kafka, session.transactions

@@ -12,7 +12,7 @@ from connectctl.ops.config.masking import masked
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import Record
-    from connectctl.ops.task_runtime.job.prepare import RunClients
+    from connectctl.ops.task_runtime.job.internal_topics import RunClients
     from connectctl.ops.task_runtime.job.status_topic import TaskStatus
 
 OLD = 90.0

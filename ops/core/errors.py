@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from connectctl.ops.config.masking import masked, our_own
 
 if TYPE_CHECKING:
-    from connectctl.ops.kafka.visibility import Right
+    from connectctl.ops.kafka.acls import Right
 
 
 class ConnectctlError(Exception):

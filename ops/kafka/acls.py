@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from shlex import quote
 
 ANYBODY = "User:*"
 ANY = "*"
@@ -221,3 +222,31 @@ class Acls:
         if self.authorizer.open_by_default:
             return Decision(True, Because.OPEN)
         return Decision(False, Because.NO_ACL)
+
+
+_OPTIONS = {Resource.TOPIC: "--topic", Resource.GROUP: "--group", Resource.TRANSACTIONAL_ID: "--transactional-id"}
+"""The options of kafka-acls.sh that name a resource; the cluster has none to name."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Right:
+    """An operation that an ACL allows on one resource; ``name`` is ``*`` for every resource of that type.
+
+    ``prefixed``: on all resources whose names begin with ``name``.
+    """
+
+    operation: Operation
+    resource: Resource
+    name: str = CLUSTER_NAME
+    prefixed: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.operation.word} on {self.resource.word} {self.name}{'… (prefixed)' if self.prefixed else ''}"
+
+    @property
+    def arguments(self) -> str:
+        """The right as arguments of kafka-acls.sh (``--operation Describe --group connect-prod``), quoted for a shell."""
+        option = _OPTIONS.get(self.resource)
+        about = f"{option} {quote(self.name)}" if option else "--cluster"
+        pattern = " --resource-pattern-type prefixed" if self.prefixed else ""
+        return f"--operation {self.operation.word} {about}{pattern}"

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from connectctl.ops.kafka.acls import ANY, Binding, Operation, Pattern, Resource
-from connectctl.ops.kafka.visibility import Gap, Reason, Right
+from connectctl.ops.kafka.acls import ANY, Binding, Operation, Pattern, Resource, Right
+from connectctl.ops.kafka.visibility import Gap, Reason
 
 NAMED = 5
 """How many missing rights are told one by one."""

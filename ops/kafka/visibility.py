@@ -12,7 +12,6 @@ SIGHT003 info nothing proves that this principal is allowed to see all of someth
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -20,35 +19,9 @@ from typing import Generic, TypeVar
 
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused, Unreachable
 from connectctl.ops.core.finding import Finding, Severity
-from connectctl.ops.kafka.acls import ANY, CLUSTER_NAME, Operation, Resource
+from connectctl.ops.kafka.acls import ANY, Operation, Resource, Right
 
 T = TypeVar("T")
-_OPTIONS = {Resource.TOPIC: "--topic", Resource.GROUP: "--group", Resource.TRANSACTIONAL_ID: "--transactional-id"}
-"""The options of kafka-acls.sh that name a resource; the cluster has none to name."""
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Right:
-    """An operation that an ACL allows on one resource; ``name`` is ``*`` for every resource of that type.
-
-    ``prefixed``: on all resources whose names begin with ``name``.
-    """
-
-    operation: Operation
-    resource: Resource
-    name: str = CLUSTER_NAME
-    prefixed: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.operation.word} on {self.resource.word} {self.name}{'… (prefixed)' if self.prefixed else ''}"
-
-    @property
-    def arguments(self) -> str:
-        """The right as arguments of kafka-acls.sh (``--operation Describe --group connect-prod``), quoted for a shell."""
-        option = _OPTIONS.get(self.resource)
-        about = f"{option} {shlex.quote(self.name)}" if option else "--cluster"
-        pattern = " --resource-pattern-type prefixed" if self.prefixed else ""
-        return f"--operation {self.operation.word} {about}{pattern}"
 
 
 def describe_group(group_id: str) -> Right:

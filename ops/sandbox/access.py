@@ -17,11 +17,6 @@ if TYPE_CHECKING:
 HTTP, HTTPS = "http", "https"
 
 
-def people(spec: SandboxSpec) -> str:
-    """The listener that people and workers are told of."""
-    return security.SCRAM if spec.secured else properties.PLAINTEXT
-
-
 def internal(spec: SandboxSpec) -> str:
     """The listener on which the broker and the sandbox speak to the broker, as its super user."""
     return security.MTLS if spec.secured else properties.PLAINTEXT

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.sandbox.access import people
+from connectctl.ops.sandbox import properties, security
 from connectctl.ops.sandbox.layout import BROKER
 from connectctl.ops.sandbox.ports import LOOPBACK
 from connectctl.ops.sandbox.spec import SandboxSpec
@@ -81,6 +81,11 @@ class Record:
 
     def ports(self) -> set[int]:
         return {port for ports in self.brokers.values() for port in ports.values()} | {n.port for n in self.nodes}
+
+
+def people(spec: SandboxSpec) -> str:
+    """The listener that people and workers are told of."""
+    return security.SCRAM if spec.secured else properties.PLAINTEXT
 
 
 def save(record: Record, layout: Layout) -> None:

@@ -21,9 +21,10 @@ from typing import Any
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.task_runtime.spi.boundaries import Boundaries, Boundary
+from connectctl.ops.task_runtime.spi.boundaries import Boundaries
 from connectctl.ops.task_runtime.spi.connector import SourceRecord, SourceTask
 from connectctl.ops.task_runtime.spi.converters import converters
+from connectctl.ops.task_runtime.spi.delivery_settings import Boundary
 from connectctl.ops.task_runtime.spi.transaction_batch import TaskStats
 from connectctl.ops.task_runtime.task import offset_store
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer

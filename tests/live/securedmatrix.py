@@ -22,8 +22,7 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
-from connectctl.ops.kafka.acls import ANY, Operation, Resource
-from connectctl.ops.kafka.visibility import Right
+from connectctl.ops.kafka.acls import ANY, Operation, Resource, Right
 from connectctl.ops.sandbox.security import SCRAM
 from fakes.runner import invoke
 from live.real import eventually

@@ -11,8 +11,9 @@ import pytest
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.task_runtime.connectors.filestream import FileStreamTask
-from connectctl.ops.task_runtime.spi.boundaries import Boundaries, Boundary
+from connectctl.ops.task_runtime.spi.boundaries import Boundaries
 from connectctl.ops.task_runtime.spi.converters import converters
+from connectctl.ops.task_runtime.spi.delivery_settings import Boundary
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
 from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from connectctl.ops.task_runtime.attempt import task_attempt
 from connectctl.ops.task_runtime.attempt.control_channel import Address
-from connectctl.ops.task_runtime.attempt.task_attempt import FAILED, TaskLimits, TaskReport, TaskSpec
+from connectctl.ops.task_runtime.attempt.task_attempt import FAILED, TaskLimits, TaskReport
+from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
 from connectctl.ops.task_runtime.job.config_topic_records import Generation
 from connectctl.ops.task_runtime.spi.connector import SourceConnector, SourceRecord, SourceTask
 from connectctl.ops.task_runtime.spi.delivery_settings import delivery_settings

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from connectctl.ops.kafka.acls import ANY, Operation, Resource
-from connectctl.ops.kafka.visibility import Right
+from connectctl.ops.kafka.acls import ANY, Operation, Resource, Right
 from live.real import FILE_SOURCE, Workers, eventually
 from live.securedcluster import rest
 from live.securedmatrix import (

@@ -16,7 +16,7 @@ from connectctl.ops.kafka.visibility import grant
 if TYPE_CHECKING:
     from connectctl.ops.checks.own_rights.rules import Checked, OfCommand
     from connectctl.ops.core.finding import Finding
-    from connectctl.ops.kafka.visibility import Right
+    from connectctl.ops.kafka.acls import Right
 
 MISSING = Rule(
     "RIGHT001",

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.rights import COMMANDS, Allowed, Effect, Name, When, needs_of
-from connectctl.ops.kafka.acls import ANY, CLUSTER_NAME, Operation, Resource
-from connectctl.ops.kafka.visibility import Reason, Right
+from connectctl.ops.kafka.acls import ANY, CLUSTER_NAME, Operation, Resource, Right
+from connectctl.ops.kafka.visibility import Reason
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import AclReads, RightsReads

@@ -11,7 +11,7 @@ from connectctl.ops.kafka.acls import Authorizer, Binding, Operation, Pattern, P
 from connectctl.ops.kafka.visibility import DESCRIBE_BROKERS, DESCRIBE_CLUSTER, not_authorized
 
 if TYPE_CHECKING:
-    from connectctl.ops.kafka.visibility import Right
+    from connectctl.ops.kafka.acls import Right
 
 _ANY = 1
 _SECURITY_DISABLED, _CLUSTER_AUTHORIZATION_FAILED, _NONE = 54, 31, 0

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.clients.kafka_protocol.coordinator_loaded import described
 from connectctl.ops.connect.run_presence import Holder, client_id, holder, presence_group
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused, TimedOut, Unreachable
-from connectctl.ops.kafka.acls import Operation, Resource
-from connectctl.ops.kafka.visibility import Right, describe_group, not_authorized
+from connectctl.ops.kafka.acls import Operation, Resource, Right
+from connectctl.ops.kafka.visibility import describe_group, not_authorized
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
     from connectctl.ops.clients.librdkafka.partition_offsets import Layout
     from connectctl.ops.connect.run_presence import Holder
-    from connectctl.ops.kafka.visibility import Answer, Right
+    from connectctl.ops.kafka.acls import Right
+    from connectctl.ops.kafka.visibility import Answer
 
 T = TypeVar("T")
 NEW_TOPIC, NEW_TOPIC_PAUSE = 10.0, 0.2

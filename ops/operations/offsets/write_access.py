@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import Refused
-from connectctl.ops.kafka.acls import Operation, Resource
-from connectctl.ops.kafka.visibility import Right, grant
+from connectctl.ops.kafka.acls import Operation, Resource, Right
+from connectctl.ops.kafka.visibility import grant
 from connectctl.ops.operations.connectors.steps import SetTargetState
 from connectctl.ops.operations.offsets.task_producers import FenceTasks
 

@@ -19,7 +19,7 @@ from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, Offs
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import Reached
-    from connectctl.ops.task_runtime.attempt.task_attempt import TaskSpec
+    from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
     from connectctl.ops.task_runtime.task.commit_history import Position
 
 PRIMARY, GLOBAL = "offsets", "behind"

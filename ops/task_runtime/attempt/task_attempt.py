@@ -16,6 +16,7 @@ from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.attempt.control_channel import HEARTBEAT, TaskChannel
 from connectctl.ops.task_runtime.attempt.shared_clients import PRIMARY, SharedClients
+from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
 from connectctl.ops.task_runtime.spi.connector import SourceContext
 from connectctl.ops.task_runtime.spi.converters import converters
 from connectctl.ops.task_runtime.spi.plugins import connector_class
@@ -31,39 +32,10 @@ from connectctl.ops.task_runtime.task.transactional_producer import Transactiona
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.attempt.control_channel import Address
-    from connectctl.ops.task_runtime.job.config_topic_records import Generation
-    from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings
     from connectctl.ops.task_runtime.spi.transaction_batch import StoredOffsets, TaskRecordSource, TransactionBatch
 
 FAILED = "failed"
 LONGEST_TRACE = 20_000
-
-
-@dataclass(frozen=True)
-class TaskSpec:
-    """A connector's tasks. ``home`` are the client properties of the workers' cluster, ``target`` those of the records'.
-
-    ``offsets`` is the topic that is written in the transaction, ``behind`` the global one where that is another;
-    ``reached`` is how far these two are known to reach. ``path`` is the connector's ``module:Class``. ``patience`` is in
-    seconds, and so is ``outage``: for how long Kafka may be away.
-    """
-
-    group: str
-    connector: str
-    path: str
-    config: Mapping[str, str]
-    generation: Generation
-    home: Mapping[str, Any] = field(repr=False)
-    target: Mapping[str, Any] = field(repr=False)
-    offsets: str
-    behind: str | None
-    manner: DeliverySettings
-    timeout: float
-    patience: float
-    reached: Mapping[str, Reached] = field(default_factory=dict)
-    outage: float = 0.0
-    waited: Mapping[int, float] = field(default_factory=dict)
-    """For how many seconds a task got no further when its last lease ended."""
 
 
 @dataclass(frozen=True)

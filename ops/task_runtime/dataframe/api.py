@@ -23,14 +23,14 @@ from connectctl.ops.kafka.visibility import Reason, whole
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
 from connectctl.ops.task_runtime.attempt.control_channel import driver_address
 from connectctl.ops.task_runtime.attempt.newest_attempt import AttemptRegistry
-from connectctl.ops.task_runtime.attempt.task_attempt import FAILED, TaskSpec
+from connectctl.ops.task_runtime.attempt.task_attempt import FAILED
+from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
 from connectctl.ops.task_runtime.dataframe.micro_batch import HASH, PLACE
 from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
 from connectctl.ops.task_runtime.dataframe.retry_fenced import until_through
 from connectctl.ops.task_runtime.dataframe.task import Writing
 from connectctl.ops.task_runtime.dataframe.validate import check_columns, check_committed, check_records
-from connectctl.ops.task_runtime.spi.boundaries import Boundary
-from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings
+from connectctl.ops.task_runtime.spi.delivery_settings import Boundary, DeliverySettings
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason
 from connectctl.ops.task_runtime.task.retries import NO_RETRIES, RetryPolicy
 
@@ -131,9 +131,17 @@ def write_exactly_once(df: DataFrame, target: Target) -> Written:
     of other columns, ``ConnectctlError`` where a task failed or was fenced: what is committed by then stays, and the next
     call goes on behind it.
     """
-    from connectctl.ops.task_runtime.dataframe.stream_writer import batch_of
-
     return write(df, target, batch_of(df, target))
+
+
+def batch_of(df: DataFrame, target: Target) -> MicroBatch | None:
+    """The micro-batch that is being written where this is called within ``foreachBatch``; None where it is not."""
+    from connectctl.ops.task_runtime.dataframe.batch_round import BATCH, local_property, query_of
+
+    query, number = query_of(df), local_property(df, BATCH)
+    if query is None or number is None or target.partitioned or not target.offset:
+        return None
+    return MicroBatch(query, int(number), target.tasks)
 
 
 def write(df: DataFrame, target: Target, batch: MicroBatch | None) -> Written:

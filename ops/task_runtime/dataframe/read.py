@@ -23,9 +23,11 @@ from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, Offs
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
     from connectctl.ops.task_runtime.attempt.control_channel import Address
-    from connectctl.ops.task_runtime.attempt.task_attempt import TaskLimits, TaskSpec
+    from connectctl.ops.task_runtime.attempt.task_attempt import TaskLimits
+    from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
     from connectctl.ops.task_runtime.dataframe.partition_registry import PartitionRegistry
-    from connectctl.ops.task_runtime.job.prepare import PreparedJob, RunClients
+    from connectctl.ops.task_runtime.job.internal_topics import RunClients
+    from connectctl.ops.task_runtime.job.prepare import PreparedJob
     from connectctl.ops.task_runtime.task.retries import RetryPolicy
     from pyspark.sql import DataFrame, SparkSession
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.task_runtime.dataframe.api import Target, Written, write
-from connectctl.ops.task_runtime.dataframe.batch_round import BATCH, local_property, query_of
+from connectctl.ops.task_runtime.dataframe.batch_round import query_of
 from connectctl.ops.task_runtime.dataframe.micro_batch import WINDOW, Late, MicroBatch
 from connectctl.ops.task_runtime.dataframe.validate import check_keys
 
@@ -75,11 +75,3 @@ class StreamWriter:
         )
         check_keys(df.dtypes, self._row_key)
         self.written = write(df, self.target, batch)
-
-
-def batch_of(df: DataFrame, target: Target) -> MicroBatch | None:
-    """The micro-batch that is being written where this is called within ``foreachBatch``; None where it is not."""
-    query, number = query_of(df), local_property(df, BATCH)
-    if query is None or number is None or target.partitioned or not target.offset:
-        return None
-    return MicroBatch(query, int(number), target.tasks)

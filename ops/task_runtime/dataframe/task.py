@@ -19,10 +19,10 @@ from connectctl.ops.task_runtime.attempt.task_attempt import (
     LONGEST_TRACE,
     TaskLimits,
     TaskReport,
-    TaskSpec,
     TimeboxedSource,
     exactly_once_task,
 )
+from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
 from connectctl.ops.task_runtime.dataframe.partition_registry import PartitionRegistryClient
 from connectctl.ops.task_runtime.dataframe.prefetch import Prefetch
 from connectctl.ops.task_runtime.dataframe.source import DataFrameRows

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.internal_topics import called_after
 from connectctl.ops.connect.transactional_ids import leader_id, task_id
-from connectctl.ops.core.errors import NotAuthorized, Refused
+from connectctl.ops.core.errors import Refused
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics, those_that_exist
 from connectctl.ops.task_runtime.job.status_topic import run_status_topic
 
 if TYPE_CHECKING:
-    from connectctl.ops.task_runtime.job.prepare import PreparedJob, RunClients
+    from connectctl.ops.clients.librdkafka.client import Kafka
+    from connectctl.ops.clients.protocols import BrokerReads, ConnectCalls, TransactionCalls
+    from connectctl.ops.connect.connect_protocol import ConnectGroup
 
 ROLES = ("config", "offsets", "status")
 PARTITIONS = {"config": 1, "offsets": 25, "status": 5}
@@ -21,6 +24,23 @@ PARTITIONS = {"config": 1, "offsets": 25, "status": 5}
 OWN_PARTITIONS = 1
 """Of a topic of what runs say."""
 REPLICAS = 3
+
+
+@dataclass(frozen=True)
+class RunClients:
+    """What a start works with. ``target`` is where the connector writes to, most often the workers' own Kafka.
+
+    ``calls`` are the coordinators there, ``brokers`` those of home and, where that is another cluster or another client,
+    of the target last. ``workers`` is None where none lives. ``named`` are topics that were named.
+    """
+
+    kafka: Kafka
+    target: Kafka
+    calls: TransactionCalls
+    brokers: Sequence[BrokerReads]
+    group: ConnectGroup
+    named: Mapping[str, str | None]
+    workers: ConnectCalls | None = None
 
 
 def internal_topics(scene: RunClients, name: str, *, live: bool) -> tuple[dict[str, str], dict[str, int]]:
@@ -72,18 +92,3 @@ def check_layout(scene: RunClients, topics: Mapping[str, str], create: Mapping[s
                 next_step="Set cleanup.policy=compact.",
                 code="bad-topic",
             )
-
-
-def create_topics(ready: PreparedJob, scene: RunClients, note: Callable[[str], None]) -> None:
-    """Create what is missing, as workers do. A take-over does without the topic of what it says, and a ``note`` tells so."""
-    replicas = min(REPLICAS, scene.kafka.brokers())
-    for topic, partitions in ready.create.items():
-        try:
-            scene.kafka.create_topic(topic, partitions, replicas, {"cleanup.policy": "compact"})
-        except NotAuthorized as e:
-            if not ready.take_over or topic != ready.topics["status"]:
-                raise
-            note(f"warning: the statuses of this run are not kept, because {topic} could not be created: {e}")
-    if ready.own and not ready.own_is_there:
-        there = min(REPLICAS, scene.target.brokers())
-        scene.target.create_topic(ready.own, PARTITIONS["offsets"], there, {"cleanup.policy": "compact"})

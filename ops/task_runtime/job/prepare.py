@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from connectctl.ops.core.errors import BadInput, Refused, TimedOut, Unreachable
+from connectctl.ops.core.errors import BadInput, NotAuthorized, Refused, TimedOut, Unreachable
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.step import Step
 from connectctl.ops.kafka.brokers import BrokerVersion
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
 from connectctl.ops.task_runtime.job.config_topic_records import STOPPED, ConfigTopicState, config_topic_state
-from connectctl.ops.task_runtime.job.internal_topics import PARTITIONS, check_layout, internal_topics
+from connectctl.ops.task_runtime.job.internal_topics import (
+    PARTITIONS,
+    REPLICAS,
+    RunClients,
+    check_layout,
+    internal_topics,
+)
 from connectctl.ops.task_runtime.spi.connector import ConnectorContext, SourceConnector
 from connectctl.ops.task_runtime.spi.delivery_settings import SUPPORT, check, delivery_settings
 from connectctl.ops.task_runtime.spi.plugins import task_class
@@ -22,8 +28,7 @@ from connectctl.ops.task_runtime.spi.validation import validated
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
-    from connectctl.ops.clients.protocols import BrokerReads, ConnectCalls, TransactionCalls
-    from connectctl.ops.connect.connect_protocol import ConnectGroup
+    from connectctl.ops.clients.protocols import BrokerReads
     from connectctl.ops.task_runtime.job.job_file import Job
     from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings
 
@@ -33,23 +38,6 @@ PATIENCE = 10.0
 AUTO_CREATE = "auto.create.topics.enable"
 BUILT_IN_FROM = "connectctl.ops.task_runtime.connectors."
 _MASTERS = re.compile(r"(local(\[[^]]*\])?|local-cluster\[[^]]*\]|yarn|(spark|k8s)://.+)")
-
-
-@dataclass(frozen=True)
-class RunClients:
-    """What a start works with. ``target`` is where the connector writes to, most often the workers' own Kafka.
-
-    ``calls`` are the coordinators there, ``brokers`` those of home and, where that is another cluster or another client,
-    of the target last. ``workers`` is None where none lives. ``named`` are topics that were named.
-    """
-
-    kafka: Kafka
-    target: Kafka
-    calls: TransactionCalls
-    brokers: Sequence[BrokerReads]
-    group: ConnectGroup
-    named: Mapping[str, str | None]
-    workers: ConnectCalls | None = None
 
 
 @dataclass(frozen=True)
@@ -270,3 +258,18 @@ def check_master(master: str, timeout: float) -> None:
         except (OSError, ValueError) as e:
             failures.append(str(e))
     raise Unreachable(f"The Spark master {master} does not answer", why=failures[0], next_step="Check spark.master.")
+
+
+def create_topics(ready: PreparedJob, scene: RunClients, note: Callable[[str], None]) -> None:
+    """Create what is missing, as workers do. A take-over does without the topic of what it says, and a ``note`` tells so."""
+    replicas = min(REPLICAS, scene.kafka.brokers())
+    for topic, partitions in ready.create.items():
+        try:
+            scene.kafka.create_topic(topic, partitions, replicas, {"cleanup.policy": "compact"})
+        except NotAuthorized as e:
+            if not ready.take_over or topic != ready.topics["status"]:
+                raise
+            note(f"warning: the statuses of this run are not kept, because {topic} could not be created: {e}")
+    if ready.own and not ready.own_is_there:
+        there = min(REPLICAS, scene.target.brokers())
+        scene.target.create_topic(ready.own, PARTITIONS["offsets"], there, {"cleanup.policy": "compact"})

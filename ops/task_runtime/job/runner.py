@@ -18,14 +18,13 @@ from connectctl.ops.operations.connectors.observe import Facts, read_facts
 from connectctl.ops.operations.connectors.steps import Await, SetTargetState, StepContext
 from connectctl.ops.task_runtime.attempt.control_channel import DriverChannel, driver_address
 from connectctl.ops.task_runtime.attempt.shared_clients import GLOBAL, PRIMARY
-from connectctl.ops.task_runtime.attempt.task_attempt import TaskSpec
+from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
 from connectctl.ops.task_runtime.connectors.dataframe import DataFrameSource
 from connectctl.ops.task_runtime.job import status_topic as words
 from connectctl.ops.task_runtime.job.config_topic_records import STOPPED, ConfigTopicState, Generation
 from connectctl.ops.task_runtime.job.executor_monitor import executor_monitor
 from connectctl.ops.task_runtime.job.generation import Leader, fence
-from connectctl.ops.task_runtime.job.internal_topics import create_topics
-from connectctl.ops.task_runtime.job.prepare import offsets_topic
+from connectctl.ops.task_runtime.job.prepare import create_topics, offsets_topic
 from connectctl.ops.task_runtime.job.scheduler import LEASE, JobRun, Outcome
 from connectctl.ops.task_runtime.job.spark_round import SparkRound, warm
 from connectctl.ops.task_runtime.job.stale_run import RegainTasks, TakenOver
@@ -44,7 +43,8 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.attempt.control_channel import Address
     from connectctl.ops.task_runtime.attempt.task_attempt import TaskLimits
     from connectctl.ops.task_runtime.dataframe.read import JobDataFrame
-    from connectctl.ops.task_runtime.job.prepare import PreparedJob, RunClients
+    from connectctl.ops.task_runtime.job.internal_topics import RunClients
+    from connectctl.ops.task_runtime.job.prepare import PreparedJob
     from connectctl.ops.task_runtime.job.scheduler import Lease
     from pyspark.sql import SparkSession
 

@@ -24,7 +24,8 @@ from connectctl.ops.clients.spark.executors import spare_archives
 from connectctl.ops.clients.spark.session import first_line
 from connectctl.ops.task_runtime.attempt import task_attempt
 from connectctl.ops.task_runtime.attempt.shared_clients import SharedClients
-from connectctl.ops.task_runtime.attempt.task_attempt import FAILED, LONGEST_TRACE, TaskLimits, TaskReport, TaskSpec
+from connectctl.ops.task_runtime.attempt.task_attempt import FAILED, LONGEST_TRACE, TaskLimits, TaskReport
+from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.attempt.control_channel import Address

@@ -9,17 +9,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.task_runtime.spi.delivery_settings import Boundary
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.spi.connector import Batch, SourceRecord
-
-
-class Boundary(StrEnum):
-    """``transaction.boundary`` of a connector."""
-
-    POLL = "poll"
-    INTERVAL = "interval"
-    CONNECTOR = "connector"
 
 
 class End(StrEnum):

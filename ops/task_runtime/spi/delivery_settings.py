@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.task_runtime.spi.boundaries import Boundary
 
 PRODUCER = "producer.override."
 STRICT = "epoch.per.transaction"
@@ -47,6 +47,14 @@ SHORT_TIMEOUT = 15_000
 """Milliseconds: how long readers wait, at most, for a task that died, where its transactions are short."""
 DEFAULT_TIMEOUT = DEFAULT_INTERVAL = 60_000
 """Milliseconds: ``transaction.timeout.ms`` of a producer, ``offset.flush.interval.ms`` of a worker."""
+
+
+class Boundary(StrEnum):
+    """``transaction.boundary`` of a connector."""
+
+    POLL = "poll"
+    INTERVAL = "interval"
+    CONNECTOR = "connector"
 
 
 @dataclass(frozen=True)

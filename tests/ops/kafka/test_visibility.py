@@ -5,14 +5,13 @@ from __future__ import annotations
 import pytest
 from connectctl.ops.checks.rule_docs import stories
 from connectctl.ops.core.errors import NotAuthorized, Refused, TimedOut, Unreachable
-from connectctl.ops.kafka.acls import Operation, Resource
+from connectctl.ops.kafka.acls import Operation, Resource, Right
 from connectctl.ops.kafka.visibility import (
     DESCRIBE_CLUSTER,
     Complete,
     Gap,
     Partial,
     Reason,
-    Right,
     answer_of,
     describe_group,
     describe_id,

@@ -22,7 +22,7 @@ from connectctl.ops.task_runtime.connectors.topic_copy.mirror_offsets import (
     wrap_partition,
 )
 from connectctl.ops.task_runtime.connectors.topic_copy.source_reader import MOST
-from connectctl.ops.task_runtime.spi.boundaries import Boundary
+from connectctl.ops.task_runtime.spi.delivery_settings import Boundary
 from connectctl.ops.task_runtime.spi.transaction_batch import CopiedMessages, TransactionBatch
 from connectctl.ops.task_runtime.task.polled_source import TaskOffsets
 

@@ -16,10 +16,10 @@ from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.kafka.visibility import Complete
 from connectctl.ops.task_runtime.job.config_topic_records import KeyValue, task_set
+from connectctl.ops.task_runtime.job.internal_topics import RunClients
 from connectctl.ops.task_runtime.job.job_file import Job, parse
 from connectctl.ops.task_runtime.job.prepare import (
     PreparedJob,
-    RunClients,
     check_master,
     elsewhere,
     offsets_topic,

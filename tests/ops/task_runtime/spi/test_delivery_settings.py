@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.task_runtime.spi.boundaries import Boundary
-from connectctl.ops.task_runtime.spi.delivery_settings import check, delivery_settings
+from connectctl.ops.task_runtime.spi.delivery_settings import Boundary, check, delivery_settings
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,9 @@ from connectctl.ops.task_runtime.attempt import task_attempt
 from connectctl.ops.task_runtime.attempt.control_channel import DriverChannel, TaskChannel
 from connectctl.ops.task_runtime.attempt.task_attempt import TaskLimits, TaskReport
 from connectctl.ops.task_runtime.job.scheduler import TaskTotals
-from connectctl.ops.task_runtime.spi.boundaries import Boundaries, Boundary, End, Requests
+from connectctl.ops.task_runtime.spi.boundaries import Boundaries, End, Requests
 from connectctl.ops.task_runtime.spi.converters import converters
+from connectctl.ops.task_runtime.spi.delivery_settings import Boundary
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
 from connectctl.ops.task_runtime.task.polled_source import PolledSource

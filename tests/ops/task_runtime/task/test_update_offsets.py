@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from connectctl.ops.task_runtime.spi.boundaries import Boundary, End
+from connectctl.ops.task_runtime.spi.boundaries import End
 from connectctl.ops.task_runtime.spi.connector import SourceTask
+from connectctl.ops.task_runtime.spi.delivery_settings import Boundary
 from ops.task_runtime.task.test_polled_source import ALL, KEY, PARTITION, Broker, offset, run
 
 OTHER = b'["c",{"file":"b"}]'

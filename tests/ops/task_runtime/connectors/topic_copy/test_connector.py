@@ -22,9 +22,8 @@ from connectctl.ops.task_runtime.connectors.topic_copy.replication_policy import
 )
 from connectctl.ops.task_runtime.connectors.topic_copy.source import CopiedTopics, TransactionLimits
 from connectctl.ops.task_runtime.connectors.topic_copy.source_reader import TopicBatch
-from connectctl.ops.task_runtime.spi.boundaries import Boundary
 from connectctl.ops.task_runtime.spi.connector import ConnectorContext, ExactlyOnceSupport, SourceContext
-from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings, delivery_settings
+from connectctl.ops.task_runtime.spi.delivery_settings import Boundary, DeliverySettings, delivery_settings
 from connectctl.ops.task_runtime.spi.plugins import path_of, task_class
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult, TaskStats
 from connectctl.ops.task_runtime.spi.validation import validated

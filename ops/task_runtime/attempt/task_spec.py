@@ -1,0 +1,39 @@
+"""What a task is given where it runs, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import Reached
+    from connectctl.ops.task_runtime.job.config_topic_records import Generation
+    from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings
+
+
+@dataclass(frozen=True)
+class TaskSpec:
+    """A connector's tasks. ``home`` are the client properties of the workers' cluster, ``target`` those of the records'.
+
+    ``offsets`` is the topic that is written in the transaction, ``behind`` the global one where that is another;
+    ``reached`` is how far these two are known to reach. ``path`` is the connector's ``module:Class``. ``patience`` is in
+    seconds, and so is ``outage``: for how long Kafka may be away.
+    """
+
+    group: str
+    connector: str
+    path: str
+    config: Mapping[str, str]
+    generation: Generation
+    home: Mapping[str, Any] = field(repr=False)
+    target: Mapping[str, Any] = field(repr=False)
+    offsets: str
+    behind: str | None
+    manner: DeliverySettings
+    timeout: float
+    patience: float
+    reached: Mapping[str, Reached] = field(default_factory=dict)
+    outage: float = 0.0
+    waited: Mapping[int, float] = field(default_factory=dict)
+    """For how many seconds a task got no further when its last lease ended."""
