@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.config import paths
 from connectctl.ops.config.endpoints import problem_of_brokers
 from connectctl.ops.core.errors import BadInput, Refused
+from connectctl.ops.kafka.bootstrap import share_a_server
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -279,11 +280,10 @@ class Session:
 
         if problem := problem_of_brokers(bootstrap):
             raise BadInput(f"{bootstrap!r} are not the addresses of brokers", why=problem)
-        wanted = set(bootstrap.replace(" ", "").split(","))
         section = self.settings.section("clusters")
         for key, value in section.items():
             name, _, what = key.partition(".")
-            if what == "bootstrap_servers" and set(str(value).replace(" ", "").split(",")) & wanted:
+            if what == "bootstrap_servers" and share_a_server(str(value), bootstrap):
                 prefix = f"{name}.client."
                 client = {k.removeprefix(prefix): reveal(k, v) for k, v in section.items() if k.startswith(prefix)}
                 return client | {"bootstrap.servers": str(value)}

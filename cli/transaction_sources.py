@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.kafka.bootstrap import share_a_server
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -106,8 +107,7 @@ def _coordinators(session: Session, request: FenceRequest, configured: Callable[
 def coordinators_of(session: Session, overrides: Mapping[str, str]) -> TransactionCalls:
     """The coordinators of a connector's producers, which has these ``producer.override.`` properties, without the prefix."""
     bootstrap = overrides.get("bootstrap.servers", "")
-    ours = str(session.settings.get("bootstrap_servers", "")).split(",")
-    if not bootstrap or {server.strip() for server in bootstrap.split(",")} & {server.strip() for server in ours}:
+    if not bootstrap or share_a_server(bootstrap, str(session.settings.get("bootstrap_servers", ""))):
         return session.transactions
     return session.other_transactions(bootstrap, overrides)
 

@@ -156,7 +156,7 @@ def meet(session: Session, wish: Job) -> None:
 
 def other_cluster(session: Session, wish: Job | None) -> tuple[str, dict[str, str]] | None:
     """Where the connector's producers write and what they are told of it; None where that is the workers' own Kafka."""
-    from connectctl.ops.task_runtime.job.prepare import elsewhere
+    from connectctl.ops.kafka.bootstrap import same_to_connect
     from connectctl.ops.task_runtime.spi.delivery_settings import PRODUCER, SECURITY
 
     kafka: Any = session.kafka
@@ -165,7 +165,7 @@ def other_cluster(session: Session, wish: Job | None) -> tuple[str, dict[str, st
         k.removeprefix(PRODUCER): v for k, v in (wish.config if wish else {}).items() if k.startswith(PRODUCER)
     }
     bootstrap = overrides.get("bootstrap.servers", own)
-    apart = elsewhere(bootstrap, own) or any(name.startswith(SECURITY) for name in overrides)
+    apart = not same_to_connect(bootstrap, own) or any(name.startswith(SECURITY) for name in overrides)
     return (bootstrap, overrides) if apart else None
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import lru_cache
+
+from connectctl.ops.kafka.bootstrap import same_to_connect, share_a_server
 
 TOPIC = "offsets.storage.topic"
 CLIENTS = ("producer", "consumer", "admin")
@@ -32,12 +33,14 @@ class Store:
     """Where a connector's offsets are. ``bootstrap`` is None where it is spelled as the workers spell theirs.
 
     ``implicit``: nobody asked for a separate topic; it comes of writing to other bootstrap servers.
+    ``overrides`` are those of the connector's clients, where they are sent to other servers; those of consumers win.
     """
 
     kind: Kind
     topic: str
     bootstrap: str | None = None
     implicit: bool = False
+    overrides: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
 def store_of(
@@ -55,21 +58,31 @@ def store_of(
     """
     named = config.get(TOPIC)
     writes_to = client_bootstrap(config, "producer", producer_bootstrap or worker_bootstrap)
-    elsewhere = servers(writes_to) != servers(worker_bootstrap)
+    elsewhere = not same_to_connect(writes_to, worker_bootstrap)
     if mode is Mode.STANDALONE or (mode is Mode.NOT_ENABLED and named is None):
         return Store(Kind.WORKERS, offsets_topic)
     topic = offsets_topic if named is None else named
     if topic == offsets_topic and not elsewhere:
         return Store(Kind.OWN_CLIENTS, topic)
-    return Store(Kind.SEPARATE, topic, writes_to if elsewhere else None, named is None)
+    if not elsewhere:
+        return Store(Kind.SEPARATE, topic)
+    prefixes = [f"{client}.override." for client in ("producer", "admin", "consumer")]
+    overrides = {k.removeprefix(p): v for p in prefixes for k, v in config.items() if k.startswith(p)}
+    return Store(Kind.SEPARATE, topic, writes_to, named is None, overrides)
 
 
 def client_bootstrap(config: Mapping[str, str], client: str, default: str) -> str:
     """The bootstrap servers of a connector's ``producer``, ``consumer`` or ``admin``."""
-    return config.get(f"{client}.override.bootstrap.servers") or default
+    given = config.get(f"{client}.override.bootstrap.servers")
+    return default if given is None else given  # an empty one is an override, too
 
 
-@lru_cache
-def servers(bootstrap: str) -> frozenset[str]:
-    """Bootstrap servers as Connect compares them: a set of texts."""
-    return frozenset(part.strip() for part in bootstrap.split(",") if part.strip())
+def separate_store(config: Mapping[str, str], offsets_topic: str, bootstrap: str) -> Store | None:
+    """The store that a connector has besides the global topic, or would have with exactly-once; None for none."""
+    store = store_of(Mode.ENABLED, config, offsets_topic, bootstrap)
+    return store if store.kind is Kind.SEPARATE else None
+
+
+def connects_to(config: Mapping[str, str], client: str, bootstrap: str) -> bool:
+    """Whether a connector's ``client`` is surely sent to the workers' cluster, which is at ``bootstrap``."""
+    return share_a_server(client_bootstrap(config, client, bootstrap), bootstrap)

@@ -8,8 +8,7 @@ absent offset to both: the KIP falls back to the global topic, the worker reads 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from connectctl.ops.connect.source_keys import SourceKey, TooLarge, decode_json, holds_nested
@@ -72,19 +71,6 @@ class ConnectorOffsets:
     bootstrap: str | None = None
 
 
-@dataclass(frozen=True)
-class OffsetStore:
-    """Where a connector keeps its offsets besides the global topic, by its configuration (``Worker.offsetStoreFor…``).
-
-    ``implicit``: the topic was not asked for; it comes of writing to another cluster with exactly-once enabled.
-    """
-
-    topic: str
-    bootstrap: str | None = None
-    implicit: bool = False
-    overrides: dict[str, str] = field(default_factory=dict)
-
-
 def read_side(record: Record) -> Side:
     """What ``record`` says, with the reason where a worker could make nothing of it (``OffsetUtils.validateFormat``)."""
     where = (record.timestamp, record.partition, record.offset)
@@ -137,30 +123,3 @@ def worker_reads(
 def _wrapped(value: Any) -> Any:
     """A whole number as Java's ``longValue`` cuts it."""
     return (value + (1 << 63)) % (1 << 64) - (1 << 63) if type(value) is int else value
-
-
-def offset_store(config: dict[str, str], global_topic: str, bootstrap: str) -> OffsetStore | None:
-    """The separate store of a connector with ``config``, None where the global topic is its only one.
-
-    The comparison of bootstrap servers is Connect's own: as sets of strings, whatever cluster they name.
-    """
-    override = config.get("producer.override.bootstrap.servers")
-    named = config.get("offsets.storage.topic")
-    elsewhere = override is not None and _hosts(override) != _hosts(bootstrap)
-    if not elsewhere and named in (None, global_topic):
-        return None
-    if not elsewhere:
-        return OffsetStore(str(named))
-    overrides = {k: v for prefix in _OVERRIDES for k, v in _under(config, prefix)}
-    return OffsetStore(named or global_topic, override, named is None, overrides)
-
-
-_OVERRIDES = ("producer.override.", "admin.override.", "consumer.override.")
-
-
-def _under(config: dict[str, str], prefix: str) -> Iterator[tuple[str, str]]:
-    return ((k.removeprefix(prefix), v) for k, v in config.items() if k.startswith(prefix))
-
-
-def _hosts(servers: str) -> frozenset[str]:
-    return frozenset(part.strip() for part in servers.split(","))

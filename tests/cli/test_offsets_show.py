@@ -13,8 +13,8 @@ from connectctl.cli.commands.offsets.show import _as_json, _print
 from connectctl.cli.output.terminal import Output, json_lines
 from connectctl.ops.clients.librdkafka.spill import Spilled
 from connectctl.ops.clients.protocols import Record
+from connectctl.ops.connect.offset_store import Kind, Store
 from connectctl.ops.connect.source_keys import owner_of
-from connectctl.ops.connect.source_offsets import OffsetStore
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.large_topics import InOrder
 from connectctl.ops.operations.offsets.plain_records import Rows
@@ -85,7 +85,7 @@ def test_what_is_plain_is_written_as_what_is_understood(rows: list[Any], swapped
     if swapped:  # the same members in another order are another key
         keys = [[k[0], dict(reversed(k[1].items()))] for k, *_ in rows if isinstance(k, list) and k[1]]
         records += [record(key, {"o": 1}, 50 + n) for n, key in enumerate(keys)]
-    seen = replace(snapshot(records, big=True), stores={"own": OffsetStore("own")})
+    seen = replace(snapshot(records, big=True), stores={"own": Store(Kind.SEPARATE, "own")})
     texts = []
     for plainly in (True, False):
         found = InOrder(seen, Wish(), plainly)

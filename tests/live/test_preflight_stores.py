@@ -17,7 +17,7 @@ from connectctl.ops.checks.types import Checked, Wish
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.rest.connect import Connect
 from connectctl.ops.connect.connector import Connector
-from connectctl.ops.connect.offset_store import Mode
+from connectctl.ops.connect.offset_store import Mode, separate_store
 from connectctl.ops.operations.connectors import observe as reading
 from connectctl.ops.operations.offsets.observe import Sources
 from connectctl.ops.operations.offsets.snapshot import Workers
@@ -219,3 +219,16 @@ def test_another_spelling_of_the_same_cluster_makes_workers_write_every_offset_t
         assert "STORE001" not in before
         assert by_id(found(cluster, name, mode=Mode.NOT_ENABLED)) == {}
     assert records(cluster, global_, name)
+
+
+@pytest.mark.parametrize(("servers", "status"), [("{0},{0}", 200), ("{0},", 500), ("", 500)])
+def test_an_empty_bootstrap_server_is_one_to_workers(cluster: Sandbox, servers: str, status: int) -> None:
+    given, name = servers.format(cluster.bootstrap_servers), "stores-empty-server"
+    config = VERIFIABLE | {"producer.override.bootstrap.servers": given}
+    with connector(cluster, name, config, "STOPPED") as rest:
+        offset = {"partition": {"id": 0}, "offset": {"seqno": 3}}
+        answer = rest.call("PATCH", f"/connectors/{name}/offsets", {"offsets": [offset]})
+        assert answer.status_code == status, answer.text
+        assert status == 200 or "must not be empty" in answer.text
+        store = separate_store(config, cluster.topics["offsets"], cluster.bootstrap_servers)
+        assert (store is None) == (status == 200), "nothing is there, and it is not the workers' own"

@@ -12,6 +12,7 @@ from connectctl.ops.checks.acls.principals import CLIENTS, Principals, Role
 from connectctl.ops.checks.types import Unseen
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.acls import Acls, Authorizer
+from connectctl.ops.kafka.bootstrap import share_a_server
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import AclReads
@@ -63,7 +64,7 @@ def look_elsewhere(
     for connector in sources:
         for role in CLIENTS:
             if bootstrap := connector.config.get(f"{role.prefix}bootstrap.servers"):
-                same = [b for b in (home.bootstrap, *wanted) if _servers(b) == _servers(bootstrap)]
+                same = [b for b in (home.bootstrap, *wanted) if share_a_server(b, bootstrap)]
                 spelled[bootstrap] = same[0] if same else bootstrap
                 if not same:
                     wanted[bootstrap] = _overrides(connector, role)
@@ -115,10 +116,6 @@ def _authorizer(edge: AclReads, said: Principals) -> Authorizer:
         told = Authorizer()
     users = (told.super_users or frozenset()) | said.super_users
     return Authorizer(told.class_name, users or told.super_users, told.open_by_default)
-
-
-def _servers(bootstrap: str) -> frozenset[str]:
-    return frozenset(filter(None, (server.strip() for server in bootstrap.split(","))))
 
 
 def _overrides(connector: Connector, role: Role) -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from connectctl.ops.checks.connector_config.active_topics import reason
 from connectctl.ops.checks.types import Unseen, Wish
-from connectctl.ops.connect.offset_store import client_bootstrap, servers
+from connectctl.ops.connect.offset_store import client_bootstrap, connects_to
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.brokers import BrokerVersion
 
@@ -151,10 +151,10 @@ def _by_cluster(sources: BrokerSources) -> tuple[list[Checked], list[Unseen]]:
     here: list[Checked] = []
     others: dict[str, list[str]] = {}
     for each in sources.connectors:
-        there = client_bootstrap(each.config, "producer", sources.bootstrap)
-        if servers(there) & servers(sources.bootstrap):
+        if connects_to(each.config, "producer", sources.bootstrap):
             here.append(each)
         else:
+            there = client_bootstrap(each.config, "producer", sources.bootstrap)
             others.setdefault(there, []).append(each.name)
     hint = "Run connectctl preflight with a context whose bootstrap_servers are those."
     return here, [

@@ -22,8 +22,9 @@ from connectctl.ops.checks.connector_config.active_topics import (
 from connectctl.ops.checks.connector_config.sink_topics import is_mirror, of_mirror, of_sink
 from connectctl.ops.checks.severity import leads_to_enabled
 from connectctl.ops.checks.types import Checked, Unseen, Wish
-from connectctl.ops.connect.offset_store import client_bootstrap, servers
+from connectctl.ops.connect.offset_store import connects_to
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.bootstrap import share_a_server
 from connectctl.ops.kafka.brokers import ReaderGroup, ReaderGroups
 from connectctl.ops.kafka.transactions import Bounds, Place
 from connectctl.ops.kafka.visibility import DESCRIBE_CLUSTER, describe_topic, grant
@@ -162,10 +163,9 @@ def observe(sources: ReaderSources, wish: Wish) -> ReaderFacts:
 
 def _written(sources: ReaderSources, unseen: list[Unseen]) -> tuple[Written, ...]:
     """The topics of each source connector: those that it was seen to write to, and those that its configuration names."""
-    here = servers(sources.bootstrap)
     counted = frozenset(sources.sources)
     mine = [each for each in sources.connectors if each.name in counted and each.connector.type != SINK]
-    far = [each for each in mine if not servers(client_bootstrap(each.config, "producer", sources.bootstrap)) & here]
+    far = [each for each in mine if not connects_to(each.config, "producer", sources.bootstrap)]
     if far:
         names = named(sorted(each.name for each in far))
         hint = "Look at the consumer groups of that cluster, and at their isolation.level."
@@ -204,10 +204,9 @@ def _recorded(sources: ReaderSources) -> dict[str, frozenset[str]] | None:
 
 
 def _readings(sources: ReaderSources, topics: frozenset[str]) -> Iterable[Reading]:
-    here = servers(sources.bootstrap)
     for each in sources.connectors:
         if each.connector.type == SINK:
-            if not servers(client_bootstrap(each.config, "consumer", sources.bootstrap)) & here:
+            if not connects_to(each.config, "consumer", sources.bootstrap):
                 continue
             read = of_sink(each.config, topics)
             own = f"consumer.override.{ISOLATION}"
@@ -215,7 +214,7 @@ def _readings(sources: ReaderSources, topics: frozenset[str]) -> Iterable[Readin
             group = each.config.get("consumer.override.group.id") or f"connect-{each.name}"
             reading = Reading(each.name, SINK, read, level, own, group)
         elif is_mirror(each.config):
-            if not servers(each.config.get("source.cluster.bootstrap.servers", "")) & here:
+            if not share_a_server(each.config.get("source.cluster.bootstrap.servers", ""), sources.bootstrap):
                 continue
             # Both prefixes count, and the longer one wins (MirrorConnectorConfig.sourceConsumerConfig).
             own = f"source.consumer.{ISOLATION}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.connector_config.active_topics import configured_topics, reason
 from connectctl.ops.checks.types import Unseen
-from connectctl.ops.connect.offset_store import client_bootstrap, servers
+from connectctl.ops.connect.offset_store import connects_to
 from connectctl.ops.connect.transactional_ids import Directory, task_id
 from connectctl.ops.connect.zombie_fencing import Backoff, Round
 from connectctl.ops.core.errors import ConnectctlError
@@ -115,9 +115,8 @@ def observe(sources: FencingSources, now: float) -> FencingFacts:
     foreign = _foreign(sources, reach, unseen)
     found = []
     for each in sources.connectors:
-        there = client_bootstrap(each.config, "admin", sources.bootstrap)
         ids = [task_id(sources.group, each.name, n) for n in range(reach[each.name])]
-        load = coordinators.load(ids) if servers(there) == servers(sources.bootstrap) else None
+        load = coordinators.load(ids) if connects_to(each.config, "admin", sources.bootstrap) else None
         mine = {id: foreign[id] for id in ids if id in foreign}
         found.append(Fenced(each.name, len(ids), load, Backoff.of(each.config), each.config, mine))
     return FencingFacts(

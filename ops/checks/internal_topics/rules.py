@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from connectctl.ops.checks.connector_config.active_topics import reason
 from connectctl.ops.checks.types import Unseen
 from connectctl.ops.connect import cluster_findings as say
-from connectctl.ops.connect.offset_store import TOPIC, client_bootstrap, servers
+from connectctl.ops.connect.offset_store import TOPIC, connects_to
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.finding import Severity
 from connectctl.ops.core.rule import Rule
@@ -215,11 +215,10 @@ def observe(sources: TopicSources, now: float) -> TopicsSeen:
 
 def _roles(sources: TopicSources) -> dict[str, str]:
     """Every topic of the workers' Kafka cluster that is to be looked at, with its role."""
-    here = servers(sources.bootstrap)
     dedicated = {
         each.config[TOPIC]
         for each in sources.connectors
-        if each.config.get(TOPIC) and servers(client_bootstrap(each.config, "producer", sources.bootstrap)) & here
+        if each.config.get(TOPIC) and connects_to(each.config, "producer", sources.bootstrap)
     }
     return dict.fromkeys(sorted(dedicated), DEDICATED) | {name: role for role, name in sources.internal.items()}
 

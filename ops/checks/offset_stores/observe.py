@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from connectctl.ops.checks.connector_config.active_topics import active_topics, configured_topics, reason
 from connectctl.ops.checks.severity import leads_to_enabled
 from connectctl.ops.checks.types import Unseen, Wish
-from connectctl.ops.connect.offset_store import CLIENTS, Kind, Mode, Store, client_bootstrap, servers, store_of
+from connectctl.ops.connect.offset_store import CLIENTS, Kind, Mode, Store, client_bootstrap, store_of
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.bootstrap import same_to_connect
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.observe import observe as read_offsets
 from connectctl.ops.operations.offsets.snapshot import Wish as Look
@@ -129,7 +130,7 @@ class StoreSources:
         """Where each client of a connector connects, in the workers' spelling where that is the same to Connect."""
         defaults = dict.fromkeys(CLIENTS, self.bootstrap) | {"producer": self.producer_bootstrap or self.bootstrap}
         found = {client: client_bootstrap(config, client, defaults[client]) for client in CLIENTS}
-        return {c: self.bootstrap if servers(b) == servers(self.bootstrap) else b for c, b in found.items()}
+        return {c: self.bootstrap if same_to_connect(b, self.bootstrap) else b for c, b in found.items()}
 
 
 def observe(sources: StoreSources, wish: Wish, now: float) -> StoreFacts:

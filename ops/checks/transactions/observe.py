@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.connector_config.active_topics import reason
 from connectctl.ops.checks.types import Unseen
-from connectctl.ops.connect.offset_store import TOPIC, client_bootstrap, servers
+from connectctl.ops.connect.offset_store import TOPIC, client_bootstrap, connects_to
 from connectctl.ops.connect.transactional_ids import Directory, task_id
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.bootstrap import servers
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.operations.connectors.fencing_diagnosis import Case, failed_tasks
@@ -175,8 +176,11 @@ def _described(
     """What the coordinators say of the tasks' ids; of those that are on the workers' Kafka cluster."""
     if sources.enabled is False and not failed:
         return {}, ()
-    here = ",".join(sorted(servers(sources.bootstrap)))
-    away = [each.name for each in sources.connectors if _home(sources, each) != here and sources.enabled]
+    away = [
+        each.name
+        for each in sources.connectors
+        if sources.enabled and not connects_to(each.config, "producer", sources.bootstrap)
+    ]
     unseen = tuple(
         Unseen(f"the transactions of {name}", "they are on another Kafka cluster", f"connectctl fence {name} --dry-run")
         for name in away

@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
 from connectctl.ops.connect import offsets_findings
+from connectctl.ops.connect.offset_store import Store, separate_store
 from connectctl.ops.connect.release import EXACTLY_ONCE, older
-from connectctl.ops.connect.source_offsets import OffsetStore, offset_store
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.operations.connectors.observe import Facts, read_facts
@@ -82,16 +82,14 @@ def observe(sources: Sources, wish: Wish) -> OffsetsSnapshot:
     return OffsetsSnapshot(global_topic, dedicated, configs, stores=stores, findings=tuple(findings))
 
 
-def _stores(
-    sources: Sources, configs: ConfigState | None, wish: Wish, findings: list[Finding]
-) -> dict[str, OffsetStore]:
+def _stores(sources: Sources, configs: ConfigState | None, wish: Wish, findings: list[Finding]) -> dict[str, Store]:
     """The separate offset stores that the connectors' configurations ask for, by connector."""
-    found: dict[str, OffsetStore] = {}
+    found: dict[str, Store] = {}
     chosen = frozenset(wish.connectors)
     for name, connector in (configs.connectors if configs else {}).items():
         if connector.looks_like == "sink" or (chosen and name not in chosen):
             continue
-        store = offset_store(connector.config, sources.offsets_topic, sources.bootstrap)
+        store = separate_store(connector.config, sources.offsets_topic, sources.bootstrap)
         if store is not None:
             found[name] = store
     if not found:
@@ -102,7 +100,7 @@ def _stores(
     return {name: store for name, store in found.items() if _applies(name, store, workers, findings)}
 
 
-def _applies(name: str, store: OffsetStore, workers: Workers, findings: list[Finding]) -> bool:
+def _applies(name: str, store: Store, workers: Workers, findings: list[Finding]) -> bool:
     """Whether workers keep offsets there: a store that nobody asked for exists only with exactly-once enabled."""
     if not store.implicit or workers.enabled:
         return True
@@ -117,7 +115,7 @@ def _applies(name: str, store: OffsetStore, workers: Workers, findings: list[Fin
 
 
 def _read_dedicated(
-    sources: Sources, stores: dict[str, OffsetStore], wish: Wish, findings: list[Finding]
+    sources: Sources, stores: dict[str, Store], wish: Wish, findings: list[Finding]
 ) -> dict[str, ReadTopic]:
     """The dedicated topics by connector, all topics of one cluster in one go; what cannot be read is a finding."""
     found: dict[str, ReadTopic] = {}
@@ -149,7 +147,7 @@ def _read_dedicated(
     return found
 
 
-def _unreadable(name: str, store: OffsetStore, error: ConnectctlError) -> Finding:
+def _unreadable(name: str, store: Store, error: ConnectctlError) -> Finding:
     where = f" on {store.bootstrap}" if store.bootstrap else ""
     denied = isinstance(error, NotAuthorized) and error.right is not None
     message = f"Its dedicated topic {store.topic}{where} cannot be read: {error.why if denied else error}"
@@ -159,7 +157,7 @@ def _unreadable(name: str, store: OffsetStore, error: ConnectctlError) -> Findin
     return Finding("OFFSETS011", Severity.ERROR, name, message, hint)
 
 
-def _missing(name: str, store: OffsetStore) -> Finding:
+def _missing(name: str, store: Store) -> Finding:
     where = f" on {store.bootstrap}" if store.bootstrap else ""
     message = (
         f"Its dedicated topic {store.topic}{where} does not exist yet. The workers create it when the connector next "
@@ -169,7 +167,7 @@ def _missing(name: str, store: OffsetStore) -> Finding:
 
 
 def _images(
-    sources: Sources, bootstrap: str | None, stores: dict[str, OffsetStore], wish: Wish, findings: list[Finding]
+    sources: Sources, bootstrap: str | None, stores: dict[str, Store], wish: Wish, findings: list[Finding]
 ) -> dict[str, TopicImage]:
     kafka = sources.kafka
     if bootstrap is not None:
@@ -187,7 +185,7 @@ def _policies(kafka: KafkaReads, topics: list[str]) -> Iterator[Finding]:
         yield from offsets_findings.of_policy(name, facts.config.get("cleanup.policy"))
 
 
-def _same_cluster(sources: Sources, stores: dict[str, OffsetStore]) -> Iterator[Finding]:
+def _same_cluster(sources: Sources, stores: dict[str, Store]) -> Iterator[Finding]:
     for name, store in stores.items():
         message = (
             f"producer.override.bootstrap.servers={store.bootstrap} is this very cluster, spelled otherwise than "

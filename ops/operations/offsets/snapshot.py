@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from connectctl.ops.connect.source_offsets import ConnectorOffsets, OffsetStore
+from connectctl.ops.connect.offset_store import Store
+from connectctl.ops.connect.source_offsets import ConnectorOffsets
 from connectctl.ops.core.finding import Finding
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class OffsetsSnapshot:
     global_topic: ReadTopic | None
     dedicated: Mapping[str, ReadTopic]
     configs: ConfigState | None
-    stores: Mapping[str, OffsetStore] = field(default_factory=dict)
+    stores: Mapping[str, Store] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
 
 

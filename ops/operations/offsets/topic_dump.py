@@ -16,7 +16,7 @@ from typing import Any
 from connectctl.ops.clients.protocols import Record, TopicImage
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect import config_topic
-from connectctl.ops.connect.source_offsets import OffsetStore, offset_store
+from connectctl.ops.connect.offset_store import Store, separate_store
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.kafka.partitioner import java_partition, murmur2
 from connectctl.ops.operations.offsets.snapshot import OffsetsSnapshot, ReadTopic, Wish
@@ -120,9 +120,11 @@ def snapshot(
         raise BadInput(f"{source} holds {len(others)} offsets topics, {what}", next_step=hint)
     if config is not None:
         configs = config_topic.parse(_latest(topics[config]), config)
-    stores: dict[str, OffsetStore] = {}
+    stores: dict[str, Store] = {}
     for name, connector in (configs.connectors if configs else {}).items():
-        store = offset_store(connector.config, chosen, connector.config.get("producer.override.bootstrap.servers", ""))
+        store = separate_store(
+            connector.config, chosen, connector.config.get("producer.override.bootstrap.servers", "")
+        )
         if store is not None and store.topic in others and (not wish.connectors or name in wish.connectors):
             stores[name] = store
     return OffsetsSnapshot(

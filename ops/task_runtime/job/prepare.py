@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from connectctl.ops.core.errors import BadInput, NotAuthorized, Refused, TimedOut, Unreachable
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.step import Step
+from connectctl.ops.kafka.bootstrap import same_to_connect
 from connectctl.ops.kafka.brokers import BrokerVersion
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
 from connectctl.ops.task_runtime.job.config_topic_records import STOPPED, ConfigTopicState, config_topic_state
@@ -132,7 +133,7 @@ def prepare_job(scene: RunClients, job: Job, *, take_over: bool) -> PreparedJob:
             next_step=f"Leave out {SUPPORT}.",
         )
     own = config.get("offsets.storage.topic")
-    away = how.bootstrap is not None and elsewhere(how.bootstrap, scene.kafka.bootstrap)
+    away = how.bootstrap is not None and not same_to_connect(how.bootstrap, scene.kafka.bootstrap)
     if own == topics["offsets"] and not away:
         own = None
     if away and own is None:
@@ -142,11 +143,6 @@ def prepare_job(scene: RunClients, job: Job, *, take_over: bool) -> PreparedJob:
     notes = (*notes, *how.ignored, *outlook.notes, *(_value_note(config, connector) if live else ()))
     does, group = tuple(outlook.steps), scene.group.id
     return PreparedJob(job, config, path, connector, group, topics, create, own, there, how, before, live, notes, does)
-
-
-def elsewhere(bootstrap: str, home: str) -> bool:
-    """Whether it is another cluster, by the names of brokers, as workers tell."""
-    return {each.strip() for each in bootstrap.split(",")} != {each.strip() for each in home.split(",")}
 
 
 def check_target(scene: RunClients, name: str, path: str, config: Mapping[str, str]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from connectctl.ops.clients.protocols import Record, TopicImage
 from connectctl.ops.connect.config_topic import ConfigState, ConfiguredConnector
-from connectctl.ops.connect.source_offsets import OffsetStore
+from connectctl.ops.connect.offset_store import Kind, Store
 from connectctl.ops.jobs import offsets, offsets_backup
 from connectctl.ops.jobs.offsets import SCHEMA, Looked, Row, Source, named, source_of
 from connectctl.ops.kafka.partitioner import java_partition
@@ -225,7 +225,9 @@ def test_a_diff_and_a_check_say_the_same(spark: SparkSession, left: History, rig
 def lost(by_role: Histories) -> list[str]:
     configs = ConfigState({"c": ConfiguredConnector("c", {"offsets.storage.topic": "own"})})
     own = {"c": local("dedicated", by_role["dedicated"])}
-    snapshot = OffsetsSnapshot(local("global", by_role["global"]), own, configs, stores={"c": OffsetStore("own")})
+    snapshot = OffsetsSnapshot(
+        local("global", by_role["global"]), own, configs, stores={"c": Store(Kind.SEPARATE, "own")}
+    )
     (connector,) = assemble(snapshot, Wish(("c",))).connectors
     return [entry.key.text for entry in connector.offsets if entry.lost]
 

@@ -65,6 +65,8 @@ def test_the_store_is_the_one_that_the_worker_chooses(mode: Mode, config: dict[s
         ("b:9092, a:9092", True),
         ("a:9092,b:9092,a:9092", True),
         ("a:9092", False),
+        ("a:9092,b:9092,", False),
+        ("", False),
         ("a.:9092,b:9092", False),
         ("A:9092,b:9092", False),
         ("a:09092,b:9092", False),

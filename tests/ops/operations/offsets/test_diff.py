@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from connectctl.ops.clients.protocols import Record
 from connectctl.ops.connect.config_topic import ConfigState, ConfiguredConnector
-from connectctl.ops.connect.source_offsets import OffsetStore
+from connectctl.ops.connect.offset_store import Kind, Store
 from connectctl.ops.operations.offsets.diff import Difference, differences, effective_of, said_by, without_what_is_same
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.snapshot import OffsetsSnapshot, Wish
@@ -48,7 +48,7 @@ def snapshot(global_: list[Record], dedicated: list[Record] | None) -> OffsetsSn
     config = {"connector.class": "RedditSource"} | ({} if dedicated is None else {"offsets.storage.topic": "own"})
     configs = ConfigState({"c": ConfiguredConnector("c", config)})
     own = {} if dedicated is None else {"c": topic("own", "dedicated", *dedicated)}
-    stores = {} if dedicated is None else {"c": OffsetStore("own")}
+    stores = {} if dedicated is None else {"c": Store(Kind.SEPARATE, "own")}
     return OffsetsSnapshot(topic("global", "global", *global_), own, configs, stores=stores)
 
 

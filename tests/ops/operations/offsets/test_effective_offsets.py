@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from connectctl.ops.clients.protocols import HeldBack, Record, TopicImage
 from connectctl.ops.connect.config_topic import ConfigState, ConfiguredConnector
+from connectctl.ops.connect.offset_store import Kind, Store, separate_store
 from connectctl.ops.connect.source_keys import connect_json
-from connectctl.ops.connect.source_offsets import UNKNOWN, ConnectorOffsets, OffsetStore, offset_store
+from connectctl.ops.connect.source_offsets import UNKNOWN, ConnectorOffsets
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.kafka.partitioner import java_partition
@@ -35,7 +36,7 @@ def answer(global_: list[Record], dedicated: list[Record] | None = None, *wanted
     config = {"connector.class": "RedditSource"} | ({} if dedicated is None else {"offsets.storage.topic": "own"})
     configs = ConfigState({"c": ConfiguredConnector("c", config)})
     own = {} if dedicated is None else {"c": topic("own", "dedicated", *dedicated)}
-    stores = {} if dedicated is None else {"c": OffsetStore("own")}
+    stores = {} if dedicated is None else {"c": Store(Kind.SEPARATE, "own")}
     snapshot = OffsetsSnapshot(topic("global", "global", *global_), own, configs, stores=stores)
     return assemble(snapshot, Wish(tuple(wanted)))
 
@@ -53,7 +54,7 @@ def test_nothing_is_effective_beside_a_dedicated_topic_that_was_not_read() -> No
     unread = Finding("OFFSETS011", Severity.ERROR, "c", "own cannot be read")
     configs = ConfigState({"c": ConfiguredConnector("c", {"connector.class": "x", "offsets.storage.topic": "own"})})
     global_ = topic("global", "global", record(["c", {"a": 1}], {"n": 1}))
-    found = assemble(OffsetsSnapshot(global_, {}, configs, {"c": OffsetStore("own")}, (unread,)), Wish(()))
+    found = assemble(OffsetsSnapshot(global_, {}, configs, {"c": Store(Kind.SEPARATE, "own")}, (unread,)), Wish(()))
     (entry,) = only(found).offsets
     assert entry.global_ is not None
     assert (entry.effective, entry.origin, entry.worker_reads, entry.lost) == (None, UNKNOWN, None, False)
@@ -235,6 +236,8 @@ def test_every_record_is_shown_or_told_whatever_is_in_the_topics(
         ({"offsets.storage.topic": "global"}, None, None, False),
         ({"offsets.storage.topic": "own"}, "own", None, False),
         ({"producer.override.bootstrap.servers": "b:2, a:1"}, None, None, False),
+        ({"producer.override.bootstrap.servers": "a:1,b:2,"}, "global", "a:1,b:2,", True),
+        ({"producer.override.bootstrap.servers": ""}, "global", "", True),
         ({"producer.override.bootstrap.servers": "z:1"}, "global", "z:1", True),
         ({"producer.override.bootstrap.servers": "z:1", "offsets.storage.topic": "own"}, "own", "z:1", False),
         ({"producer.override.bootstrap.servers": "z:1", "offsets.storage.topic": "global"}, "global", "z:1", False),
@@ -243,5 +246,5 @@ def test_every_record_is_shown_or_told_whatever_is_in_the_topics(
 def test_where_a_connector_keeps_its_offsets_follows_from_its_configuration(
     config: dict[str, str], topic_: str | None, bootstrap: str | None, implicit: bool
 ) -> None:
-    store = offset_store(config, "global", "a:1,b:2")
+    store = separate_store(config, "global", "a:1,b:2")
     assert (store and (store.topic, store.bootstrap, store.implicit)) == (topic_ and (topic_, bootstrap, implicit))

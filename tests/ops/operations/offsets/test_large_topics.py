@@ -10,8 +10,9 @@ import pytest
 from connectctl.ops.clients.librdkafka.spill import Spilled
 from connectctl.ops.clients.protocols import Record
 from connectctl.ops.connect.config_topic import ConfigState, ConfiguredConnector
+from connectctl.ops.connect.offset_store import Kind, Store
 from connectctl.ops.connect.source_keys import owner_of
-from connectctl.ops.connect.source_offsets import ConnectorOffsets, OffsetStore
+from connectctl.ops.connect.source_offsets import ConnectorOffsets
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.core.finding import Finding
 from connectctl.ops.operations.offsets.effective_offsets import assemble
@@ -34,7 +35,7 @@ def on_disk(read: ReadTopic, run: int) -> ReadTopic:
 def snapshot(global_: list[Record], dedicated: list[Record] | None) -> OffsetsSnapshot:
     own = {} if dedicated is None else {"c": topic("own", "dedicated", *dedicated)}
     configs = ConfigState({"c": ConfiguredConnector("c", {"connector.class": "RedditSource"})})
-    stores = {} if dedicated is None else {"c": OffsetStore("own")}
+    stores = {} if dedicated is None else {"c": Store(Kind.SEPARATE, "own")}
     return OffsetsSnapshot(topic("global", "global", *global_), own, configs, stores=stores)
 
 

@@ -21,7 +21,6 @@ from connectctl.ops.task_runtime.job.job_file import Job, parse
 from connectctl.ops.task_runtime.job.prepare import (
     PreparedJob,
     check_master,
-    elsewhere,
     offsets_topic,
     plan,
     prepare_job,
@@ -205,11 +204,6 @@ def test_what_librdkafka_does_not_take_is_told_by_javas_name() -> None:
     given = {"producer.override.linger.ms": "99999999999"}
     with pytest.raises(BadInput, match=r"producer\.override\.linger\.ms is 99999999999.*0\.\.900000"):
         World().look(Job("c", {"name": "c", **FILE, **given}))
-
-
-def test_another_spelling_of_the_same_brokers_is_not_another_cluster() -> None:
-    assert not elsewhere("b:2, a:1", "a:1,b:2")
-    assert elsewhere("a:1", "a:1,b:2")
 
 
 def test_without_exactly_once_the_plan_and_a_note_say_so() -> None:

@@ -1,0 +1,24 @@
+"""Whether two lists of bootstrap servers are one Kafka cluster: as Connect decides it, and as far as it is certain."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+
+@lru_cache
+def servers(bootstrap: str) -> frozenset[str]:
+    """The servers of ``bootstrap``, as Java reads the list: ``a:1,`` has two entries, one of them empty; blank has none."""
+    return frozenset(part.strip() for part in bootstrap.split(",")) if bootstrap.strip() else frozenset()
+
+
+def same_to_connect(one: str, other: str) -> bool:
+    """Whether workers take both for the same cluster: equal sets of texts, whatever these lead to.
+
+    An empty entry makes a difference (``Worker.sameOffsetTopicAsWorker``). With one, tasks fail from 4.2 on anyway.
+    """
+    return servers(one) == servers(other)
+
+
+def share_a_server(one: str, other: str) -> bool:
+    """Whether both name a server that is the same: then they are the same cluster. False proves nothing."""
+    return bool(servers(one) & servers(other) - {""})
