@@ -224,19 +224,18 @@ def _emit(judge: Judge, form: Emit, *, prefixed: bool) -> None:
 
 
 def _explain(id_: str) -> None:
-    from connectctl.ops.checks import rule_docs
+    from connectctl.ops.core.rule_docs import rule_doc
 
-    story = rule_docs.story(id_)
-    severity = f" ({story.severity})" if story.severity else ""
-    terminal.say(f"{story.id}{severity}: {story.title}")
-    for paragraph in story.text.split("\n\n"):
+    doc = rule_doc(id_)
+    terminal.say(f"{doc.id} ({doc.severity}): {doc.title}")
+    for paragraph in doc.text.split("\n\n"):
         terminal.say("\n" + (indent(paragraph, "") if "\n  " in paragraph else fill(" ".join(paragraph.split()), 100)))
-    if story.source:
-        terminal.say(f"\nSource: {story.source}")
+    if doc.source:
+        terminal.say(f"\nSource: {doc.source}")
 
 
 def _list() -> None:
-    from connectctl.ops.checks import rule_docs
+    from connectctl.ops.core.rule_docs import rule_docs
 
-    rows = [[s.id, s.severity or "-", s.title] for s in rule_docs.stories().values()]
+    rows = [[doc.id, doc.severity, doc.title] for doc in rule_docs().values()]
     terminal.table(["ID", "SEVERITY", "FINDING"], rows)

@@ -122,7 +122,7 @@ def hanging(ctx: typer.Context, topics: TopicsOption = None, output: OutputOptio
 
     Nobody will end such a transaction, and read_committed readers never get beyond it. Every partition is looked at
     twice, with the coordinators in between, so that what is listed hangs for certain. What nothing proves to hang, because
-    this principal may not see its transactional id, is a finding (TXN005), and notProven in JSON. DECIDED is what the
+    this principal may not see its transactional id, is a finding (TXN010), and notProven in JSON. DECIDED is what the
     coordinator had decided before the marker was lost, as far as __transaction_state proves it; -o wide says why.
     Exit code 1: something hangs, or something could not be looked at.
     """

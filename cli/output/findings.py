@@ -73,9 +73,9 @@ def release(text: str | None) -> Release | None:
 
 def kept(findings: Sequence[Finding], ignored: Sequence[str] | None) -> tuple[Finding, ...]:
     """The findings without the ignored ids, the worst first. Raises ``BadInput`` for an id that no rule has."""
-    from connectctl.ops.checks import rule_docs
+    from connectctl.ops.core.rule_docs import rule_doc
 
-    unwanted = {rule_docs.story(id_).id for id_ in ignored or ()}
+    unwanted = {rule_doc(id_).id for id_ in ignored or ()}
     left = [finding for finding in findings if finding.id not in unwanted]
     if len(left) < len(findings):
         terminal.note(f"{len(findings) - len(left)} findings are left out by --ignore.", style="dim")
@@ -157,10 +157,10 @@ def sarif(findings: Sequence[Finding], where: Callable[[Finding], str | None]) -
 
 
 def _sarif_rule(finding: Finding) -> dict[str, Any]:
-    from connectctl.ops.checks import rule_docs
+    from connectctl.ops.core.rule_docs import rule_doc
 
-    story = rule_docs.story(finding.id)
-    return {"id": story.id, "shortDescription": {"text": story.title}, "fullDescription": {"text": story.text}}
+    doc = rule_doc(finding.id)
+    return {"id": doc.id, "shortDescription": {"text": doc.title}, "fullDescription": {"text": doc.text}}
 
 
 def _sarif_result(finding: Finding, file: str | None) -> dict[str, Any]:

@@ -11,21 +11,7 @@ if TYPE_CHECKING:
     from connectctl.ops.checks.types import Unseen
     from connectctl.ops.core.finding import Finding
 
-NOT_SEEN = Rule(
-    "UNSEEN001",
-    Severity.WARNING,
-    "Something could not be looked at, so that its checks did not happen",
-    "Unknown whether it is correct",
-    "connectctl",
-    """
-    A check needs something to look at: an answer of a worker, a permission on a broker, a topic that can be read. Where
-    that was not to be had, all other checks are made, and this finding says which one is missing and why.
-
-    It is a warning, so that --fail-on warning makes a pipeline stop for what nobody has checked. Give the principal the
-    permission, bring the worker back, or leave the finding out with --ignore UNSEEN001 where that is how it has to be.
-    """,
-)
-RULES: tuple[Rule, ...] = (NOT_SEEN,)
+NOT_SEEN = Rule("UNSEEN001", Severity.WARNING)
 
 
 def finding_of(unseen: Unseen) -> Finding:

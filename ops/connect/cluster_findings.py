@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def no_members(group: ConnectGroup) -> Finding | None:
-    """CLUSTER001: no worker is in the group: all are down, or the group id is another."""
+    """No worker is in the group: all are down, or the group id is another (CLUSTER001)."""
     if group.members:
         return None
     message = "No worker is in the group; nothing runs."
@@ -30,14 +30,14 @@ def no_members(group: ConnectGroup) -> Finding | None:
 
 
 def rebalancing(group: ConnectGroup) -> Finding | None:
-    """CLUSTER002: the group is between two assignments; who runs what is known when it is Stable again."""
+    """The group is between two assignments; who runs what is known when it is Stable again (CLUSTER002)."""
     if group.state in ("Stable", "Empty", "Dead"):
         return None
     return Finding("CLUSTER002", Severity.INFO, group.id, f"The group is rebalancing ({group.state}). Look again soon.")
 
 
 def rebalance_delayed(group: ConnectGroup) -> Finding | None:
-    """CLUSTER003: a worker left, and what it ran waits for its return before others get it."""
+    """A worker left, and what it ran waits for its return before others get it (CLUSTER003)."""
     if not group.delay_ms:
         return None
     message = (
@@ -48,7 +48,7 @@ def rebalance_delayed(group: ConnectGroup) -> Finding | None:
 
 
 def worker_silent(worker: Worker) -> Finding | None:
-    """CLUSTER004: a member of the group does not answer over REST; requests forwarded to it fail, the leader's above all."""
+    """A member of the group does not answer over REST; requests forwarded to it fail (CLUSTER004)."""
     if worker.problem is None:
         return None
     role = "The leader" if worker.leader else "This worker"
@@ -58,7 +58,7 @@ def worker_silent(worker: Worker) -> Finding | None:
 
 
 def versions_differ(workers: Sequence[Worker]) -> Finding | None:
-    """CLUSTER005: workers run different versions, as during a rolling upgrade; longer than that it is an accident."""
+    """Workers run different versions, as during a rolling upgrade; longer than that it is an accident (CLUSTER005)."""
     versions = Counter(w.version for w in workers if w.version)
     if len(versions) < 2:
         return None
@@ -67,7 +67,7 @@ def versions_differ(workers: Sequence[Worker]) -> Finding | None:
 
 
 def support_differs(workers: Sequence[Worker]) -> Finding | None:
-    """CLUSTER006: exactly-once is enabled on some workers only; the guarantee needs every worker (KIP-618)."""
+    """Exactly-once is enabled on some workers only; the guarantee needs every worker (KIP-618) (CLUSTER006)."""
     lacking = [w.address for w in workers if w.support in (Support.NOT_ENABLED, Support.NOT_SUPPORTED)]
     if not lacking or not any(w.support is Support.ENABLED for w in workers):
         return None
@@ -76,7 +76,7 @@ def support_differs(workers: Sequence[Worker]) -> Finding | None:
 
 
 def other_cluster(worker: Worker, cluster_id: str) -> Finding | None:
-    """CLUSTER007: what answers at a worker's address uses another Kafka cluster: the address leads elsewhere."""
+    """What answers at a worker's address uses another Kafka cluster: the address leads elsewhere (CLUSTER007)."""
     if worker.cluster_id in (None, cluster_id):
         return None
     message = f"What answers at {worker.url} works with the Kafka cluster {worker.cluster_id}, not with {cluster_id}."
@@ -85,7 +85,7 @@ def other_cluster(worker: Worker, cluster_id: str) -> Finding | None:
 
 
 def same_address(workers: Sequence[Worker]) -> Finding | None:
-    """CLUSTER008: several members advertise one address, so that workers forward requests to the wrong one."""
+    """Several members advertise one address, so that workers forward requests to the wrong one (CLUSTER008)."""
     twice = sorted(url for url, count in Counter(w.url for w in workers).items() if count > 1)
     if not twice:
         return None
@@ -95,7 +95,7 @@ def same_address(workers: Sequence[Worker]) -> Finding | None:
 
 
 def config_lag(group: ConnectGroup) -> Finding | None:
-    """CLUSTER009: the leader had not read the config topic as far as others when it assigned; a new round must follow."""
+    """The leader had not read the config topic as far as others when it assigned; a new round must follow (CLUSTER009)."""
     if not any(m.assignment and m.assignment.config_mismatch for m in group.members):
         return None
     offsets = ", ".join(f"{m.url} at {m.config_offset}" for m in group.members)
@@ -108,18 +108,18 @@ def config_lag(group: ConnectGroup) -> Finding | None:
 
 
 def seen_in_topics(group: ConnectGroup) -> Finding:
-    """CLUSTER010: no worker answers, so that connectors are told from the config and status topics."""
+    """No worker answers, so that connectors are told from the config and status topics (CLUSTER010)."""
     message = "No worker answers over REST; connectors are read from the config and status topics."
     return Finding("CLUSTER010", Severity.WARNING, group.id, message)
 
 
 def connectors_unseen(group: ConnectGroup, why: str) -> Finding:
-    """CLUSTER011: no worker answers and the topics cannot be read either: nothing is known of the connectors."""
+    """No worker answers and the topics cannot be read either: nothing is known of the connectors (CLUSTER011)."""
     return Finding("CLUSTER011", Severity.ERROR, group.id, f"Nothing is known of the connectors: {why}.")
 
 
 def unreported(connectors: Sequence[str]) -> Finding | None:
-    """CLUSTER012: the newest status of something is of a worker that no longer has it, and its worker has said nothing.
+    """The newest status of something is of a worker that no longer has it, and its worker has said nothing (CLUSTER012).
 
     So it is for a moment after every rebalance. It stays so where a worker was frozen or cut off for a while: it keeps
     its tasks, and the status that others wrote meanwhile is never corrected.
@@ -135,14 +135,14 @@ def unreported(connectors: Sequence[str]) -> Finding | None:
 
 
 def empty_topic_chosen(topic: str, role: str) -> Finding:
-    """TOPIC001: a compacted topic without records was taken because nothing else was left; nothing in it proves it."""
+    """A compacted topic without records was taken because nothing else was left; nothing in it proves it (TOPIC001)."""
     message = f"It is taken for the {role} topic as the only compacted topic left; it has no records to prove it."
     hint = f"Give --{role}-topic, or topics.{role} in the context."
     return Finding("TOPIC001", Severity.WARNING, topic, message, hint)
 
 
 def topic_missing(role: str, why: str, hint: str, *, fresh: bool = False) -> Finding:
-    """TOPIC002: the internal topic is not there, not found, or not the only one that fits.
+    """The internal topic is not there, not found, or not the only one that fits (TOPIC002).
 
     A ``fresh`` cluster has no connectors, so that its offsets and status topics have no records to tell them by, and
     nothing to lose: only their layout is not checked then.
@@ -154,7 +154,7 @@ def topic_missing(role: str, why: str, hint: str, *, fresh: bool = False) -> Fin
 
 
 def too_many_partitions(role: str, facts: TopicFacts) -> Finding | None:
-    """TOPIC003: a config topic with more than one partition; its records lose their order, and workers do not start."""
+    """A config topic with more than one partition; its records lose their order, and workers do not start (TOPIC003)."""
     if role != "config" or facts.partitions == 1:
         return None
     message = f"The config topic has {facts.partitions} partitions and must have one; workers refuse to start with it."
@@ -182,7 +182,7 @@ def not_compacted(role: str, facts: TopicFacts) -> Finding | None:
 
 
 def under_replicated(role: str, facts: TopicFacts) -> Finding | None:
-    """TOPIC005: some partitions have fewer replicas in sync than they should."""
+    """Some partitions have fewer replicas in sync than they should (TOPIC005)."""
     behind = [p for p, replicas in sorted(facts.replicas.items()) if facts.in_sync.get(p, 0) < replicas]
     if not behind:
         return None
@@ -191,7 +191,7 @@ def under_replicated(role: str, facts: TopicFacts) -> Finding | None:
 
 
 def not_replicated(role: str, facts: TopicFacts, brokers: int) -> Finding | None:
-    """TOPIC006: one replica only where there are more brokers: the loss of one broker loses the cluster's state."""
+    """One replica only where there are more brokers: the loss of one broker loses the cluster's state (TOPIC006)."""
     if brokers < 2 or not facts.replicas or min(facts.replicas.values()) > 1:
         return None
     message = (

@@ -129,7 +129,7 @@ def _note(
 
 
 def _unreadable(topic: str, record: Record, why: str) -> Finding:
-    """RECORD001: a record of the config topic that no worker can read; whatever wrote it did nothing by it."""
+    """A record of the config topic that no worker can read; whatever wrote it did nothing by it (RECORD001)."""
     subject = f"{topic}-{record.partition}@{record.offset}"
     return Finding("RECORD001", Severity.WARNING, subject, f"A record of the config topic is ignored: {why}.")
 

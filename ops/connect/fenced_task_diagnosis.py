@@ -57,7 +57,7 @@ def round_failed(trace: str | None) -> bool:
 
 
 def explain(task: FailedTask, found: Transaction | Code) -> Finding | None:
-    """FENCE007: why a task failed by its producer's epoch; None where nothing can be said beyond the trace."""
+    """Why a task failed by its producer's epoch; None where nothing can be said beyond the trace (FENCE007)."""
     if not may_be_fenced(task.trace):
         return None
     if isinstance(found, Code):

@@ -1,26 +1,4 @@
-"""What can be odd about an offsets topic, as findings with stable ids.
-
-========== ======== =================================================================================================
-OFFSETS001 error    a worker does not read the offset that KIP-618 promises (no fallback to the global topic)
-OFFSETS002 warning  one source partition is spelled in several ways: several keys to Connect
-OFFSETS003 error    records of a key lie on a partition that Java's partitioner would not choose
-OFFSETS004 warning  a key is no key of Connect's
-OFFSETS005 error    an offset is nothing that a worker can read
-OFFSETS006 warning  whole numbers beyond 2^53, which many JSON readers round; beyond 64 bits (error) workers cut them
-OFFSETS007 error    a source partition holds objects or arrays, which a worker refuses
-OFFSETS008 info     the null partition, which the workers' REST API does not list
-OFFSETS009 error    an open transaction hides the end of a topic
-OFFSETS010 warning  a connector's dedicated topic does not exist yet
-OFFSETS011 error    a connector's dedicated topic cannot be read
-OFFSETS012 info     offsets of a connector that is not configured (any more)
-OFFSETS013 warning  a dedicated topic looks stale: the global topic was written later, with other offsets
-OFFSETS014 warning  a key is spelled as Connect never spells it, so that no worker finds it
-OFFSETS015 warning  two spellings of one Kafka cluster make a connector keep its offsets twice
-OFFSETS016 info     a connector writes to another cluster; whether its offsets live there depends on the workers
-OFFSETS017 error    an offsets topic is not purely compacted, which workers refuse
-OFFSETS018 warning  the group has no workers: Connect is down, or the group id is not the workers'
-========== ======== =================================================================================================
-"""
+"""What can be odd about an offsets topic, as findings with stable ids."""
 
 from __future__ import annotations
 

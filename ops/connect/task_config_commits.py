@@ -145,7 +145,7 @@ def _under_way(reading: _Reading, now: float) -> bool:
 
 
 def task_configs_lost(order: Order, topic: str) -> Finding:
-    """TASK010: compaction takes the task configurations of a connector away, and a worker that starts has none of them.
+    """Compaction takes the task configurations of a connector away, and a worker that starts has none of them (TASK010).
 
     Every PUT of a connector's configuration writes its record again, while its tasks are written only if they change. Then
     the commit of the tasks lies before the configuration as soon as compaction removes the earlier one, and a worker that

@@ -70,7 +70,7 @@ class Directory:
         return id.startswith(LEADER) and not self.owners(id)
 
     def ambiguity(self, id: str) -> Finding | None:
-        """FENCE001: an id belongs to two tasks, or to a task and a leader; fencing the one fences the other."""
+        """An id belongs to two tasks, or to a task and a leader; fencing the one fences the other (FENCE001)."""
         said = [str(owner) for owner in self.owners(id)]
         group = id.removeprefix(LEADER)
         if id.startswith(LEADER) and group in self.connectors:

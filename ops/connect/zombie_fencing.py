@@ -83,7 +83,7 @@ def ids_to_fence(record: int | None, tasks: int, pending: bool) -> int:
 
 
 def diagnose(round_: Round) -> Finding | None:
-    """FENCE008: a round of fencing keeps the tasks from starting; None for one that is quick."""
+    """A round of fencing keeps the tasks from starting; None for one that is quick (FENCE008)."""
     cure = f"connectctl connectors cure {round_.connector}"
     if round_.failed:
         message = (

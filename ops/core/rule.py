@@ -1,30 +1,25 @@
-"""What can be found, apart from where it was found: a stable id, how bad it is, where it is written, and the long story."""
+"""What can be found, apart from where it was found: a stable id and a severity; ``docs/findings`` has the rest."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from connectctl.ops.core.finding import Finding, Severity
+from connectctl.ops.core.rule_docs import rule_doc
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One thing that preflight looks for. Rules are constants beside the function that checks them.
+    """One thing that a check looks for. Rules are constants beside the function that checks them.
 
-    ``title`` is the rule in one line, ``why`` what happens if nothing is done, ``source`` the section of the proposal or
-    the class of Kafka that says so (``KIP-618, Configuration``). ``story`` is what ``preflight --explain ID`` prints:
-    paragraphs apart by an empty line, what it is, how it comes about, what to do, and what happens then.
+    Title, consequence, source and explanation are the section of ``id`` in ``docs/findings``.
     """
 
     id: str
     severity: Severity
-    title: str
-    why: str
-    source: str
-    story: str
 
     def found(
         self, subject: str, message: str, next_step: str | None = None, *, severity: Severity | None = None
     ) -> Finding:
-        """This rule, met by ``subject``. ``message`` is what was seen; ``severity`` where it differs from the rule's."""
-        return Finding(self.id, severity or self.severity, subject, message, next_step, f"{self.why} ({self.source})")
+        """A finding about ``subject``. ``message`` is what was observed; ``severity`` where it differs from the rule's."""
+        return Finding(self.id, severity or self.severity, subject, message, next_step, rule_doc(self.id).cause)

@@ -3,11 +3,7 @@
 Kafka answers a listing with what the principal may describe, and does not say what it left out. Whoever asks gets
 ``Complete`` or ``Partial``, never a bare list, so that an absence cannot be taken for a fact: the whole is reached by
 ``match``, by ``whole`` (a read that is of no use without the rest) or by ``whole_for_change`` (the guard of a change).
-``seen`` is what was seen at least. What is missing is shown as findings:
-
-SIGHT001 warning this principal is not allowed to see all of something, so that it may be more than what is shown
-SIGHT002 warning nobody answered for a part of something, so that it may be more than what is shown
-SIGHT003 info nothing proves that this principal is allowed to see all of something, though nothing was denied
+``seen`` is what was seen at least, and what is missing is a finding (SIGHT001 to SIGHT003).
 """
 
 from __future__ import annotations

@@ -170,7 +170,7 @@ def test_a_live_transaction_that_is_not_seen_is_not_ended_and_its_producer_commi
     ):
         found = seer.runs("transactions", "hanging", "--topic", "sight-alive", "-o", "json")
         assert (found.code, found.json["hanging"], len(found.json["notProven"])) == (1, [], 1)
-        assert {"TXN005", "SIGHT001"} <= {finding["id"] for finding in found.json["findings"]}
+        assert {"TXN010", "SIGHT001"} <= {finding["id"] for finding in found.json["findings"]}
         told(
             seer.runs("transactions", "hanging", "--topic", "sight-alive"),
             1,

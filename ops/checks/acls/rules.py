@@ -22,128 +22,13 @@ if TYPE_CHECKING:
     from connectctl.ops.core.finding import Finding
     from connectctl.ops.kafka.acls import Binding
 
-_KIP = "KIP-618, Connector principal permissions"
-WORKER_LACKS = Rule(
-    "ACL001",
-    Severity.ERROR,
-    "The workers' principal lacks a permission",
-    "A worker that may not use the leader's transactional id cannot write to the config topic, nor start connectors",
-    "KIP-618, Worker principal permissions",
-    """
-    From preparing on, the leader writes to the config topic with the transactional id connect-cluster-<group.id>, with
-    the credentials that stand in the worker's properties without a prefix. It needs Write and Describe on that id, beside
-    what every worker needs: Read on the group, and Read, Write and Describe on its three topics.
-
-    Where it is not allowed, a worker that becomes leader cannot claim its write privileges: creating, changing, stopping
-    and deleting connectors fail with 500 until the permission is there.
-
-    Let connectctl preflight --for enabled --principal User:NAME --emit kafka-acls print the commands, for preparing and
-    for enabled, and run them before the first worker is restarted. Permissions hold at once; nothing has to be restarted.
-    """,
-)
-PRODUCER_LACKS = Rule(
-    "ACL002",
-    Severity.ERROR,
-    "A connector's producer lacks a permission",
-    "Its tasks fail when they initialise their transactions or write their first records",
-    _KIP,
-    """
-    With exactly-once support enabled, each task of a source connector writes its records and its offsets with the
-    transactional id <group.id>-<connector>-<task>. Its producer needs Write and Describe on every such id, Write on the
-    offsets topic that the connector uses, the workers' own one included, and as before Write on the topics it writes to.
-
-    Who the producer is says producer.override.sasl.jaas.config of the connector, else producer.sasl.jaas.config or
-    sasl.jaas.config of the worker.
-
-    The ids counted are as many as tasks.max, the tasks of now, or the last round of fencing say, whichever is the most.
-    """,
-)
-CONSUMER_LACKS = Rule(
-    "ACL003",
-    Severity.ERROR,
-    "A connector's consumer lacks a permission",
-    "Its tasks cannot read the offsets from which they are to go on, and fail",
-    _KIP,
-    """
-    With exactly-once support enabled, or with an offsets topic of its own, a source connector reads its offsets with a
-    consumer of its own, for which consumer.override.* holds. Before KIP-458 and KIP-618 source connectors had none, so
-    that this principal is easily forgotten.
-
-    It needs Read on the offsets topic: the one that offsets.storage.topic of the connector names, else the workers'.
-    """,
-)
-ADMIN_LACKS = Rule(
-    "ACL004",
-    Severity.ERROR,
-    "A connector's admin client lacks a permission",
-    "A round of fencing fails with its first id that is not allowed, and with it every task of the connector",
-    f"{_KIP}; Worker.fenceZombies",
-    """
-    Before new tasks start, the leader fences the producers of the old ones, with the connector's admin client. It needs
-    Write and Describe on all their transactional ids, the same as the producer does. Kafka's documentation lists these
-    permissions for the connector without saying that its admin client needs them, and it may be another principal.
-
-    A connector that is started for the first time has nothing to fence and runs. The lack shows with its first
-    reconfiguration or restart of all tasks: they are FAILED with TransactionalIdAuthorizationException, while the
-    connector says RUNNING. Give the permission, then restart them: connectctl connectors restart NAME.
-
-    Old ids count, too: after tasks.max went from 10 to 3, ten ids are fenced. Besides, the admin client reads the end of
-    the offsets topic (Describe), and creates that topic where it does not exist (Create).
-    """,
-)
-DENIED = Rule(
-    "ACL005",
-    Severity.ERROR,
-    "A permission that is needed is denied by an ACL",
-    "A deny wins over every allow, so that adding permissions does not help",
-    "StandardAuthorizer; KIP-11",
-    """
-    Brokers look at all ACLs whose pattern covers a resource: literal, prefixed, and *. If one of them denies the operation
-    to the principal or to User:*, it is refused, whatever others allow. A deny of Read or Write does not deny Describe;
-    a deny of All denies everything.
-
-    Take the deny away, or narrow its pattern or its hosts. The finding gives the command.
-    """,
-)
-OVERREACH = Rule(
-    "ACL006",
-    Severity.WARNING,
-    "A pattern for transactional ids also covers somebody else's",
-    "Whoever may write with an id may fence its producer, by mistake or on purpose",
-    _KIP,
-    """
-    The proposal suggests the prefix <group.id>-<connector> for convenience, where there is no risk of conflict. That prefix
-    also covers the ids of a connector called <connector>2. With a dash at its end it still covers those of a connector
-    called <connector>-1, and group a with connector b-1 has the same ids as group a-b with connector 1.
-
-    The finding names connectors with other principals and other Connect clusters whose ids are covered. Where their
-    owners are to be kept apart, replace the pattern by literal ids: connectctl preflight --emit kafka-acls prints them.
-    Otherwise leave the finding out with --ignore ACL006.
-    """,
-)
-SEES_LESS = Rule(
-    "ACL007",
-    Severity.INFO,
-    "The workers' principal cannot see the configuration of an internal topic",
-    "Workers then start without checking that the topic is compacted",
-    "TopicAdmin.describeTopicConfigs",
-    """
-    At its start a worker checks that its three topics have cleanup.policy=compact, and refuses to start otherwise. It
-    needs DescribeConfigs on them. Without that permission it goes on without a word above DEBUG, and a topic that is not
-    compacted, but deleted after a week, loses connectors and offsets.
-
-    connectctl checks the topics itself (TOPIC002), if its own principal may see them.
-    """,
-)
-RULES: tuple[Rule, ...] = (
-    WORKER_LACKS,
-    PRODUCER_LACKS,
-    CONSUMER_LACKS,
-    ADMIN_LACKS,
-    DENIED,
-    OVERREACH,
-    SEES_LESS,
-)
+WORKER_LACKS = Rule("ACL001", Severity.ERROR)
+PRODUCER_LACKS = Rule("ACL002", Severity.ERROR)
+CONSUMER_LACKS = Rule("ACL003", Severity.ERROR)
+ADMIN_LACKS = Rule("ACL004", Severity.ERROR)
+DENIED = Rule("ACL005", Severity.ERROR)
+OVERREACH = Rule("ACL006", Severity.WARNING)
+SEES_LESS = Rule("ACL007", Severity.INFO)
 _BY_ROLE = {
     Role.WORKER: WORKER_LACKS,
     Role.PRODUCER: PRODUCER_LACKS,

@@ -35,7 +35,6 @@ from connectctl.ops.kafka.replication import numbers
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import TopicFacts
 
-RULES = rules.RULES
 _END_OFFSETS, _VERIFIES = 2, 4
 """The versions of ListOffsets with isolation levels (KIP-98), and of AddPartitionsToTxn that verify (KIP-890)."""
 _EPOCH_PER_TRANSACTION = 2

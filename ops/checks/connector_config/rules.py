@@ -33,75 +33,11 @@ if TYPE_CHECKING:
     from connectctl.ops.connect.worker import Support
     from connectctl.ops.core.finding import Finding
 
-WORKER_SAYS = Rule(
-    "CONFIG030",
-    Severity.ERROR,
-    "Workers refuse the configuration",
-    "The connector is not created, or keeps its configuration of before",
-    "AbstractHerder.validateConnectorConfig",
-    """
-    Workers and the connector's class check more than connectctl has rules for: properties of the connector itself,
-    converters, transformations, versions. The message is the worker's own.
-
-    Correct the property. The connector's documentation, and GET /connector-plugins/<class>/config, say what it takes.
-    """,
-)
-REPEATED = Rule(
-    "CONFIG031",
-    Severity.WARNING,
-    "A property is there twice",
-    "Only the last one counts, without a word",
-    "java.util.Properties, Jackson",
-    """
-    Files of properties, JSON and YAML may have a name twice, and whoever reads them takes the last. It is mostly a line
-    that was copied, or one that somebody believes to be in effect.
-    """,
-)
-SAME_NAME = Rule(
-    "CONFIG032",
-    Severity.WARNING,
-    "Two configurations are for the same connector",
-    "The one that is applied last replaces the other",
-    "ConnectorsResource.putConnectorConfig",
-    """
-    A connector's name is its identity. Of two configurations with the same name the first is created and the second
-    changes it, or is refused because the connector exists.
-    """,
-)
-BAD_STATE = Rule(
-    "CONFIG033",
-    Severity.ERROR,
-    "A connector cannot be created in that state",
-    "Workers answer the creation with an error, and validation does not see it",
-    "KIP-980, CreateConnectorRequest.InitialState",
-    """
-    initial_state beside name and config says in which state POST /connectors creates the connector: RUNNING, which is the
-    default, PAUSED or STOPPED, in letters of any case. Workers have it since 3.7. It is no property of the configuration.
-    """,
-)
-INITIAL_OFFSETS = Rule(
-    "CONFIG034",
-    Severity.ERROR,
-    "A creation cannot have offsets",
-    "Workers answer the creation with an error, and validation does not see it",
-    "KIP-995, CreateConnectorRequest",
-    """
-    KIP-995 would let POST /connectors have initial offsets. It is accepted, and no release up to 4.3 has it: workers refuse
-    the whole request because they do not know the member.
-
-    Create the connector with initial_state STOPPED, set its offsets (connectctl offsets set), and resume it.
-    """,
-)
-RULES: tuple[Rule, ...] = (
-    *exactly_once_findings.RULES,
-    *framework_findings.RULES,
-    *override_findings.RULES,
-    WORKER_SAYS,
-    REPEATED,
-    SAME_NAME,
-    BAD_STATE,
-    INITIAL_OFFSETS,
-)
+WORKER_SAYS = Rule("CONFIG030", Severity.ERROR)
+REPEATED = Rule("CONFIG031", Severity.WARNING)
+SAME_NAME = Rule("CONFIG032", Severity.WARNING)
+BAD_STATE = Rule("CONFIG033", Severity.ERROR)
+INITIAL_OFFSETS = Rule("CONFIG034", Severity.ERROR)
 STATES = ("RUNNING", "PAUSED", "STOPPED")
 OWN_TOPIC = "Source tasks may not produce to their own offsets topics when exactly-once support is enabled"
 _POLICY = re.compile(r"The '(\w+)' policy does not allow '(.+)' to be overridden")

@@ -19,83 +19,10 @@ JITTER = 0.2
 _EXPONENTIAL_SINCE = (3, 7, 0)
 _FENCING_FIXED_IN = (3, 7, 1)
 
-AMBIGUOUS = Rule(
-    "FENCE001",
-    Severity.WARNING,
-    "A transactional id belongs to two tasks, or to a task and a leader",
-    "Whoever fences one of the two fences the other, which then fails, again and again",
-    "KIP-618, Transactional IDs; Worker.taskTransactionalId",
-    """
-    A task's id is <group.id>-<connector>-<task>, with no more than a dash between the parts. Group a with connector b-1
-    and group a-b with connector 1 have the same ids on one Kafka cluster. So have connector cluster-x of a group connect,
-    task 0, and the leader of a group x-0, whose id is connect-cluster-x-0.
-
-    Each start of the one fences the other's producer. Its task fails, is restarted, and fences in return. No record is
-    lost or doubled by that, but neither makes progress for long.
-
-    Only groups that this principal may see are compared, and of another group the connectors that run now.
-
-    Rename one of the connectors, or give one of the Connect clusters another group.id.
-    """,
-)
-SLOW_ROUND = Rule(
-    "FENCE010",
-    Severity.ERROR,
-    "A round of fencing takes longer than the leader or its followers wait for it",
-    "The tasks fail whenever the connector is reconfigured or resumed, until they are restarted",
-    "KIP-618, Zombie fencing; AdminApiDriver, RestServer.DEFAULT_REST_REQUEST_TIMEOUT_MS",
-    """
-    Before tasks with new configurations start, the leader fences the ids of all tasks that the connector had. It uses
-    Admin.fenceProducers, which sends the ids that share a coordinator one after the other, with the admin client's retry
-    back-off in between although nothing failed: 100 ms, doubled up to 1 s since 3.7, so about a second for each id.
-    Coordinators work side by side.
-
-    The leader gives that 90 s, all or nothing. A task on another worker asks through that worker, which waits for 30 s.
-    Measured on one broker: 40 ids took 35 s, and a connector of 110 tasks could not be reconfigured at all.
-
-    How many ids a coordinator has follows from their names: the hash of an id is the partition of __transaction_state,
-    whose leader is the coordinator. More brokers help, more partitions do not.
-
-    Two properties cure it: admin.override.retry.backoff.ms=10 and admin.override.retry.backoff.max.ms=10 on the
-    connector; 200 ids then take a second or two. connectctl connectors cure sets them. The workers'
-    connector.client.config.override.policy has to allow that; or set admin.retry.backoff.ms and .max.ms on the workers.
-    """,
-)
-OLD_FENCING = Rule(
-    "FENCE011",
-    Severity.WARNING,
-    "Workers of this version fail rounds of fencing when an id has an open transaction or a broker is slow",
-    "The tasks fail for a reason that a second attempt may not meet",
-    "KAFKA-16047, KAFKA-16570; FenceProducersHandler",
-    """
-    Up to 3.7.0 Admin.fenceProducers asks for a transaction timeout of 1 ms, and brokers bound their own write to the
-    transaction log by it, so that the request often times out. And where the id has an open transaction, which is what
-    fencing is for, the answer that the coordinator is still aborting it counts as an error.
-
-    Both are mended in 3.7.1. Until then a round may fail that has nothing wrong with it.
-
-    Fence the connector's ids yourself before you reconfigure it (connectctl fence), so that the leader finds them at
-    rest; and restart what failed: connectctl connectors restart CONNECTOR --only-failed.
-    """,
-)
-FOREIGN = Rule(
-    "FENCE012",
-    Severity.WARNING,
-    "A transactional id of a task is in use by a producer that is not the task's",
-    "The two fence each other: the other application fails when the task starts, and the task when that continues",
-    "KIP-618, Transactional IDs",
-    """
-    The id of a source task has an open transaction that cannot be the task's: no worker has exactly-once enabled, or it
-    is open on none of the topics that the connector writes to, or it holds offsets of a consumer group, which no source
-    task commits.
-
-    Some other application has chosen the same transactional id, or another Connect cluster has the same group.id. Kafka
-    lets the newest producer of an id win.
-
-    Find out whose it is (connectctl transactions show ID), and give it another id, or the connector another name.
-    """,
-)
-RULES: tuple[Rule, ...] = (AMBIGUOUS, SLOW_ROUND, OLD_FENCING, FOREIGN)
+AMBIGUOUS = Rule("FENCE001", Severity.WARNING)
+SLOW_ROUND = Rule("FENCE010", Severity.ERROR)
+OLD_FENCING = Rule("FENCE011", Severity.WARNING)
+FOREIGN = Rule("FENCE012", Severity.WARNING)
 
 
 def check(facts: FencingFacts, wish: Wish) -> Iterator[Finding]:

@@ -34,117 +34,13 @@ OFFSETS, DEDICATED = "offsets", "dedicated offsets"
 TOMBSTONES, SHORTEST_MS = "delete.retention.ms", 60 * 60 * 1000
 """Milliseconds in which any worker has read a topic from its beginning to its end."""
 
-NO_LEADER = Rule(
-    "TOPIC007",
-    Severity.ERROR,
-    "Partitions of an internal topic have no leader",
-    "What is there can be neither read nor written: workers do not start, connectors stand still",
-    "KafkaBasedLog.start",
-    """
-    Workers read their topics from the beginning to the end when they start, and wait for each partition. While one of
-    them has no leader no worker comes up, and no connector can be changed; source tasks whose offsets are there neither
-    start nor commit.
-
-    Bring the brokers back that hold the replicas.
-    """,
-)
-REFUSES_WRITES = Rule(
-    "TOPIC008",
-    Severity.ERROR,
-    "An internal topic has fewer replicas in sync than min.insync.replicas",
-    "Everything that is written to it is refused: configurations, offsets or statuses",
-    "ProduceRequest, NOT_ENOUGH_REPLICAS",
-    """
-    Workers write with acks=all, which a partition takes only while min.insync.replicas of its replicas are in sync. On the
-    config topic no connector can be created or changed; on an offsets topic source tasks cannot commit, and with
-    exactly-once enabled they fail when their transaction times out; on the status topic states are no longer true.
-
-    Bring the brokers back. Brokers before 3.7 refuse writes also where the topic wants more in sync than it has replicas:
-    lower the one or raise the other. Newer ones want no more than there are (KAFKA-15583).
-    """,
-)
-ACKNOWLEDGED_ALONE = Rule(
-    "TOPIC009",
-    Severity.WARNING,
-    "An internal topic acknowledges what one replica alone has",
-    "Configurations or offsets that were acknowledged can be lost with one broker",
-    "TopicAdmin.NewTopicBuilder; Kafka's documentation, min.insync.replicas",
-    """
-    Workers create their topics with the brokers' min.insync.replicas, which is 1 unless somebody set it. A leader whose
-    followers have fallen behind then goes on alone, and if it is lost, so are the last configurations or offsets.
-
-    For an offsets topic that means records twice: with exactly-once, too, because the transaction was committed, and the
-    half of it that said how far the source was read is gone.
-
-    With three replicas set it to 2. One broker may then be away without anybody noticing.
-    """,
-)
-UNCLEAN = Rule(
-    "TOPIC010",
-    Severity.WARNING,
-    "An internal topic allows unclean leader election",
-    "After the loss of brokers it may silently continue from an older state",
-    "KIP-106",
-    """
-    With unclean.leader.election.enable=true a partition without any replica in sync is led by one that is behind, so that
-    it is available again sooner. What that one had not copied is gone: configurations are the old ones again, offsets go
-    back, and sources write their records twice.
-
-    For topics that hold state, waiting is better. Set it to false.
-    """,
-)
-STOPS_WITH_ONE = Rule(
-    "TOPIC011",
-    Severity.WARNING,
-    "min.insync.replicas of an internal topic leaves no replica to spare",
-    "Nothing can be written while any one broker is away, as in every rolling restart of the brokers",
-    "ProduceRequest, NOT_ENOUGH_REPLICAS",
-    """
-    Where every replica must be in sync, none may be away. Until the broker is back no connector can be changed and no
-    source task can commit; with exactly-once enabled, tasks fail when that takes longer than their transaction timeout.
-
-    Give the topic one replica more than min.insync.replicas asks for: 3 and 2.
-    """,
-)
-ONE_PARTITION = Rule(
-    "TOPIC012",
-    Severity.INFO,
-    "An offsets topic has one partition",
-    "One transaction that stays open there holds up the start of every source task",
-    "KIP-618, Offset reads",
-    """
-    Source tasks read their offsets to the end of every partition before they start, and wait there for open transactions.
-    On a topic with many partitions a transaction holds the partitions that it wrote to, on a topic with one that is all of
-    it; the load is not spread over brokers either.
-
-    Workers create the topic with 25 partitions (offset.storage.partitions). Do not add partitions to one that exists: keys
-    would move to others, and workers would see two truths. A connector can be given a topic of its own instead:
-    connectctl offsets merge CONNECTOR --into dedicated --topic NAME
-    """,
-)
-TOMBSTONES_GO_EARLY = Rule(
-    "TOPIC013",
-    Severity.WARNING,
-    "delete.retention.ms of an internal topic is too low",
-    "A worker that reads the topic meanwhile can keep a connector or an offset that was deleted",
-    "Kafka's documentation, Log compaction: delete.retention.ms",
-    """
-    What is deleted is marked with a record without a value. Compaction removes that mark delete.retention.ms after it has
-    removed what it deletes, a day by default. A reader that takes longer to get from the old record to the end of the
-    topic than the mark is kept never hears of the deletion.
-
-    Set delete.retention.ms of the topic back to 86400000.
-    """,
-)
-RULES: tuple[Rule, ...] = (
-    NO_LEADER,
-    REFUSES_WRITES,
-    ACKNOWLEDGED_ALONE,
-    UNCLEAN,
-    STOPS_WITH_ONE,
-    ONE_PARTITION,
-    TOMBSTONES_GO_EARLY,
-)
+NO_LEADER = Rule("TOPIC007", Severity.ERROR)
+REFUSES_WRITES = Rule("TOPIC008", Severity.ERROR)
+ACKNOWLEDGED_ALONE = Rule("TOPIC009", Severity.WARNING)
+UNCLEAN = Rule("TOPIC010", Severity.WARNING)
+STOPS_WITH_ONE = Rule("TOPIC011", Severity.WARNING)
+ONE_PARTITION = Rule("TOPIC012", Severity.INFO)
+TOMBSTONES_GO_EARLY = Rule("TOPIC013", Severity.WARNING)
 
 
 @dataclass(frozen=True)

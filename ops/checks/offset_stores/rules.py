@@ -17,7 +17,6 @@ from connectctl.ops.checks.offset_stores.findings import (
     LOSES_ITS_PLACE,
     OWN_TARGET,
     RESET_FAILS,
-    RULES,
     SHARED,
     STALE,
     TWO_SPELLINGS,
@@ -34,7 +33,6 @@ from connectctl.ops.core.finding import Finding, Severity
 if TYPE_CHECKING:
     from connectctl.ops.connect.source_offsets import SourceOffset
 
-__all__ = ["RULES", "check"]
 _FIRST_BROKEN_RESET, _LAST_KNOWN = (3, 8), (4, 3)
 
 

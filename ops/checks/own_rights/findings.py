@@ -18,33 +18,8 @@ if TYPE_CHECKING:
     from connectctl.ops.core.finding import Finding
     from connectctl.ops.kafka.acls import Right
 
-MISSING = Rule(
-    "RIGHT001",
-    Severity.ERROR,
-    "The principal in use lacks a right that commands need",
-    "Commands are refused, or see a part and say so",
-    "KIP-430, docs/rights.md",
-    """
-    preflight --self asks the brokers what the principal of this context may do, and compares it with what every command
-    needs. It is an error where a command is refused without the right, and a warning where it shows less.
-
-    Grant what the commands need that you use: preflight --self --emit kafka-acls prints it, --command names the commands.
-    """,
-)
-UNKNOWN = Rule(
-    "RIGHT002",
-    Severity.INFO,
-    "Unknown whether the principal in use has a right",
-    "Only the command itself will tell",
-    "KIP-430, docs/rights.md",
-    """
-    Brokers tell the operations that are allowed on topics, groups and the cluster. They do not tell whether a principal
-    may write with a transactional id, and a listing does not say what it leaves out.
-
-    Nothing is wrong by that. Whoever may see the ACLs can check: preflight --principal, or kafka-acls.sh --list.
-    """,
-)
-RULES: tuple[Rule, ...] = (MISSING, UNKNOWN)
+MISSING = Rule("RIGHT001", Severity.ERROR)
+UNKNOWN = Rule("RIGHT002", Severity.INFO)
 
 
 def findings(found: Sequence[OfCommand]) -> Iterator[Finding]:

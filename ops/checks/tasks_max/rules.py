@@ -13,7 +13,6 @@ from connectctl.ops.checks.tasks_max.findings import (
     NEEDLESS,
     REFUSED,
     RESUME,
-    RULES,
     SET_FAILED,
     UPGRADE,
 )
@@ -23,9 +22,6 @@ from connectctl.ops.core.finding import Severity
 if TYPE_CHECKING:
     from connectctl.ops.checks.tasks_max.observe import Release, TaskSet, TasksSeen
     from connectctl.ops.core.finding import Finding
-
-
-__all__ = ["RULES", "check"]
 
 
 def check(seen: TasksSeen, for_version: Release | None = None) -> Iterator[Finding]:

@@ -27,101 +27,11 @@ LONG = 0.5
 BLOCKING_MS = 300_000
 """A time-out for which nobody wants to wait until tasks start."""
 
-INTERVAL_TOO_LONG = Rule(
-    "TXN005",
-    Severity.ERROR,
-    "The interval between commits is as long as the transaction time-out, or nearly",
-    "The coordinator aborts the transaction before it is committed, and nothing of what the task sends is ever readable",
-    "KIP-618, Offset (and record) writes; ExactlyOnceWorkerSourceTask",
-    """
-    With transaction.boundary=interval a task keeps one transaction open for transaction.boundary.interval.ms, and then
-    has to send what is still on its way before it commits. The coordinator aborts what is open for longer than the
-    producer's transaction.timeout.ms, 60 s if nobody sets it. The task does not notice before it commits: until then it
-    says RUNNING, and brokers refuse what it sends (TXN009). Then it fails, and after a restart it begins again where it
-    last committed, to fail again.
-
-    An interval that nobody sets is the workers' offset.flush.interval.ms, which is 60 s, too, by default: with
-    transaction.boundary=interval alone both are equal.
-
-    Lower transaction.boundary.interval.ms, or raise producer.override.transaction.timeout.ms, up to the brokers'
-    transaction.max.timeout.ms. Readers with read_committed see nothing of a transaction until it ends, so that the
-    shorter interval is the better remedy.
-    """,
-)
-OPEN_FOR_LONG = Rule(
-    "TXN006",
-    Severity.WARNING,
-    "A task's transaction is open for more than half of its time-out",
-    "If it is not committed in time, the coordinator aborts it and the task fails",
-    "KIP-618, Offset (and record) writes",
-    """
-    A transaction that is open for so long is one batch that takes its time to be sent, or a connector that does not say
-    when it is to be committed. When the time-out is over, what was sent is discarded for readers, the task fails, and
-    after its restart it sends the same again.
-
-    The proposal names the remedies: producers with more throughput (producer.override.linger.ms, batch.size,
-    compression.type), a longer transaction.timeout.ms up to the brokers' transaction.max.timeout.ms, a shorter interval,
-    or transaction.boundary=poll. A connector that returns smaller batches has shorter transactions at that boundary.
-
-    A task that is being stopped or has been cut off looks the same for as long as the time-out lasts.
-    """,
-)
-EXPIRED = Rule(
-    "TXN007",
-    Severity.ERROR,
-    "A task failed because its transaction was open for longer than its time-out",
-    "It sends the same records again when it is restarted, and fails again unless something is changed",
-    "KIP-618, Offset (and record) writes; ExactlyOnceWorkerSourceTask.wrapTransactionTimeoutError",
-    """
-    Connect gives this reason to every task whose producer has an old epoch, fenced ones included. Here the coordinator
-    agrees: it aborted the transaction, and nobody has taken the id since.
-
-    The task could not send and commit what it had read within its transaction time-out. Raise
-    producer.override.transaction.timeout.ms, up to the brokers' transaction.max.timeout.ms; shorten
-    transaction.boundary.interval.ms, or set transaction.boundary=poll; let the connector return smaller batches; give its
-    producers more throughput.
-
-    Then restart what failed: connectctl connectors restart CONNECTOR --only-failed.
-    """,
-)
-BLOCKS_OTHERS = Rule(
-    "TXN008",
-    Severity.WARNING,
-    "A long transaction time-out on an offsets topic that connectors share",
-    "When one of its tasks dies in a transaction, no other connector on that topic starts until the time-out is over",
-    "KIP-618, Per-connector offsets topics",
-    """
-    A task reads its offsets topic to the end before it starts, and waits for every transaction that is open there. A
-    producer that died leaves its transaction open until the coordinator aborts it, after the producer's own
-    transaction.timeout.ms, or until its task is started again.
-
-    A long time-out may be right for the connector that needs it. On a topic that it shares, the others pay for it.
-
-    Give it its own offsets topic: connectctl offsets merge CONNECTOR --into dedicated --topic CONNECTOR-offsets --stop
-    moves it there with its offsets.
-    """,
-)
-SILENTLY_ABORTED = Rule(
-    "TXN009",
-    Severity.ERROR,
-    "A task says RUNNING, and its transaction was aborted",
-    "Brokers refuse every record that it sends, and the task fails only at its next commit",
-    "AbstractWorkerSourceTask.sendRecords; ExactlyOnceWorkerSourceTask.commitTransaction",
-    """
-    When a transaction is open for longer than its time-out, or when a tool aborts it, the coordinator gives its id a new
-    epoch. From then on brokers refuse what the task's producer sends. The worker only logs that; with exactly-once it
-    looks at failed sends when it commits. Measured on 4.3.1: with an interval of ten minutes a task was RUNNING for all
-    that time, and none of its records was written.
-
-    No record is lost by that, because the offsets of these records are not committed either. But nothing arrives.
-
-    The coordinator shows it: the last state of the id is CompleteAbort. A connector that defines its own transactions may
-    have aborted one itself, so that of such connectors nothing is said.
-
-    Make transactions shorter or their time-out longer (TXN005, TXN006), and restart the connector's tasks.
-    """,
-)
-RULES: tuple[Rule, ...] = (INTERVAL_TOO_LONG, OPEN_FOR_LONG, EXPIRED, BLOCKS_OTHERS, SILENTLY_ABORTED)
+INTERVAL_TOO_LONG = Rule("TXN005", Severity.ERROR)
+OPEN_FOR_LONG = Rule("TXN006", Severity.WARNING)
+EXPIRED = Rule("TXN007", Severity.ERROR)
+BLOCKS_OTHERS = Rule("TXN008", Severity.WARNING)
+SILENTLY_ABORTED = Rule("TXN009", Severity.ERROR)
 
 
 def check(facts: TransactionFacts, wish: Wish) -> Iterator[Finding]:

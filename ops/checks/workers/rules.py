@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.types import Wish
 from connectctl.ops.checks.workers import findings as rules
-from connectctl.ops.checks.workers.findings import RULES
 from connectctl.ops.checks.workers.observe import Proof, addresses
 from connectctl.ops.connect.internal_topics import address
 from connectctl.ops.connect.release import EXACTLY_ONCE, older, release_of
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from connectctl.ops.core.finding import Finding
     from connectctl.ops.kafka.transactions import PartitionProducer
 
-__all__ = ["RULES", "check"]
 
 PLAIN = (3, 2, 0)
 """The first release whose workers surely write with plain producers, which have no producer id."""

@@ -135,7 +135,7 @@ def _check_unobserved(plan: FencePlan) -> None:
 
 
 def running_tasks(rows: Sequence[FenceTarget]) -> Finding | None:
-    """FENCE002: ids of tasks that run now: their producers are fenced with the zombies', and the tasks fail."""
+    """Ids of tasks that run now: their producers are fenced with the zombies', and the tasks fail (FENCE002)."""
     owners = [owner for row in rows for owner in row.running]
     if not owners:
         return None
@@ -146,7 +146,7 @@ def running_tasks(rows: Sequence[FenceTarget]) -> Finding | None:
 
 
 def leader_running(snapshot: Snapshot, rows: Sequence[FenceTarget]) -> Finding | None:
-    """FENCE003: the leader is fenced: its next write to the config topic fails once, and then it takes the id back."""
+    """The leader is fenced: its next write to the config topic fails once, and then it takes the id back (FENCE003)."""
     if snapshot.group_id is None or leader_id(snapshot.group_id) not in {row.id for row in rows}:
         return None
     message = "The leader's next write to the config topic fails once; the worker then recovers by itself."
@@ -154,7 +154,7 @@ def leader_running(snapshot: Snapshot, rows: Sequence[FenceTarget]) -> Finding |
 
 
 def incomplete(listed: Answer[tuple[Listing, ...]]) -> list[Finding]:
-    """FENCE004: a coordinator did not list its ids, so that ids beyond the task counts may be missing."""
+    """A coordinator did not list its ids, so that ids beyond the task counts may be missing (FENCE004)."""
     silent = [gap for gap in listed.gaps if gap.reason is Reason.NO_ANSWER]
     findings = [
         Finding(

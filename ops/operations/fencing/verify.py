@@ -93,7 +93,7 @@ def _is_older(producer: PartitionProducer, older: Transaction, result: IdResult)
 
 
 def _moved_on(result: IdResult, found: Transaction) -> Problem | Finding:
-    """FENCE005: a newer producer has taken the id since; or a problem, where an older epoch is back."""
+    """A newer producer has taken the id since; or a problem, where an older epoch is back (FENCE005)."""
     if found.producer_id == result.producer_id and found.epoch < (result.epoch_after or 0):
         message = f"Fenced at epoch {result.epoch_after}, but the coordinator now has the older epoch {found.epoch}."
         return Problem("not-proven", f"{message} Fence it again.")
@@ -111,7 +111,7 @@ def _moved_on(result: IdResult, found: Transaction) -> Problem | Finding:
 
 
 def _unseen(id: str, place: Place, code: Code) -> Finding:
-    """FENCE006: a partition of the fenced transaction cannot be described, so its end is not verified."""
+    """A partition of the fenced transaction cannot be described, so its end is not verified (FENCE006)."""
     message = f"Could not verify that its open transaction ended on {place} ({code.name})."
     return Finding("FENCE006", Severity.WARNING, id, message, "Grant this principal Read on the topic.")
 

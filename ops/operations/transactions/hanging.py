@@ -184,7 +184,7 @@ def _unknown(place: Place, producer: PartitionProducer, known: Transaction | Cod
 
 
 def blocking(found: Hanging) -> Finding | None:
-    """TXN001: a transaction hangs on the config or offsets topic: workers and tasks wait for its end before they start."""
+    """A transaction hangs on the config or offsets topic: workers and tasks wait for its end before they start (TXN001)."""
     words = BLOCKING.get(found.role or "")
     if words is None:
         return None
@@ -193,7 +193,7 @@ def blocking(found: Hanging) -> Finding | None:
 
 
 def unseen(producers: Mapping[Place, Any]) -> tuple[Finding, ...]:
-    """TXN002: partitions that could not be looked at, by topic and reason."""
+    """Partitions that could not be looked at, by topic and reason (TXN002)."""
     found: dict[tuple[str, Code], list[int]] = {}
     for place, known in producers.items():
         if isinstance(known, Code):
@@ -221,7 +221,7 @@ def _advice(topic: str, code: Code) -> str | None:
 
 
 def _not_proven(found: Hanging) -> Finding:
-    """TXN005: a transaction is open whose id was not seen, and nothing proves that no coordinator has it.
+    """a transaction is open whose id was not seen, and nothing proves that no coordinator has it.
 
     A principal that is not allowed to describe a transactional id gets no answer about its producer, as if there were none.
     Such a transaction may be alive: ended by hand, its records are lost, and its producer commits them all the same.
@@ -232,11 +232,11 @@ def _not_proven(found: Hanging) -> Finding:
         "not proven to hang, because its coordinator may have it under an id that this principal does not see."
     )
     hint = f"Grant {read_topic(TOPIC)}, or {describe_id()}, and look again."
-    return Finding("TXN005", Severity.WARNING, str(found.place), message, hint)
+    return Finding("TXN010", Severity.WARNING, str(found.place), message, hint)
 
 
 def _no_verdict(silent: Iterable[Gap]) -> Finding:
-    """TXN003: a coordinator does not answer, so that no transaction can be said to hang."""
+    """A coordinator does not answer, so that no transaction can be said to hang (TXN003)."""
     brokers = ", ".join(f"{gap.subject}: {gap.detail}" for gap in silent)
     message = f"Not every coordinator answers ({brokers}), so that nothing can be said to hang."
     return Finding("TXN003", Severity.ERROR, "coordinators", message, "Look at the brokers, and try again.")

@@ -125,7 +125,7 @@ def finding(lag: Lag, now: float) -> Finding | None:
 
 
 def _open_for_long(lag: Lag, suspect: Suspect, now: float) -> Finding | None:
-    """TXN004: a transaction is open for long and holds readers back; what is open for a moment is normal."""
+    """A transaction is open for long and holds readers back; what is open for a moment is normal (TXN004)."""
     seconds = suspect.transaction.transaction.seconds_open(now) if suspect.transaction else None
     if suspect.transaction is None or seconds is None or seconds < LONG:
         return None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from connectctl.ops.checks.rule_docs import stories
 from connectctl.ops.core.errors import NotAuthorized, Refused, TimedOut, Unreachable
+from connectctl.ops.core.rule_docs import rule_docs
 from connectctl.ops.kafka.acls import Operation, Resource, Right
 from connectctl.ops.kafka.visibility import (
     DESCRIBE_CLUSTER,
@@ -73,7 +73,7 @@ def test_gaps_are_found_once_each_with_stable_ids() -> None:
         ("SIGHT002", "warning", "broker 2"),
     ]
     assert "Describe on Group connect-prod is missing" in found[0].message
-    assert {"SIGHT001", "SIGHT002"} <= stories().keys()
+    assert {"SIGHT001", "SIGHT002"} <= rule_docs().keys()
 
 
 def test_an_edges_error_becomes_a_gap() -> None:

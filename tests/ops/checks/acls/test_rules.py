@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from connectctl.ops.checks.acls.observe import AclFacts, Asking, Sight, observe
 from connectctl.ops.checks.acls.principals import parse_principals
-from connectctl.ops.checks.acls.rules import RULES, check
+from connectctl.ops.checks.acls.rules import check
 from connectctl.ops.checks.types import Unseen, Wish
 from connectctl.ops.connect.config_topic import ConfigState, ConfiguredConnector
 from connectctl.ops.connect.connect_protocol import ConnectGroup, Member
@@ -423,9 +423,3 @@ def test_the_next_step_is_a_command_with_the_same_principals() -> None:
         "connectctl preflight src --for enabled --principal worker=User:w --principal producer=User:p "
         "--principal consumer=User:c --principal admin=User:a --emit kafka-acls prints the commands that allow it."
     )
-
-
-def test_rules_have_stories_and_ids_of_their_own() -> None:
-    assert [rule.id for rule in RULES] == [f"ACL{n:03}" for n in range(1, len(RULES) + 1)]
-    for rule in RULES:
-        assert len(rule.story.strip().split("\n\n")) in range(2, 6)

@@ -106,13 +106,6 @@ def test_each_thing_that_is_wrong_is_found(broken: dict[str, Any], found: str) -
     assert ids(facts(**broken, enabled=False), Wish.NOW) == []
 
 
-@pytest.mark.parametrize("rule", rules.RULES, ids=lambda rule: rule.id)
-def test_every_rule_tells_a_story_and_where_it_is_written(rule: Any) -> None:
-    assert rule.story.strip()
-    assert rule.source
-    assert not rule.why.endswith(".")
-
-
 @pytest.mark.parametrize(
     ("own", "count", "expected"),
     [

@@ -98,13 +98,6 @@ def test_a_cluster_without_sinks_and_readers_gives_no_finding(wish: Wish) -> Non
     assert observe(sources(), wish).unseen == ()
 
 
-@pytest.mark.parametrize("rule", rules.RULES, ids=lambda rule: rule.id)
-def test_every_rule_tells_a_story_and_where_it_is_written(rule: Any) -> None:
-    assert rule.story.strip()
-    assert rule.source
-    assert not rule.why.endswith(".")
-
-
 # --------------------------------------------------------------------------------------------------------------- sinks
 
 

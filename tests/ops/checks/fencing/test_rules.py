@@ -14,7 +14,7 @@ from connectctl.ops.checks.fencing.observe import (
     ids_of,
     observe,
 )
-from connectctl.ops.checks.fencing.rules import RULES, check, seconds
+from connectctl.ops.checks.fencing.rules import check, seconds
 from connectctl.ops.checks.types import Checked, Wish
 from connectctl.ops.clients.protocols import TopicFacts
 from connectctl.ops.connect import config_topic
@@ -293,7 +293,3 @@ def test_partitions_without_a_leader_are_no_silent_pass() -> None:
 
     (unseen,) = observe(sources(FakeCoordinators(), kafka=Dark()), 10.0).unseen
     assert "1 of its 2 partitions have no leader" in unseen.why
-
-
-def test_every_rule_has_a_story() -> None:
-    assert all(2 <= len(rule.story.strip().split("\n\n")) <= 5 for rule in RULES)

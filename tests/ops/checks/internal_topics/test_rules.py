@@ -101,13 +101,6 @@ def test_a_topic_whose_settings_are_hidden_is_judged_by_its_layout_alone() -> No
     assert ids(hidden) == []
 
 
-@pytest.mark.parametrize("rule", rules.RULES, ids=lambda rule: rule.id)
-def test_every_rule_tells_a_story_and_where_it_is_written(rule: Any) -> None:
-    assert rule.story.strip()
-    assert rule.source
-    assert not rule.why.endswith(".")
-
-
 # ----------------------------------------------------------------------------------------------------------- observing
 
 

@@ -15,7 +15,7 @@ from connectctl.ops.checks.offset_stores.observe import (
     aim,
     observe,
 )
-from connectctl.ops.checks.offset_stores.rules import RULES, check
+from connectctl.ops.checks.offset_stores.rules import check
 from connectctl.ops.checks.types import Checked, Wish
 from connectctl.ops.clients.protocols import TopicFacts
 from connectctl.ops.connect.connector import Connector
@@ -309,12 +309,6 @@ def test_a_reset_that_the_workers_cannot_do_is_told_once(version: str | None, to
 def test_properties_that_name_targets_are_told_from_those_that_do_not() -> None:
     config = {"topic": "a", "kafka.topic": "b", "topics": "c, d", "offsets.storage.topic": "own", "errors.topic": "e"}
     assert configured_topics(config | {"transforms.r.topic": "f", "topic.prefix": "g"}) == {"a", "b", "c", "d"}
-
-
-def test_every_rule_has_a_story() -> None:
-    for rule in RULES:
-        assert rule.id.startswith("STORE")
-        assert 2 <= len(rule.story.strip().split("\n\n")) <= 5
 
 
 # ---------------------------------------------------------------------------------------------------------------- looking

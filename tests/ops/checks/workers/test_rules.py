@@ -181,10 +181,6 @@ def test_messages_name_workers_and_evidence() -> None:
     assert "whether w1:8083, w2:8083 also are" in text(seen(ON, OFF, OFF), Wish.ENABLED)
 
 
-def test_no_rule_is_left_without_a_test_of_its_own() -> None:
-    assert [rule.id for rule in rules.RULES] == [f"WORKER{n:03}" for n in range(1, 15)]
-
-
 # --------------------------------------------------------------------------------------------------------------- facts
 
 

@@ -1,0 +1,83 @@
+"""What each finding means, by its id, from ``docs/findings``: ``preflight --explain`` and ``--list`` print it.
+
+A document has one section for each finding: ``## ID title``, a line ``severity · source``, the consequence as the first
+paragraph, then what it is, what causes it and what to do. The source is missing where no specification says so.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+
+from connectctl.ops.core.errors import BadInput
+
+DIRECTORY = Path(__file__).resolve().parents[2] / "docs" / "findings"
+"""The same place in a checkout and in an installed package, which has the documents as package data."""
+_SECTION = re.compile(r"^## ([A-Z]+\d{3}) (.+)\n\n([a-z, ]+)(?: · (.+))?\n\n((?:(?!^## ).*\n)+)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class RuleDoc:
+    """The section of one finding as plain text: ``text`` is paragraphs, of which ``cause`` is the first.
+
+    ``severity`` is what the finding usually has, or several with commas. ``file`` is the name of its document.
+    """
+
+    id: str
+    title: str
+    severity: str
+    source: str | None
+    text: str
+    file: str
+
+    @property
+    def cause(self) -> str:
+        """Why the finding matters, in one line without a full stop, with the source where there is one."""
+        first = " ".join(self.text.split("\n\n")[0].split()).rstrip(".")
+        return f"{first} ({self.source})" if self.source else first
+
+
+@cache
+def rule_docs() -> dict[str, RuleDoc]:
+    """Every documented finding, by id in order."""
+    found = (doc for path in DIRECTORY.glob("*.md") for doc in sections(path))
+    return {doc.id: doc for doc in sorted(found, key=lambda doc: doc.id)}
+
+
+def sections(path: Path) -> list[RuleDoc]:
+    """The findings of one document, in its order."""
+    text = path.read_text("utf-8").replace("`", "")
+    return [
+        RuleDoc(id_, title, severity, source or None, body.strip(), path.name)
+        for id_, title, severity, source, body in _SECTION.findall(text)
+    ]
+
+
+def rule_doc(id_: str) -> RuleDoc:
+    """The document of ``id_``, in any case. Raises ``BadInput`` with the nearest id."""
+    found = rule_docs().get(id_.upper())
+    if found is None:
+        near = get_close_matches(id_.upper(), rule_docs(), n=1)
+        hint = f"Did you mean {near[0]}?" if near else "connectctl preflight --list prints them all."
+        raise BadInput(f"Unknown finding: {id_}", next_step=hint)
+    return found
+
+
+def index() -> str:
+    """``docs/findings/README.md``: every finding with a link to its section."""
+    lines = [
+        "# Findings",
+        "",
+        "Every finding of connectctl by its id. `connectctl preflight --explain ID` prints the same text.",
+        "",
+        "| id | severity | finding |",
+        "| --- | --- | --- |",
+    ]
+    for doc in rule_docs().values():
+        anchor = re.sub(r"[^\w -]", "", f"{doc.id} {doc.title}".lower()).replace(" ", "-")
+        title = doc.title.replace("__", r"\_\_").replace("|", r"\|")
+        lines.append(f"| [{doc.id}]({doc.file}#{anchor}) | {doc.severity} | {title} |")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,78 @@
+"""Every finding that the program can have is documented, once, with something to read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from pkgutil import walk_packages
+
+import pytest
+from connectctl import ops
+from connectctl.ops.core import rule_docs
+from connectctl.ops.core.errors import BadInput
+from connectctl.ops.core.rule import Rule
+
+ROOT = Path(__file__).parents[3]
+_ID = re.compile(r'"([A-Z]{3,}\d{3})"')
+_HEAD = re.compile(r"^## (\S+)", re.MULTILINE)
+
+
+def _ids_of_code() -> set[str]:
+    sources = [path for top in ("ops", "cli") for path in (ROOT / top).rglob("*.py")]
+    return {id_ for path in sources for id_ in _ID.findall(path.read_text())}
+
+
+def _rules() -> Iterator[Rule]:
+    """The rules of every module, each once, however many modules import it."""
+    found: dict[int, Rule] = {}
+    for area in ("checks", "audit"):
+        package = import_module(f"{ops.__name__}.{area}")
+        for module in walk_packages(package.__path__, f"{package.__name__}."):
+            members = vars(import_module(module.name)).values()
+            found |= {id(rule): rule for rule in members if isinstance(rule, Rule)}
+    yield from found.values()
+
+
+def test_every_id_of_the_code_is_documented_and_every_documented_id_is_in_the_code() -> None:
+    assert _ids_of_code() == rule_docs.rule_docs().keys()
+    assert len(rule_docs.rule_docs()) > 100
+
+
+def test_every_section_is_read_and_no_id_has_two() -> None:
+    heads = [id_ for path in rule_docs.DIRECTORY.glob("*.md") for id_ in _HEAD.findall(path.read_text())]
+    assert sorted(heads) == list(rule_docs.rule_docs())
+
+
+def test_no_two_rules_have_one_id() -> None:
+    ids = [rule.id for rule in _rules()]
+    assert len(ids) == len(set(ids)) > 100
+
+
+def test_rules_are_documented_with_their_severity_and_say_where_they_are_written() -> None:
+    for rule in _rules():
+        doc = rule_docs.rule_doc(rule.id)
+        assert doc.severity == rule.severity.value, rule.id
+        assert doc.source, rule.id
+        assert 2 <= len(doc.text.split("\n\n")) <= 7, rule.id
+        assert len(doc.text) > 120, rule.id
+
+
+@pytest.mark.parametrize("id_", rule_docs.rule_docs())
+def test_a_document_is_more_than_its_title(id_: str) -> None:
+    doc = rule_docs.rule_doc(id_)
+    assert not doc.title.endswith(".")
+    assert len(doc.text) >= len(doc.title)
+    assert set(doc.severity.split(", ")) <= {"error", "warning", "info"}
+    assert doc.text.split("\n\n")[0].endswith(".")
+
+
+def test_the_index_is_of_the_documents() -> None:
+    assert (rule_docs.DIRECTORY / "README.md").read_text() == rule_docs.index()
+
+
+def test_ids_are_found_in_any_case_and_a_wrong_one_names_the_nearest() -> None:
+    assert rule_docs.rule_doc("store001").id == "STORE001"
+    with pytest.raises(BadInput, match="Did you mean STORE0"):
+        rule_docs.rule_doc("STOR001")
