@@ -14,6 +14,7 @@ from connectctl.cli.commands.completion import FILES, SCRIPTS
 
 ROOT = Path(__file__).parent.parent
 TOPS = ("cli", "ops", "migrations")
+FINDINGS = "docs/findings"
 UNBUILT = shutil.ignore_patterns("build", "dist", "*.egg-info", "__pycache__", ".*")
 
 
@@ -35,6 +36,12 @@ def test_the_wheel_holds_every_module_of_the_tree(built: Path) -> None:
     }
     sources = [p for top in TOPS for p in (ROOT / top).rglob("*") if p.suffix == ".py" or p.name == "py.typed"]
     assert shipped == {f"connectctl/{path.relative_to(ROOT).as_posix()}" for path in sources}
+
+
+def test_the_wheel_holds_what_findings_mean(built: Path) -> None:
+    (wheel,) = built.glob("*.whl")
+    shipped = {n for n in zipfile.ZipFile(wheel).namelist() if n.endswith(".md")}
+    assert shipped == {f"connectctl/docs/findings/{p.name}" for p in (ROOT / FINDINGS).iterdir()}
 
 
 def test_nothing_called_cli_or_ops_reaches_site_packages(built: Path) -> None:
@@ -68,9 +75,10 @@ def test_completions_reach_both_archives(built: Path) -> None:
 
 
 def test_the_tree_is_found_under_its_name() -> None:
-    """An editable install is a path to ``src``: each package at the root has its link there, and nothing else has."""
-    links = {path.name: path for path in (ROOT / "src/connectctl").iterdir()}
-    assert {name: path.resolve() for name, path in links.items()} == {top: ROOT / top for top in TOPS}
+    """An editable install is a path to ``src``: each package at the root has its link there, and so have the findings."""
+    source = ROOT / "src/connectctl"
+    links = {path.relative_to(source).as_posix(): path for path in source.rglob("*") if path.is_symlink()}
+    assert {name: path.resolve() for name, path in links.items()} == {top: ROOT / top for top in (*TOPS, FINDINGS)}
     assert not any(path.readlink().is_absolute() for path in links.values())
 
 
