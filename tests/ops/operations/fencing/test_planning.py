@@ -68,7 +68,7 @@ def test_a_deleted_connector_can_be_fenced_by_its_record() -> None:
 
 
 def test_a_connector_without_any_trace_is_an_error_with_the_nearest_name() -> None:
-    with pytest.raises(BadInput, match=r"There is no connector ordres. Did you mean orders\?"):
+    with pytest.raises(BadInput, match=r"Connector not found: ordres. Did you mean orders\?"):
         describe_ids(FenceRequest(connectors=("ordres",)), FakeCoordinators())
 
 
@@ -191,7 +191,7 @@ def test_the_plan_says_in_one_sentence_what_it_will_do() -> None:
     asked = FenceRequest(ids=("g-orders-0", "new"), force=True, create=True)
     plan = describe_ids(asked, FakeCoordinators({"g-orders-0": busy}))
     assert sentence(plan) == (
-        "fence 2 transactional ids; this will abort 1 open transaction, create 1 that no coordinator knows, "
+        "fence 2 transactional ids; this will abort 1 open transaction, create 1 unknown to the coordinators, "
         "fail 1 running task"
     )
     steps = plan_of(plan, restart=("orders",), group_id="g").steps
