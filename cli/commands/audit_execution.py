@@ -87,11 +87,11 @@ def _offsets(session: Session, wish: Wish) -> tuple[dict[str, str] | None, list[
     from connectctl.cli.commands.offsets.show import sources_of
     from connectctl.ops.operations.offsets.effective_offsets import assemble
     from connectctl.ops.operations.offsets.observe import observe
-    from connectctl.ops.operations.offsets.snapshot import Wish as Look
+    from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
 
     sources, _, _ = sources_of(session, 5.0)
-    snapshot = observe(sources, Look((wish.connector,)))
-    found = assemble(snapshot, Look((wish.connector,)))
+    snapshot = observe(sources, OffsetsQuery((wish.connector,)))
+    found = assemble(snapshot, OffsetsQuery((wish.connector,)))
     if unread := [finding for finding in found.findings if finding.id == "OFFSETS011"]:
         why = "; ".join(finding.message.rstrip(".") for finding in unread)
         raise ConnectctlError(f"The offsets of {wish.connector} cannot be read whole", why=why, code="hidden")

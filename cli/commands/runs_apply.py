@@ -126,7 +126,7 @@ def _fence(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Outp
 def _offsets(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Output) -> None:
     from connectctl.cli.commands.offsets.execution import Looked, Target, change
     from connectctl.ops.operations.offsets import changes
-    from connectctl.ops.operations.offsets.changes import Merge, Reset, Restore
+    from connectctl.ops.operations.offsets.changes import MergeOffsets, ResetOffsets, RestoreOffsets
     from connectctl.ops.operations.offsets.steps import Change
 
     wishes: dict[str, Any] = {}
@@ -134,12 +134,12 @@ def _offsets(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Ou
     for step in saved.steps:
         if isinstance(step, Change):
             wish = wishes[step.subject] = changes.from_data(step.wish)
-            purpose = wish if isinstance(wish, Merge | Restore) else None
+            purpose = wish if isinstance(wish, MergeOffsets | RestoreOffsets) else None
             via = step.via
             targets.append(
                 Target(step.subject, lambda subject: wishes[subject.name], step.dedicated_topic, True, via, purpose)
             )
-    every = [wish.connector for wish in wishes.values() if isinstance(wish, Reset) and wish.partitions is None]
+    every = [wish.connector for wish in wishes.values() if isinstance(wish, ResetOffsets) and wish.partitions is None]
 
     def same_cluster(looked: Looked) -> None:
         check_where((saved.cluster_id, saved.group_id), (looked.sources.kafka.cluster_id(), looked.group_id))

@@ -18,8 +18,8 @@ from connectctl.ops.clients.protocols import Record
 from connectctl.ops.connect.source_keys import parse_key
 from connectctl.ops.operations.offsets.backup_file import backup_lines
 from connectctl.ops.operations.offsets.changes import Side
-from connectctl.ops.operations.offsets.key_filter import Purpose, matters
-from connectctl.ops.operations.offsets.record_changes import Place
+from connectctl.ops.operations.offsets.key_filter import Purpose, is_relevant
+from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -72,7 +72,7 @@ class Looked:
     """What one connector is looked at for, and how its topics are laid out; records in ``places`` are ignored."""
 
     purpose: Purpose
-    places: Sequence[Place]
+    places: Sequence[OffsetsTopicState]
 
 
 def sift(rows: DataFrame, looked: Sequence[Looked], parts: int) -> DataFrame:
@@ -86,7 +86,7 @@ def sift(rows: DataFrame, looked: Sequence[Looked], parts: int) -> DataFrame:
     }
 
     def kept(batches: Iterator[Any]) -> Iterator[Any]:
-        return to_arrow(sifted(from_arrow(batches), by_name))
+        return to_arrow(filter_records(from_arrow(batches), by_name))
 
     return _by_key(rows, parts).mapInArrow(kept, SCHEMA)
 
@@ -116,11 +116,11 @@ def _lines(rows: Iterable[Row], owners: Mapping[Source, frozenset[str] | None]) 
             source = source_of(row.source)
             owned = owners.get(source, frozenset())
             if owned is None or key.connector in owned:
-                at = Place(source.topic, Side.GLOBAL, 1, {raw: (row.record,)}, source.bootstrap)
+                at = OffsetsTopicState(source.topic, Side.GLOBAL, 1, {raw: (row.record,)}, source.bootstrap)
                 yield from backup_lines([at])
 
 
-def sifted(rows: Iterable[Row], looked: Mapping[str, Looked]) -> Iterator[Row]:
+def filter_records(rows: Iterable[Row], looked: Mapping[str, Looked]) -> Iterator[Row]:
     """What ``sift`` keeps of rows in the order of their keys: the part of one task."""
     shown: set[tuple[str, str | None]] = set()
     for raw, group in groupby(rows, key=attrgetter("key")):
@@ -128,7 +128,7 @@ def sifted(rows: Iterable[Row], looked: Mapping[str, Looked]) -> Iterator[Row]:
         key = parse_key(raw)
         whose = None if isinstance(key, str) else key.connector if key.connector in looked else ""
         fresh = {(row.source, whose) for row in found} - shown
-        if fresh or (whose and matters(looked[whose].purpose, raw, *apart(found, looked[whose].places, whose))):
+        if fresh or (whose and is_relevant(looked[whose].purpose, raw, *apart(found, looked[whose].places, whose))):
             shown |= fresh
             yield from found
 
@@ -137,15 +137,15 @@ def newest(rows: Iterable[Row]) -> list[Row]:
     """Of each key the newest record on each partition of each topic; a backup's rows are all kept."""
     found: dict[tuple[Any, ...], Row] = {}
     for row in rows:
-        place = (row.source, row.key, row.partition, row.offset if source_of(row.source).saved_for else None)
-        if place not in found or found[place].offset <= row.offset:
-            found[place] = row
+        topic_state = (row.source, row.key, row.partition, row.offset if source_of(row.source).saved_for else None)
+        if topic_state not in found or found[topic_state].offset <= row.offset:
+            found[topic_state] = row
     return list(found.values())
 
 
 def apart(
-    rows: Iterable[Row], places: Sequence[Place], connector: str
-) -> tuple[list[Place], dict[tuple[str | None, str], list[Record]]]:
+    rows: Iterable[Row], places: Sequence[OffsetsTopicState], connector: str
+) -> tuple[list[OffsetsTopicState], dict[tuple[str | None, str], list[Record]]]:
     """``places`` with the records among ``rows`` that lie there, and those of the connector's backup by topic."""
     there: dict[Source, dict[bytes, list[Record]]] = {}
     saved: dict[tuple[str | None, str], list[Record]] = {}
@@ -158,14 +158,14 @@ def apart(
     return [_filled(at, there.get(Source(at.bootstrap, at.topic), {})) for at in places], saved
 
 
-def _filled(at: Place, records: dict[bytes, list[Record]]) -> Place:
+def _filled(at: OffsetsTopicState, records: dict[bytes, list[Record]]) -> OffsetsTopicState:
     return replace(at, records={key: tuple(found) for key, found in records.items()})
 
 
 def collected(rows: DataFrame) -> Iterator[Row]:
     """The rows of a frame, a part of them at a time in this process."""
-    for source, key, value, *place in rows.toLocalIterator(prefetchPartitions=True):
-        yield Row(source, None if key is None else bytes(key), None if value is None else bytes(value), *place)
+    for source, key, value, *topic_state in rows.toLocalIterator(prefetchPartitions=True):
+        yield Row(source, None if key is None else bytes(key), None if value is None else bytes(value), *topic_state)
 
 
 def from_arrow(batches: Iterator[Any]) -> Iterator[Row]:

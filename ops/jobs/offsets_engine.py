@@ -18,9 +18,9 @@ from connectctl.ops.jobs.offsets import Looked, Source
 from connectctl.ops.jobs.topic_layout import Layout
 from connectctl.ops.jobs.topic_reader import read
 from connectctl.ops.operations.offsets.engine import Asked, View, layout
-from connectctl.ops.operations.offsets.key_filter import Everything
+from connectctl.ops.operations.offsets.key_filter import AllKeys
 from connectctl.ops.operations.offsets.observe import Sources, observe
-from connectctl.ops.operations.offsets.snapshot import Wish as Look
+from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,7 +37,7 @@ class Spark:
 
     def view(self, sources: Sources, asked: Sequence[Asked]) -> View:
         """See ``Engine``."""
-        shown, look = Layout(sources), Look(tuple(each.purpose.connector for each in asked))
+        shown, look = Layout(sources), OffsetsQuery(tuple(each.purpose.connector for each in asked))
         places = layout(shown.sources, observe(shown.sources, look), asked)
         owners = dict.fromkeys(shown.sources_of(), frozenset(look.connectors))
         spark = self._session()
@@ -59,8 +59,8 @@ class Spark:
         Raises ``ConnectctlError`` where not everything can be seen.
         """
         shown = Layout(sources)
-        snapshot = observe(shown.sources, Look(tuple(connectors)))
-        asked = [Asked(Everything(name)) for name in connectors or snapshot.stores or ("",)]
+        snapshot = observe(shown.sources, OffsetsQuery(tuple(connectors)))
+        asked = [Asked(AllKeys(name)) for name in connectors or snapshot.stores or ("",)]
         found = [at for places in layout(shown.sources, snapshot, asked).values() for at in places]
         if problems := [at.problem for at in found if at.problem]:
             why = "; ".join(dict.fromkeys(problems))

@@ -18,7 +18,7 @@ from connectctl.ops.connect.source_keys import owner_of
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.large_topics import InOrder
 from connectctl.ops.operations.offsets.plain_records import Rows
-from connectctl.ops.operations.offsets.snapshot import OffsetsSnapshot, ReadTopic, Wish
+from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic
 from fakes.offsettopics import record, topic
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,7 +38,7 @@ def snapshot(records: list[Record], *, big: bool) -> OffsetsSnapshot:
 
 
 def printed(records: list[Record], *, big: bool) -> Any:
-    seen, wish = snapshot(records, big=big), Wish()
+    seen, wish = snapshot(records, big=big), OffsetsQuery()
     found = InOrder(seen, wish) if big else assemble(seen, wish)
     data = json.loads("".join(json_lines(_as_json(found, datetime(2026, 1, 1, tzinfo=UTC), Output.JSON))))
     return data | {"findings": sorted(data["findings"], key=json.dumps)}
@@ -88,14 +88,14 @@ def test_what_is_plain_is_written_as_what_is_understood(rows: list[Any], swapped
     seen = replace(snapshot(records, big=True), stores={"own": Store(Kind.SEPARATE, "own")})
     texts = []
     for plainly in (True, False):
-        found = InOrder(seen, Wish(), plainly)
+        found = InOrder(seen, OffsetsQuery(), plainly)
         data = _as_json(found, datetime(2026, 1, 1, tzinfo=UTC), Output.JSON)
         texts.append(("".join(json_lines(data)).split('"findings"')[0], sorted(map(str, found.findings))))
     assert texts[0] == texts[1]
 
 
 def test_what_connect_writes_is_plain() -> None:
-    seen = InOrder(snapshot(RECORDS, big=True), Wish(), plainly=True)
+    seen = InOrder(snapshot(RECORDS, big=True), OffsetsQuery(), plainly=True)
     found = {connector.name: [isinstance(each, Rows) for each in connector.offsets] for connector in seen.connectors()}
     assert found == {"a": [True], "b": [True], "c": [False]}
 
@@ -104,7 +104,7 @@ def test_beyond_the_limit_of_a_table_what_is_too_big_for_memory_is_counted_only(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     for limit, lines, more in ((2, 3, "6 more source partitions, which were not looked at"), (0, 8, ""), (8, 8, "")):
-        found = InOrder(snapshot(RECORDS, big=True), Wish())
+        found = InOrder(snapshot(RECORDS, big=True), OffsetsQuery())
         _print(found, limit, wide=False)
         printed = capsys.readouterr()
         assert len(printed.out.splitlines()) == lines

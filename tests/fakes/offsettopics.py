@@ -9,7 +9,7 @@ from typing import Any
 from connectctl.ops.clients.protocols import HeldBack, Record, TopicImage
 from connectctl.ops.connect.source_keys import connect_json
 from connectctl.ops.kafka.partitioner import java_partition
-from connectctl.ops.operations.offsets.record_changes import Place, Write, place
+from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState, RecordChange, topic_state
 from connectctl.ops.operations.offsets.snapshot import ReadTopic
 from hypothesis import strategies as st
 
@@ -40,13 +40,15 @@ def topic(
 
 def places(
     global_: Iterable[Record], dedicated: Iterable[Record] | None = None, connector: str = "c", own: str = "own"
-) -> list[Place]:
+) -> list[OffsetsTopicState]:
     """The global topic and, where there is one, the dedicated one, as ``connector`` sees them."""
-    found = [place(topic("global", "global", *global_), connector)]
-    return found if dedicated is None else [*found, place(topic(own, "dedicated", *dedicated), connector)]
+    found = [topic_state(topic("global", "global", *global_), connector)]
+    return found if dedicated is None else [*found, topic_state(topic(own, "dedicated", *dedicated), connector)]
 
 
-def written(before: Iterable[Place], writes: Iterable[Write], at: int = NOW + 1) -> list[Place]:
+def written(
+    before: Iterable[OffsetsTopicState], writes: Iterable[RecordChange], at: int = NOW + 1
+) -> list[OffsetsTopicState]:
     """``before`` after ``writes``; topics that did not exist do now."""
     after = []
     for found in before:
@@ -60,7 +62,7 @@ def written(before: Iterable[Place], writes: Iterable[Write], at: int = NOW + 1)
     return after
 
 
-def live(found: Iterable[Place]) -> dict[tuple[str, bytes, int], bytes]:
+def live(found: Iterable[OffsetsTopicState]) -> dict[tuple[str, bytes, int], bytes]:
     """Every value that is there, by topic, key and partition: tombstones and nothing are the same."""
     return {
         (at.topic, key, r.partition): r.value
@@ -103,6 +105,6 @@ def histories(values: list[Any] | None = None) -> st.SearchStrategy[list[Record]
     )
 
 
-def saved(found: Iterable[Place]) -> Mapping[tuple[str | None, str], list[Record]]:
+def saved(found: Iterable[OffsetsTopicState]) -> Mapping[tuple[str | None, str], list[Record]]:
     """What a backup of ``found`` brings back."""
     return {(at.bootstrap, at.topic): [r for kept in at.records.values() for r in kept] for at in found if at.records}

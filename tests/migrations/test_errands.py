@@ -16,9 +16,9 @@ from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.journal import Run, RunState, StepEvent
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.operations.connectors.steps import SetTargetState
-from connectctl.ops.operations.offsets.changes import Merge, Side
-from connectctl.ops.operations.offsets.planning import Changes, Subject
-from connectctl.ops.operations.offsets.record_changes import Place, Write
+from connectctl.ops.operations.offsets.changes import MergeOffsets, Side
+from connectctl.ops.operations.offsets.planning import Changes, ConnectorState
+from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState, RecordChange
 from connectctl.ops.operations.tasks_max.remedies import Reconfigure, SettleTasks
 from connectctl.ops.operations.upgrade.context import Patience
 from connectctl.ops.operations.upgrade.mode import How, Mode, Value
@@ -174,8 +174,8 @@ def test_a_connector_that_was_stopped_and_not_started_again_is_brought_back_to_w
     made = (Borrowed(SetTargetState("a", "stop", was), "before its offsets are moved"),)
     run = Run("r", "upgrade", "cluster", "connect", ("own-offsets-topic",), RunState.FAILED, "", None, ())
     restored = Restored(run, made, Ground(), Wish(None, "own-offsets-topic"), Patience())
-    stopped = Subject("a", (), State.STOPPED, True, {})
-    running = Subject("a", (), State.RUNNING, True, {})
+    stopped = ConnectorState("a", (), State.STOPPED, True, {})
+    running = ConnectorState("a", (), State.RUNNING, True, {})
     changes = Changes(Plan("offsets undo", "cluster", ()), (), ())
     back = observe._resumed(restored, [stopped], changes)
     assert back[0].describe() == f"{verb} a"
@@ -183,15 +183,19 @@ def test_a_connector_that_was_stopped_and_not_started_again_is_brought_back_to_w
 
 
 def test_what_is_stale_is_told_by_where_the_offsets_stand() -> None:
-    def place(topic: str, side: Side, **lsn: int) -> Place:
+    def topic_state(topic: str, side: Side, **lsn: int) -> OffsetsTopicState:
         records = {k.encode(): (Record(k.encode(), str(v).encode(), 0, 0, 0),) for k, v in lsn.items()}
-        return Place(topic, side, 1, records)
+        return OffsetsTopicState(topic, side, 1, records)
 
-    subject = Subject(
-        "a", (place("off", Side.GLOBAL, x=1, y=1), place("own", Side.DEDICATED, x=1, y=2, z=3)), None, True, {}
+    subject = ConnectorState(
+        "a",
+        (topic_state("off", Side.GLOBAL, x=1, y=1), topic_state("own", Side.DEDICATED, x=1, y=2, z=3)),
+        None,
+        True,
+        {},
     )
-    writes = (Write("off", 0, b"y", b"2", b"1", None), Write("off", 0, b"z", b"3", None, None))
+    writes = (RecordChange("off", 0, b"y", b"2", b"1", None), RecordChange("off", 0, b"z", b"3", None, None))
     changes = Changes(Plan("offsets merge", "cluster", ()), writes, ())
-    assert observe.how_they_stand([(subject, Merge("a", "global"))], changes) == [
+    assert observe.how_they_stand([(subject, MergeOffsets("a", "global"))], changes) == [
         "a: own has 3 source partitions; of these off lacks 1, and has another offset for 1, as things are now."
     ]

@@ -19,7 +19,7 @@ from connectctl.ops.operations.offsets.engine_choice import Choice
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
-    from connectctl.ops.operations.offsets.planning import Subject
+    from connectctl.ops.operations.offsets.planning import ConnectorState
 
 
 class Via(StrEnum):
@@ -83,17 +83,17 @@ def merge(
         raise BadInput("--topic names the topic of one connector", next_step="Merge one connector at a time.")
     session: Session = ctx.obj
 
-    def hint(name: str) -> changes.Merge:
-        return changes.Merge(name, into.value, (policy or changes.Policy.EFFECTIVE).value)
+    def hint(name: str) -> changes.MergeOffsets:
+        return changes.MergeOffsets(name, into.value, (policy or changes.Policy.EFFECTIVE).value)
 
-    def wish(subject: Subject) -> changes.Wish:
+    def wish(subject: ConnectorState) -> changes.OffsetRequest:
         own = topic or next((at.topic for at in subject.places if at.side is changes.Side.DEDICATED), None)
         if own is None:
             hint = "Name one: --topic NAME." if into is changes.Side.DEDICATED else "Its offsets are in the global one."
             raise BadInput(f"{subject.name} has no dedicated offsets topic", next_step=hint)
         moved = own if into is changes.Side.DEDICATED or unset_topic else None
         chosen = policy or changes.Policy.EFFECTIVE
-        return changes.Merge(subject.name, into.value, chosen.value, policy is not None, moved)
+        return changes.MergeOffsets(subject.name, into.value, chosen.value, policy is not None, moved)
 
     change(
         session,
@@ -141,8 +141,8 @@ def copy(
     if not entries:
         raise BadInput(f"{source} has no source offsets to copy", next_step="See connectctl offsets show.")
 
-    def wish(subject: Subject) -> changes.Wish:
-        return changes.Copy(subject.name, source, entries)
+    def wish(subject: ConnectorState) -> changes.OffsetRequest:
+        return changes.CopyOffsets(subject.name, source, entries)
 
     change(session, "offsets copy", [Target(target, wish, new=True, via=via.value)], stop, dry_run, yes, output)
 
@@ -171,8 +171,8 @@ def set_(
 
     entries = read_entries(file, connector)
 
-    def wish(subject: Subject) -> changes.Wish:
-        return changes.Put(subject.name, entries)
+    def wish(subject: ConnectorState) -> changes.OffsetRequest:
+        return changes.SetOffsets(subject.name, entries)
 
     _one(ctx.obj, "offsets set", connector, wish, stop, dry_run, yes, output, new=True, via=via)
 
@@ -206,7 +206,7 @@ def reset(
         ctx.obj,
         "offsets reset",
         connector,
-        lambda s: changes.Reset(s.name, chosen),
+        lambda s: changes.ResetOffsets(s.name, chosen),
         stop,
         dry_run,
         yes,
@@ -240,7 +240,7 @@ def restore(
     for _ in topic_dump.read_lines(text.split("\n"), topic_dump.name_of(file)):
         pass  # what is wrong is told of the person's file, and not of the journal's copy
     kept = Journal(paths.journal_directory()).store_artifact(text.encode())
-    wish = changes.Restore(connector, kept)
+    wish = changes.RestoreOffsets(connector, kept)
     _one(ctx.obj, "offsets restore", connector, lambda s: wish, stop, dry_run, yes, output, purpose=wish)
 
 
@@ -248,7 +248,7 @@ def _one(
     session: Session,
     operation: str,
     connector: str,
-    wish: Callable[[Subject], changes.Wish],
+    wish: Callable[[ConnectorState], changes.OffsetRequest],
     stop: bool,
     dry_run: bool,
     yes: bool,
@@ -257,7 +257,7 @@ def _one(
     new: bool = False,
     typed: str | None = None,
     via: Via = Via.KAFKA,
-    purpose: changes.Restore | None = None,
+    purpose: changes.RestoreOffsets | None = None,
 ) -> None:
     target = Target(connector, wish, new=new, via=via.value, purpose=purpose)
     change(session, operation, [target], stop, dry_run, yes, output, typed=typed)

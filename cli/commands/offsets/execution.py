@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from connectctl.ops.core.journal import Journal, Run
     from connectctl.ops.core.plan import Plan
     from connectctl.ops.operations.offsets.backup_file import Saved
-    from connectctl.ops.operations.offsets.changes import Wish
+    from connectctl.ops.operations.offsets.changes import OffsetRequest
     from connectctl.ops.operations.offsets.engine import Asked, Engine
     from connectctl.ops.operations.offsets.key_filter import Purpose
     from connectctl.ops.operations.offsets.observe import Sources
-    from connectctl.ops.operations.offsets.planning import Changes, Subject
+    from connectctl.ops.operations.offsets.planning import Changes, ConnectorState
     from connectctl.ops.operations.offsets.steps import OffsetContext
 
 SHOWN = 20
@@ -64,7 +64,7 @@ class Target:
     """
 
     name: str
-    wish: Callable[[Subject], Wish] | None
+    wish: Callable[[ConnectorState], OffsetRequest] | None
     topic: str | None = None
     new: bool = False
     via: str = "kafka"
@@ -82,13 +82,13 @@ class Looked:
     saved: Mapping[str, Saved] = field(default_factory=dict)
 
 
-def look_at(session: Session, targets: Sequence[Target]) -> tuple[Looked, list[Subject]]:
+def look_at(session: Session, targets: Sequence[Target]) -> tuple[Looked, list[ConnectorState]]:
     """The connectors as they are now. Raises ``BadInput`` for unknown ones."""
     from connectctl.cli.commands.offsets.show import sources_of
     from connectctl.cli.garbage_collection import without_collection
     from connectctl.ops.operations.connectors.observe import judged, see
     from connectctl.ops.operations.offsets.large_topics import check_names
-    from connectctl.ops.operations.offsets.planning import Subject
+    from connectctl.ops.operations.offsets.planning import ConnectorState
     from connectctl.ops.operations.offsets.snapshot import Workers
     from connectctl.ops.operations.offsets.task_producers import producers_of
 
@@ -117,7 +117,7 @@ def look_at(session: Session, targets: Sequence[Target]) -> tuple[Looked, list[S
             producers, _ = producers_of(sources, group.id, target.name)
             holders, unseen = _runs_of(sources, group.id, target.name)
             up = bool(group.members)
-            subjects.append(Subject(target.name, found, state, up, config, workers, producers, holders, unseen))
+            subjects.append(ConnectorState(target.name, found, state, up, config, workers, producers, holders, unseen))
     return replace(looked, saved=view.saved), subjects
 
 
@@ -131,14 +131,14 @@ def _runs_of(sources: Sources, group_id: str, connector: str) -> tuple[tuple[Hol
 
 def _asked(target: Target) -> Asked:
     from connectctl.ops.core.journal import Journal
-    from connectctl.ops.operations.offsets.changes import Restore
+    from connectctl.ops.operations.offsets.changes import RestoreOffsets
     from connectctl.ops.operations.offsets.engine import Asked
-    from connectctl.ops.operations.offsets.key_filter import Everything
+    from connectctl.ops.operations.offsets.key_filter import AllKeys
     from connectctl.ops.operations.offsets.steps import asked_by
 
-    if isinstance(target.purpose, Restore):
+    if isinstance(target.purpose, RestoreOffsets):
         return asked_by(target.purpose, Journal(paths.journal_directory()), target.topic)
-    return Asked(target.purpose or Everything(target.name), target.topic)
+    return Asked(target.purpose or AllKeys(target.name), target.topic)
 
 
 def engine_of(session: Session, sources: Sources) -> Engine:
@@ -156,7 +156,7 @@ def engine_of(session: Session, sources: Sources) -> Engine:
     return session.spark
 
 
-def check_whole(subjects: Sequence[Subject]) -> None:
+def check_whole(subjects: Sequence[ConnectorState]) -> None:
     """Raises ``ConnectctlError`` where not all offsets of the connectors can be seen: nothing may be made of the rest."""
     from connectctl.ops.core.errors import ConnectctlError
 

@@ -19,9 +19,9 @@ from connectctl.ops.operations.offsets.engine_choice import Choice
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
-    from connectctl.ops.operations.offsets.changes import Wish
+    from connectctl.ops.operations.offsets.changes import OffsetRequest
     from connectctl.ops.operations.offsets.diff import Said
-    from connectctl.ops.operations.offsets.planning import Subject
+    from connectctl.ops.operations.offsets.planning import ConnectorState
     from connectctl.ops.operations.offsets.snapshot import OffsetsSnapshot, SourceOffsets
 
 Names = Annotated[list[str] | None, typer.Argument(metavar="[CONNECTOR]...", autocompletion=completed_names.connectors)]
@@ -75,7 +75,7 @@ def _sides(
     session: Session, wanted: tuple[str, ...], with_context: str | None, file: Path | None
 ) -> tuple[Said, Said, tuple[str, str]]:
     from connectctl.ops.operations.offsets.diff import effective_of, without_what_is_same
-    from connectctl.ops.operations.offsets.snapshot import Wish as Look
+    from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
 
     if with_context is None and file is None:
         return _own_sides(session, wanted)
@@ -88,8 +88,8 @@ def _sides(
 
     assert file is not None
     here, there = without_what_is_same(here, _saved(session, file), wanted)
-    theirs = effective_of(assemble(there, Look()))
-    kept = {place: value for place, value in theirs.items() if not wanted or place[0] in wanted}
+    theirs = effective_of(assemble(there, OffsetsQuery()))
+    kept = {topic_state: value for topic_state, value in theirs.items() if not wanted or topic_state[0] in wanted}
     return effective_of(_whole(here, wanted)), kept, ("cluster", "file")
 
 
@@ -99,33 +99,33 @@ def _saved(session: Session, file: Path) -> OffsetsSnapshot:
     from connectctl.cli.commands.offsets.show import sources_of
     from connectctl.ops.operations.offsets import topic_dump
     from connectctl.ops.operations.offsets.observe import observe
-    from connectctl.ops.operations.offsets.snapshot import Wish as Look
+    from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
 
     records = topic_dump.read_file(file)
     sources = sources_of(session, PATIENCE)[0]
-    seen = observe(sources, Look((), False, False))  # what the topics hold has been read for the other side
+    seen = observe(sources, OffsetsQuery((), False, False))  # what the topics hold has been read for the other side
     known = sources.offsets_topic
     ours = {known, *(store.topic for store in seen.stores.values())}
     configs = seen.configs if ours & records.keys() else None
     named = session.flags.get("topics.offsets") or (known if configs else None)
-    return topic_dump.snapshot(records, str(file), named, Look(), configs=configs)
+    return topic_dump.snapshot(records, str(file), named, OffsetsQuery(), configs=configs)
 
 
 def _seen(session: Session, wanted: tuple[str, ...]) -> OffsetsSnapshot:
     from connectctl.cli.commands.offsets.execution import PATIENCE
     from connectctl.cli.commands.offsets.show import sources_of
     from connectctl.ops.operations.offsets.observe import observe
-    from connectctl.ops.operations.offsets.snapshot import Wish as Look
+    from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
 
-    return observe(sources_of(session, PATIENCE)[0], Look(wanted))
+    return observe(sources_of(session, PATIENCE)[0], OffsetsQuery(wanted))
 
 
 def _whole(snapshot: OffsetsSnapshot, wanted: tuple[str, ...]) -> SourceOffsets:
     """The answer. Raises ``ConnectctlError`` where not all could be read."""
     from connectctl.ops.operations.offsets.effective_offsets import assemble
-    from connectctl.ops.operations.offsets.snapshot import Wish as Look
+    from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
 
-    found = assemble(snapshot, Look(wanted))
+    found = assemble(snapshot, OffsetsQuery(wanted))
     if not found.complete:
         why = "; ".join(f.reason for f in found.findings if f.id in ("OFFSETS009", "OFFSETS011"))
         raise ConnectctlError("The offsets cannot be seen whole", why=why, code="hidden")
@@ -136,10 +136,10 @@ def _own_sides(session: Session, wanted: tuple[str, ...]) -> tuple[Said, Said, t
     """The global topic against the dedicated one, for the connectors that have one."""
     from connectctl.ops.operations.offsets.changes import Side
     from connectctl.ops.operations.offsets.diff import said_by
-    from connectctl.ops.operations.offsets.key_filter import Differing
+    from connectctl.ops.operations.offsets.key_filter import DifferingKeys
 
     chosen = wanted or _with_own_topic(session)
-    _, subjects = look_at(session, [Target(name, None, purpose=Differing(name)) for name in chosen])
+    _, subjects = look_at(session, [Target(name, None, purpose=DifferingKeys(name)) for name in chosen])
     check_whole(subjects)
     left: dict[tuple[str, str], str | None] = {}
     right: dict[tuple[str, str], str | None] = {}
@@ -155,9 +155,9 @@ def _with_own_topic(session: Session) -> tuple[str, ...]:
     from connectctl.cli.commands.offsets.execution import PATIENCE
     from connectctl.cli.commands.offsets.show import sources_of
     from connectctl.ops.operations.offsets.observe import observe
-    from connectctl.ops.operations.offsets.snapshot import Wish as Look
+    from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
 
-    return tuple(sorted(observe(sources_of(session, PATIENCE)[0], Look((), False, False)).stores))
+    return tuple(sorted(observe(sources_of(session, PATIENCE)[0], OffsetsQuery((), False, False)).stores))
 
 
 def backup(
@@ -234,7 +234,7 @@ def undo(
     """
     from connectctl.cli.commands.runs import check_same_cluster, steps_of
     from connectctl.ops.core.journal import Journal, RunState
-    from connectctl.ops.operations.offsets.undo import taken_back
+    from connectctl.ops.operations.offsets.undo import rollbacks
     from connectctl.ops.operations.upgrade.steps import Borrowed
 
     session: Session = ctx.obj
@@ -242,11 +242,11 @@ def undo(
     found = journal.get(run)
     # An upgrade borrows the steps of a change of offsets.
     steps = [s.inner if isinstance(s, Borrowed) else s for s in steps_of(found, journal)]
-    wishes = taken_back(journal, found, steps)
+    wishes = rollbacks(journal, found, steps)
     if not wishes:
         raise Refused(f"The run {run} saved no offsets, so it changed none", next_step="There is nothing to undo.")
 
-    def wish_of(subject: Subject) -> Wish:
+    def wish_of(subject: ConnectorState) -> OffsetRequest:
         return wishes[subject.name].wish
 
     def same_cluster(looked: Looked) -> None:

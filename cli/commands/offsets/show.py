@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.offsets.large_topics import InOrder, Passing
     from connectctl.ops.operations.offsets.observe import Sources
     from connectctl.ops.operations.offsets.plain_records import Rows
-    from connectctl.ops.operations.offsets.snapshot import ReadTopic, SourceOffsets, Wish, Workers
+    from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, ReadTopic, SourceOffsets, Workers
 
     Answer = SourceOffsets | InOrder
 
@@ -86,11 +86,11 @@ def show(
     """
     from connectctl.ops.operations.offsets.effective_offsets import assemble
     from connectctl.ops.operations.offsets.large_topics import InOrder, is_big
-    from connectctl.ops.operations.offsets.snapshot import Wish
+    from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
 
     if global_only and dedicated_only:
         raise BadInput("--global-only and --dedicated-only leave nothing to show", next_step="Give one of them.")
-    wish = Wish(tuple(connectors or ()), not dedicated_only, not global_only, all_generations)
+    wish = OffsetsQuery(tuple(connectors or ()), not dedicated_only, not global_only, all_generations)
     read_at = datetime.now(UTC)
     with without_collection():
         snapshot, cluster = _from_file(ctx.obj, file, wish) if file else _from_cluster(ctx.obj, wish, patience)
@@ -102,7 +102,7 @@ def show(
         raise typer.Exit(1)
 
 
-def _from_cluster(session: Session, wish: Wish, patience: float) -> tuple[Any, dict[str, Any]]:
+def _from_cluster(session: Session, wish: OffsetsQuery, patience: float) -> tuple[Any, dict[str, Any]]:
     from dataclasses import replace
 
     from connectctl.ops.operations.offsets.observe import observe
@@ -153,7 +153,7 @@ def _workers(session: Session, group: ConnectGroup) -> Workers:
     return Workers(worker.version, proven.get(worker.support))
 
 
-def _from_file(session: Session, file: Path, wish: Wish) -> tuple[Any, dict[str, Any]]:
+def _from_file(session: Session, file: Path, wish: OffsetsQuery) -> tuple[Any, dict[str, Any]]:
     from connectctl.ops.operations.offsets import topic_dump
 
     offsets_topic = session.flags.get("topics.offsets")

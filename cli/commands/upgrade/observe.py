@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from connectctl.migrations.registry import Migration
     from connectctl.ops.checks.tasks_max.observe import Release, TasksSeen
     from connectctl.ops.clients.protocols import WorkerDriver
-    from connectctl.ops.operations.offsets.changes import Wish
-    from connectctl.ops.operations.offsets.planning import Changes, Subject
+    from connectctl.ops.operations.offsets.changes import OffsetRequest
+    from connectctl.ops.operations.offsets.planning import Changes, ConnectorState
     from connectctl.ops.operations.streams_upgrade.observe import ApplicationEyes
     from connectctl.ops.operations.upgrade.planning import RollingPlan
     from connectctl.ops.operations.upgrade.runs import Restored
@@ -62,7 +62,7 @@ def seen_for(scene: Scene, migration: Migration, given: Given) -> Found:
 
 def own_topic(scene: Scene, given: Given) -> Found:
     """The steps that give a connector its own topic, as ``offsets merge --into dedicated --topic`` makes them."""
-    from connectctl.ops.operations.offsets.changes import Merge, Policy, Side
+    from connectctl.ops.operations.offsets.changes import MergeOffsets, Policy, Side
 
     name = given.get("connector", "").strip()
     if not name:
@@ -70,24 +70,24 @@ def own_topic(scene: Scene, given: Given) -> Found:
     topic = given.get("topic", "").strip() or f"{name}-offsets"
     policy, chosen = _policy(given)
 
-    def wish(subject: Subject) -> Merge:
-        return Merge(name, Side.DEDICATED.value, policy or Policy.EFFECTIVE.value, chosen, topic)
+    def wish(subject: ConnectorState) -> MergeOffsets:
+        return MergeOffsets(name, Side.DEDICATED.value, policy or Policy.EFFECTIVE.value, chosen, topic)
 
     return _changes(scene, [name], wish, lambda _: topic)
 
 
 def home(scene: Scene, given: Given) -> Found:
     """The steps that bring connectors back to the global topic, as ``offsets merge --into global --unset-topic`` does."""
-    from connectctl.ops.operations.offsets.changes import Merge, Policy, Side
+    from connectctl.ops.operations.offsets.changes import MergeOffsets, Policy, Side
 
     policy, chosen = _policy(given)
 
-    def wish(subject: Subject) -> Merge:
+    def wish(subject: ConnectorState) -> MergeOffsets:
         own = next((at.topic for at in subject.places if at.side is Side.DEDICATED), None)
         if own is None:
             hint = "Its offsets are in the global one."
             raise BadInput(f"{subject.name} has no dedicated offsets topic", next_step=hint)
-        return Merge(subject.name, Side.GLOBAL.value, policy or Policy.EFFECTIVE.value, chosen, own)
+        return MergeOffsets(subject.name, Side.GLOBAL.value, policy or Policy.EFFECTIVE.value, chosen, own)
 
     return _changes(scene, _named(scene, given), wish)
 
@@ -95,17 +95,17 @@ def home(scene: Scene, given: Given) -> Found:
 def stale_topics(scene: Scene, given: Given) -> Found:
     """What is stale, and the steps for it where ``stale`` says which way."""
     from connectctl.cli.commands.offsets.execution import Target, look_at
-    from connectctl.ops.operations.offsets.changes import Merge, Policy, Side
+    from connectctl.ops.operations.offsets.changes import MergeOffsets, Policy, Side
     from connectctl.ops.operations.offsets.planning import stale
 
     topics = {name: topic for name in _named(scene, given) if (topic := _configured(scene, name))}
     _, subjects = look_at(scene.session, [Target(name, None, topic) for name, topic in topics.items()])
     found = {subject.name: why for subject in subjects if (why := stale(subject.places))}
 
-    def wish(subject: Subject) -> Merge:
+    def wish(subject: ConnectorState) -> MergeOffsets:
         if given["stale"] == "merge":
-            return Merge(subject.name, Side.DEDICATED.value, Policy.NEWEST.value, True, topics[subject.name])
-        return Merge(subject.name, Side.GLOBAL.value, Policy.NEWEST.value, True, topics[subject.name])
+            return MergeOffsets(subject.name, Side.DEDICATED.value, Policy.NEWEST.value, True, topics[subject.name])
+        return MergeOffsets(subject.name, Side.GLOBAL.value, Policy.NEWEST.value, True, topics[subject.name])
 
     told = tuple(f"{name}: {why.rstrip('.')}" for name, why in found.items())
     if not found or given.get("stale") not in ("merge", "unset"):
@@ -139,7 +139,7 @@ def _configured(scene: Scene, connector: str) -> str | None:
 def _changes(
     scene: Scene,
     names: Sequence[str],
-    wish: Callable[[Subject], Wish],
+    wish: Callable[[ConnectorState], OffsetRequest],
     topic: Callable[[str], str | None] = lambda name: None,
 ) -> Found:
     from connectctl.cli.commands.offsets.execution import Target, look_at
@@ -155,13 +155,13 @@ def _changes(
     return changes.plan.steps, tuple(how_they_stand(pairs, changes))
 
 
-def how_they_stand(pairs: Sequence[tuple[Subject, Wish]], changes: Changes) -> list[str]:
+def how_they_stand(pairs: Sequence[tuple[ConnectorState, OffsetRequest]], changes: Changes) -> list[str]:
     """For each connector, what the topic that it is to go on in has of its offsets, and what it lacks."""
-    from connectctl.ops.operations.offsets.changes import Merge, Side
+    from connectctl.ops.operations.offsets.changes import MergeOffsets, Side
 
     lines = []
     for subject, wish in pairs:
-        if not isinstance(wish, Merge):
+        if not isinstance(wish, MergeOffsets):
             continue
         into = next((at for at in subject.places if at.side is Side(wish.into)), None)
         other = next((at for at in subject.places if at.side is not Side(wish.into)), None)
@@ -254,23 +254,23 @@ def way_back(scene: Scene, restored: Restored) -> RollingPlan:
 def _offsets_back(scene: Scene, restored: Restored) -> tuple[Any, ...]:
     from connectctl.cli.commands.offsets.execution import Target, look_at
     from connectctl.ops.operations.offsets.planning import plan_changes
-    from connectctl.ops.operations.offsets.undo import taken_back
+    from connectctl.ops.operations.offsets.undo import rollbacks
     from connectctl.ops.operations.upgrade.steps import Borrowed
 
     plain = [step.inner if isinstance(step, Borrowed) else step for step in restored.steps]
-    wishes = taken_back(scene.journal, restored.run, plain)
+    wishes = rollbacks(scene.journal, restored.run, plain)
     targets = [Target(name, None, back.dedicated_topic, new=True, purpose=back.wish) for name, back in wishes.items()]
     if not targets:
         return ()
     looked, subjects = look_at(scene.session, targets)
-    pairs: list[tuple[Subject, Wish]] = [(subject, wishes[subject.name].wish) for subject in subjects]
+    pairs: list[tuple[ConnectorState, OffsetRequest]] = [(subject, wishes[subject.name].wish) for subject in subjects]
     backups = {each: looked.saved[each.connector] for _, each in pairs if each.connector in looked.saved}
     changes = plan_changes("offsets undo", scene.snapshot.cluster_id, pairs, stop=True, backups=backups)
     why = f"as it was before {restored.run.id}"
     return (*(Borrowed(step, why) for step in changes.plan.steps), *_resumed(restored, subjects, changes))
 
 
-def _resumed(restored: Restored, subjects: Sequence[Subject], changes: Changes) -> list[Any]:
+def _resumed(restored: Restored, subjects: Sequence[ConnectorState], changes: Changes) -> list[Any]:
     """The steps that start again what the run has stopped and not yet started."""
     from connectctl.ops.connect.connector import State
     from connectctl.ops.operations.connectors.steps import Await, SetTargetState

@@ -15,8 +15,7 @@ from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.bootstrap import same_to_connect
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.observe import observe as read_offsets
-from connectctl.ops.operations.offsets.snapshot import Wish as Look
-from connectctl.ops.operations.offsets.snapshot import Workers
+from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, Workers
 
 if TYPE_CHECKING:
     from connectctl.ops.checks.connector_config.active_topics import Recorded
@@ -185,12 +184,12 @@ def _offsets(
         size = _size(sources.offsets)
         if size > MOST:
             return {}, (), (Unseen("source offsets", f"{size:,} records are more than a check reads", _SHOW),)
-        snapshot = read_offsets(where, Look(names))
+        snapshot = read_offsets(where, OffsetsQuery(names))
         known = snapshot.configs.connectors if snapshot.configs else {}
         wanted = tuple(name for name in names if name in known and known[name].looks_like != "sink")
         if not wanted:
             return {}, snapshot.findings, ()
-        answer = assemble(snapshot, Look(wanted))
+        answer = assemble(snapshot, OffsetsQuery(wanted))
     except ConnectctlError as e:
         return {}, (), (Unseen("source offsets", reason(e), e.next_step or _SHOW),)
     return {each.name: each for each in answer.connectors}, answer.findings, ()

@@ -13,14 +13,13 @@ from connectctl.ops.operations.offsets.large_topics import InOrder, check_names,
 from connectctl.ops.operations.offsets.observe import observe
 from connectctl.ops.operations.offsets.plain_records import Owners
 from connectctl.ops.operations.offsets.record_changes import by_connector
-from connectctl.ops.operations.offsets.snapshot import Wish as Look
-from connectctl.ops.operations.offsets.snapshot import emptied
-from connectctl.ops.operations.offsets.topic_state import places_of
+from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, emptied
+from connectctl.ops.operations.offsets.topic_state import topic_states
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import Record
     from connectctl.ops.operations.offsets.observe import Sources
-    from connectctl.ops.operations.offsets.record_changes import Place
+    from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState
     from connectctl.ops.operations.offsets.snapshot import OffsetsSnapshot, ReadTopic
 
 _HIDDEN = ("OFFSETS009", "OFFSETS011")
@@ -33,14 +32,16 @@ def saved(sources: Sources, names: tuple[str, ...]) -> tuple[set[str], Iterator[
     Of topics too big for memory the lines come as they are read from disk, topic by topic, and only then all connectors are
     known. Raises as ``everything`` does.
     """
-    snapshot = observe(sources, Look(names))
+    snapshot = observe(sources, OffsetsQuery(names))
     if is_big(snapshot):
         return _from_disk(sources, snapshot, names)
     found = everything(sources, snapshot, names)
     return set(found), (line for places in found.values() for line in backup_lines(places))
 
 
-def everything(sources: Sources, snapshot: OffsetsSnapshot, names: tuple[str, ...]) -> dict[str, list[Place]]:
+def everything(
+    sources: Sources, snapshot: OffsetsSnapshot, names: tuple[str, ...]
+) -> dict[str, list[OffsetsTopicState]]:
     """The places of the connectors in ``names``, of all for none, by name.
 
     Raises ``BadInput`` for a sink and for a name that nobody knows, ``ConnectctlError`` where not all can be seen.
@@ -49,22 +50,22 @@ def everything(sources: Sources, snapshot: OffsetsSnapshot, names: tuple[str, ..
     for name in names:
         configured = snapshot.configs.connectors.get(name) if snapshot.configs else None
         is_source = configured is not None and configured.looks_like != "sink"
-        if not is_source and (configured or not any(place.records for place in found[name])):
+        if not is_source and (configured or not any(topic_state.records for topic_state in found[name])):
             check_names(name, snapshot)
     _check_whole(snapshot, found, every=not names)
     return found
 
 
-def _places(sources: Sources, snapshot: OffsetsSnapshot, names: tuple[str, ...]) -> dict[str, list[Place]]:
+def _places(sources: Sources, snapshot: OffsetsSnapshot, names: tuple[str, ...]) -> dict[str, list[OffsetsTopicState]]:
     known = by_connector(snapshot.global_topic) if snapshot.global_topic and len(names) != 1 else None
     configs = snapshot.configs.connectors if snapshot.configs else {}
     sources_there = {name for name, configured in configs.items() if configured.looks_like != "sink"}
     chosen = names or tuple(sorted({*(known or ()), *snapshot.dedicated, *sources_there}))
-    return {name: places_of(sources, snapshot, name, known=known) for name in chosen}
+    return {name: topic_states(sources, snapshot, name, known=known) for name in chosen}
 
 
 def _from_disk(sources: Sources, snapshot: OffsetsSnapshot, names: tuple[str, ...]) -> tuple[set[str], Iterator[str]]:
-    InOrder(snapshot, Look(names))  # which knows the names
+    InOrder(snapshot, OffsetsQuery(names))  # which knows the names
     laid_out = emptied(snapshot)
     places = _places(sources, laid_out, names)
     _check_whole(laid_out, places, every=not names)
@@ -96,8 +97,8 @@ def _where(topic: ReadTopic) -> tuple[str | None, str]:
     return topic.bootstrap, topic.image.topic
 
 
-def _check_whole(snapshot: OffsetsSnapshot, found: dict[str, list[Place]], *, every: bool) -> None:
-    problems = [place.problem for places in found.values() for place in places if place.problem]
+def _check_whole(snapshot: OffsetsSnapshot, found: dict[str, list[OffsetsTopicState]], *, every: bool) -> None:
+    problems = [topic_state.problem for places in found.values() for topic_state in places if topic_state.problem]
     if every and not problems:
         topics = [topic for topic in (snapshot.global_topic, *snapshot.dedicated.values()) if topic is not None]
         open_ = (f for t in topics for f in offsets_findings.of_open_transactions(t.image.topic, t.image.held_back))

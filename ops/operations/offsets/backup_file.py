@@ -12,7 +12,7 @@ from connectctl.ops.operations.offsets import topic_dump
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import Record
-    from connectctl.ops.operations.offsets.record_changes import Place
+    from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState
 
 Where = tuple[str | None, str]
 """A topic: its cluster's bootstrap servers, None for the workers' own cluster, and its name."""
@@ -20,7 +20,7 @@ Saved = Mapping[Where, Sequence["Record"]]
 """The records of a backup by topic. Topics of one name on two clusters are two topics."""
 
 
-def backup_lines(places: Sequence[Place]) -> Iterator[str]:
+def backup_lines(places: Sequence[OffsetsTopicState]) -> Iterator[str]:
     """The records in ``places`` as lines of a dump."""
     for at in places:
         yield from lines_of((record for found in at.records.values() for record in found), at.topic, at.bootstrap)

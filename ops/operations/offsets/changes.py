@@ -1,7 +1,7 @@
-"""What a person may want done to source offsets, as values that go into a plan and come back from it.
+"""Requested changes of source offsets, as values that are stored in plans.
 
-A wish holds no offsets that can change meanwhile: what it comes to is decided when it is carried out, and again when an
-interrupted run is taken up. So carrying it out twice is carrying it out once.
+A request holds no offsets that can change: which records it writes is decided when it is executed, and again when an
+interrupted run is resumed. So a request is idempotent.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from connectctl.ops.core.step import to_data as to_json
 
 
 class Side(StrEnum):
-    """One of the two places where offsets of a connector may be."""
+    """The topic of an offset: the workers' global one, or the connector's dedicated one."""
 
     GLOBAL = "global"
     DEDICATED = "dedicated"
 
 
 class Policy(StrEnum):
-    """Which side wins where both have something to say of a source partition.
+    """Which topic takes precedence if both have a record of a source partition.
 
-    ``effective`` is KIP-618's precedence: the dedicated topic, and the global one where the dedicated has no offset, a
-    tombstone being none. With the others a tombstone is a statement, too: the newest record, or that side's.
+    ``effective`` is KIP-618's precedence: the dedicated topic, or the global one if the dedicated has no offset or a
+    tombstone. With the other policies a tombstone counts as a record: the newest record, or that topic's.
     """
 
     EFFECTIVE = "effective"
@@ -35,8 +35,8 @@ class Policy(StrEnum):
 
 
 @dataclass(frozen=True)
-class Merge:
-    """Bring a connector's offsets together in one of its topics. ``chosen``: the person named the policy."""
+class MergeOffsets:
+    """Merge a connector's offsets into one of its topics. ``chosen``: the policy was given explicitly."""
 
     connector: str
     into: str
@@ -46,8 +46,8 @@ class Merge:
 
 
 @dataclass(frozen=True)
-class Copy:
-    """Give ``connector`` the effective offsets of another, ``entries`` being its raw keys and values as text."""
+class CopyOffsets:
+    """Copy the effective offsets of another connector; ``entries`` are its raw keys and values as text."""
 
     connector: str
     source: str
@@ -55,7 +55,7 @@ class Copy:
 
 
 @dataclass(frozen=True)
-class Put:
+class SetOffsets:
     """Set source partitions of ``connector``: ``entries`` are JSON texts of partition and offset, ``null`` to delete."""
 
     connector: str
@@ -63,7 +63,7 @@ class Put:
 
 
 @dataclass(frozen=True)
-class Reset:
+class ResetOffsets:
     """Delete source offsets of ``connector``: those of ``partitions`` (JSON texts), or all."""
 
     connector: str
@@ -71,10 +71,10 @@ class Reset:
 
 
 @dataclass(frozen=True)
-class Restore:
-    """Make ``connector``'s records what they are in a backup: ``file`` is relative to the run ``run``, or absolute.
+class RestoreOffsets:
+    """Restore ``connector``'s records from a backup; ``file`` is relative to the run ``run``, or absolute.
 
-    ``properties`` of its configuration go back, too: names, and values or None for none.
+    ``properties`` of its configuration are restored too: names, and values or None to remove.
     """
 
     connector: str
@@ -83,22 +83,30 @@ class Restore:
     properties: tuple[tuple[str, str | None], ...] = ()
 
 
-Wish = Merge | Copy | Put | Reset | Restore
-_KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in (Merge, Copy, Put, Reset, Restore)}
+OffsetRequest = MergeOffsets | CopyOffsets | SetOffsets | ResetOffsets | RestoreOffsets
+_KINDS: dict[str, type[Any]] = {
+    "Merge": MergeOffsets,
+    "Copy": CopyOffsets,
+    "Put": SetOffsets,
+    "Reset": ResetOffsets,
+    "Restore": RestoreOffsets,
+}
+"""Kinds by the name that plans in journals and files have."""
+_NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
-def to_data(wish: Wish) -> dict[str, Any]:
+def to_data(wish: OffsetRequest) -> dict[str, Any]:
     """``wish`` as plain JSON values."""
-    return {"wish": type(wish).__name__, **to_json(wish)}
+    return {"wish": _NAMES[type(wish)], **to_json(wish)}
 
 
-def from_data(data: dict[str, Any]) -> Wish:
-    """The wish that ``to_data`` made ``data`` of. Raises ``BadInput``."""
+def from_data(data: dict[str, Any]) -> OffsetRequest:
+    """The request that ``to_data`` wrote as ``data``. Raises ``BadInput``."""
     values = {name: _frozen(value) for name, value in data.items() if name != "wish"}
     try:
-        wish: Wish = _KINDS[data["wish"]](**values)
+        wish: OffsetRequest = _KINDS[data["wish"]](**values)
     except (KeyError, TypeError) as e:
-        raise BadInput("The plan holds a wish that this version does not know", why=str(e)) from e
+        raise BadInput("The plan has an offset change that this version does not know", why=str(e)) from e
     return wish
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from connectctl.ops.operations.offsets.record_changes import Place
+    from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState
     from connectctl.ops.operations.offsets.snapshot import OffsetsSnapshot, ReadTopic, SourceOffsets
 
 Said = Mapping[tuple[str, str], str | None]
@@ -85,11 +85,11 @@ def _without(snapshot: OffsetsSnapshot, keys: set[bytes | None]) -> OffsetsSnaps
     return replace(snapshot, global_topic=snapshot.global_topic and rest(snapshot.global_topic), dedicated=dedicated)
 
 
-def said_by(connector: str, place: Place) -> dict[tuple[str, str], str | None]:
+def said_by(connector: str, topic_state: OffsetsTopicState) -> dict[tuple[str, str], str | None]:
     """The live values of one connector in one topic."""
     found: dict[tuple[str, str], str | None] = {}
-    for key in place.records:
-        value = place.value(key)
+    for key in topic_state.records:
+        value = topic_state.value(key)
         if value is not None:
             found[connector, key.decode(errors="backslashreplace")] = value.decode(errors="backslashreplace")
     return found

@@ -1,4 +1,4 @@
-"""Sets the two sides of every source partition beside each other: pure, from a snapshot to the answer."""
+"""The offsets of every source partition in the global and the dedicated topic. Pure: from a snapshot to the result."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from connectctl.ops.connect.source_offsets import (
 )
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.kafka.partitioner import partitions_of
-from connectctl.ops.operations.offsets.snapshot import OffsetsSnapshot, ReadTopic, SourceOffsets, Wish
+from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic, SourceOffsets
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import Record
     from connectctl.ops.core.finding import Finding
 
 
-def assemble(snapshot: OffsetsSnapshot, wish: Wish) -> SourceOffsets:
-    """Every wished-for connector with its source partitions, and the findings. Raises ``BadInput`` for unknown names."""
+def assemble(snapshot: OffsetsSnapshot, wish: OffsetsQuery) -> SourceOffsets:
+    """Every requested connector with its source partitions, and the findings. Raises ``BadInput`` for unknown names."""
     found = list(snapshot.findings)
     globals_ = _index(snapshot.global_topic, found)
     own = {name: _index(topic, found).get(name, {}) for name, topic in snapshot.dedicated.items()}
@@ -52,7 +52,7 @@ def assemble(snapshot: OffsetsSnapshot, wish: Wish) -> SourceOffsets:
             configured=snapshot.configs is None or name in configured,
             bootstrap=store.bootstrap if store else None,
         )
-        # Beside a topic that was not read, nothing can be said of what is odd.
+        # Without the records of one topic, anomalies cannot be determined.
         found += offsets_findings.of_connector(connector) if seen else ()
         connectors.append(connector)
     topics = topics_of(snapshot)
@@ -81,10 +81,10 @@ def check_known(wanted: Sequence[str], names: Sequence[str], configured: Mapping
         if name in known:
             continue
         if name in configured:
-            raise BadInput(f"{name} is a sink connector, it has no source offsets")
+            raise BadInput(f"{name} is a sink connector; it has no source offsets")
         near = get_close_matches(name, names, n=1)
-        hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(names[:10]) or 'none'}."
-        raise BadInput(f"Nobody knows a source connector called {name}", next_step=hint)
+        hint = f"Did you mean {near[0]}?" if near else f"Source connectors: {', '.join(names[:10]) or 'none'}."
+        raise BadInput(f"Source connector not found: {name}", next_step=hint)
 
 
 ByKey = dict[bytes, "Entry"]

@@ -11,17 +11,16 @@ from connectctl.ops.clients.protocols import Ordered, Record, record_in
 from connectctl.ops.connect.source_keys import owner_of
 from connectctl.ops.operations.offsets.backup_file import Saved, read_backup
 from connectctl.ops.operations.offsets.effective_offsets import topics_of
-from connectctl.ops.operations.offsets.key_filter import sifted
+from connectctl.ops.operations.offsets.key_filter import filter_records
 from connectctl.ops.operations.offsets.large_topics import is_big
 from connectctl.ops.operations.offsets.observe import Sources, observe
 from connectctl.ops.operations.offsets.record_changes import by_connector
-from connectctl.ops.operations.offsets.snapshot import OffsetsSnapshot, ReadTopic, emptied
-from connectctl.ops.operations.offsets.snapshot import Wish as Look
-from connectctl.ops.operations.offsets.topic_state import places_of
+from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic, emptied
+from connectctl.ops.operations.offsets.topic_state import topic_states
 
 if TYPE_CHECKING:
     from connectctl.ops.operations.offsets.key_filter import Purpose
-    from connectctl.ops.operations.offsets.record_changes import Place
+    from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ class View:
     """Topics without what cannot matter to what was asked; by connector its places, and of its backup what matters."""
 
     snapshot: OffsetsSnapshot
-    places: Mapping[str, list[Place]]
+    places: Mapping[str, list[OffsetsTopicState]]
     saved: Mapping[str, Saved] = field(default_factory=dict)
 
 
@@ -58,7 +57,7 @@ class Local:
 
     def view(self, sources: Sources, asked: Sequence[Asked]) -> View:
         """See ``Engine``."""
-        snapshot = observe(sources, Look(tuple(each.purpose.connector for each in asked)))
+        snapshot = observe(sources, OffsetsQuery(tuple(each.purpose.connector for each in asked)))
         backups = saved(asked)
         if backups or not is_big(snapshot):
             return View(snapshot, layout(sources, snapshot, asked), backups)
@@ -66,14 +65,18 @@ class Local:
         return View(snapshot, {each.purpose.connector: _kept(snapshot, each.purpose, places) for each in asked})
 
 
-def _kept(snapshot: OffsetsSnapshot, purpose: Purpose, places: Mapping[str, list[Place]]) -> list[Place]:
+def _kept(
+    snapshot: OffsetsSnapshot, purpose: Purpose, places: Mapping[str, list[OffsetsTopicState]]
+) -> list[OffsetsTopicState]:
     """The places of a connector with what matters of the topics that were read."""
     theirs = places[purpose.connector]
     topics = {(topic.bootstrap, topic.image.topic): topic for topic in topics_of(snapshot)}
-    return sifted(purpose, theirs, [_records(topics.get((at.bootstrap, at.topic)), at, purpose) for at in theirs])
+    return filter_records(
+        purpose, theirs, [_records(topics.get((at.bootstrap, at.topic)), at, purpose) for at in theirs]
+    )
 
 
-def _records(topic: ReadTopic | None, at: Place, purpose: Purpose) -> Iterable[Record]:
+def _records(topic: ReadTopic | None, at: OffsetsTopicState, purpose: Purpose) -> Iterable[Record]:
     """What there is of a connector, and maybe of others, in the order of the keys."""
     owner = purpose.connector.encode(errors="surrogatepass")
     if topic is None:
@@ -84,11 +87,11 @@ def _records(topic: ReadTopic | None, at: Place, purpose: Purpose) -> Iterable[R
     return sorted((r for r in there if owner_of(r.key) == owner), key=lambda r: (r.key or b"", r.partition))
 
 
-def layout(sources: Sources, snapshot: OffsetsSnapshot, asked: Sequence[Asked]) -> dict[str, list[Place]]:
+def layout(sources: Sources, snapshot: OffsetsSnapshot, asked: Sequence[Asked]) -> dict[str, list[OffsetsTopicState]]:
     """The places of each connector."""
     names = [(each.purpose.connector, each.dedicated_topic) for each in asked]
     known = by_connector(snapshot.global_topic) if snapshot.global_topic and len(names) > 1 else None
-    return {name: places_of(sources, snapshot, name, topic, known) for name, topic in names}
+    return {name: topic_states(sources, snapshot, name, topic, known) for name, topic in names}
 
 
 def saved(asked: Sequence[Asked]) -> dict[str, Saved]:

@@ -1,4 +1,4 @@
-"""Which engine reads the offsets topics: what the person says, or else what their size asks for."""
+"""Which engine reads the offsets topics: as requested, or by size."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ THRESHOLD = 12_000_000
 
 
 class Choice(StrEnum):
-    """What a person may say about the engine."""
+    """Values of --engine."""
 
     AUTO = "auto"
     LOCAL = "local"
@@ -21,7 +21,7 @@ class Choice(StrEnum):
 
 
 def wants_spark(choice: Choice, kafka: KafkaReads, topic: str, *, installed: bool) -> bool:
-    """Whether Spark is to read ``topic``: because the person says so, or because it is big and Spark is there."""
+    """Whether Spark is to read ``topic``: because it was requested, or because the topic is large and Spark is installed."""
     if choice is not Choice.AUTO:
         return choice is Choice.SPARK
     return installed and size(kafka, topic) >= THRESHOLD

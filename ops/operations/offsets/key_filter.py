@@ -1,4 +1,4 @@
-"""Which source partitions can matter to a purpose: what an engine may leave out of a big topic, and nothing more.
+"""Which keys are relevant for a purpose: what an engine may skip in a large topic.
 
 Decisions about source offsets are made key by key (``decide``, ``differences``), so a key about which nothing would be
 decided can be left out before the rest is looked at. What is kept is decided again by the very same functions.
@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 from connectctl.ops.connect.source_keys import SourceKey, parse_key
 from connectctl.ops.connect.source_offsets import effective, read_side, worker_reads
 from connectctl.ops.kafka.partitioner import partitions_of
-from connectctl.ops.operations.offsets.changes import Merge, Restore, Side
+from connectctl.ops.operations.offsets.changes import MergeOffsets, RestoreOffsets, Side
 from connectctl.ops.operations.offsets.effective_offsets import TOGETHER
 from connectctl.ops.operations.offsets.plain_records import Owners, Shapes
-from connectctl.ops.operations.offsets.record_changes import Place, decide, is_of
+from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState, decide, is_of
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import Record
@@ -26,45 +26,47 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Everything:
+class AllKeys:
     """Every record of a connector: for a backup, and where nothing better is known."""
 
     connector: str
 
 
 @dataclass(frozen=True)
-class Differing:
+class DifferingKeys:
     """The keys of which the global and the dedicated topic say different things."""
 
     connector: str
 
 
 @dataclass(frozen=True)
-class Lost:
+class MisreadKeys:
     """The keys that a worker would start elsewhere than KIP-618 says."""
 
     connector: str
 
 
-Purpose = Everything | Differing | Lost | Merge | Restore
+Purpose = AllKeys | DifferingKeys | MisreadKeys | MergeOffsets | RestoreOffsets
 
 
-def matters(purpose: Purpose, key: bytes | None, places: Sequence[Place], saved: Saved) -> bool:
+def is_relevant(purpose: Purpose, key: bytes | None, places: Sequence[OffsetsTopicState], saved: Saved) -> bool:
     """Whether anything may be said about ``key``, where ``places`` and ``saved`` hold its records and no others."""
     if key is None or not is_of(key, purpose.connector):
         return False
-    if isinstance(purpose, Everything) or (isinstance(purpose, Merge) and len(places) < 2):
+    if isinstance(purpose, AllKeys) or (isinstance(purpose, MergeOffsets) and len(places) < 2):
         return True
-    if isinstance(purpose, Merge | Restore):
+    if isinstance(purpose, MergeOffsets | RestoreOffsets):
         decision = decide(purpose, places, saved)
         return bool(decision.writes or decision.conflicts or decision.refusals)
     sides = {at.side: at for at in places}
-    if isinstance(purpose, Differing):
+    if isinstance(purpose, DifferingKeys):
         return len({at.value(key) for at in sides.values()}) > 1 or len(sides) < 2
     return _lost(key, sides)
 
 
-def sifted(purpose: Purpose, places: Sequence[Place], records: Sequence[Iterable[Record]]) -> list[Place]:
+def filter_records(
+    purpose: Purpose, places: Sequence[OffsetsTopicState], records: Sequence[Iterable[Record]]
+) -> list[OffsetsTopicState]:
     """``places`` with what matters of their ``records``, which come in the order of the keys, and with the first of all."""
     found: list[dict[bytes, tuple[Record, ...]]] = [{} for _ in places]
     owners, values = Owners(), Shapes()
@@ -74,19 +76,19 @@ def sifted(purpose: Purpose, places: Sequence[Place], records: Sequence[Iterable
 
     def same(rows: list[tuple[int, Record]], homes: list[int]) -> bool:
         """Whether both topics say the same where it should lie, so that nothing is decided."""
-        if not isinstance(purpose, Differing | Merge) or not len(rows) == len(places) == 2:
+        if not isinstance(purpose, DifferingKeys | MergeOffsets) or not len(rows) == len(places) == 2:
             return False
         (one, left), (other, right) = rows
         alike = left.value is not None and left.value == right.value and values.have(left.value)
         return alike and one != other and [left.partition, right.partition] == homes
 
     def needed(key: bytes, rows: list[tuple[int, Record]], theirs: list[tuple[Record, ...]]) -> bool:
-        if not any(found) or isinstance(purpose, Everything):
+        if not any(found) or isinstance(purpose, AllKeys):
             return True
-        if isinstance(purpose, Merge) and len(rows) == 1 and places[rows[0][0]].side != purpose.into:
+        if isinstance(purpose, MergeOffsets) and len(rows) == 1 and places[rows[0][0]].side != purpose.into:
             return True
         only = [replace(at, records={key: its} if its else {}) for at, its in zip(places, theirs, strict=True)]
-        return matters(purpose, key, only, {})
+        return is_relevant(purpose, key, only, {})
 
     while some := list(islice(groups, TOGETHER)):
         by_place = [partitions_of([key for key, _ in some], at.partitions) for at in places]
@@ -101,7 +103,7 @@ def sifted(purpose: Purpose, places: Sequence[Place], records: Sequence[Iterable
     return [replace(at, records=kept) for at, kept in zip(places, found, strict=True)]
 
 
-def _lost(key: bytes, sides: Mapping[Side, Place]) -> bool:
+def _lost(key: bytes, sides: Mapping[Side, OffsetsTopicState]) -> bool:
     parsed = parse_key(key)
     assert isinstance(parsed, SourceKey)
     records = {side: at.record(key) for side, at in sides.items()}

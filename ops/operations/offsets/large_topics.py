@@ -18,7 +18,7 @@ from connectctl.ops.connect import offsets_findings
 from connectctl.ops.connect.source_keys import SourceKey, owner_of, parse_key
 from connectctl.ops.operations.offsets.effective_offsets import Entry, Sides, check_known, partitions_in, topics_of
 from connectctl.ops.operations.offsets.plain_records import Plain, Rows
-from connectctl.ops.operations.offsets.snapshot import OffsetsSnapshot, ReadTopic, Wish
+from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic
 
 if TYPE_CHECKING:
     from connectctl.ops.connect.source_offsets import SourceOffset
@@ -37,7 +37,7 @@ def is_big(snapshot: OffsetsSnapshot) -> bool:
 
 def check_names(name: str, snapshot: OffsetsSnapshot) -> None:
     """Raises ``BadInput`` for a connector that nobody knows, with the nearest name, and for a sink."""
-    InOrder(replace(snapshot, dedicated={}), Wish((name,)))
+    InOrder(replace(snapshot, dedicated={}), OffsetsQuery((name,)))
 
 
 @dataclass
@@ -62,7 +62,7 @@ class InOrder:
     """
 
     snapshot: OffsetsSnapshot
-    wish: Wish
+    wish: OffsetsQuery
     plainly: bool = False
     findings: list[Finding] = field(default_factory=list)
     _suspects: list[SourceKey] = field(default_factory=list)

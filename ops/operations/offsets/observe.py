@@ -13,7 +13,7 @@ from connectctl.ops.connect.release import EXACTLY_ONCE, older
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.operations.connectors.observe import Facts, read_facts
-from connectctl.ops.operations.offsets.snapshot import OffsetsSnapshot, ReadTopic, Wish, Workers
+from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic, Workers
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import KafkaReads, KafkaWrites, TopicImage, TransactionCalls
@@ -61,7 +61,7 @@ class Sources:
         return cast("KafkaWrites", self.kafka if bootstrap is None else self.other_kafka(bootstrap, overrides))
 
 
-def observe(sources: Sources, wish: Wish) -> OffsetsSnapshot:
+def observe(sources: Sources, wish: OffsetsQuery) -> OffsetsSnapshot:
     """Read every topic that the wish needs."""
     from connectctl.ops.connect import config_topic as connect_config_topic
 
@@ -82,7 +82,9 @@ def observe(sources: Sources, wish: Wish) -> OffsetsSnapshot:
     return OffsetsSnapshot(global_topic, dedicated, configs, stores=stores, findings=tuple(findings))
 
 
-def _stores(sources: Sources, configs: ConfigState | None, wish: Wish, findings: list[Finding]) -> dict[str, Store]:
+def _stores(
+    sources: Sources, configs: ConfigState | None, wish: OffsetsQuery, findings: list[Finding]
+) -> dict[str, Store]:
     """The separate offset stores that the connectors' configurations ask for, by connector."""
     found: dict[str, Store] = {}
     chosen = frozenset(wish.connectors)
@@ -115,7 +117,7 @@ def _applies(name: str, store: Store, workers: Workers, findings: list[Finding])
 
 
 def _read_dedicated(
-    sources: Sources, stores: dict[str, Store], wish: Wish, findings: list[Finding]
+    sources: Sources, stores: dict[str, Store], wish: OffsetsQuery, findings: list[Finding]
 ) -> dict[str, ReadTopic]:
     """The dedicated topics by connector, all topics of one cluster in one go; what cannot be read is a finding."""
     found: dict[str, ReadTopic] = {}
@@ -167,7 +169,7 @@ def _missing(name: str, store: Store) -> Finding:
 
 
 def _images(
-    sources: Sources, bootstrap: str | None, stores: dict[str, Store], wish: Wish, findings: list[Finding]
+    sources: Sources, bootstrap: str | None, stores: dict[str, Store], wish: OffsetsQuery, findings: list[Finding]
 ) -> dict[str, TopicImage]:
     kafka = sources.kafka
     if bootstrap is not None:

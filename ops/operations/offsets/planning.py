@@ -1,4 +1,4 @@
-"""Plans for changes of source offsets: pure, from what was seen and wished to steps, or ``Refused`` with every reason."""
+"""Plans changes of source offsets. Pure: from a snapshot and requests to steps, or ``Refused`` with all reasons."""
 
 from __future__ import annotations
 
@@ -12,9 +12,15 @@ from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.operations.connectors.steps import Await, SetTargetState
 from connectctl.ops.operations.offsets import changes, rest_api
-from connectctl.ops.operations.offsets.changes import Merge, Restore, Side, Wish
+from connectctl.ops.operations.offsets.changes import MergeOffsets, OffsetRequest, RestoreOffsets, Side
 from connectctl.ops.operations.offsets.digest import digest
-from connectctl.ops.operations.offsets.record_changes import Conflict, Decision, Place, Write, decide
+from connectctl.ops.operations.offsets.record_changes import (
+    Conflict,
+    OffsetChanges,
+    OffsetsTopicState,
+    RecordChange,
+    decide,
+)
 from connectctl.ops.operations.offsets.snapshot import Workers
 from connectctl.ops.operations.offsets.steps import Backup, Change, Check, Configure, CreateTopic
 from connectctl.ops.operations.offsets.task_producers import FenceTasks, Producers
@@ -28,17 +34,17 @@ TOPIC_PROPERTY = "offsets.storage.topic"
 
 
 @dataclass(frozen=True)
-class Subject:
-    """What a planner may look at of one connector.
+class ConnectorState:
+    """What the planner depends on, of one connector.
 
-    ``state`` is its verdict, None where it is not configured. ``workers_up`` is False where the group has no workers:
-    then no worker runs it, whatever the last status said. ``workers`` is only filled in for changes through their REST API.
-    ``producers`` are those of its tasks, ``holders`` the runs of connectctl that have it; ``runs_unseen`` is why those could
-    not be seen.
+    ``state`` is its health, None if it is not configured. ``workers_up`` is False if the group has no workers:
+    then no worker runs it, whatever its last status. ``workers`` is only filled in for changes through their REST API.
+    ``producers`` are those of its tasks, ``holders`` the connectctl runs that run it; ``runs_unseen`` is why those could
+    not be listed.
     """
 
     name: str
-    places: tuple[Place, ...]
+    places: tuple[OffsetsTopicState, ...]
     state: State | None
     workers_up: bool
     config: dict[str, str]
@@ -49,16 +55,16 @@ class Subject:
 
     @property
     def at_rest(self) -> bool:
-        """Whether no task of it can be writing offsets."""
+        """Whether none of its tasks can be writing offsets."""
         return self.state in (State.STOPPED, None) or not self.workers_up
 
 
 @dataclass(frozen=True)
 class Changes:
-    """A plan, and what it would write as things are now: the dry run."""
+    """A plan, and the records that it would write now: the dry run."""
 
     plan: Plan
-    writes: tuple[Write, ...]
+    writes: tuple[RecordChange, ...]
     conflicts: tuple[Conflict, ...]
 
     def as_json(self) -> dict[str, Any]:
@@ -88,14 +94,14 @@ def _text(value: bytes | None) -> str | None:
 def plan_changes(
     operation: str,
     cluster_id: str,
-    pairs: Sequence[tuple[Subject, Wish]],
+    pairs: Sequence[tuple[ConnectorState, OffsetRequest]],
     *,
     stop: bool,
     group_id: str = "",
-    backups: Mapping[Wish, Saved] | None = None,
+    backups: Mapping[OffsetRequest, Saved] | None = None,
     via: str = "kafka",
 ) -> Changes:
-    """The plan that carries out each wish. Raises ``Refused`` with all reasons why it must not be."""
+    """The plan for all requests. Raises ``Refused`` with all reasons."""
     decisions = [(subject, wish, decide(wish, subject.places, (backups or {}).get(wish))) for subject, wish in pairs]
     reasons = [
         reason for subject, wish, decision in decisions for reason in _reasons(subject, wish, decision, stop, via)
@@ -103,7 +109,7 @@ def plan_changes(
     if via == "rest":
         reasons += [reason for subject, _, decision in decisions for reason in _beyond_rest(subject, decision)]
     if reasons:
-        raise Refused("The offsets are not changed", why="; ".join(dict.fromkeys(reasons)), code="refused")
+        raise Refused("Offset change refused", why="; ".join(dict.fromkeys(reasons)), code="refused")
     steps: list[Any] = []
     for subject, wish, decision in decisions:
         steps += _steps(subject, wish, decision, via)
@@ -114,46 +120,46 @@ def plan_changes(
     )
 
 
-def _reasons(subject: Subject, wish: Wish, decision: Decision, stop: bool, via: str) -> list[str]:
+def _reasons(subject: ConnectorState, wish: OffsetRequest, decision: OffsetChanges, stop: bool, via: str) -> list[str]:
     found = [at.problem for at in subject.places if at.problem] + list(decision.refusals)
     if not subject.at_rest and not stop:
-        found.append(f"{subject.name} is {subject.state}: stop it first (connectctl connectors stop), or give --stop")
+        found.append(f"{subject.name} is {subject.state}: stop it first (connectctl connectors stop), or use --stop")
     if subject.holders:
         runs = "; ".join(map(str, subject.holders))
-        found.append(f"a connectctl run has {subject.name} ({runs}): end it first, with SIGTERM")
-    # The workers' own endpoint fences by itself. All other writes are safe behind a fence only, which needs the ids.
+        found.append(f"a connectctl run is running {subject.name} ({runs}): stop it first with SIGTERM")
+    # The workers' REST endpoint fences by itself. Other writes are safe only after fencing, which needs the ids.
     producers = subject.producers
     if producers.unseen and decision.writes and via == "kafka":
         found.append(producers.unseen)
-    # A run that cannot be seen is fenced where it has transactional ids; workers let no other take a connector over.
+    # A run that cannot be listed is fenced if it has transactional ids; live workers keep the connector to themselves.
     if subject.runs_unseen and (producers.unseen or not (producers.ids or subject.workers_up)):
         found.append(subject.runs_unseen)
-    return found + (list(_against_merging(subject, wish)) if isinstance(wish, Merge) else [])
+    return found + (list(_merge_obstacles(subject, wish)) if isinstance(wish, MergeOffsets) else [])
 
 
-def _against_merging(subject: Subject, wish: Merge) -> Iterator[str]:
+def _merge_obstacles(subject: ConnectorState, wish: MergeOffsets) -> Iterator[str]:
     own = [at.topic for at in subject.places if at.side is Side.DEDICATED]
     if wish.into == Side.DEDICATED and wish.dedicated_topic not in (None, *own):
         yield (
-            f"{subject.name} has its own topic {own[0]}: bring its offsets to the global one first "
+            f"{subject.name} has its own offsets topic {own[0]}: merge it into the global one first "
             f"(connectctl offsets merge {subject.name} --into global --unset-topic)"
         )
     elsewhere = next((at.bootstrap for at in subject.places if at.bootstrap), None)
     if wish.into == Side.GLOBAL and wish.dedicated_topic is not None and elsewhere:
         yield (
-            f"{subject.name} writes to {elsewhere}, and with exactly-once its offsets live there whether or not it names "
-            "a topic: leave out --unset-topic"
+            f"{subject.name} writes to {elsewhere}, and with exactly-once its offsets are stored there with or without a "
+            "dedicated topic: omit --unset-topic"
         )
-    if _moves(subject, wish) and not subject.config:
+    if _changes_offsets_topic(subject, wish) and not subject.config:
         yield f"{subject.name} is not configured, so its {TOPIC_PROPERTY} cannot be changed"
-    elif _moves(subject, wish) and not subject.workers_up:
-        yield f"no worker is up to change the {TOPIC_PROPERTY} of {subject.name}"
+    elif _changes_offsets_topic(subject, wish) and not subject.workers_up:
+        yield f"cannot change {TOPIC_PROPERTY} of {subject.name}: no worker is running"
     if not wish.chosen and (older := stale(subject.places)):
-        yield f"{older} Choose with --policy which offsets are right"
+        yield f"{older} Select the correct offsets with --policy"
 
 
-def stale(places: Sequence[Place]) -> str | None:
-    """What shows that the dedicated topic is from before a downgrade: the global one was written later, otherwise."""
+def stale(places: Sequence[OffsetsTopicState]) -> str | None:
+    """Evidence that the dedicated topic is from before a downgrade: the global one has a later, different record."""
     by_side = {at.side: at for at in places}
     ours, theirs = by_side.get(Side.DEDICATED), by_side.get(Side.GLOBAL)
     if ours is None or theirs is None:
@@ -165,24 +171,26 @@ def stale(places: Sequence[Place]) -> str | None:
         later = (new.timestamp or 0) - (old.timestamp or 0)
         if later > offsets_findings.STALE_MS:
             return (
-                f"The dedicated topic {ours.topic} looks stale: what it says of {key.decode(errors='backslashreplace')}, "
+                f"The dedicated topic {ours.topic} looks stale: its offset of {key.decode(errors='backslashreplace')}, "
                 f"{_text(old.value)}, is {later // 1000} s older than the global {_text(new.value) or 'tombstone'}."
             )
     return None
 
 
-def _beyond_rest(subject: Subject, decision: Decision) -> list[str]:
+def _beyond_rest(subject: ConnectorState, decision: OffsetChanges) -> list[str]:
     found = (
-        [] if subject.config else [f"{subject.name} is not configured: workers change offsets of connectors they have"]
+        []
+        if subject.config
+        else [f"{subject.name} is not configured: workers only change offsets of configured connectors"]
     )
     return found + rest_api.obstacles(decision, subject.places, subject.workers)
 
 
-def _steps(subject: Subject, wish: Wish, decision: Decision, via: str) -> list[Any]:
-    moves = isinstance(wish, Merge) and _moves(subject, wish)
+def _steps(subject: ConnectorState, wish: OffsetRequest, decision: OffsetChanges, via: str) -> list[Any]:
+    moves = isinstance(wish, MergeOffsets) and _changes_offsets_topic(subject, wish)
     reverted = [
         (name, value)
-        for name, value in (wish.properties if isinstance(wish, Restore) else ())
+        for name, value in (wish.properties if isinstance(wish, RestoreOffsets) else ())
         if subject.config and subject.config.get(name) != value
     ]
     if not decision.writes and not moves and not reverted:
@@ -202,11 +210,11 @@ def _steps(subject: Subject, wish: Wish, decision: Decision, via: str) -> list[A
     agreed = None if running else digest(decision.writes)
     summary = _summary(subject, wish, decision, via)
     steps.append(Change(subject.name, changes.to_data(wish), agreed, summary, dedicated, via))
-    if isinstance(wish, Merge) and moves:
+    if isinstance(wish, MergeOffsets) and moves:
         value = wish.dedicated_topic if wish.into == Side.DEDICATED else None
         steps.append(Configure(subject.name, TOPIC_PROPERTY, value, subject.config.get(TOPIC_PROPERTY)))
     steps += [Configure(subject.name, name, value, subject.config.get(name)) for name, value in reverted]
-    if isinstance(wish, Merge) and wish.into == Side.DEDICATED:
+    if isinstance(wish, MergeOffsets) and wish.into == Side.DEDICATED:
         steps.append(Check(subject.name))
     if running:
         verb, state = ("pause", State.PAUSED) if subject.state is State.PAUSED else ("resume", State.RUNNING)
@@ -214,28 +222,28 @@ def _steps(subject: Subject, wish: Wish, decision: Decision, via: str) -> list[A
     return steps
 
 
-def _moves(subject: Subject, wish: Merge) -> bool:
-    """Whether the connector is to be pointed at another topic."""
+def _changes_offsets_topic(subject: ConnectorState, wish: MergeOffsets) -> bool:
+    """Whether the connector gets another offsets topic."""
     return wish.dedicated_topic is not None and subject.config.get(TOPIC_PROPERTY) != (
         wish.dedicated_topic if wish.into == Side.DEDICATED else None
     )
 
 
-def _summary(subject: Subject, wish: Wish, decision: Decision, via: str) -> str:
-    verbs = {"Merge": "merge", "Copy": "copy", "Put": "set", "Reset": "reset", "Restore": "restore"}
+def _summary(subject: ConnectorState, wish: OffsetRequest, decision: OffsetChanges, via: str) -> str:
+    verb = "set" if isinstance(wish, changes.SetOffsets) else str(changes.to_data(wish)["wish"]).lower()
     deleted = sum(write.value is None for write in decision.writes)
     count = f"{len(decision.writes) - deleted} records" + (f", {deleted} tombstones" if deleted else "")
     topics = " and ".join(dict.fromkeys(write.topic for write in decision.writes)) or "no topic"
-    policy = f" ({wish.policy})" if isinstance(wish, Merge) else ""
-    origin = f" from run {wish.run}" if isinstance(wish, Restore) and wish.run else ""
+    policy = f" ({wish.policy})" if isinstance(wish, MergeOffsets) else ""
+    origin = f" from run {wish.run}" if isinstance(wish, RestoreOffsets) and wish.run else ""
     way = " through the workers" if via == "rest" else ""
-    return f"{verbs[type(wish).__name__]} offsets of {subject.name}{policy}{origin}: write {count} to {topics}{way}"
+    return f"{verb} offsets of {subject.name}{policy}{origin}: write {count} to {topics}{way}"
 
 
 def first_to_do(run: Run, steps: Sequence[Any]) -> int:
-    """Where an interrupted run goes on: at the first step that is not done, but at the connector's first one as long as
-    its offsets are not written, for it may have been started meanwhile. What is done for other connectors stays done:
-    they run again, and their offsets have moved on.
+    """Where an interrupted run resumes: at the first step that is not done, or at the connector's first step while its
+    offsets are not written, because it may have been started since. Steps of other connectors are not repeated: those
+    run again, and their offsets have advanced.
     """
     undone = [number for number in range(len(steps)) if not run.done(number)]
     if not undone:

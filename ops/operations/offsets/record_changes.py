@@ -1,7 +1,7 @@
-"""From a wish and what is in the topics to the records that have to be written: pure, and nothing where nothing is due.
+"""From a request and the topics' contents to the records to write. Pure; empty if nothing has to change.
 
 A record is written where Java's partitioner puts its key. Copies of the key on other partitions are deleted with it, or a
-worker could go on reading them.
+worker could still read them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,16 @@ from connectctl.ops.connect.source_keys import SourceKey, parse_key, respelled, 
 from connectctl.ops.connect.source_offsets import read_side
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.kafka.partitioner import java_partition, partitions_of
-from connectctl.ops.operations.offsets.changes import Copy, Merge, Policy, Put, Reset, Restore, Side, Wish
+from connectctl.ops.operations.offsets.changes import (
+    CopyOffsets,
+    MergeOffsets,
+    OffsetRequest,
+    Policy,
+    ResetOffsets,
+    RestoreOffsets,
+    SetOffsets,
+    Side,
+)
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import Record
@@ -24,11 +33,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Place:
+class OffsetsTopicState:
     """A topic that holds offsets of one connector: its records by raw key, newest per partition.
 
     ``bootstrap`` names another cluster than the workers'. For a topic that does not exist yet, ``partitions`` is how many
-    it will have. ``problem`` says why the records may not be all there are, or why nothing must be written.
+    it will have. ``problem`` is why the records may be incomplete, or why nothing may be written.
     """
 
     topic: str
@@ -57,7 +66,7 @@ class Place:
         return any(record.value is not None for record in self.records.get(key, ()))
 
 
-class Write(NamedTuple):
+class RecordChange(NamedTuple):
     """One record to write. ``before`` is what was there, None for nothing."""
 
     topic: str
@@ -80,10 +89,10 @@ class Conflict:
 
 
 @dataclass(frozen=True)
-class Decision:
-    """What a wish comes to. ``refusals`` are reasons not to do it; then ``writes`` must not be carried out."""
+class OffsetChanges:
+    """The changes of a request. ``refusals`` are reasons against it; then ``writes`` must not be executed."""
 
-    writes: tuple[Write, ...]
+    writes: tuple[RecordChange, ...]
     conflicts: tuple[Conflict, ...] = ()
     refusals: tuple[str, ...] = ()
 
@@ -107,9 +116,9 @@ def by_connector(topic: ReadTopic) -> dict[str, ByKey]:
     return found
 
 
-def place(
+def topic_state(
     topic: ReadTopic, connector: str, *, problem: str | None = None, known: Mapping[str, ByKey] | None = None
-) -> Place:
+) -> OffsetsTopicState:
     """What of ``topic`` is ``connector``'s; ``known`` is ``by_connector``, where there are many to ask about."""
     records: ByKey = {} if known is None else known.get(connector, {})
     for record in topic.image.latest if known is None else ():
@@ -117,9 +126,11 @@ def place(
             records.setdefault(record.key, []).append(record)
     name, held = topic.image.topic, topic.image.held_back
     if held:
-        problem = f"an open transaction hides the end of {name}-{held[0].partition}"
+        problem = f"an open transaction blocks reading {name}-{held[0].partition} to its end"
     frozen = {key: tuple(found) for key, found in records.items()}
-    return Place(name, Side(topic.role), len(topic.image.end_offsets), frozen, topic.bootstrap, problem=problem)
+    return OffsetsTopicState(
+        name, Side(topic.role), len(topic.image.end_offsets), frozen, topic.bootstrap, problem=problem
+    )
 
 
 def is_of(raw: bytes, connector: str) -> bool:
@@ -128,44 +139,48 @@ def is_of(raw: bytes, connector: str) -> bool:
     return isinstance(key, SourceKey) and key.connector == connector
 
 
-def decide(wish: Wish, places: Sequence[Place], backup: Saved | None = None) -> Decision:
-    """What ``wish`` comes to where the connector's topics are ``places``; ``backup`` is for a ``Restore``."""
-    if isinstance(wish, Merge):
+def decide(wish: OffsetRequest, places: Sequence[OffsetsTopicState], backup: Saved | None = None) -> OffsetChanges:
+    """The changes for ``wish``, given the connector's topics ``places``; ``backup`` is for a ``RestoreOffsets``."""
+    if isinstance(wish, MergeOffsets):
         return _merge(wish, places)
-    if isinstance(wish, Restore):
+    if isinstance(wish, RestoreOffsets):
         return _restore(wish, places, backup or {})
     wanted = dict(_wanted(wish, places))
-    return Decision(tuple(write for at in _in_order(places, wanted) for write in put(at, wanted)))
+    return OffsetChanges(tuple(write for at in _in_order(places, wanted) for write in put(at, wanted)))
 
 
-def _in_order(places: Sequence[Place], wanted: Mapping[bytes, bytes | None]) -> list[Place]:
+def _in_order(places: Sequence[OffsetsTopicState], wanted: Mapping[bytes, bytes | None]) -> list[OffsetsTopicState]:
     """Deletions reach the global topic first, or the old offset would reappear there (KAFKA-15018)."""
     deletes = any(value is None for value in wanted.values())
     return sorted(places, key=lambda at: (at.side is Side.DEDICATED) == deletes)
 
 
-def put(at: Place, wanted: Mapping[bytes, bytes | None]) -> Iterator[Write]:
+def put(at: OffsetsTopicState, wanted: Mapping[bytes, bytes | None]) -> Iterator[RecordChange]:
     """The records that make ``at`` say ``wanted``, key by key."""
     for (key, value), home in zip(wanted.items(), partitions_of(list(wanted), at.partitions), strict=True):
         found = {record.partition: record.value for record in at.records.get(key, ())}
         if found.get(home) != value:
-            yield Write(at.topic, home, key, value, found.get(home), at.bootstrap)
+            yield RecordChange(at.topic, home, key, value, found.get(home), at.bootstrap)
         for partition, stray in found.items():
             if partition != home and stray is not None:
-                yield Write(at.topic, partition, key, None, stray, at.bootstrap)
+                yield RecordChange(at.topic, partition, key, None, stray, at.bootstrap)
 
 
-def _wanted(wish: Copy | Put | Reset, places: Sequence[Place]) -> Iterable[tuple[bytes, bytes | None]]:
-    if isinstance(wish, Copy):
+def _wanted(
+    wish: CopyOffsets | SetOffsets | ResetOffsets, places: Sequence[OffsetsTopicState]
+) -> Iterable[tuple[bytes, bytes | None]]:
+    if isinstance(wish, CopyOffsets):
         for raw, text in wish.entries:
             key = parse_key(raw.encode())
             assert isinstance(key, SourceKey)
             yield respelled(key, wish.connector), text.encode()
         return
-    if isinstance(wish, Reset) and wish.partitions is None:
+    if isinstance(wish, ResetOffsets) and wish.partitions is None:
         yield from ((key, None) for at in places for key in at.records)
         return
-    entries = wish.entries if isinstance(wish, Put) else [(partition, "null") for partition in wish.partitions or ()]
+    entries = (
+        wish.entries if isinstance(wish, SetOffsets) else [(partition, "null") for partition in wish.partitions or ()]
+    )
     known = _by_meaning(places)
     for partition, offset in entries:
         meant = SourceKey(wish.connector, read_json(partition), "")
@@ -177,7 +192,7 @@ def _wanted(wish: Copy | Put | Reset, places: Sequence[Place]) -> Iterable[tuple
         yield from ((other, None) for other in spellings if other != chosen)
 
 
-def _by_meaning(places: Sequence[Place]) -> dict[str, dict[bytes, bool]]:
+def _by_meaning(places: Sequence[OffsetsTopicState]) -> dict[str, dict[bytes, bool]]:
     """The raw keys that exist for each source partition, those with an offset first; and whether workers find them."""
     found: dict[str, dict[bytes, bool]] = {}
     live = {raw: any(at.live(raw) for at in places) for at in places for raw in at.records}
@@ -188,18 +203,18 @@ def _by_meaning(places: Sequence[Place]) -> dict[str, dict[bytes, bool]]:
     return found
 
 
-def _restore(wish: Restore, places: Sequence[Place], saved: Saved) -> Decision:
+def _restore(wish: RestoreOffsets, places: Sequence[OffsetsTopicState], saved: Saved) -> OffsetChanges:
     """Every partition's record as it was in the backup, and tombstones for what was not there."""
     was = {where: _own(records, wish.connector) for where, records in saved.items()}
-    writes: list[Write] = []
+    writes: list[RecordChange] = []
     for at in places:
         then = _by_partition(was.get((at.bootstrap, at.topic), []), at.partitions)
         now = {(key, r.partition): r.value for key, found in at.records.items() for r in found}
         for key, partition in sorted({**then, **now}):
             value, before = then.get((key, partition)), now.get((key, partition))
             if before != value:
-                writes.append(Write(at.topic, partition, key, value, before, at.bootstrap))
-    return Decision(tuple(writes), refusals=tuple(_misfits(wish, places, was)))
+                writes.append(RecordChange(at.topic, partition, key, value, before, at.bootstrap))
+    return OffsetChanges(tuple(writes), refusals=tuple(_misfits(wish, places, was)))
 
 
 def _own(records: Iterable[Record], connector: str) -> list[Record]:
@@ -215,24 +230,24 @@ def _by_partition(records: Iterable[Record], partitions: int) -> dict[tuple[byte
     return found
 
 
-def _misfits(wish: Restore, places: Sequence[Place], was: Saved) -> Iterator[str]:
-    """Why a backup is not one of this connector as it is now: restoring it would delete what it knows nothing of."""
+def _misfits(wish: RestoreOffsets, places: Sequence[OffsetsTopicState], was: Saved) -> Iterator[str]:
+    """Why a backup does not match the connector's current topics: restoring it would delete other records."""
     here = {(at.bootstrap, at.topic): at for at in places}
     for where, records in was.items():
         if records and where not in here:
             now = " and ".join(topic for _, topic in here) or "no topic"
-            yield f"the backup has offsets of {wish.connector} in {where[1]}, and it keeps them in {now}"
+            yield f"the backup has offsets of {wish.connector} in {where[1]}, but the connector uses {now}"
     if wish.run is not None:
         return  # made of all places there were: what is in none of them was not there
     if not any(was.values()):
-        yield f"the backup holds no offsets of {wish.connector}"
+        yield f"the backup has no offsets of {wish.connector}"
         return
     for where, at in here.items():
         if count := 0 if where in was else sum(map(at.live, at.records)):
-            yield f"the backup says nothing of {at.topic}, where {wish.connector} has {count} offsets: they would be deleted"
+            yield f"the backup does not include {at.topic}: restoring it would delete {count} offsets of {wish.connector}"
 
 
-def _merge(wish: Merge, places: Sequence[Place]) -> Decision:
+def _merge(wish: MergeOffsets, places: Sequence[OffsetsTopicState]) -> OffsetChanges:
     by_side = {at.side: at for at in places}
     left, right = by_side[Side.GLOBAL], by_side[Side.DEDICATED]
     target = by_side[Side(wish.into)]
@@ -249,7 +264,7 @@ def _merge(wish: Merge, places: Sequence[Place]) -> Decision:
             conflicts.append(Conflict(_shown(key), _text(theirs), _text(ours), _named(value), why))
         if value is not None or target.live(key):
             wanted[key] = value
-    return Decision(tuple(put(target, wanted)), tuple(conflicts), tuple(refusals))
+    return OffsetChanges(tuple(put(target, wanted)), tuple(conflicts), tuple(refusals))
 
 
 def _shown(key: bytes) -> str:
@@ -260,14 +275,14 @@ def _take(policy: Policy, theirs: Record | None, ours: Record | None) -> tuple[R
     """The record that ``policy`` takes of the global (``theirs``) and the dedicated one (``ours``), and why."""
     if policy is Policy.EFFECTIVE:
         if ours is not None and ours.value is not None:
-            return ours, "the dedicated topic comes first"
+            return ours, "the dedicated topic takes precedence"
         return theirs, "the dedicated topic has no offset"
     if theirs is None or ours is None:
         return ours or theirs, "only one topic has a record"
     if policy is Policy.NEWEST:
         newer = (theirs.timestamp or 0) > (ours.timestamp or 0)
         return (theirs, "the global record is newer") if newer else (ours, "the dedicated record is not older")
-    return (theirs if policy is Policy.GLOBAL else ours), f"{policy} was asked for"
+    return (theirs if policy is Policy.GLOBAL else ours), f"--policy {policy}"
 
 
 def _text(record: Record) -> str | None:
@@ -278,8 +293,8 @@ def _named(value: bytes | None) -> str:
     return "deleted" if value is None else value.decode(errors="backslashreplace")
 
 
-def effective_entries(places: Sequence[Place]) -> tuple[tuple[str, str], ...]:
-    """Raw key and raw value, as text, of every effective offset: what a copy takes along.
+def effective_entries(places: Sequence[OffsetsTopicState]) -> tuple[tuple[str, str], ...]:
+    """Raw key and raw value, as text, of every effective offset: what a copy writes.
 
     Raises ``Refused`` where one cannot be read.
     """
@@ -295,5 +310,5 @@ def effective_entries(places: Sequence[Place]) -> tuple[tuple[str, str], ...]:
         else:
             found.append((key.decode(), chosen.value.decode()))
     if unreadable:
-        raise Refused("There are offsets that no worker can read", why="; ".join(unreadable), code="unreadable")
+        raise Refused("Some offsets are unreadable for workers", why="; ".join(unreadable), code="unreadable")
     return tuple(found)

@@ -14,10 +14,10 @@ from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect.release import CHANGES_OFFSETS, release_of
 from connectctl.ops.connect.source_keys import SourceKey, parse_key, spelled_by_rest, value_by_rest
 from connectctl.ops.kafka.partitioner import java_partition
-from connectctl.ops.operations.offsets.changes import Reset, Side, Wish
+from connectctl.ops.operations.offsets.changes import OffsetRequest, ResetOffsets, Side
 
 if TYPE_CHECKING:
-    from connectctl.ops.operations.offsets.record_changes import Decision, Place, Write
+    from connectctl.ops.operations.offsets.record_changes import OffsetChanges, OffsetsTopicState, RecordChange
     from connectctl.ops.operations.offsets.snapshot import Workers
 
 NAMED = 5
@@ -32,9 +32,9 @@ class Request:
     body: dict[str, Any] | None
 
 
-def request(wish: Wish, decision: Decision) -> Request:
+def request(wish: OffsetRequest, decision: OffsetChanges) -> Request:
     """The request that makes ``decision`` come true, where ``obstacles`` sees none."""
-    if isinstance(wish, Reset) and wish.partitions is None:
+    if isinstance(wish, ResetOffsets) and wish.partitions is None:
         return Request("DELETE", None)
     values = {write.key: write.value for write in decision.writes}
     return Request("PATCH", {"offsets": [_entry(key, value) for key, value in values.items()]})
@@ -46,7 +46,7 @@ def _entry(raw: bytes, value: bytes | None) -> dict[str, Any]:
     return {"partition": key.partition, "offset": None if value is None else read_json(value)}
 
 
-def obstacles(decision: Decision, places: Sequence[Place], workers: Workers) -> list[str]:
+def obstacles(decision: OffsetChanges, places: Sequence[OffsetsTopicState], workers: Workers) -> list[str]:
     """Every reason why the workers cannot do it, or would do something else."""
     found = list(_of_workers(workers))
     dedicated = [at for at in places if at.side is Side.DEDICATED]
@@ -70,13 +70,13 @@ def _of_workers(workers: Workers) -> Iterator[str]:
         yield f"the workers are {workers.version}, and change offsets from 3.6 on"
 
 
-def _said(what: str, writes: Iterator[Write]) -> list[str]:
+def _said(what: str, writes: Iterator[RecordChange]) -> list[str]:
     keys = list(dict.fromkeys(write.key.decode(errors="backslashreplace") for write in writes))
     more = f" and {len(keys) - NAMED} more" if len(keys) > NAMED else ""
     return [f"{', '.join(keys[:NAMED])}{more}: these {what}"] if keys else []
 
 
-def _respelled(write: Write) -> bool:
+def _respelled(write: RecordChange) -> bool:
     """Whether a worker would write other bytes; the null partition, which its endpoint does not know, is one."""
     key = parse_key(write.key)
     if (
@@ -91,12 +91,12 @@ def _respelled(write: Write) -> bool:
         return True
 
 
-def _strays(decision: Decision, places: Sequence[Place]) -> Iterator[Write]:
+def _strays(decision: OffsetChanges, places: Sequence[OffsetsTopicState]) -> Iterator[RecordChange]:
     count = {(at.bootstrap, at.topic): at.partitions for at in places}
     return (w for w in decision.writes if w.partition != java_partition(w.key, count[w.bootstrap, w.topic]))
 
 
-def _elsewhere(decision: Decision, places: Sequence[Place]) -> Iterator[Write]:
+def _elsewhere(decision: OffsetChanges, places: Sequence[OffsetsTopicState]) -> Iterator[RecordChange]:
     """Writes whose key a worker would also write where the decision leaves it as it is, or makes it something else."""
     ends: Mapping[tuple[str | None, str, bytes], bytes | None] = {
         (w.bootstrap, w.topic, w.key): w.value for w in decision.writes

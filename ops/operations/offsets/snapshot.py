@@ -1,4 +1,4 @@
-"""What was read of a cluster's source offsets, what was wished for, and the answer."""
+"""What was read of a cluster's source offsets, the query, and the result."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReadTopic:
-    """A topic that was read, its part (``global`` or ``dedicated``), and where, if on another cluster."""
+    """A topic that was read, its role (``global`` or ``dedicated``), and where, if on another cluster."""
 
     image: TopicImage
     role: str
@@ -40,7 +40,7 @@ class OffsetsSnapshot:
 
 @dataclass(frozen=True)
 class SourceOffsets:
-    """The answer: connectors with their offsets, and everything odd that was seen on the way."""
+    """The result: connectors with their offsets, and the findings."""
 
     connectors: tuple[ConnectorOffsets, ...]
     topics: tuple[ReadTopic, ...]
@@ -48,13 +48,13 @@ class SourceOffsets:
 
     @property
     def complete(self) -> bool:
-        """Whether everything that was asked for could be read to its end."""
+        """Whether all topics could be read to their end."""
         return not any(f.id in ("OFFSETS009", "OFFSETS011") for f in self.findings)
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What of the offsets is wanted: which connectors (all if none named), which sides, and superseded records too."""
+class OffsetsQuery:
+    """Which offsets to show: connectors (none named: all), topics, and whether superseded records too."""
 
     connectors: tuple[str, ...] = ()
     read_global: bool = True
@@ -64,7 +64,7 @@ class Wish:
 
 @dataclass(frozen=True)
 class Workers:
-    """What is known of the workers: their version and ``exactly.once.source.support``, None where nobody answers."""
+    """What is known of the workers: their version and ``exactly.once.source.support``, None if no worker answers."""
 
     version: str | None = None
     enabled: bool | None = None

@@ -1,6 +1,6 @@
 """The steps of a change of source offsets: back up, create, change, configure, check.
 
-Every step looks again when it is carried out; what a wish comes to is decided from the topics as they are then.
+Every step reads the topics again when it is executed; the records to write are decided from them.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from connectctl.ops.operations.cluster.internal_topic_discovery import those_tha
 from connectctl.ops.operations.connectors.steps import POLL, StepContext
 from connectctl.ops.operations.offsets import changes, rest_api
 from connectctl.ops.operations.offsets.backup_file import backup_lines
-from connectctl.ops.operations.offsets.changes import Merge, Restore, Wish
+from connectctl.ops.operations.offsets.changes import MergeOffsets, OffsetRequest, RestoreOffsets
 from connectctl.ops.operations.offsets.digest import digest
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.engine import Asked, Engine, Local, View
-from connectctl.ops.operations.offsets.key_filter import Everything, Lost
-from connectctl.ops.operations.offsets.record_changes import Decision, Place, Write, decide
-from connectctl.ops.operations.offsets.snapshot import Wish as Look
+from connectctl.ops.operations.offsets.key_filter import AllKeys, MisreadKeys
+from connectctl.ops.operations.offsets.record_changes import OffsetChanges, OffsetsTopicState, RecordChange, decide
+from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
 from connectctl.ops.operations.offsets.task_producers import in_use, moved
 
 if TYPE_CHECKING:
@@ -36,16 +36,16 @@ if TYPE_CHECKING:
 SETTLING = 10.0
 """Seconds that a rebalance may keep a connector UNASSIGNED before that counts."""
 ATTEMPTS = 3
-"""Times that a transaction is written which turns out not to have been committed."""
+"""Attempts to write a transaction that turns out not to be committed."""
 TOPIC_CONFIG = {"cleanup.policy": "compact"}
 REST_PATIENCE = 10.0
-"""Seconds that workers may take to write to the second topic after their answer."""
+"""Seconds within which workers write to the second topic after their response."""
 REST_POLL = 0.3
 
 
 @dataclass
 class OffsetContext(StepContext):
-    """What the steps of a change of offsets work with. ``lock`` is the cluster's, for whoever carries them out."""
+    """The context of steps that change offsets. ``lock`` is the cluster's, for the executor."""
 
     sources: Sources | None = None
     group_id: str = ""
@@ -53,18 +53,18 @@ class OffsetContext(StepContext):
     others: dict[str, KafkaWrites] = field(default_factory=dict)
     engine: Engine = field(default_factory=Local)
     fenced: dict[str, Who] = field(default_factory=dict)
-    """By connector, who held the ids of its tasks when they were fenced in this run."""
+    """Producer id and epoch of the task's ids after fencing in this run, by connector."""
     lock: ClusterLock = field(default=None)  # type: ignore[assignment]
 
     def view(self, asked: Asked) -> View:
-        """One connector's topics as they are now. Raises where not everything in them can be seen."""
+        """One connector's topics now. Raises if they cannot be read completely."""
         assert self.sources is not None
         connector = asked.purpose.connector
         found = self.engine.view(self.sources, [asked])
         if problems := [at.problem for at in found.places[connector] if at.problem]:
             hint = "See connectctl transactions hanging." if any("transaction" in p for p in problems) else None
             raise ConnectctlError(
-                f"The offsets of {connector} cannot be seen whole",
+                f"Could not read all offsets of {connector}",
                 why="; ".join(problems),
                 next_step=hint,
                 code="hidden",
@@ -75,7 +75,7 @@ class OffsetContext(StepContext):
         return found
 
     def running(self, connector: str) -> str | None:
-        """What shows that a task of ``connector`` may be writing offsets, None where none can be."""
+        """Evidence that a task of ``connector`` may be writing offsets, None if none can."""
         assert self.sources is not None
         if not self.sources.kafka.group(self.group_id).members:
             return None
@@ -93,7 +93,7 @@ class OffsetContext(StepContext):
             # One that is stopped is not at rest before its tasks have left the assignment, nor seen so in a rebalance.
             settling = found.target_state == "STOPPED" or verdict.state is State.UNASSIGNED
             if not settling or self.now() - began > SETTLING:
-                return str(verdict) if verdict.state is not State.STOPPED else "STOPPED with tasks that still end"
+                return str(verdict) if verdict.state is not State.STOPPED else "STOPPED with tasks still stopping"
             self.sleep(POLL)
 
     def refuse_while_running(self, connector: str) -> None:
@@ -101,9 +101,9 @@ class OffsetContext(StepContext):
         assert self.sources is not None
         if state := self.running(connector):
             hint = f"connectctl connectors stop {connector} --wait"
-            raise Refused(f"{connector} is {state}, and must be stopped while its offsets are written", next_step=hint)
+            raise Refused(f"{connector} is {state}; it must be stopped while its offsets are changed", next_step=hint)
         holders: tuple[Holder, ...] = ()
-        with suppress(NotAuthorized):  # then the plan was made because a fence does as well
+        with suppress(NotAuthorized):  # the plan was made because fencing is sufficient
             holders = self.sources.kafka.holders(self.group_id, connector)
         if holders:
             raise in_use(connector, holders)
@@ -134,13 +134,13 @@ class Backup(Step):
     def is_done(self, context: OffsetContext) -> str | None:
         assert context.journal is not None
         assert context.run is not None
-        # Never twice: after a kill the topics may already hold what was written, and no longer what was there.
+        # Never twice: after a crash the topics may already have the new records.
         return "already backed up" if context.journal.path(context.run.id, backup_file(context.step)).exists() else None
 
     def apply(self, context: OffsetContext) -> str | None:
         assert context.journal is not None
         assert context.run is not None
-        view = context.view(Asked(Everything(self.subject), self.dedicated_topic))
+        view = context.view(Asked(AllKeys(self.subject), self.dedicated_topic))
         lines = list(backup_lines(view.places[self.subject]))
         content = "".join(line + "\n" for line in lines).encode()
         path = context.journal.write(context.run.id, backup_file(context.step), content)
@@ -162,7 +162,7 @@ class CreateTopic(Step):
     now: str = ""
 
     def describe(self) -> str:
-        return f"create the topic {self.topic}, compacted, with as many partitions as the global one"
+        return f"create topic {self.topic} (compacted, same number of partitions as the global one)"
 
     def is_done(self, context: OffsetContext) -> str | None:
         return f"{self.topic} exists" if those_that_exist(context.kafka(self.bootstrap), self.topic) else None
@@ -177,9 +177,9 @@ class CreateTopic(Step):
 
 @dataclass(frozen=True)
 class Change(Step):
-    """Write what a wish comes to, in one transaction per Kafka cluster, and read it back.
+    """Write the changes of a request, in one transaction per Kafka cluster, and read them back.
 
-    ``agreed`` is the digest of what the person saw; None where the connector still ran then and its offsets moved on.
+    ``agreed`` is the digest of the confirmed changes; None if the connector was still running, so that its offsets advance.
     ``via`` is ``kafka``, or ``rest`` for the workers' own endpoint.
     """
 
@@ -195,7 +195,7 @@ class Change(Step):
         return self.summary
 
     def is_done(self, context: OffsetContext) -> str | None:
-        return None if self._look(context)[1].writes else "already so"
+        return None if self._look(context)[1].writes else "already set"
 
     def apply(self, context: OffsetContext) -> str | None:
         context.refuse_while_running(self.subject)
@@ -213,32 +213,32 @@ class Change(Step):
     def _refuse_if_moved(self, context: OffsetContext) -> None:
         if id_ := moved(context, self.subject):
             raise Refused(
-                f"A task of {self.subject} began after it was fenced; its offsets were not written",
-                why=f"the transactional id {id_} was initialised again",
-                next_step="Stop what runs it, on workers or as connectctl run, and try again.",
+                f"A task of {self.subject} started after it was fenced; no offsets were written",
+                why=f"the transactional id {id_} was initialized again",
+                next_step="Stop the connector on the workers or the connectctl run, and try again.",
                 code="in-use",
             )
 
     def _check_unmoved(self, context: OffsetContext) -> None:
         if id_ := moved(context, self.subject):
             raise ConnectctlError(
-                f"A task of {self.subject} began while its offsets were written, and may go on from the old ones",
-                why=f"the transactional id {id_} was initialised again",
-                next_step=f"Stop what runs it, compare with connectctl offsets show {self.subject}, and try again.",
+                f"A task of {self.subject} started while its offsets were written, and may resume from the old offsets",
+                why=f"the transactional id {id_} was initialized again",
+                next_step=f"Stop it, check connectctl offsets show {self.subject}, and try again.",
                 code="in-use",
             )
 
-    def _look(self, context: OffsetContext) -> tuple[list[Place], Decision]:
+    def _look(self, context: OffsetContext) -> tuple[list[OffsetsTopicState], OffsetChanges]:
         wish = changes.from_data(self.wish)
         view = context.view(asked_by(wish, context.journal, self.dedicated_topic))
         places = view.places[self.subject]
         return places, decide(wish, places, view.saved.get(self.subject))
 
-    def _agree(self, context: OffsetContext, decision: Decision) -> None:
-        """Raises ``Refused`` where this is not what the person agreed to, or nothing to agree to."""
+    def _agree(self, context: OffsetContext, decision: OffsetChanges) -> None:
+        """Raises ``Refused`` if the changes differ from the confirmed ones, or have refusals."""
         if decision.refusals:
             raise Refused(
-                f"The offsets of {self.subject} are not changed", why="; ".join(decision.refusals), code="unreadable"
+                f"Offset change of {self.subject} refused", why="; ".join(decision.refusals), code="unreadable"
             )
         if self.agreed is not None and not context.resumed and digest(decision.writes) != self.agreed:
             raise Refused(
@@ -247,7 +247,7 @@ class Change(Step):
                 code="stale",
             )
 
-    def _by_kafka(self, context: OffsetContext, decision: Decision) -> None:
+    def _by_kafka(self, context: OffsetContext, decision: OffsetChanges) -> None:
         for attempt in range(1, ATTEMPTS + 1):
             failed = _write(context, decision.writes)
             decision = self._look(context)[1]
@@ -257,17 +257,19 @@ class Change(Step):
                 raise failed
         raise self._otherwise()
 
-    def _by_rest(self, context: OffsetContext, places: Sequence[Place], decision: Decision) -> None:
+    def _by_rest(self, context: OffsetContext, places: Sequence[OffsetsTopicState], decision: OffsetChanges) -> None:
         assert context.sources is not None
         if why := rest_api.obstacles(decision, places, context.sources.workers()):
-            raise Refused("The workers cannot make this change", why="; ".join(why), next_step="Leave out --via rest.")
+            raise Refused(
+                "The workers' REST API cannot make this change", why="; ".join(why), next_step="Omit --via rest."
+            )
         asked = rest_api.request(changes.from_data(self.wish), decision)
         failed: ConnectctlError | None = None
         try:
             context.calls.send(asked.method, path_of("connectors", self.subject, "offsets"), asked.body)
         except ConnectctlError as e:
             failed = e
-        # Workers write to the second topic after they have answered.
+        # Workers write to the second topic after their response.
         deadline = context.now() + (0 if failed else REST_PATIENCE)
         while self._look(context)[1].writes:
             if context.now() >= deadline:
@@ -275,28 +277,28 @@ class Change(Step):
             context.sleep(REST_POLL)
 
     def _otherwise(self) -> ConnectctlError:
-        return ConnectctlError(f"The offsets of {self.subject} are not what was written: something else writes them")
+        return ConnectctlError(f"Offsets of {self.subject} changed after the write; another writer is active")
 
 
-def _write(context: OffsetContext, writes: Sequence[Write]) -> ConnectctlError | None:
-    """Write to each cluster. An error leaves in doubt what was committed; the caller reads to find out."""
+def _write(context: OffsetContext, writes: Sequence[RecordChange]) -> ConnectctlError | None:
+    """Write to each cluster. After an error the outcome of the commit is unknown; the caller reads it back."""
     id_ = f"connectctl-offsets-{context.group_id}"
     for bootstrap in dict.fromkeys(write.bootstrap for write in writes):
         kafka = context.kafka(bootstrap)
         try:
             kafka.transact(id_, [(w.topic, w.partition, w.key, w.value) for w in writes if w.bootstrap == bootstrap])
         except ConnectctlError as e:
-            # A new handle ends what the failed one left open; until then nobody could read to the end.
+            # A new producer aborts the open transaction; until then the topic cannot be read to its end.
             with suppress(ConnectctlError):
                 kafka.transact(id_, [])
             return e
     return None
 
 
-def asked_by(wish: Wish, journal: Journal | None, dedicated_topic: str | None = None) -> Asked:
-    """What has to be looked at to decide what ``wish`` comes to."""
-    if not isinstance(wish, Restore):
-        return Asked(wish if isinstance(wish, Merge) else Everything(wish.connector), dedicated_topic)
+def asked_by(wish: OffsetRequest, journal: Journal | None, dedicated_topic: str | None = None) -> Asked:
+    """What has to be read to decide the changes of ``wish``."""
+    if not isinstance(wish, RestoreOffsets):
+        return Asked(wish if isinstance(wish, MergeOffsets) else AllKeys(wish.connector), dedicated_topic)
     assert journal is not None
     path = journal.path(wish.run, wish.file) if wish.run else journal.directory / wish.file
     return Asked(wish, dedicated_topic, path)
@@ -304,7 +306,7 @@ def asked_by(wish: Wish, journal: Journal | None, dedicated_topic: str | None = 
 
 @dataclass(frozen=True)
 class Configure(Step):
-    """Set a property of a connector's configuration, or remove it with ``value`` None. ``was`` is what an undo sets."""
+    """Set a property of a connector's configuration, or remove it with ``value`` None. ``was`` is the value to restore."""
 
     subject: str
     name: str
@@ -316,7 +318,7 @@ class Configure(Step):
         return f"{'remove ' + self.name if self.value is None else f'set {self.name}={self.value}'} of {self.subject}"
 
     def is_done(self, context: OffsetContext) -> str | None:
-        return "already so" if self._config(context).get(self.name) == self.value else None
+        return "already set" if self._config(context).get(self.name) == self.value else None
 
     def apply(self, context: OffsetContext) -> str | None:
         config = {name: value for name, value in self._config(context).items() if name != self.name}
@@ -331,18 +333,22 @@ class Configure(Step):
 
 @dataclass(frozen=True)
 class Check(Step):
-    """See that no source partition would start elsewhere than KIP-618 says, now that workers read the dedicated topic."""
+    """Verify that workers, with the dedicated topic, resume every source partition as KIP-618 specifies."""
 
     subject: str
     now: str = ""
     read_only: ClassVar[bool] = True
 
     def describe(self) -> str:
-        return f"check that workers read what {self.subject} should go on from"
+        return f"verify the offsets that workers will resume {self.subject} from"
 
     def apply(self, context: OffsetContext) -> str | None:
-        (found,) = assemble(context.view(Asked(Lost(self.subject))).snapshot, Look((self.subject,))).connectors
+        (found,) = assemble(
+            context.view(Asked(MisreadKeys(self.subject))).snapshot, OffsetsQuery((self.subject,))
+        ).connectors
         lost = [entry.key.text for entry in found.offsets if entry.lost and entry.origin == "global"]
         if lost:
-            raise ConnectctlError(f"Workers would not go on from where they should: {', '.join(lost[:5])}")
-        return "every source partition goes on where it stood"
+            raise ConnectctlError(
+                f"Verification failed: workers would resume from the wrong offset for {', '.join(lost[:5])}"
+            )
+        return "every source partition resumes from its previous offset"

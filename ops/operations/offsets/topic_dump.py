@@ -19,7 +19,7 @@ from connectctl.ops.connect import config_topic
 from connectctl.ops.connect.offset_store import Store, separate_store
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.kafka.partitioner import java_partition, murmur2
-from connectctl.ops.operations.offsets.snapshot import OffsetsSnapshot, ReadTopic, Wish
+from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic
 
 UNNAMED = "dump"
 CONNECTS_DEFAULT = 25
@@ -100,7 +100,7 @@ def snapshot(
     topics: dict[str, list[Record]],
     source: str,
     offsets_topic: str | None,
-    wish: Wish,
+    wish: OffsetsQuery,
     partitions: int | None = None,
     configs: config_topic.ConfigState | None = None,
 ) -> OffsetsSnapshot:

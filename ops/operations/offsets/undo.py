@@ -1,4 +1,4 @@
-"""How a run is taken back: from its backups, and from what it changed in connectors' configurations."""
+"""Rollback of a run: from its backups, and from its changes of connector configurations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.operations.offsets.changes import Restore, from_data
+from connectctl.ops.operations.offsets.changes import RestoreOffsets, from_data
 from connectctl.ops.operations.offsets.steps import Backup, Change, Configure, backup_file
 
 if TYPE_CHECKING:
@@ -14,29 +14,29 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Back:
-    """What takes one connector back: the restore, with the topic that it had or got meanwhile."""
+class Rollback:
+    """The rollback of one connector: the restore, with its dedicated topic."""
 
-    wish: Restore
+    wish: RestoreOffsets
     dedicated_topic: str | None
 
 
-def taken_back(journal: Journal, run: Run, steps: Sequence[Any]) -> dict[str, Back]:
-    """The wish that takes back ``run`` for each connector whose offsets it saved.
+def rollbacks(journal: Journal, run: Run, steps: Sequence[Any]) -> dict[str, Rollback]:
+    """The rollback of ``run`` for each connector whose offsets it backed up.
 
-    A property that the run set goes back to what it was before.
+    Properties that the run set are restored.
     """
-    found: dict[str, Back] = {}
+    found: dict[str, Rollback] = {}
     for number, step in enumerate(steps):
         if isinstance(step, Backup) and journal.path(run.id, backup_file(number)).exists():
             sets = [s for s in steps if isinstance(s, Configure) and s.subject == step.subject]
             reverted = tuple((s.name, s.was) for s in sets)
-            wish = Restore(step.subject, backup_file(number), run.id, reverted)
-            found[step.subject] = Back(wish, step.dedicated_topic)
+            wish = RestoreOffsets(step.subject, backup_file(number), run.id, reverted)
+            found[step.subject] = Rollback(wish, step.dedicated_topic)
     return found
 
 
 def undone_by(steps: Sequence[Any]) -> frozenset[str]:
-    """The runs that ``steps`` took back, now that all of them are done."""
+    """The runs that ``steps`` rolled back."""
     found = (from_data(step.wish) for step in steps if isinstance(step, Change))
-    return frozenset(wish.run for wish in found if isinstance(wish, Restore) and wish.run is not None)
+    return frozenset(wish.run for wish in found if isinstance(wish, RestoreOffsets) and wish.run is not None)

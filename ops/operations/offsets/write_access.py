@@ -1,4 +1,4 @@
-"""Whether offsets may be written, asked before a connector is stopped or fenced for it."""
+"""Checks the right to write offsets before a connector is stopped or fenced."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def refuse_without_write(changes: Changes, rights: Callable[[], RightsReads]) ->
         if allowed.operations is not None and Operation.WRITE not in allowed.operations:
             right = Right(Operation.WRITE, Resource.TOPIC, topic)
             raise Refused(
-                f"The offsets in {topic} may not be written; nothing was done",
+                f"Not authorized to write offsets to {topic}; nothing was changed",
                 why=f"this principal lacks {right}",
                 next_step=grant(right),
                 code="no-write-right",

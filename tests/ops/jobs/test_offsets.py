@@ -15,12 +15,12 @@ from connectctl.ops.jobs.offsets import SCHEMA, Looked, Row, Source, named, sour
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.operations.offsets import planning
 from connectctl.ops.operations.offsets.backup_file import Saved, backup_lines
-from connectctl.ops.operations.offsets.changes import Merge, Policy, Restore, Side
+from connectctl.ops.operations.offsets.changes import MergeOffsets, Policy, RestoreOffsets, Side
 from connectctl.ops.operations.offsets.diff import differences, said_by
 from connectctl.ops.operations.offsets.effective_offsets import assemble
-from connectctl.ops.operations.offsets.key_filter import Differing, Lost, Purpose
-from connectctl.ops.operations.offsets.record_changes import Place, decide, place
-from connectctl.ops.operations.offsets.snapshot import OffsetsSnapshot, ReadTopic, Wish
+from connectctl.ops.operations.offsets.key_filter import DifferingKeys, MisreadKeys, Purpose
+from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState, decide, topic_state
+from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -104,15 +104,15 @@ def _row(source: Source, r: Record) -> Row:
     return Row(named(source), r.key, r.value, r.partition, r.offset, r.timestamp)
 
 
-def empty() -> list[Place]:
-    return [place(local(role, []), "c") for role in TOPICS]
+def empty() -> list[OffsetsTopicState]:
+    return [topic_state(local(role, []), "c") for role in TOPICS]
 
 
 def kept(spark: SparkSession | None, by_role: Histories, purpose: Purpose, saved: Saved | None = None) -> list[Row]:
     """What Spark keeps of everything, or without it the function that its tasks run."""
     if spark is None:
         ordered = sorted(rows(by_role, saved or {}), key=lambda row: row.key or b"")
-        return list(offsets.sifted(ordered, {"c": Looked(purpose, empty())}))
+        return list(offsets.filter_records(ordered, {"c": Looked(purpose, empty())}))
     frame = spark.createDataFrame(rows(by_role, saved or {}), SCHEMA)
     return list(offsets.collected(offsets.sift(frame, [Looked(purpose, empty())], 2)))
 
@@ -122,8 +122,8 @@ def seen(found: Sequence[Row]) -> Histories:
     return {role: [row.record for row in found if row.source == named(source)] for role, source in TOPICS.items()}
 
 
-def places(by_role: Histories) -> list[Place]:
-    return [place(local(role, history), "c") for role, history in by_role.items()]
+def places(by_role: Histories) -> list[OffsetsTopicState]:
+    return [topic_state(local(role, history), "c") for role, history in by_role.items()]
 
 
 def both(left: History, right: History) -> Histories:
@@ -144,7 +144,7 @@ many = settings(max_examples=300, deadline=None)
 
 
 def check_merge(spark: SparkSession | None, left: History, right: History, into: Side, policy: Policy) -> None:
-    wish, by_role = Merge("c", into, policy), both(left, right)
+    wish, by_role = MergeOffsets("c", into, policy), both(left, right)
     found = seen(kept(spark, by_role, wish))
     assert decide(wish, places(found)) == decide(wish, places(by_role))
     assert planning.stale(places(found)) == planning.stale(places(by_role))
@@ -153,7 +153,7 @@ def check_merge(spark: SparkSession | None, left: History, right: History, into:
 def check_restore(
     spark: SparkSession | None, left: History, right: History, left_then: History, right_then: History, run: str | None
 ) -> None:
-    wish, by_role, then = Restore("c", "file", run), both(left, right), both(left_then, right_then)
+    wish, by_role, then = RestoreOffsets("c", "file", run), both(left, right), both(left_then, right_then)
     saved: Saved = {(None, TOPICS[role].topic): history for role, history in then.items() if history}
     found = kept(spark, by_role, wish, saved)
     sources = {row.source: source_of(row.source) for row in found}
@@ -167,14 +167,14 @@ def check_restore(
 
 def check_diff(spark: SparkSession | None, left: History, right: History) -> None:
     by_role = both(left, right)
-    found = seen(kept(spark, by_role, Differing("c")))
+    found = seen(kept(spark, by_role, DifferingKeys("c")))
     here, there = (tuple(said_by("c", at) for at in places(some)) for some in (found, by_role))
     assert differences(*here) == differences(*there)
 
 
 def check_lost(spark: SparkSession | None, left: History, right: History) -> None:
     by_role = both(left, right)
-    assert lost(seen(kept(spark, by_role, Lost("c")))) == lost(by_role)
+    assert lost(seen(kept(spark, by_role, MisreadKeys("c")))) == lost(by_role)
 
 
 sides, policies, runs = st.sampled_from(list(Side)), st.sampled_from(list(Policy)), st.sampled_from([None, "run"])
@@ -228,7 +228,7 @@ def lost(by_role: Histories) -> list[str]:
     snapshot = OffsetsSnapshot(
         local("global", by_role["global"]), own, configs, stores={"c": Store(Kind.SEPARATE, "own")}
     )
-    (connector,) = assemble(snapshot, Wish(("c",))).connectors
+    (connector,) = assemble(snapshot, OffsetsQuery(("c",))).connectors
     return [entry.key.text for entry in connector.offsets if entry.lost]
 
 
@@ -264,6 +264,6 @@ def test_only_what_matters_comes_back_and_one_key_of_each_topic(spark: SparkSess
         for n in range(500)
     ]
     by_role = {"global": same, "dedicated": [*same[:-1], Record(same[-1].key, b'{"o":2}', same[-1].partition, 999, 6)]}
-    found = kept(spark, by_role, Merge("c", "dedicated", "global"))
+    found = kept(spark, by_role, MergeOffsets("c", "dedicated", "global"))
     assert same[-1].key in {row.key for row in found}
     assert len(found) <= 8

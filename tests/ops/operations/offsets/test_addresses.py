@@ -58,5 +58,7 @@ def test_what_is_shown_as_json_can_be_set_again(world: World) -> None:
     assert PARTITION in [entry["partition"] for entry in shown["connectors"][0]["offsets"]]
     before = world.state()["records"]
     assert world.run("offsets", "set", "moved", "-f", "-", "--stop", "--yes", stdin=OFFSETS).exit_code == 0
-    changed = {place for place, value in world.state()["records"].items() if before.get(place) != value}
+    changed = {
+        topic_state for topic_state, value in world.state()["records"].items() if before.get(topic_state) != value
+    }
     assert {key for _, _, key in changed} == {KEY.encode()}

@@ -17,9 +17,8 @@ from connectctl.ops.operations.offsets.backup import everything, saved
 from connectctl.ops.operations.offsets.backup_file import backup_lines, lines_of
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.observe import Sources, observe
-from connectctl.ops.operations.offsets.record_changes import by_connector, place
-from connectctl.ops.operations.offsets.snapshot import ReadTopic, Workers
-from connectctl.ops.operations.offsets.snapshot import Wish as Look
+from connectctl.ops.operations.offsets.record_changes import by_connector, topic_state
+from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, ReadTopic, Workers
 from fakes.counted import Counted
 from fakes.kafkareads import FakeKafka, records
 
@@ -55,7 +54,7 @@ def world(count: int, **more: dict[str, str]) -> tuple[Kafka, Sources]:
 
 def test_many_connectors_are_saved_from_one_reading_of_their_topic() -> None:
     kafka, sources = world(100, snk={"connector.class": "x.Sink"}, idle=CLASS)
-    found = everything(sources, observe(sources, Look(())), ())
+    found = everything(sources, observe(sources, OffsetsQuery(())), ())
     assert sorted(found) == sorted([*(f"c{n}" for n in range(100)), "gone", "idle"])
     assert sum(len(list(backup_lines(places))) for places in found.values()) == 301
     latest = kafka.images["ofs"].latest
@@ -97,14 +96,14 @@ def test_each_connector_gets_what_it_would_get_alone() -> None:
     topic = ReadTopic(kafka.image(["ofs"], patience=0)["ofs"], "global")
     known = by_connector(topic)
     for name in ("c0", "c4", "gone", "nobody"):
-        assert place(topic, name, known=known) == place(topic, name)
+        assert topic_state(topic, name, known=known) == topic_state(topic, name)
 
 
 @pytest.mark.parametrize("name", ["snk", "c77"])
 def test_a_sink_and_a_name_that_nobody_knows_are_bad_input(name: str) -> None:
     _, sources = world(2, snk={"connector.class": "x.Sink"})
     with pytest.raises(BadInput):
-        everything(sources, observe(sources, Look(("c0", name))), ("c0", name))
+        everything(sources, observe(sources, OffsetsQuery(("c0", name))), ("c0", name))
 
 
 @pytest.mark.parametrize("names", [(), ("c0",), ("c0", "c1")])
@@ -112,14 +111,14 @@ def test_what_an_open_transaction_hides_is_saved_by_nobody(names: tuple[str, ...
     kafka, sources = world(2)
     kafka.held = True
     with pytest.raises(ConnectctlError, match="seen whole"):
-        everything(sources, observe(sources, Look(names)), names)
+        everything(sources, observe(sources, OffsetsQuery(names)), names)
 
 
 def test_a_dump_that_goes_by_partitions_shows_how_many_there_were_and_nothing_odd() -> None:
     keys = [f'["orders",{{"t":{n}}}]'.encode() for n in range(15_000)]
     by_partition = sorted((java_partition(key, 5), key) for key in keys)
     saved = [Record(key, b'{"at":1}', partition, n) for n, (partition, key) in enumerate(by_partition)]
-    look = Look()
+    look = OffsetsQuery()
     snapshot = topic_dump.snapshot({"ofs": saved}, "dump", None, look)
     assert snapshot.global_topic is not None
     assert len(snapshot.global_topic.image.end_offsets) == 5

@@ -6,20 +6,34 @@ import json
 
 import pytest
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.operations.offsets.changes import Copy, Merge, Put, Reset, Restore, Wish, from_data, to_data
+from connectctl.ops.operations.offsets.changes import (
+    CopyOffsets,
+    MergeOffsets,
+    OffsetRequest,
+    ResetOffsets,
+    RestoreOffsets,
+    SetOffsets,
+    from_data,
+    to_data,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
 pairs = st.lists(st.tuples(st.text(), st.text())).map(tuple)
 wishes = st.one_of(
     st.builds(
-        Merge, st.text(), st.sampled_from(["global", "dedicated"]), st.text(), st.booleans(), st.none() | st.text()
+        MergeOffsets,
+        st.text(),
+        st.sampled_from(["global", "dedicated"]),
+        st.text(),
+        st.booleans(),
+        st.none() | st.text(),
     ),
-    st.builds(Copy, st.text(), st.text(), pairs),
-    st.builds(Put, st.text(), pairs),
-    st.builds(Reset, st.text(), st.none() | st.lists(st.text()).map(tuple)),
+    st.builds(CopyOffsets, st.text(), st.text(), pairs),
+    st.builds(SetOffsets, st.text(), pairs),
+    st.builds(ResetOffsets, st.text(), st.none() | st.lists(st.text()).map(tuple)),
     st.builds(
-        Restore,
+        RestoreOffsets,
         st.text(),
         st.text(),
         st.none() | st.text(),
@@ -29,7 +43,7 @@ wishes = st.one_of(
 
 
 @given(wishes)
-def test_a_wish_comes_back_from_json_as_it_was(wish: Wish) -> None:
+def test_a_wish_comes_back_from_json_as_it_was(wish: OffsetRequest) -> None:
     assert from_data(json.loads(json.dumps(to_data(wish)))) == wish
 
 

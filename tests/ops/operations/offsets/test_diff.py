@@ -7,7 +7,7 @@ from connectctl.ops.connect.config_topic import ConfigState, ConfiguredConnector
 from connectctl.ops.connect.offset_store import Kind, Store
 from connectctl.ops.operations.offsets.diff import Difference, differences, effective_of, said_by, without_what_is_same
 from connectctl.ops.operations.offsets.effective_offsets import assemble
-from connectctl.ops.operations.offsets.snapshot import OffsetsSnapshot, Wish
+from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot
 from fakes.offsettopics import UNREADABLE, VALUES, histories, places, record, topic
 from hypothesis import given
 from hypothesis import strategies as st
@@ -53,7 +53,7 @@ def snapshot(global_: list[Record], dedicated: list[Record] | None) -> OffsetsSn
 
 
 def effective(of: OffsetsSnapshot) -> dict[tuple[str, str], str | None]:
-    return effective_of(assemble(of, Wish()))
+    return effective_of(assemble(of, OffsetsQuery()))
 
 
 topics = histories(VALUES + UNREADABLE)
@@ -79,4 +79,4 @@ def test_of_two_equal_sides_nothing_is_left() -> None:
 def test_a_connector_that_is_known_by_its_offsets_only_stays_known() -> None:
     here = snapshot([record(["gone", {"t": "a"}], {"o": 1})], None)
     left, _ = without_what_is_same(here, here, ("gone",))
-    assert [connector.name for connector in assemble(left, Wish(("gone",))).connectors] == ["gone"]
+    assert [connector.name for connector in assemble(left, OffsetsQuery(("gone",))).connectors] == ["gone"]

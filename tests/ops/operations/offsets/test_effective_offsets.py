@@ -14,7 +14,7 @@ from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.operations.offsets.effective_offsets import assemble
-from connectctl.ops.operations.offsets.snapshot import OffsetsSnapshot, ReadTopic, SourceOffsets, Wish
+from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic, SourceOffsets
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,7 +38,7 @@ def answer(global_: list[Record], dedicated: list[Record] | None = None, *wanted
     own = {} if dedicated is None else {"c": topic("own", "dedicated", *dedicated)}
     stores = {} if dedicated is None else {"c": Store(Kind.SEPARATE, "own")}
     snapshot = OffsetsSnapshot(topic("global", "global", *global_), own, configs, stores=stores)
-    return assemble(snapshot, Wish(tuple(wanted)))
+    return assemble(snapshot, OffsetsQuery(tuple(wanted)))
 
 
 def ids(found: SourceOffsets) -> list[str]:
@@ -54,7 +54,9 @@ def test_nothing_is_effective_beside_a_dedicated_topic_that_was_not_read() -> No
     unread = Finding("OFFSETS011", Severity.ERROR, "c", "own cannot be read")
     configs = ConfigState({"c": ConfiguredConnector("c", {"connector.class": "x", "offsets.storage.topic": "own"})})
     global_ = topic("global", "global", record(["c", {"a": 1}], {"n": 1}))
-    found = assemble(OffsetsSnapshot(global_, {}, configs, {"c": Store(Kind.SEPARATE, "own")}, (unread,)), Wish(()))
+    found = assemble(
+        OffsetsSnapshot(global_, {}, configs, {"c": Store(Kind.SEPARATE, "own")}, (unread,)), OffsetsQuery(())
+    )
     (entry,) = only(found).offsets
     assert entry.global_ is not None
     assert (entry.effective, entry.origin, entry.worker_reads, entry.lost) == (None, UNKNOWN, None, False)
@@ -182,7 +184,7 @@ def test_the_copy_that_workers_write_to_the_global_topic_is_not_stale() -> None:
 
 def test_an_open_transaction_is_told_and_the_answer_is_incomplete() -> None:
     snapshot = OffsetsSnapshot(topic("global", "global", held=(HeldBack(3, 5, 9),)), {}, ConfigState({}))
-    found = assemble(snapshot, Wish())
+    found = assemble(snapshot, OffsetsQuery())
     assert ids(found) == ["OFFSETS009"]
     assert not found.complete
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from connectctl.ops.clients.protocols import Record
-from connectctl.ops.operations.offsets.changes import Merge, Side
+from connectctl.ops.operations.offsets.changes import MergeOffsets, Side
 from connectctl.ops.operations.offsets.diff import differences, said_by
-from connectctl.ops.operations.offsets.key_filter import Differing, Everything, sifted
-from connectctl.ops.operations.offsets.record_changes import Place, decide
+from connectctl.ops.operations.offsets.key_filter import AllKeys, DifferingKeys, filter_records
+from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState, decide
 from fakes.offsettopics import UNREADABLE, VALUES, histories, places, record, topic
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,11 +17,11 @@ def on_disk(records: list[Record]) -> list[Record]:
     return sorted(topic("t", "global", *records).image.latest, key=lambda r: (r.key or b"", r.partition))
 
 
-def empty(found: list[Place]) -> list[Place]:
-    return [Place(at.topic, at.side, at.partitions) for at in found]
+def empty(found: list[OffsetsTopicState]) -> list[OffsetsTopicState]:
+    return [OffsetsTopicState(at.topic, at.side, at.partitions) for at in found]
 
 
-def told(found: list[Place]) -> object:
+def told(found: list[OffsetsTopicState]) -> object:
     sides = [said_by("c", at) for at in found]
     return differences(*sides)
 
@@ -41,19 +41,19 @@ def test_a_merge_and_a_difference_are_what_they_are_of_all_records(
 ) -> None:
     both = left + right
     found, streams = places(both, left), [on_disk(both), on_disk(left)]
-    wish = Merge("c", into, policy)
-    kept, all_ = decide(wish, sifted(wish, empty(found), streams)), decide(wish, found)
+    wish = MergeOffsets("c", into, policy)
+    kept, all_ = decide(wish, filter_records(wish, empty(found), streams)), decide(wish, found)
     # In which order the copies of a key are deleted is nowhere said.
     assert sorted(map(str, kept.writes)) == sorted(map(str, all_.writes))
     assert (kept.conflicts, kept.refusals) == (all_.conflicts, all_.refusals)
-    assert told(sifted(Differing("c"), empty(found), streams)) == told(found)
+    assert told(filter_records(DifferingKeys("c"), empty(found), streams)) == told(found)
 
 
 def test_what_both_topics_have_alike_is_left_out_but_for_the_first() -> None:
     records = [record(["c", {"t": n}], {"lsn": n}) for n in range(9)]
     streams = [on_disk(records), on_disk([*records[:8], record(["c", {"t": 8}], {"lsn": 7})])]
-    for purpose in (Differing("c"), Merge("c", "dedicated", "newest")):
-        kept = sifted(purpose, empty(places((), ())), streams)
+    for purpose in (DifferingKeys("c"), MergeOffsets("c", "dedicated", "newest")):
+        kept = filter_records(purpose, empty(places((), ())), streams)
         assert [sorted(at.records) for at in kept] == [[b'["c",{"t":0}]', b'["c",{"t":8}]']] * 2
 
 
@@ -61,7 +61,7 @@ def test_what_both_topics_have_alike_is_left_out_but_for_the_first() -> None:
 def test_nothing_is_left_out_where_everything_matters(own: bool) -> None:
     records = [record(["c", {"t": n}], {"lsn": n}) for n in range(9)]
     found = places(records, records if own else None)
-    for purpose in (Everything("c"), *(() if own else (Merge("c", "dedicated"), Differing("c")))):
-        kept = sifted(purpose, empty(found), [on_disk(records)] * len(found))
+    for purpose in (AllKeys("c"), *(() if own else (MergeOffsets("c", "dedicated"), DifferingKeys("c")))):
+        kept = filter_records(purpose, empty(found), [on_disk(records)] * len(found))
         assert [dict(at.records) for at in kept] == [dict(at.records) for at in found]
     assert found[0].side is Side.GLOBAL

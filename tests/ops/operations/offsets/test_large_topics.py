@@ -17,7 +17,7 @@ from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.core.finding import Finding
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.large_topics import InOrder, is_big
-from connectctl.ops.operations.offsets.snapshot import OffsetsSnapshot, ReadTopic, Wish
+from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic
 from fakes.offsettopics import UNREADABLE, VALUES, histories, record, topic
 from hypothesis import given
 from hypothesis import strategies as st
@@ -69,7 +69,7 @@ topics = histories(VALUES + UNREADABLE)
 def test_the_answer_is_the_one_of_a_topic_in_memory(
     global_: list[Record], own: list[Record] | None, run: int, wanted: tuple[str, ...]
 ) -> None:
-    small, wish = snapshot(global_, own), Wish(wanted)
+    small, wish = snapshot(global_, own), OffsetsQuery(wanted)
     assert small.global_topic is not None
     dedicated = {name: on_disk(read, run) for name, read in small.dedicated.items()}
     big = replace(small, global_topic=on_disk(small.global_topic, run), dedicated=dedicated)
@@ -88,7 +88,7 @@ def test_the_answer_is_the_one_of_a_topic_in_memory(
 
 def test_a_connector_that_nobody_looks_into_is_passed_over() -> None:
     records = [record([name, {"t": n}], {"o": 1}) for name in "abc" for n in range(5)]
-    found = InOrder(snapshot(records, None), Wish())
+    found = InOrder(snapshot(records, None), OffsetsQuery())
     assert [connector.name for connector in found.connectors()] == ["a", "b", "c"]
 
 

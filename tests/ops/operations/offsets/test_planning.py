@@ -12,9 +12,17 @@ from connectctl.ops.connect.connector import State
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.journal import Run, RunState, StepEvent
 from connectctl.ops.core.plan import Plan
-from connectctl.ops.operations.offsets.changes import Copy, Merge, Put, Reset, Restore, Side, Wish
-from connectctl.ops.operations.offsets.planning import Subject, first_to_do, plan_changes
-from connectctl.ops.operations.offsets.record_changes import Decision, Place, put
+from connectctl.ops.operations.offsets.changes import (
+    CopyOffsets,
+    MergeOffsets,
+    OffsetRequest,
+    ResetOffsets,
+    RestoreOffsets,
+    SetOffsets,
+    Side,
+)
+from connectctl.ops.operations.offsets.planning import ConnectorState, first_to_do, plan_changes
+from connectctl.ops.operations.offsets.record_changes import OffsetChanges, OffsetsTopicState, put
 from connectctl.ops.operations.offsets.rest_api import obstacles
 from connectctl.ops.operations.offsets.snapshot import Workers
 from connectctl.ops.operations.offsets.steps import Change
@@ -25,21 +33,21 @@ from hypothesis import strategies as st
 A, B = ["c", {"t": "a"}], ["c", {"t": "b"}]
 OLD, NEW = {"lsn": 1}, {"lsn": 2}
 CONFIG = {"connector.class": "x.y.Source"}
-PUT = Put("c", (('{"t": "a"}', '{"lsn": 5}'),))
+PUT = SetOffsets("c", (('{"t": "a"}', '{"lsn": 5}'),))
 
 
 def subject(
     global_: Any = (), dedicated: Any = None, state: State | None = State.STOPPED, name: str = "c", **more: Any
-) -> Subject:
+) -> ConnectorState:
     config = CONFIG | ({} if dedicated is None else {"offsets.storage.topic": "own"})
-    return Subject(name, tuple(places(global_, dedicated, name)), state, True, config, **more)
+    return ConnectorState(name, tuple(places(global_, dedicated, name)), state, True, config, **more)
 
 
-def plan(of: Subject, wish: Wish, *, stop: bool = False, **more: Any) -> list[str]:
+def plan(of: ConnectorState, wish: OffsetRequest, *, stop: bool = False, **more: Any) -> list[str]:
     return [step.describe() for step in plan_changes("offsets x", "id", [(of, wish)], stop=stop, **more).plan.steps]
 
 
-def reasons(of: Subject, wish: Wish, **more: Any) -> str:
+def reasons(of: ConnectorState, wish: OffsetRequest, **more: Any) -> str:
     with pytest.raises(Refused) as refusal:
         plan(of, wish, **more)
     return str(refusal.value)
@@ -65,33 +73,35 @@ def test_a_running_connector_is_stopped_and_brought_back_to_what_it_was(state: S
 
 
 def test_a_connector_that_gets_its_own_topic_is_seeded_before_it_is_told() -> None:
-    seeded = Place("own", Side.DEDICATED, 5, partitions_exist=False)
+    seeded = OffsetsTopicState("own", Side.DEDICATED, 5, partitions_exist=False)
     of = replace(subject([record(A, OLD)]), places=(*places([record(A, OLD)]), seeded))
-    assert plan(of, Merge("c", "dedicated", dedicated_topic="own")) == [
+    assert plan(of, MergeOffsets("c", "dedicated", dedicated_topic="own")) == [
         "back up the offsets of c in global and own",
-        "create the topic own, compacted, with as many partitions as the global one",
+        "create topic own (compacted, same number of partitions as the global one)",
         "merge offsets of c (effective): write 1 records to own",
         "set offsets.storage.topic=own of c",
-        "check that workers read what c should go on from",
+        "verify the offsets that workers will resume c from",
     ]
 
 
 def test_a_connector_goes_back_to_the_global_topic_after_its_offsets_are_there() -> None:
     of = subject([record(A, OLD)], [record(A, NEW)])
-    assert plan(of, Merge("c", "global", dedicated_topic="own"))[-2:] == [
+    assert plan(of, MergeOffsets("c", "global", dedicated_topic="own"))[-2:] == [
         "merge offsets of c (effective): write 1 records to global",
         "remove offsets.storage.topic of c",
     ]
 
 
 def test_what_is_so_already_is_no_plan() -> None:
-    assert plan(subject([record(A, NEW)], [record(A, NEW)], State.RUNNING), Merge("c", "global"), stop=True) == []
-    assert plan(subject([record(A, None)]), Reset("c")) == []
+    assert (
+        plan(subject([record(A, NEW)], [record(A, NEW)], State.RUNNING), MergeOffsets("c", "global"), stop=True) == []
+    )
+    assert plan(subject([record(A, None)]), ResetOffsets("c")) == []
 
 
 def test_a_restore_sets_properties_back_that_the_run_had_set() -> None:
     of = subject([record(A, OLD)], [record(A, NEW)])
-    wish = Restore("c", "backup-0.jsonl", "run", (("offsets.storage.topic", None),))
+    wish = RestoreOffsets("c", "backup-0.jsonl", "run", (("offsets.storage.topic", None),))
     assert plan(of, wish)[-1] == "remove offsets.storage.topic of c"
 
 
@@ -112,16 +122,16 @@ STALE = ([record(A, NEW, at=NOW)], [record(A, OLD, at=NOW - 61_000)])
 
 @pytest.mark.parametrize("into", ["global", "dedicated"])
 def test_a_stale_dedicated_topic_is_refused_until_somebody_chooses(into: str) -> None:
-    found = reasons(subject(*STALE), Merge("c", into))
+    found = reasons(subject(*STALE), MergeOffsets("c", into))
     assert "The dedicated topic own looks stale" in found
     assert "61 s older" in found
     assert "--policy" in found
-    assert plan(subject(*STALE), Merge("c", into, "newest" if into == "dedicated" else "effective", chosen=True))
+    assert plan(subject(*STALE), MergeOffsets("c", into, "newest" if into == "dedicated" else "effective", chosen=True))
 
 
 def test_a_stale_topic_is_seen_also_before_the_connector_is_configured_for_it() -> None:
     of = replace(subject(*STALE), config=CONFIG)
-    assert "looks stale" in reasons(of, Merge("c", "dedicated", dedicated_topic="own"))
+    assert "looks stale" in reasons(of, MergeOffsets("c", "dedicated", dedicated_topic="own"))
 
 
 @pytest.mark.parametrize(
@@ -135,41 +145,41 @@ def test_a_stale_topic_is_seen_also_before_the_connector_is_configured_for_it() 
     ],
 )
 def test_what_is_not_stale_is_merged(global_: Any, dedicated: Any) -> None:
-    plan(subject(global_, dedicated), Merge("c", "global"))
+    plan(subject(global_, dedicated), MergeOffsets("c", "global"))
 
 
 @pytest.mark.parametrize("value", UNREADABLE)
 def test_unreadable_values_refuse(value: bytes) -> None:
-    assert '"t":"a"' in reasons(subject([record(A, value)], []), Merge("c", "dedicated"))
+    assert '"t":"a"' in reasons(subject([record(A, value)], []), MergeOffsets("c", "dedicated"))
 
 
 def test_what_cannot_be_seen_whole_is_refused() -> None:
-    hidden = replace(places([record(A, OLD)])[0], problem="an open transaction hides the end of global-1")
-    assert "hides the end of global-1" in reasons(replace(subject(), places=(hidden,)), PUT)
+    hidden = replace(places([record(A, OLD)])[0], problem="an open transaction blocks reading global-1")
+    assert "blocks reading global-1" in reasons(replace(subject(), places=(hidden,)), PUT)
 
 
 def test_a_second_topic_of_its_own_is_refused() -> None:
     of = subject([], [record(A, OLD)])
-    assert "has its own topic own" in reasons(of, Merge("c", "dedicated", dedicated_topic="another"))
+    assert "has its own offsets topic own" in reasons(of, MergeOffsets("c", "dedicated", dedicated_topic="another"))
 
 
 def test_a_topic_property_cannot_be_changed_without_workers_or_without_the_connector() -> None:
     of = subject([record(A, OLD)], [record(A, NEW)])
-    wish = Merge("c", "global", dedicated_topic="own")
-    assert "no worker is up" in reasons(replace(of, workers_up=False), wish)
-    assert "is not configured" in reasons(replace(of, config={}), Merge("c", "dedicated", dedicated_topic="own"))
+    wish = MergeOffsets("c", "global", dedicated_topic="own")
+    assert "no worker is running" in reasons(replace(of, workers_up=False), wish)
+    assert "is not configured" in reasons(replace(of, config={}), MergeOffsets("c", "dedicated", dedicated_topic="own"))
 
 
 def test_a_connector_that_writes_to_another_cluster_keeps_its_topic_there() -> None:
     of = subject([record(A, OLD)], [record(A, NEW)])
     there = replace(of.places[1], bootstrap="other:9092")
-    wish = Merge("c", "global", dedicated_topic="own")
+    wish = MergeOffsets("c", "global", dedicated_topic="own")
     assert "other:9092" in reasons(replace(of, places=(of.places[0], there)), wish)
 
 
 def test_all_reasons_are_told_at_once() -> None:
     found = reasons(
-        subject([record(A, b"x", at=NOW)], [record(A, OLD, at=0)], State.RUNNING), Merge("c", "global", "global")
+        subject([record(A, b"x", at=NOW)], [record(A, OLD, at=0)], State.RUNNING), MergeOffsets("c", "global", "global")
     )
     assert "stop it first" in found
     assert "looks stale" in found
@@ -182,7 +192,12 @@ UP: Any = {"workers": Workers("4.3.1", enabled=True)}
 
 
 def test_what_workers_can_say_they_may_do() -> None:
-    for wish in (PUT, Reset("c"), Reset("c", ('{"t": "a"}',)), Copy("c", "d", (('["d",{"t":"x"}]', '{"lsn":1}'),))):
+    for wish in (
+        PUT,
+        ResetOffsets("c"),
+        ResetOffsets("c", ('{"t": "a"}',)),
+        CopyOffsets("c", "d", (('["d",{"t":"x"}]', '{"lsn":1}'),)),
+    ):
         steps = plan_changes("x", "id", [(subject([record(A, OLD)], **UP), wish)], stop=False, via="rest").plan.steps
         assert (isinstance(steps[-1], Change) and steps[-1].via) == "rest"
         assert "through the workers" in steps[-1].describe()
@@ -195,29 +210,31 @@ def test_what_workers_can_say_they_may_do() -> None:
         (subject([record(A, OLD)]), PUT, "no worker answers"),
         (replace(subject([record(A, OLD)], **UP), config={}), PUT, "is not configured"),
         (subject([record(A, OLD, partition=p) for p in range(5)], **UP), PUT, "lie on partitions"),
-        (subject([record(b'["c",{"z":1,"a":2}]', OLD)], **UP), Reset("c"), "are spelled as no worker"),
-        (subject([record(["c", None], OLD)], **UP), Reset("c"), "are spelled as no worker"),
-        (subject([record(A, OLD)], [record(A, OLD)], **UP), Reset("c"), "fail to delete offsets"),
+        (subject([record(b'["c",{"z":1,"a":2}]', OLD)], **UP), ResetOffsets("c"), "are spelled as no worker"),
+        (subject([record(["c", None], OLD)], **UP), ResetOffsets("c"), "are spelled as no worker"),
+        (subject([record(A, OLD)], [record(A, OLD)], **UP), ResetOffsets("c"), "fail to delete offsets"),
         (
             subject([record(A, OLD)], [record(A, NEW), record(B, NEW)], **UP),
-            Merge("c", "dedicated", "global", chosen=True),
+            MergeOffsets("c", "dedicated", "global", chosen=True),
             None,
         ),
-        (subject([record(A, OLD), record(B, OLD)], [record(B, NEW)], **UP), Merge("c", "global"), None),
+        (subject([record(A, OLD), record(B, OLD)], [record(B, NEW)], **UP), MergeOffsets("c", "global"), None),
         (
             subject([record(A, OLD)], [record(B, NEW)], **UP),
-            Merge("c", "dedicated"),
+            MergeOffsets("c", "dedicated"),
             None,
         ),
-        (subject([], [record(B, b'{"lsn": 2}')], **UP), Merge("c", "global"), "are spelled as no worker"),
+        (subject([], [record(B, b'{"lsn": 2}')], **UP), MergeOffsets("c", "global"), "are spelled as no worker"),
         (
             subject([record(A, OLD)], [record(A, NEW)], workers=Workers("4.3.1", False)),
-            Merge("c", "global", "dedicated", chosen=True),
+            MergeOffsets("c", "global", "dedicated", chosen=True),
             None,
         ),
     ],
 )
-def test_workers_are_asked_only_for_what_ends_in_the_same_records(of: Subject, wish: Wish, reason: str | None) -> None:
+def test_workers_are_asked_only_for_what_ends_in_the_same_records(
+    of: ConnectorState, wish: OffsetRequest, reason: str | None
+) -> None:
     if reason is None:
         assert plan(of, wish, via="rest")
     else:
@@ -226,13 +243,13 @@ def test_workers_are_asked_only_for_what_ends_in_the_same_records(of: Subject, w
 
 def test_workers_are_not_asked_for_what_they_would_write_to_the_other_topic_too() -> None:
     found = places([record(A, OLD)], [record(A, NEW)])
-    only_own = Decision(tuple(put(found[1], {b'["c",{"t":"a"}]': b'{"lsn":5}'})))
+    only_own = OffsetChanges(tuple(put(found[1], {b'["c",{"t":"a"}]': b'{"lsn":5}'})))
     assert "another topic" in "; ".join(obstacles(only_own, found, Workers("4.3.1", enabled=True)))
 
 
 def test_without_exactly_once_workers_delete_in_both_topics() -> None:
     of = subject([record(A, OLD)], [record(A, OLD)], workers=Workers("4.3.1", enabled=False))
-    assert plan(of, Reset("c"), via="rest")
+    assert plan(of, ResetOffsets("c"), via="rest")
 
 
 # ---------------------------------------------------------------------------------------------------------- round trips
@@ -240,22 +257,22 @@ def test_without_exactly_once_workers_delete_in_both_topics() -> None:
 wishes = st.sampled_from(
     [
         PUT,
-        Reset("c"),
-        Reset("c", ('{"t": "a"}',)),
-        Copy("c", "d", (('["d",{}]', "{}"),)),
-        Merge("c", "global", "newest", True, "own"),
+        ResetOffsets("c"),
+        ResetOffsets("c", ('{"t": "a"}',)),
+        CopyOffsets("c", "d", (('["d",{}]', "{}"),)),
+        MergeOffsets("c", "global", "newest", True, "own"),
     ]
 )
 
 
 @given(histories(), histories(), wishes, st.sampled_from([State.RUNNING, State.STOPPED, State.PAUSED]))
-def test_plans_round_trip_through_json(left: Any, right: Any, wish: Wish, state: State) -> None:
+def test_plans_round_trip_through_json(left: Any, right: Any, wish: OffsetRequest, state: State) -> None:
     made = plan_changes("x", "id", [(subject(left, right, state), wish)], stop=True).plan
     assert Plan.from_json(json.loads(json.dumps(made.as_json())), KINDS) == made
 
 
 @given(histories(), wishes)
-def test_the_same_snapshot_and_wish_give_the_same_plan(left: Any, wish: Wish) -> None:
+def test_the_same_snapshot_and_wish_give_the_same_plan(left: Any, wish: OffsetRequest) -> None:
     pairs = [(subject(left, []), wish)]
     assert plan_changes("x", "id", pairs, stop=True) == plan_changes("x", "id", pairs, stop=True)
 

@@ -73,7 +73,7 @@ def test_a_task_that_begins_again_before_the_write_is_seen_and_nothing_is_writte
     initialise_at(coordinators, monkeypatch, 3)
     result = world.run(*RESET)
     assert result.exit_code != 0
-    assert "began after it was fenced" in result.stderr
+    assert "started after it was fenced" in result.stderr
     assert lsn(world) == before
 
 
@@ -89,7 +89,7 @@ def test_a_task_that_begins_while_it_is_written_is_told(
     monkeypatch.setattr(world.kafka, "transact", and_a_task_begins)
     result = world.run(*RESET)
     assert result.exit_code != 0
-    assert "began while its offsets were written" in result.stderr
+    assert "started while its offsets were written" in result.stderr
 
 
 def test_what_cannot_be_fenced_is_not_written(world: World, coordinators: FakeCoordinators) -> None:
@@ -138,7 +138,7 @@ def test_a_run_that_has_the_connector_is_named_and_nothing_is_done(
     world.kafka.runs["connect", "plain"] = (holder(client, "10.0.0.1"),)
     result = world.run(*RESET)
     assert result.exit_code == 4
-    assert "a connectctl run has plain (process 4711 on ops-1, since 2026-09-21T14:13:20Z)" in result.stderr
+    assert "a connectctl run is running plain (process 4711 on ops-1, since 2026-09-21T14:13:20Z)" in result.stderr
     assert coordinators.asked == []
 
 

@@ -8,7 +8,7 @@ import pytest
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.operations.offsets.effective_offsets import assemble
-from connectctl.ops.operations.offsets.snapshot import Wish
+from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
 from connectctl.ops.operations.offsets.topic_dump import read_dump, snapshot
 
 KEY = '["c",{"p":1}]'
@@ -54,17 +54,17 @@ def test_empty_lines_are_nothing() -> None:
 def test_several_offsets_topics_need_a_name() -> None:
     topics = read_dump(lines({"topic": "a", "key": KEY, "value": "{}"}, {"topic": "b", "key": KEY, "value": "{}"}), "x")
     with pytest.raises(BadInput, match="--offsets-topic; the dump has: a, b"):
-        snapshot(topics, "x", None, Wish())
+        snapshot(topics, "x", None, OffsetsQuery())
 
 
 def test_an_empty_dump_is_told() -> None:
     with pytest.raises(BadInput, match="holds 0 offsets topics"):
-        snapshot({}, "x", None, Wish())
+        snapshot({}, "x", None, OffsetsQuery())
 
 
 def test_the_last_line_of_a_key_wins_and_older_ones_are_kept_for_all_generations() -> None:
     topics = read_dump(lines({"key": KEY, "value": '{"o":1}'}, {"key": KEY, "value": '{"o":2}'}), "x")
-    (connector,) = assemble(snapshot(topics, "x", None, Wish(superseded=True)), Wish()).connectors
+    (connector,) = assemble(snapshot(topics, "x", None, OffsetsQuery(superseded=True)), OffsetsQuery()).connectors
     assert connector.offsets[0].effective == {"o": 2}
     assert [side.offset for side in connector.offsets[0].earlier] == [{"o": 1}]
 
@@ -73,5 +73,5 @@ def test_the_last_line_of_a_key_wins_and_older_ones_are_kept_for_all_generations
 def test_how_many_partitions_the_topic_had_is_seen_from_where_its_keys_lie(partitions: int) -> None:
     keys = [f'["c",{{"p":{n}}}]' for n in range(40)]
     records = [{"key": k, "value": "{}", "partition": java_partition(k.encode(), partitions)} for k in keys]
-    found = assemble(snapshot(read_dump(lines(*records), "x"), "x", None, Wish()), Wish())
+    found = assemble(snapshot(read_dump(lines(*records), "x"), "x", None, OffsetsQuery()), OffsetsQuery())
     assert found.findings == ()
