@@ -60,8 +60,9 @@ def carry_out(
     run: Run,
     *,
     on_result: Callable[[Result], None] | None,
+    start: int = 0,
 ) -> list[Result]:
-    """Carry out the plan as ``run``, with the lock of the cluster. ``on_result`` prints results for people."""
+    """Carry out the plan as ``run`` from step ``start`` on, with the lock of the cluster. ``on_result`` prints results."""
     from connectctl.ops.core.executor import execute
 
     def on_step(step: Any) -> None:
@@ -77,6 +78,7 @@ def carry_out(
         on_step=on_step,
         on_result=on_result or (lambda result: None),
         independent=plan.independent,
+        start=start,
     )
 
 

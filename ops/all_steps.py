@@ -16,6 +16,7 @@ from connectctl.ops.operations.streams_upgrade import steps as streams
 from connectctl.ops.operations.tasks_max import remedies
 from connectctl.ops.operations.transactions import abort, write_marker
 from connectctl.ops.operations.upgrade import steps as rolling
+from connectctl.ops.task_runtime.job import steps as job
 
 OFFSETS = (
     connectors_steps.SetTargetState,
@@ -58,6 +59,12 @@ KINDS: Mapping[str, type[Any]] = {
         streams.AwaitInstance,
         streams.ApplicationGate,
         fencing.FenceLeftovers,
+        job.CreateInternalTopic,
+        job.StopOnWorkers,
+        job.StartConnector,
+        job.StartTasks,
+        job.RunTasks,
+        job.HandBack,
     )
 }
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.job.prepare import PreparedJob
     from connectctl.ops.task_runtime.job.runner import Result
     from connectctl.ops.task_runtime.job.scheduler import JobRun
+    from connectctl.ops.task_runtime.job.steps import RecordedParts
     from connectctl.ops.task_runtime.task.retries import RetryPolicy
 
 
@@ -131,8 +132,22 @@ def job(
         return
     apply.confirm(session, plan, output in (Output.TABLE, Output.WIDE), yes=yes)
     written = MetricsFile(metrics, ready.name, ready.group) if metrics else None
-    result = _perform(session, scene, ready, where, lease, written, outage)
     from connectctl.cli.views import run as run_view
+    from connectctl.ops.core.journal import RunState
+    from connectctl.ops.task_runtime.job.steps import recorded
+
+    lock = session.cluster_lock if ready.take_over else None
+    with recorded(apply.open_journal(), plan, ready.name, lock, outage) as parts:
+        try:
+            result = _perform(session, scene, ready, where, lease, written, outage, parts)
+        finally:
+            if parts.hand_back_left:
+                terminal.note(
+                    f"{ready.name} was not handed back to its workers. When nothing else runs it: "
+                    f"connectctl runs resume {parts.run.id}"
+                )
+        if run_view.exit_code(result):
+            parts.journal.end(parts.run.id, RunState.FAILED)
 
     terminal.emit("TaskRun", run_view.as_json(ready, result), output, lambda wide: run_view.show(ready, result, wide))
     for line in run_view.warnings(ready, result):
@@ -205,6 +220,7 @@ def _perform(
     lease: float,
     written: MetricsFile | None,
     outage: RetryPolicy,
+    parts: RecordedParts,
 ) -> Result:
     from connectctl.cli.views import run as run_view
     from connectctl.ops.clients.kafka_protocol.run_presence import Presence
@@ -232,7 +248,16 @@ def _perform(
 
             presence = Presence(scene.kafka, ready.group, ready.name, ready.topics["config"])
             launch = JobRunner(
-                scene, ready, spark, session.timeout, both, terminal.note, lease, presence=presence, outage=outage
+                scene,
+                ready,
+                spark,
+                session.timeout,
+                both,
+                terminal.note,
+                lease,
+                presence=presence,
+                outage=outage,
+                parts=parts,
             )
             result = launch.go()
             if written is not None:

@@ -7,17 +7,26 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.cli import apply
 from connectctl.cli.output.terminal import Output
+from connectctl.ops.core.errors import Refused
+from connectctl.ops.core.journal import RunState
 from connectctl.ops.core.plan import Plan
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
     from connectctl.ops.core.journal import Journal, Run
 
+LEAST_PATIENCE = 60.0
+"""Seconds that a connector gets to start on its workers, at least."""
+
 
 def take_up(session: Session, journal: Journal, run: Run, plan: Plan, *, yes: bool, output: Output) -> None:
     """Carry out what is left of ``run``. Raises ``Refused`` where the cluster is another, or not as it was agreed to."""
     from connectctl.cli.commands.runs import check_same_cluster
+    from connectctl.ops.task_runtime.job.steps import OPERATION
 
+    if plan.operation == OPERATION:
+        _hand_back(session, journal, run, plan, yes=yes, output=output)
+        return
     context, cluster_id, group_id = _context_of(session, journal, run, plan)
     check_same_cluster(run, cluster_id, group_id)
     context.resumed = True
@@ -70,3 +79,52 @@ def _fence(session: Session, journal: Journal, run: Run, plan: Plan) -> tuple[An
         # A task that was started since the run began has taken its id back, and would fail.
         check(replace(now, rows=tuple(row for row in now.rows if row.id in ids)), request)
     return context, sources.calls.cluster_id(), group_of(session) or ""
+
+
+def _hand_back(session: Session, journal: Journal, run: Run, plan: Plan, *, yes: bool, output: Output) -> None:
+    """Give the connector of a ``connectctl run --take-over`` that was killed back to its workers.
+
+    Its tasks are run again by the job file alone. Raises ``Refused`` where the run is alive, or has nothing to give back.
+    """
+    from connectctl.cli.commands import connectors
+    from connectctl.cli.commands.runs import check_same_cluster
+    from connectctl.cli.transaction_sources import sources_of
+    from connectctl.ops.clients.kafka_protocol.run_presence import Presence
+    from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
+    from connectctl.ops.operations.fencing.observe import observe
+    from connectctl.ops.operations.fencing.snapshot import FenceRequest
+    from connectctl.ops.task_runtime.job.hand_back import hand_back
+    from connectctl.ops.task_runtime.job.steps import HandBack, JobContext, hand_back_left
+
+    (name,), kafka = run.subjects, session.kafka
+    check_same_cluster(run, kafka.cluster_id(), session.group_id)
+    number = hand_back_left(plan, run)
+    topics = find_internal_topics(kafka, kafka.group(run.group_id), session.named_topics, needed=("config",))
+    presence = Presence(kafka, run.group_id, name, str(topics.config))  # type: ignore[arg-type]
+    presence.hold_alone(max(session.timeout, LEAST_PATIENCE))
+    try:
+        if number is None:
+            journal.end(run.id, RunState.FAILED)
+            raise Refused(
+                f"The run {run.id} has ended, and left nothing to hand back",
+                next_step="Run its job file again: connectctl run FILE continues from its source offsets.",
+                code="nothing-to-resume",
+            )
+        step = plan.steps[number]
+        assert isinstance(step, HandBack)
+
+        def work() -> str | None:
+            request = FenceRequest(connectors=(name,))
+            sources = sources_of(session, request)
+            context = connectors.context_of(session, connectors.observed(session))
+            context.timeout = max(session.timeout, LEAST_PATIENCE)
+            return hand_back(context, sources.calls, observe(sources, request).ids, name, step.verb)
+
+        left = replace(plan, operation=f"resume {plan.operation}", steps=plan.steps[number:], noops=())
+        apply.confirm(session, left, yes=yes)
+        on_result = apply.print_result if output in (Output.TABLE, Output.WIDE) else None
+        context = JobContext(work=work)
+        results = apply.carry_out(session, plan, context, journal, run, on_result=on_result, start=number)
+    finally:
+        presence.leave()
+    apply.report(plan, results, output)

@@ -7,7 +7,7 @@ that was killed anywhere can be carried out once more from its beginning, and co
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -32,7 +32,7 @@ def execute(
     journal: Journal,
     run: Run,
     *,
-    lock: ClusterLock,
+    lock: ClusterLock | None,
     on_step: Callable[[Step], None] = lambda step: None,
     on_result: Callable[[Result], None] = lambda result: None,
     start: int = 0,
@@ -46,14 +46,15 @@ def execute(
     steps that were done by an earlier attempt are not done again. ``start`` is the first step to do, where the earlier
     ones are known to be done; before ``until`` the run pauses, and stays open. ``resume_hint`` is the command that resumes
     a run. ``context`` gets ``run`` and ``step`` set to what is being done. A run that is refused before it changed anything
-    is over. ``lock`` is the cluster's: it is confirmed before each step, and where it was lost the run stops.
+    is over. ``lock`` is the cluster's: it is confirmed before each step, and where it was lost the run stops. There is none
+    for steps that change no cluster of workers, of which several runs may do some at once.
     """
     now = _Execution(context, journal, run, on_step, on_result, independent)
     try:
         with (
-            journal.locked(run.cluster_id, run.group_id, run.id),
+            journal.locked(run.cluster_id, run.group_id, run.id) if lock else nullcontext(),
             resumable(f"{resume_hint} {run.id}"),
-            lock.held(run.id, journal.knows) as confirm,
+            lock.held(run.id, journal.knows) if lock else nullcontext(lambda: None) as confirm,
         ):
             for number, step in list(enumerate(steps))[start:until]:
                 if not (independent and run.done(number)):

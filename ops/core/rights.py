@@ -201,6 +201,9 @@ _ROLL = (*_CHECKS, Need("KafkaReads.topics", _DC, _TOPIC, Name.LOG, _PART, "how 
 _RUN = (
     _WORKERS,
     Need(
+        "ClusterLock.held", _R, _GROUP, Name.LOCK, _PART, "the lock of the cluster (a take-over is refused without it)"
+    ),
+    Need(
         "KafkaReads.holders", _D, _GROUP, Name.PRESENCE, _PART, "other runs of the connector (a take-over is refused)"
     ),
     Need(

@@ -17,6 +17,7 @@ from connectctl.ops.connect.cluster_lock import LockHolder
 from connectctl.ops.core.journal import Journal, RunState
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.kafka.transactions import Place, Transaction
+from connectctl.ops.task_runtime.job.steps import HandBack, RunTasks, StopOnWorkers
 from fakes.coordinators import FakeCoordinators
 from fakes.kafkareads import FakeKafka, FakeLeader, connect_group, records
 from fakes.session import FakeSession
@@ -403,3 +404,70 @@ def test_a_plan_that_was_edited_is_refused(world: World) -> None:
     plan.write_text(plan.read_text().replace("orders", "off"))
     refused = world.run("runs", "apply", str(plan), "--yes")
     assert (refused.exit_code, "changed after it was made" in refused.stderr) == (2, True), refused.output
+
+
+TAKE_OVER = Plan(
+    "run",
+    "fake-cluster",
+    (
+        StopOnWorkers("off", "stop off on its workers", "STARTED"),
+        RunTasks("off", "run off on Spark"),
+        HandBack("off", "resume off on its workers", verb="resume"),
+    ),
+    group_id="connect",
+)
+
+
+@pytest.fixture
+def nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No other run has the connector, by the group of its runs."""
+
+    class Presence:
+        def __init__(self, *args: Any):
+            pass
+
+        def hold_alone(self, patience: float) -> None:
+            pass
+
+        leave = __init__
+
+    monkeypatch.setattr("connectctl.ops.clients.kafka_protocol.run_presence.Presence", Presence)
+
+
+def killed_take_over(world: World, *begun: int) -> str:
+    journal = Journal(world.directory / "journal")
+    run = journal.begin_plan(TAKE_OVER, ["off"])
+    for step in begun:
+        journal.mark(run.id, step, "begun")
+    return run.id
+
+
+@pytest.mark.usefixtures("nobody_else")
+def test_a_take_over_that_was_killed_is_resumed_by_handing_the_connector_back(world: World) -> None:
+    run = killed_take_over(world, 0, 1)
+    world.coordinators.known["connect-off-0"] = Transaction("connect-off-0", "Empty", 20, 0)
+    assert [r["state"] for r in world.runs()] == ["open"]
+    resumed = world.run("runs", "resume", run, "--yes")
+    assert resumed.exit_code == 0, resumed.output
+    assert world.coordinators.asked == ["connect-off-0"]
+    assert world.workers.connectors["off"].own == "RUNNING"
+    assert (world.runs()[0]["state"], world.session.lock.taken) == ("done", [run])
+
+
+@pytest.mark.usefixtures("nobody_else")
+def test_a_hand_back_fences_no_task_of_workers_that_have_the_connector_again(world: World) -> None:
+    run = killed_take_over(world, 0)
+    world.coordinators.known["connect-off-0"] = Transaction("connect-off-0", "Empty", 20, 0)
+    assert world.run("connectors", "resume", "off", "--yes", "--wait").exit_code == 0
+    sent = list(world.changed)
+    resumed = world.run("runs", "resume", run, "--yes")
+    assert (resumed.exit_code, "its workers have it again" in resumed.stdout) == (0, True), resumed.output
+    assert world.changed == sent
+
+
+@pytest.mark.usefixtures("nobody_else")
+def test_a_run_that_has_nothing_to_hand_back_is_ended_and_says_how_it_goes_on(world: World) -> None:
+    run = killed_take_over(world)
+    explained = world.run("runs", "resume", run, "--yes")
+    assert (explained.exit_code, "connectctl run FILE" in explained.stderr) == (4, True), explained.output
+    assert (world.runs()[0]["state"], world.changed) == ("failed", [])

@@ -93,6 +93,17 @@ def test_stop_resume_pause_and_restart_reach_what_they_say(cluster: Sandbox, tmp
         assert "already RUNNING" in run(cluster, "connectors", "resume", name, "--yes").out
 
 
+def test_a_saved_plan_is_carried_out_later_and_once(cluster: Sandbox, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    with running(cluster, tmp_path) as name:
+        plan.write_text(run(cluster, "connectors", "stop", name, "--wait", "--dry-run", "-o", "json").out)
+        assert verdict(cluster, name) == "RUNNING"
+        applied = run(cluster, "runs", "apply", str(plan), "--yes", "--timeout", "60", "-o", "json")
+        assert [r["outcome"] for r in checked(applied, "result")["results"]] == ["done", "done"]
+        assert verdict(cluster, name) == "STOPPED"
+        assert "The plan is stale" in run(cluster, "runs", "apply", str(plan), "--yes", code=4).err
+
+
 def test_stopping_leaves_no_task_running(cluster: Sandbox, tmp_path: Path) -> None:
     with running(cluster, tmp_path) as name:
         run(cluster, "connectors", "stop", name, "--yes", "--wait")

@@ -68,6 +68,37 @@ def test_while_a_run_has_a_connector_and_after_it_was_killed_its_workers_show_st
         place.all_there()
 
 
+def test_a_take_over_is_in_the_list_of_runs_and_once_killed_its_resume_hands_the_connector_back(
+    cluster: Sandbox, tmp_path: Path
+) -> None:
+    place = Place(cluster, tmp_path)
+    place.append(50)
+
+    def listed() -> dict[str, str]:
+        runs = command(place, "runs", "list", "-o", "json").json["runs"]
+        return next(run for run in runs if run["operation"] == "run" and run["subjects"] == [place.name])
+
+    with connector(cluster, place.name, place.config) as rest:
+        eventually(lambda: len(place.seen()) == 50, SLOW)
+        ended = place.run("--take-over", own=False)
+        assert (ended.code, listed()["state"], listed()["groupId"]) == (0, "done", cluster.group_id), ended.err
+        eventually(lambda: rest.state(place.name) == ["RUNNING", "RUNNING"], SLOW)
+        with place.running("--take-over", own=False) as run:
+            eventually(lambda: rest.state(place.name) == ["STOPPED"] or run.poll() is not None, SLOW)
+            place.append(50)
+            eventually(lambda: len(place.seen()) == 100 or run.poll() is not None, SLOW)
+            assert listed()["state"] == "open"
+            run.kill()
+            run.wait()
+        resumed = command(place, "runs", "resume", listed()["id"], "--yes")
+        assert "resume" in resumed.out
+        assert listed()["state"] == "done"
+        assert rest.state(place.name) == ["RUNNING", "RUNNING"]
+        place.append(50)
+        eventually(lambda: len(place.seen()) >= 150, SLOW)
+        place.all_there()
+
+
 def test_a_status_that_nobody_takes_back_hinders_no_change_of_a_stopped_connector(
     cluster: Sandbox, tmp_path: Path
 ) -> None:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import BadInput, NotAuthorized, Refused, TimedOut, Unreachable
 from connectctl.ops.core.plan import Plan
-from connectctl.ops.core.step import Step
 from connectctl.ops.kafka.bootstrap import same_to_connect
 from connectctl.ops.kafka.brokers import BrokerVersion
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
@@ -22,6 +21,15 @@ from connectctl.ops.task_runtime.job.internal_topics import (
     check_layout,
     internal_topics,
 )
+from connectctl.ops.task_runtime.job.steps import (
+    OPERATION,
+    CreateInternalTopic,
+    HandBack,
+    RunTasks,
+    StartConnector,
+    StartTasks,
+    StopOnWorkers,
+)
 from connectctl.ops.task_runtime.spi.connector import ConnectorContext, SourceConnector
 from connectctl.ops.task_runtime.spi.delivery_settings import SUPPORT, check, delivery_settings
 from connectctl.ops.task_runtime.spi.plugins import task_class
@@ -30,6 +38,7 @@ from connectctl.ops.task_runtime.spi.validation import validated
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
     from connectctl.ops.clients.protocols import BrokerReads
+    from connectctl.ops.core.step import Step
     from connectctl.ops.task_runtime.job.job_file import Job
     from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings
 
@@ -39,18 +48,6 @@ PATIENCE = 10.0
 AUTO_CREATE = "auto.create.topics.enable"
 BUILT_IN_FROM = "connectctl.ops.task_runtime.connectors."
 _MASTERS = re.compile(r"(local(\[[^]]*\])?|local-cluster\[[^]]*\]|yarn|(spark|k8s)://.+)")
-
-
-@dataclass(frozen=True)
-class Does(Step):
-    """A step of the plan, for people to read and agree to."""
-
-    subject: str
-    text: str
-    now: str = ""
-
-    def describe(self) -> str:
-        return self.text
 
 
 @dataclass(frozen=True)
@@ -213,24 +210,25 @@ def _value_note(config: Mapping[str, str], connector: SourceConnector) -> tuple[
 
 def plan(ready: PreparedJob, cluster_id: str, master: str) -> Plan:
     """What a run will do, in order."""
-    name, steps = ready.name, []
-    for topic, partitions in ready.create.items():
-        steps.append(Does(topic, f"create the topic {topic} with {partitions} partition{'s' * (partitions > 1)}"))
-    if ready.own and not ready.own_is_there:
-        steps.append(Does(ready.own, f"create the topic {ready.own} with {PARTITIONS['offsets']} partitions"))
-    steps += [Does(name, each) for each in ready.does]
+    name = ready.name
+    steps: list[Step] = []
+    own = {ready.own: PARTITIONS["offsets"]} if ready.own and not ready.own_is_there else {}
+    for topic, partitions in {**ready.create, **own}.items():
+        text = f"create the topic {topic} with {partitions} partition{'s' * (partitions > 1)}"
+        steps.append(CreateInternalTopic(topic, text))
     if ready.take_over and ready.before.target != STOPPED:
-        steps.append(Does(name, f"stop {name} on its workers", ready.before.target))
+        steps.append(StopOnWorkers(name, f"stop {name} on its workers", ready.before.target))
+    steps += [StartConnector(name, each) for each in ready.does]
     if not ready.take_over:
         steps.append(
-            Does(name, f"write the configurations of its tasks to {ready.topics['config']}, fence older tasks")
+            StartTasks(name, f"write the configurations of its tasks to {ready.topics['config']}, fence older tasks")
         )
     once = "" if ready.manner.exactly_once else ", at least once"
     where = f"run {name} on Spark ({master}) {ready.job.until}{once}, its offsets in {offsets_topic(ready)}"
-    steps.append(Does(name, where))
+    steps.append(RunTasks(name, where))
     if verb := ready.hands_back:
-        steps.append(Does(name, f"{verb} {name} on its workers"))
-    return Plan("run", cluster_id, tuple(steps))
+        steps.append(HandBack(name, f"{verb} {name} on its workers", verb=verb))
+    return Plan(OPERATION, cluster_id, tuple(steps), group_id=ready.group)
 
 
 def offsets_topic(ready: PreparedJob) -> str:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from connectctl.ops.connect.connector import State, at_rest
 from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut
@@ -30,6 +30,15 @@ from connectctl.ops.task_runtime.job.spark_round import SparkRound, warm
 from connectctl.ops.task_runtime.job.stale_run import RegainTasks, TakenOver
 from connectctl.ops.task_runtime.job.stall_report import StallReport
 from connectctl.ops.task_runtime.job.status_topic import StatusWriter
+from connectctl.ops.task_runtime.job.steps import (
+    CreateInternalTopic,
+    HandBack,
+    Parts,
+    RunTasks,
+    StartTasks,
+    StopOnWorkers,
+    unrecorded,
+)
 from connectctl.ops.task_runtime.spi import tasks_max
 from connectctl.ops.task_runtime.spi.metrics import metrics
 from connectctl.ops.task_runtime.task.offset_store import current_ends
@@ -110,7 +119,7 @@ class JobRunner:
     """One run of ``ready``. ``tell`` hears of the run while it goes on, ``note`` gets lines for people.
 
     ``presence`` tells others that it is alive; a take-over, which has the connector alone, does not begin without it.
-    ``outage`` says for how long Kafka may be away.
+    ``outage`` says for how long Kafka may be away; ``parts`` does each part of the run, and writes it down.
     """
 
     scene: RunClients
@@ -123,8 +132,10 @@ class JobRunner:
     signals: Signals = field(default_factory=Signals)
     presence: Presence | None = None
     outage: RetryPolicy = NO_RETRIES
+    parts: Parts[Any] = unrecorded
     _begun: int = 0
     _gone: bool = False
+    _touched: bool = False
     _unseen: bool = False
     _frame: JobDataFrame | None = None
 
@@ -145,9 +156,12 @@ class JobRunner:
         """Run to the end. Raises what a start raises; what becomes of tasks is in the result."""
         began = time.monotonic()
         with self.signals.heard(), self._frames():
-            self._patiently("create topics", lambda: create_topics(self.ready, self.scene, self.note))
+            self.parts(CreateInternalTopic, self._create_topics)
             with self._present():
                 return self._warmed(began)
+
+    def _create_topics(self) -> None:
+        self._patiently("create topics", lambda: create_topics(self.ready, self.scene, self.note))
 
     def _warmed(self, began: float) -> Result:
         if self._frame is None:
@@ -198,11 +212,11 @@ class JobRunner:
         told = self._patiently("read the statuses", lambda: StatusWriter(*whose))
         try:
             with self._taken_over() as taken:
-                started = self._start(taken, told)
+                started = self.parts(StartTasks, lambda: self._start(taken, told))
                 self._begun = len(started.tasks)
                 run = self._run(started, board, told)
                 try:
-                    outcome = run.go()
+                    outcome = self.parts(RunTasks, run.go)
                 except ConnectctlError as e:
                     _write_final_statuses(told, run, str(e))
                     raise
@@ -380,12 +394,16 @@ class JobRunner:
             self.note(f"{name} is stopped on its workers. If this run is killed: connectctl connectors {verb} {name}")
         try:
             if verb is not None:
-                self._patiently(f"stop {name} on its workers", lambda: SetTargetState(name, "stop", "").apply(context))
-                Await(name, State.STOPPED).apply(context)
+                self.parts(StopOnWorkers, lambda: self._stop(context))
             yield self._stopped(context)
         finally:
-            if not self._gone:
-                self._hand_back(context, verb)
+            if not self._gone and (verb is None or self._touched):
+                self.parts(HandBack, lambda: self._hand_back(context, verb))
+
+    def _stop(self, context: StepContext) -> None:
+        name, self._touched = self.ready.name, True
+        self._patiently(f"stop {name} on its workers", lambda: SetTargetState(name, "stop", "").apply(context))
+        Await(name, State.STOPPED).apply(context)
 
     def _hand_back(self, context: StepContext, verb: str | None) -> None:
         """Fence what may be left of our own tasks, of which Spark may have lost sight, and let the workers' begin."""

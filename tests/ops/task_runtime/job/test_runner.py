@@ -275,3 +275,16 @@ def test_every_signal_is_a_wish() -> None:
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGTERM)
     assert wishes.count == 2
+
+
+def test_a_take_over_that_another_change_keeps_out_leaves_the_connector_alone(stage: Stage) -> None:
+    def parts(part: Any, work: Any) -> Any:
+        if part.locked:
+            raise Refused("Another connectctl is changing it", code="locked")
+        return work()
+
+    runner_ = stage.launch()
+    runner_.parts = parts
+    with pytest.raises(Refused, match="Another connectctl"):
+        runner_.go()
+    assert not {"stop", "resume", "round", "fence 0"} & set(stage.trace)
