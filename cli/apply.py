@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from connectctl.cli.session import Session
     from connectctl.ops.core.finding import Finding
     from connectctl.ops.core.journal import Journal, Run
-    from connectctl.ops.operations.connectors.observe import Judged
+    from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
 MOST_TOLD = 5
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the plan, and do nothing.")]
@@ -174,7 +174,7 @@ def line_of(result: Result) -> str:
     return f"{result.outcome.value:<10} {result.says}" + (f": {result.detail}" if result.detail else "")
 
 
-def exit_unless_healthy(connectors: Sequence[Judged], findings: Sequence[Finding]) -> None:
+def exit_unless_healthy(connectors: Sequence[ConnectorHealth], findings: Sequence[Finding]) -> None:
     """Exit with 1, and say why in one line, where what was seen is not healthy, or not everything was seen."""
     from connectctl.ops.operations.cluster.health import complaints
 

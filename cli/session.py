@@ -324,14 +324,14 @@ class Session:
         A sandbox's workers are the sandbox's where nothing else is said, all others a person's.
         """
         from connectctl.cli.output import terminal
-        from connectctl.ops.clients.drivers.open import Surroundings, opened
+        from connectctl.ops.clients.drivers.open import DriverContext, opened
         from connectctl.ops.config import worker_section
 
         context = self.settings.context or ""
         sandbox = context.removeprefix(SANDBOX) if context.startswith(SANDBOX) else None
         section = self.settings.section("workers") or ({"driver": "sandbox"} if sandbox else {})
         encrypted = any(str(url).startswith("https:") for url in self.settings.get("rest") or ())
-        around = Surroundings(
+        around = DriverContext(
             tell or terminal.note,
             secrets=self._secrets,
             scheme="https" if encrypted or self.settings.section("rest_tls") else "http",
@@ -354,13 +354,13 @@ class Session:
         Raises ``BadInput`` where the context does not know it.
         """
         from connectctl.cli.output import terminal
-        from connectctl.ops.clients.drivers.open import Surroundings, opened
+        from connectctl.ops.clients.drivers.open import DriverContext, opened
         from connectctl.ops.config import application_section
 
         section = application_section.from_settings(name, self.settings.section("applications"))
         if section is None:
             section = application_section.ApplicationSection()
-        return opened(section, Surroundings(terminal.note, secrets=self._secrets)), section.instances
+        return opened(section, DriverContext(terminal.note, secrets=self._secrets)), section.instances
 
     def _secrets(self) -> Iterator[str]:
         """The secrets that are known here, to be hidden. One that cannot be had is in nobody's output."""

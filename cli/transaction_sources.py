@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from connectctl.cli.session import Session
     from connectctl.ops.clients.protocols import TransactionCalls
     from connectctl.ops.connect.connect_protocol import ConnectGroup
-    from connectctl.ops.connect.transactional_ids import Directory, Owner
-    from connectctl.ops.kafka.visibility import Answer, Gap
+    from connectctl.ops.connect.transactional_ids import TaskRef, TransactionalIdIndex
+    from connectctl.ops.kafka.visibility import Gap, Observation
     from connectctl.ops.operations.fencing.observe import Configured, Sources
     from connectctl.ops.operations.fencing.snapshot import FenceRequest
 
@@ -37,7 +37,7 @@ def sources_of(session: Session, request: FenceRequest) -> Sources:
     def group(name: str) -> ConnectGroup:
         return session.kafka.group(name)
 
-    def running(group: ConnectGroup) -> frozenset[Owner]:
+    def running(group: ConnectGroup) -> frozenset[TaskRef]:
         return live_tasks(session, group)
 
     group_id = group_of(session)
@@ -45,7 +45,7 @@ def sources_of(session: Session, request: FenceRequest) -> Sources:
     return Sources(calls, group_id, group, running, configured if group_id else None)
 
 
-def directory_of(session: Session) -> Answer[Directory]:
+def directory_of(session: Session) -> Observation[TransactionalIdIndex]:
     """All connectors: the group's own in its config topic, those of other groups in their assignments."""
     from connectctl.ops.operations.fencing.observe import visible_connectors
     from connectctl.ops.operations.fencing.snapshot import FenceRequest
@@ -53,12 +53,12 @@ def directory_of(session: Session) -> Answer[Directory]:
     return visible_connectors(sources_of(session, FenceRequest()))
 
 
-def roles_of(session: Session) -> Answer[dict[str, str]]:
+def roles_of(session: Session) -> Observation[dict[str, str]]:
     """What each internal topic of the group is, by its name: config, offsets, status; dedicated ones are offsets, too.
 
     Raises what keeps the three topics of the workers from being found.
     """
-    from connectctl.ops.kafka.visibility import answer_of, gap_of
+    from connectctl.ops.kafka.visibility import gap_of, observation_of
     from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
 
     kafka = session.kafka
@@ -73,7 +73,7 @@ def roles_of(session: Session) -> Answer[dict[str, str]]:
         gaps = dedicated.gaps
     except ConnectctlError as e:
         gaps = (gap_of(e, "dedicated offsets topics"),)
-    return answer_of({topic: role for topic, role in roles.items() if topic}, gaps)
+    return observation_of({topic: role for topic, role in roles.items() if topic}, gaps)
 
 
 def read_config_topic(session: Session) -> Configured:
@@ -117,9 +117,9 @@ def _producer_overrides(config: dict[str, str]) -> dict[str, str]:
     return {name.removeprefix(prefix): value for name, value in config.items() if name.startswith(prefix)}
 
 
-def live_tasks(session: Session, group: ConnectGroup) -> frozenset[Owner]:
+def live_tasks(session: Session, group: ConnectGroup) -> frozenset[TaskRef]:
     """The tasks of the group that a worker has and that have not failed; every assigned task where nobody tells."""
-    from connectctl.ops.connect.transactional_ids import Owner
+    from connectctl.ops.connect.transactional_ids import TaskRef
     from connectctl.ops.operations.connectors.observe import see
 
     failed: set[tuple[str, int]] = set()
@@ -128,7 +128,7 @@ def live_tasks(session: Session, group: ConnectGroup) -> frozenset[Owner]:
         for judged in seen.connectors:
             statuses = judged.connector.tasks.items()
             failed |= {(judged.name, n) for n, status in statuses if status and status.state == "FAILED"}
-    return frozenset(Owner(group.id, connector, n) for connector, n in group.owners if (connector, n) not in failed)
+    return frozenset(TaskRef(group.id, connector, n) for connector, n in group.owners if (connector, n) not in failed)
 
 
 class Workers:

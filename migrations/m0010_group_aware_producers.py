@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from connectctl.migrations import streams
 from connectctl.migrations.registry import Ask, Migration
-from connectctl.ops.kafka.streams_eos import Kind
+from connectctl.ops.kafka.streams_eos import ProducerModel
 from connectctl.ops.operations.upgrade.planning import RollingPlan
 
 NAME = "group-aware-producers"
@@ -28,7 +28,7 @@ TAKES = streams.TAKES | {"value": "exactly_once_v2 or exactly_once_beta; what it
 
 def plan(ask: Ask) -> RollingPlan:
     """The rolls that are still to be done, and the fencing of what is left of the old kind."""
-    return streams.plan(ask, NAME, Kind.GROUP_AWARE, value=ask.given.get("value"))
+    return streams.plan(ask, NAME, ProducerModel.GROUP_AWARE, value=ask.given.get("value"))
 
 
 MIGRATION = Migration(10, NAME, __doc__, plan, streams.standing, takes=TAKES, looks_at="application")

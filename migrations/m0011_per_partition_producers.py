@@ -16,7 +16,7 @@ from __future__ import annotations
 from connectctl.migrations import streams
 from connectctl.migrations.registry import Ask, Migration
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.kafka.streams_eos import Kind
+from connectctl.ops.kafka.streams_eos import ProducerModel
 from connectctl.ops.operations.upgrade.planning import RollingPlan
 
 NAME = "per-partition-producers"
@@ -28,7 +28,7 @@ def plan(ask: Ask) -> RollingPlan:
     binaries = ask.given.get("binaries")
     if binaries not in (None, "older"):
         raise BadInput(f"binaries={binaries} is not older", next_step="Leave it out to stay on the release.")
-    return streams.plan(ask, NAME, Kind.PER_PARTITION, older=binaries == "older")
+    return streams.plan(ask, NAME, ProducerModel.PER_PARTITION, older=binaries == "older")
 
 
 MIGRATION = Migration(11, NAME, __doc__, plan, streams.standing, takes=TAKES, looks_at="application")

@@ -11,7 +11,7 @@ from connectctl.ops.operations.streams_upgrade import planning
 
 if TYPE_CHECKING:
     from connectctl.migrations.registry import Ask
-    from connectctl.ops.kafka.streams_eos import Kind
+    from connectctl.ops.kafka.streams_eos import ProducerModel
     from connectctl.ops.operations.upgrade.planning import RollingPlan
     from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
@@ -22,7 +22,7 @@ TAKES = {
 }
 
 
-def plan(ask: Ask, name: str, to: Kind, *, value: str | None = None, older: bool = False) -> RollingPlan:
+def plan(ask: Ask, name: str, to: ProducerModel, *, value: str | None = None, older: bool = False) -> RollingPlan:
     """The plan for the application that ``ask.seen`` is the snapshot of."""
     single_run.needed(ask, "application", "application")
     wish = planning.Wish(to, value, older, _members(ask.given.get("members")))

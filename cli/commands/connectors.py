@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
     from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.core.plan import Plan
-    from connectctl.ops.operations.connectors.observe import Facts, Judged
+    from connectctl.ops.operations.connectors.observe import ConnectorHealth, Facts
     from connectctl.ops.operations.connectors.steps import StepContext
 
 app = typer.Typer(
@@ -271,7 +271,7 @@ def _change_state(
     perform(session, cluster, plan, dry_run, yes, output)
 
 
-def picked(session: Session, names: list[str] | None, every: bool) -> tuple[Cluster, tuple[Judged, ...]]:
+def picked(session: Session, names: list[str] | None, every: bool) -> tuple[Cluster, tuple[ConnectorHealth, ...]]:
     """The connectors that the person means, looked at now. Raises ``BadInput`` before anything is done."""
     if bool(names) == every:
         what = "Name connectors or give --all, not both" if every else "No connector is named"
@@ -280,13 +280,13 @@ def picked(session: Session, names: list[str] | None, every: bool) -> tuple[Clus
     return cluster, chosen(cluster, None if every else names)
 
 
-def chosen(cluster: Cluster, names: Sequence[str] | None) -> tuple[Judged, ...]:
+def chosen(cluster: Cluster, names: Sequence[str] | None) -> tuple[ConnectorHealth, ...]:
     """The connectors that are named, or every one, looked at now. Raises ``BadInput`` for those that are not there."""
     from connectctl.ops.operations.connectors import observe
 
     facts = cluster.facts() if cluster.facts else observe.Facts()
     found = observe.judged(map(facts.of, observe.from_workers(cluster.calls)), cluster.group)
-    return found if names is None else observe.pick(found, names)
+    return found if names is None else observe.select(found, names)
 
 
 def observed(session: Session) -> Cluster:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from connectctl.ops.connect.config_topic import ConfiguredConnector
     from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.connect.connector import Connector
-    from connectctl.ops.connect.task_config_commits import Order
+    from connectctl.ops.connect.task_config_commits import TaskConfigOrder
     from connectctl.ops.core.finding import Finding
     from connectctl.ops.core.plan import Plan
     from connectctl.ops.operations.connectors.steps import StepContext
@@ -63,7 +63,7 @@ def planned(session: Session, cluster: Cluster, name: str) -> Plan:
     from connectctl.ops.operations.connectors.cure import LATER, SetOverrides, check_policy
 
     kafka, group = _sources(cluster)
-    (judged,) = observe.pick(observe.judged(observe.from_workers(cluster.calls), group), [name])
+    (judged,) = observe.select(observe.judged(observe.from_workers(cluster.calls), group), [name])
     plan = republishing(session, kafka, judged.connector) or _cure(session, kafka, judged.connector)
     if any(isinstance(step, SetOverrides) for step in plan.steps):
         check_policy(cluster.calls, name, judged.connector.config)
@@ -112,7 +112,7 @@ def republishing(session: Session, kafka: KafkaReads, connector: Connector) -> P
     return plan_republish(kafka.cluster_id(), seen, found, group_id=session.group_id)
 
 
-def _order(session: Session, kafka: KafkaReads, name: str) -> Order | None:
+def _order(session: Session, kafka: KafkaReads, name: str) -> TaskConfigOrder | None:
     from connectctl.ops.operations.connectors.republish import orders
 
     return next((each for each in orders(kafka, _config_topic(session, kafka)) if each.name == name), None)

@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from connectctl.ops.connect.config_topic import ConfiguredConnector
     from connectctl.ops.connect.connector import Status
     from connectctl.ops.core.finding import Finding
-    from connectctl.ops.operations.connectors.observe import Judged
+    from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
 
 def show(session: Session, cluster: Cluster, name: str, output: Output) -> None:
     """Print the connector called ``name``."""
     from connectctl.cli.commands.connectors_cure import truth
-    from connectctl.ops.operations.connectors.observe import defined_passwords, pick, see
+    from connectctl.ops.operations.connectors.observe import defined_passwords, see, select
 
     seen = see(cluster.calls, cluster.kafka, cluster.group, session.named_topics)
-    (judged,) = pick(seen.connectors, [name])
+    (judged,) = select(seen.connectors, [name])
     answers = seen.read_from == "workers"
     passwords = defined_passwords(cluster.calls, judged.connector.config) if answers else frozenset()
     remember(judged.connector.config, passwords)
@@ -45,7 +45,7 @@ def show(session: Session, cluster: Cluster, name: str, output: Output) -> None:
 
 
 def _from_config_topic(
-    session: Session, cluster: Cluster, judged: Judged
+    session: Session, cluster: Cluster, judged: ConnectorHealth
 ) -> tuple[ConfiguredConnector | None, dict[str, Any] | None, list[Finding]]:
     """What the config topic adds, the offsets topic, and a finding where they cannot be told."""
     from connectctl.ops.connect.cluster_findings import topic_missing
@@ -68,7 +68,7 @@ def _from_config_topic(
     return (configured(cluster.kafka, config, judged.name) if config else None), offsets, doubts
 
 
-def _dedicated_topic(judged: Judged) -> dict[str, Any] | None:
+def _dedicated_topic(judged: ConnectorHealth) -> dict[str, Any] | None:
     config = judged.connector.config
     if not config.get("offsets.storage.topic"):
         return None
@@ -80,7 +80,10 @@ def _dedicated_topic(judged: Judged) -> dict[str, Any] | None:
 
 
 def _blocks(
-    judged: Judged, found: ConfiguredConnector | None, offsets: dict[str, Any] | None, config: Mapping[str, str]
+    judged: ConnectorHealth,
+    found: ConfiguredConnector | None,
+    offsets: dict[str, Any] | None,
+    config: Mapping[str, str],
 ) -> list[Block]:
     connector = judged.connector
     facts = [
@@ -125,7 +128,7 @@ def _fencing_text(found: ConfiguredConnector | None) -> str:
     return f"last round was for {record} task{'' if record == 1 else 's'}{pending}"
 
 
-def _print_traces(judged: Judged) -> None:
+def _print_traces(judged: ConnectorHealth) -> None:
     connector = judged.connector
     parts = [("connector", connector.status), *((f"task {n}", status) for n, status in connector.tasks.items())]
     for part, status in parts:
@@ -137,7 +140,7 @@ def _print_traces(judged: Judged) -> None:
 
 
 def _as_json(
-    judged: Judged,
+    judged: ConnectorHealth,
     found: ConfiguredConnector | None,
     offsets: dict[str, Any] | None,
     doubts: list[Finding],

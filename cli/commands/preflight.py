@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from connectctl.ops.checks.tasks_max.observe import Release
     from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.core.finding import Finding
-    from connectctl.ops.kafka.visibility import Answer
+    from connectctl.ops.kafka.visibility import Observation
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -188,7 +188,7 @@ def edges_of(session: Session, group: ConnectGroup) -> Edges:
             return told.value if told else None
         return None
 
-    def groups() -> Answer[frozenset[str]]:
+    def groups() -> Observation[frozenset[str]]:
         # Not the bound method: opening the edge may fail, and only where groups are asked for.
         return session.transactions.connect_groups()
 

@@ -16,7 +16,7 @@ from connectctl.ops.core.errors import BadInput, NotAuthorized
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
     from connectctl.ops.core.plan import Plan
-    from connectctl.ops.kafka.visibility import Answer, Gap
+    from connectctl.ops.kafka.visibility import Gap, Observation
     from connectctl.ops.operations.transactions.abort import TransactionContext
     from connectctl.ops.operations.transactions.hanging import Hanging, Search
 
@@ -111,7 +111,7 @@ def searched(session: Session, topics: list[str] | None) -> Search:
         missing = sorted(set(topics) - {place.topic for place in calls.places(topics)})
         if missing:
             raise BadInput(f"There is no topic {', '.join(missing)}", code="unknown-topic")
-    roles: Answer[dict[str, str]] = Complete({})
+    roles: Observation[dict[str, str]] = Complete({})
     if group_of(session):
         try:
             roles = roles_of(session)

@@ -11,7 +11,7 @@ from connectctl.ops.connect.connector import cause_of
 
 if TYPE_CHECKING:
     from connectctl.ops.connect.connector import Status
-    from connectctl.ops.operations.connectors.observe import Judged
+    from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
 LONGEST_CAUSE = 90
 NONE = "There are no connectors."
@@ -20,7 +20,7 @@ NONE = "There are no connectors."
 UNSEEN = "The connectors could not be seen."
 
 
-def block(found: Sequence[Judged], wide: bool, *, seen: bool = True) -> Block:
+def block(found: Sequence[ConnectorHealth], wide: bool, *, seen: bool = True) -> Block:
     """The table of connectors. The wide one adds classes, target states and whole causes.
 
     Without ``seen`` neither the workers nor the topics told anything.
@@ -32,7 +32,7 @@ def block(found: Sequence[Judged], wide: bool, *, seen: bool = True) -> Block:
     return Block(columns + (["CAUSE"] if causes else []), rows, empty, () if wide else ("WORKERS", "TYPE", "TASKS"))
 
 
-def _row(judged: Judged, wide: bool) -> list[str]:
+def _row(judged: ConnectorHealth, wide: bool) -> list[str]:
     connector = judged.connector
     row = [
         judged.name,
@@ -54,7 +54,7 @@ def _cause(cause: str | None, wide: bool) -> str:
     return short if len(short) <= LONGEST_CAUSE else short[: LONGEST_CAUSE - 1] + "…"
 
 
-def as_json(judged: Judged) -> dict[str, Any]:
+def as_json(judged: ConnectorHealth) -> dict[str, Any]:
     """A connector as scripts get it."""
     connector = judged.connector
     return {

@@ -13,9 +13,9 @@ from connectctl.ops.audit.scan import Span
 from connectctl.ops.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import Extent
+    from connectctl.ops.clients.protocols import OffsetRange
 
-Places = Mapping[str, Mapping[int, "Extent"]]
+Places = Mapping[str, Mapping[int, "OffsetRange"]]
 Offsets = Mapping[str, Mapping[int, int]]
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from connectctl.ops.checks.connector_config.active_topics import recorded_topics
 from connectctl.ops.checks.types import Checked, Unseen
 from connectctl.ops.connect import config_topic
-from connectctl.ops.connect.transactional_ids import Directory
+from connectctl.ops.connect.transactional_ids import TransactionalIdIndex
 from connectctl.ops.connect.worker import Support
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.operations.cluster import observe
@@ -96,7 +96,7 @@ class Scene:
         return tuple(sorted({worker.version for worker in self.view.workers if worker.version}))
 
     @cached_property
-    def directory(self) -> Directory:
+    def directory(self) -> TransactionalIdIndex:
         """The connectors of all groups that can be seen."""
         try:
             sources = FenceSources(
@@ -105,7 +105,7 @@ class Scene:
             seen = visible_connectors(sources)
         except ConnectctlError as e:
             self.unseen.append(unseen_by("connectors of other groups", e))
-            return Directory({self.group.id: frozenset()})
+            return TransactionalIdIndex({self.group.id: frozenset()})
         self.unseen += [Unseen("connectors of other groups", gap.why, gap.next_step) for gap in seen.gaps]
         return seen.seen
 

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from connectctl.ops.kafka.consumer_group import ClientGroup
     from connectctl.ops.kafka.error_handling import Code
     from connectctl.ops.kafka.transactions import Bounds, Listing, PartitionProducer, Place, Transaction
-    from connectctl.ops.kafka.visibility import Answer as Seen
-    from connectctl.ops.kafka.visibility import Gap
+    from connectctl.ops.kafka.visibility import Gap, Observation
 
 
 class Record(NamedTuple):
@@ -47,7 +46,7 @@ def record_in(row: Row) -> Record:
     return Record(None if without else key, value, partition, offset, timestamp)
 
 
-class Ordered(Collection[Record]):
+class SortedRecords(Collection[Record]):
     """Records in the order of groups and keys, which come from where there is more room than in memory."""
 
     @abstractmethod
@@ -59,7 +58,7 @@ class Ordered(Collection[Record]):
 
 
 @dataclass(frozen=True)
-class HeldBack:
+class UnreadTail:
     """A partition that could not be read to its end: an open transaction holds its last stable offset at ``stable``."""
 
     partition: int
@@ -82,7 +81,7 @@ class TopicImage:
     records: int
     latest: Collection[Record]
     end_offsets: Mapping[int, int]
-    held_back: tuple[HeldBack, ...] = ()
+    held_back: tuple[UnreadTail, ...] = ()
     keyless: int = 0
     superseded: tuple[Record, ...] = ()
     in_order: bool = False
@@ -91,7 +90,7 @@ class TopicImage:
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
+class OffsetRange:
     """Where a partition begins and ends. Readers with read_committed get no further than ``stable``, which is at most
     ``end``, the high watermark.
     """
@@ -102,7 +101,7 @@ class Extent:
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class KnownEnds:
     """How far a topic is known to reach, from what was read of it: no end of it is below, whoever asks later.
 
     ``id`` is the topic's, by which it can be told from another of that name; None of brokers before 2.8. ``ends`` are by
@@ -112,16 +111,16 @@ class Reached:
     id: str | None = None
     ends: tuple[int, ...] = ()
 
-    def further(self, other: Reached) -> Reached:
+    def further(self, other: KnownEnds) -> KnownEnds:
         """What both know. Of another topic of the same name, ``other`` is the newer."""
         if self.id != other.id and self.id is not None:
             return other
         longest = max(len(self.ends), len(other.ends))
         ends = zip(_padded(self.ends, longest), _padded(other.ends, longest), strict=True)
-        return Reached(other.id, tuple(max(pair) for pair in ends))
+        return KnownEnds(other.id, tuple(max(pair) for pair in ends))
 
 
-def furthest(one: Mapping[str, Reached], other: Mapping[str, Reached]) -> dict[str, Reached]:
+def furthest(one: Mapping[str, KnownEnds], other: Mapping[str, KnownEnds]) -> dict[str, KnownEnds]:
     """What both know of topics, by what these are called there."""
     known = {which: one[which].further(reached) if which in one else reached for which, reached in other.items()}
     return {**one, **known}
@@ -161,7 +160,7 @@ class KafkaReads(Protocol):
         """The names of the topics that this principal may see: at least these exist. For one topic ask ``existing``."""
         ...
 
-    def existing(self, names: Sequence[str]) -> Seen[frozenset[str]]:
+    def existing(self, names: Sequence[str]) -> Observation[frozenset[str]]:
         """Those of ``names`` that exist, with a gap for each that this principal may not see."""
         ...
 
@@ -169,7 +168,7 @@ class KafkaReads(Protocol):
         """Layout and ``cleanup.policy`` of the topics in ``names`` that exist. Raises ``NotAuthorized`` for a hidden one."""
         ...
 
-    def compacted(self) -> Seen[dict[str, TopicFacts]]:
+    def compacted(self) -> Observation[dict[str, TopicFacts]]:
         """Every topic that may be seen whose clean-up policy includes compaction, or is empty.
 
         Kafka's own internal ones are left out. With a gap for each whose configuration may not be seen; what may not be
@@ -196,7 +195,7 @@ class KafkaReads(Protocol):
         """
         ...
 
-    def extents(self, topics: Sequence[str]) -> dict[str, dict[int, Extent]]:
+    def extents(self, topics: Sequence[str]) -> dict[str, dict[int, OffsetRange]]:
         """Where every partition of ``topics`` begins and ends. Topics that do not exist are left out, as in ``image``."""
         ...
 
@@ -237,7 +236,7 @@ class ConnectCalls(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class InitProducerIdResponse:
     """A coordinator's answer to InitProducerId; ``lookup`` where already FindCoordinator failed."""
 
     code: Code
@@ -276,7 +275,9 @@ class TransactionCalls(Protocol):
         """Every id of ``ids`` as its coordinator has it, asked once."""
         ...
 
-    def fence(self, timeouts: Mapping[str, int], patience: float, told: Callable[[str, Answer], None]) -> None:
+    def fence(
+        self, timeouts: Mapping[str, int], patience: float, told: Callable[[str, InitProducerIdResponse], None]
+    ) -> None:
         """Send one InitProducerId for each id, with its transaction timeout in milliseconds; all in flight at once.
 
         ``told`` hears of each answer when it comes, on another thread; of each id exactly once. ``patience`` is in
@@ -286,7 +287,7 @@ class TransactionCalls(Protocol):
 
     def listed(
         self, *, states: Sequence[str] = (), producer_ids: Sequence[int] = (), prefixes: Sequence[str] = ()
-    ) -> Seen[tuple[Listing, ...]]:
+    ) -> Observation[tuple[Listing, ...]]:
         """All ids in one of ``states`` with one of ``producer_ids`` that begin with one of ``prefixes``; empty: any.
 
         By id. Complete where every coordinator answered, and it is proven that this principal is allowed to see every id
@@ -294,7 +295,7 @@ class TransactionCalls(Protocol):
         """
         ...
 
-    def connect_groups(self) -> Seen[frozenset[str]]:
+    def connect_groups(self) -> Observation[frozenset[str]]:
         """The groups of Connect workers on this cluster. Complete with Describe on the cluster, if all brokers answer."""
         ...
 
@@ -302,7 +303,7 @@ class TransactionCalls(Protocol):
         """The partitions of those of ``topics`` that exist. Raises ``NotAuthorized`` for one that may not be seen."""
         ...
 
-    def all_places(self) -> Seen[list[Place]]:
+    def all_places(self) -> Observation[list[Place]]:
         """The partitions of all topics, Kafka's internal ones included. Complete as ``listed`` is."""
         ...
 
@@ -320,7 +321,7 @@ class TransactionCalls(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Behind:
+class PrecedingLog:
     """What the log of a partition has before an open transaction of a producer, and where that begins.
 
     ``epoch`` is that of the batch with which it begins, None where there is none. ``marker`` is the producer's newest one
@@ -343,13 +344,13 @@ class TransactionLogReads(Protocol):
         """
         ...
 
-    def behind(self, place: Place, producer: PartitionProducer, since_ms: int | None) -> Behind:
+    def behind(self, place: Place, producer: PartitionProducer, since_ms: int | None) -> PrecedingLog:
         """What the log has before the open transaction of ``producer``, as far back as ``since_ms``; None: nothing."""
         ...
 
 
 @dataclass(frozen=True)
-class Told:
+class ConfiguredValue:
     """What a driver says of a property's value on a worker. ``source`` is where from: a file, a hook, a resource.
 
     ``value`` is None where the property is not set there; what the worker was started with may be older than that.
@@ -360,7 +361,7 @@ class Told:
 
 
 @dataclass(frozen=True)
-class Manner:
+class RestartMode:
     """How a worker comes to be restarted, as far as the one who waits for it must know.
 
     ``together`` names what restarts this worker along with every other worker of the same name, in an order of its own
@@ -383,7 +384,7 @@ class WorkerDriver(Protocol):
         """The driver's name in the context file."""
         ...
 
-    def manner(self, worker: str) -> Manner:
+    def manner(self, worker: str) -> RestartMode:
         """Whether it is restarted alone or with others, and by whom. Asks nobody."""
         ...
 
@@ -395,7 +396,7 @@ class WorkerDriver(Protocol):
         """Why this worker could not be changed (a file that cannot be written, no template), else None. Changes nothing."""
         ...
 
-    def told(self, worker: str, name: str) -> Told | None:
+    def told(self, worker: str, name: str) -> ConfiguredValue | None:
         """The property's value by file or hook; None where this driver has no way to know."""
         ...
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from connectctl.ops.config import yaml_text
 from connectctl.ops.config.application_section import ApplicationSection
-from connectctl.ops.config.worker_section import WorkersSection, WorkerWay
+from connectctl.ops.config.worker_section import WorkerSettings, WorkersSection
 from connectctl.ops.core.errors import BadInput
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -233,8 +233,8 @@ def _siblings(location: list[str]) -> list[str]:
     if len(location) == 3:
         return list(ContextEntry.model_fields)
     if location[2] == "applications":
-        return list(ApplicationSection.model_fields if len(location) == 5 else WorkerWay.model_fields)
+        return list(ApplicationSection.model_fields if len(location) == 5 else WorkerSettings.model_fields)
     section = _SECTIONS.get(location[2], SecretRef)
     if section is WorkersSection and len(location) > 4:
-        return list(WorkerWay.model_fields)
+        return list(WorkerSettings.model_fields)
     return list(section.model_fields if len(location) == 4 else SecretRef.model_fields)

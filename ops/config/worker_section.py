@@ -57,7 +57,7 @@ def _address(text: str) -> str:
     return text
 
 
-class WorkerWay(BaseModel):
+class WorkerSettings(BaseModel):
     """How one worker is changed and restarted, as far as it is said here.
 
     Shell lines run by ``/bin/sh``. They may hold ``{worker}`` (``host:port``), ``{host}``, ``{port}`` and ``{url}``, and
@@ -98,9 +98,9 @@ class WorkerWay(BaseModel):
         """What is said here, by key."""
         return self.model_dump(exclude_none=True, exclude={"each"})
 
-    def over(self, other: WorkerWay) -> WorkerWay:
+    def over(self, other: WorkerSettings) -> WorkerSettings:
         """This, and what ``other`` says where this says nothing."""
-        return WorkerWay.model_construct(**(other.said | self.said))
+        return WorkerSettings.model_construct(**(other.said | self.said))
 
     @property
     def driven_by(self) -> Driver:
@@ -113,13 +113,13 @@ class WorkerWay(BaseModel):
         return [key for key in NEEDS[self.driven_by] if getattr(self, key) is None]
 
 
-class WorkersSection(WorkerWay):
+class WorkersSection(WorkerSettings):
     """The whole section: what holds for all workers, and for ``each`` by address or host."""
 
-    each: dict[Annotated[str, AfterValidator(_address)], WorkerWay] = Field(default_factory=dict)
+    each: dict[Annotated[str, AfterValidator(_address)], WorkerSettings] = Field(default_factory=dict)
 
     @property
-    def ways(self) -> dict[str, WorkerWay]:
+    def ways(self) -> dict[str, WorkerSettings]:
         """What holds for the workers named in ``each``."""
         return {address: own.over(self) for address, own in self.each.items()}
 
@@ -130,7 +130,7 @@ class WorkersSection(WorkerWay):
         for address, own in self.each.items():
             yield from self._useless(("each", address), own.said, {self.ways[address].driven_by})
         # With every worker in ``each`` the rest need not be whole.
-        whole: dict[tuple[str, ...], WorkerWay] = {} if self.each else {(): self}
+        whole: dict[tuple[str, ...], WorkerSettings] = {} if self.each else {(): self}
         for where, way in (whole | {("each", address): way for address, way in self.ways.items()}).items():
             if way.missing:
                 yield where, f"the driver {way.driven_by} needs {' and '.join(way.missing)}"

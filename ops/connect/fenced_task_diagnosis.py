@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from connectctl.ops.connect.transactional_ids import Owner
+from connectctl.ops.connect.transactional_ids import TaskRef
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.transactions import Transaction
@@ -37,13 +37,13 @@ class FailedTask:
     fencing was over, which comes after: zombies are fenced in between.
     """
 
-    owner: Owner
+    owner: TaskRef
     id: str
     trace: str
     failed_at: float | None = None
     committed_at: float | None = None
     round_at: float | None = None
-    others: tuple[Owner, ...] = ()
+    others: tuple[TaskRef, ...] = ()
 
 
 def may_be_fenced(trace: str | None) -> bool:

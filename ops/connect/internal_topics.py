@@ -44,7 +44,7 @@ _STATUS_KEYS = {"status-connector-": "worker_id", "status-task-": "worker_id", "
 
 
 @dataclass(frozen=True)
-class Clues:
+class TopicSignals:
     """What a sample of a topic's records tells. ``workers`` are addresses, ``host:port``."""
 
     topic: str
@@ -56,7 +56,7 @@ class Clues:
 
 
 @dataclass(frozen=True)
-class ConfigClues:
+class ConfigTopicSignals:
     """What a whole config topic tells. ``dedicated`` are the offsets topics that its connectors name."""
 
     topic: str
@@ -67,7 +67,7 @@ class ConfigClues:
 
 
 @dataclass(frozen=True)
-class Choice:
+class TopicChoice:
     """The topic chosen for a role; or None, with the candidates that are left. ``empty``: it has no record to prove it.
 
     ``proven``: it was named, is called after the group, or has the group's workers or connectors in it. One that is
@@ -83,7 +83,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class ClusterSignals:
     """What is known about the cluster whose topics are looked for, and about its neighbours on the same Kafka."""
 
     workers: frozenset[str] = frozenset()
@@ -103,7 +103,7 @@ def address(url: str) -> str:
     return url.partition("//")[2].partition("/")[0]
 
 
-def classify(topic: str, records: Iterable[Record], partitions: int = 1) -> Clues:
+def classify(topic: str, records: Iterable[Record], partitions: int = 1) -> TopicSignals:
     """What ``topic`` is, from a sample of its records; more than half of them have to say the same."""
     votes: Counter[Role | None] = Counter()
     connectors: set[str] = set()
@@ -114,11 +114,11 @@ def classify(topic: str, records: Iterable[Record], partitions: int = 1) -> Clue
         connectors |= {connector} if connector else set()
         workers |= {worker} if worker else set()
     if not votes:
-        return Clues(topic, None, empty=True, partitions=partitions)
+        return TopicSignals(topic, None, empty=True, partitions=partitions)
     role, count = votes.most_common(1)[0]
     if role is None or count * 2 <= votes.total():
-        return Clues(topic, None, partitions=partitions)
-    return Clues(topic, role, False, partitions, frozenset(connectors), frozenset(workers))
+        return TopicSignals(topic, None, partitions=partitions)
+    return TopicSignals(topic, role, False, partitions, frozenset(connectors), frozenset(workers))
 
 
 def _testimony(record: Record) -> tuple[Role | None, str | None, str | None]:
@@ -159,13 +159,13 @@ def _source_of(key: str) -> str | None:
     return parts[0] if parts[1] is None or isinstance(parts[1], dict) else None
 
 
-def config_clues(topic: str, state: ConfigState, end: int) -> ConfigClues:
+def config_topic_signals(topic: str, state: ConfigState, end: int) -> ConfigTopicSignals:
     """What a config topic that was read whole tells about its cluster."""
     named = (c.config.get("offsets.storage.topic") for c in state.connectors.values())
-    return ConfigClues(topic, frozenset(state.connectors), state.deleted, frozenset(filter(None, named)), end)
+    return ConfigTopicSignals(topic, frozenset(state.connectors), state.deleted, frozenset(filter(None, named)), end)
 
 
-def choose_config(found: Sequence[ConfigClues], empty: Sequence[str], group: ConnectGroup) -> Choice:
+def choose_config(found: Sequence[ConfigTopicSignals], empty: Sequence[str], group: ConnectGroup) -> TopicChoice:
     """The config topic of ``group``: it has every connector that the group runs, and reaches as far as its workers read."""
     assignments = [m.assignment for m in group.members if m.assignment]
     if not assignments:
@@ -179,10 +179,10 @@ def choose_config(found: Sequence[ConfigClues], empty: Sequence[str], group: Con
     if fits:
         choice = _only(sorted(c.topic for c in (exact if len(exact) == 1 else fits)))
         return choice if assigned else replace(choice, proven=False)
-    return _guess(sorted(empty), empty=True) if not assigned else Choice(None)
+    return _guess(sorted(empty), empty=True) if not assigned else TopicChoice(None)
 
 
-def choose(found: Sequence[Clues], empty: Sequence[str], evidence: Evidence) -> Choice:
+def choose(found: Sequence[TopicSignals], empty: Sequence[str], evidence: ClusterSignals) -> TopicChoice:
     """The offsets or status topic of the cluster that ``evidence`` describes, among topics of that role and empty ones."""
     candidates = [c for c in found if c.topic not in evidence.dedicated]
     blank = sorted(set(empty) - evidence.dedicated)
@@ -201,13 +201,13 @@ def choose(found: Sequence[Clues], empty: Sequence[str], evidence: Evidence) -> 
     return _guess(sorted(c.topic for c in found if c.topic in evidence.dedicated))
 
 
-def _only(topics: Sequence[str], *, empty: bool = False) -> Choice:
+def _only(topics: Sequence[str], *, empty: bool = False) -> TopicChoice:
     if len(topics) == 1:
-        return Choice(topics[0], empty=empty)
-    return Choice(None, tuple(topics))
+        return TopicChoice(topics[0], empty=empty)
+    return TopicChoice(None, tuple(topics))
 
 
-def _guess(topics: Sequence[str], *, empty: bool = False) -> Choice:
+def _guess(topics: Sequence[str], *, empty: bool = False) -> TopicChoice:
     """The last one left, which nothing proves."""
     choice = _only(topics, empty=empty)
     return replace(choice, proven=choice.topic is None)

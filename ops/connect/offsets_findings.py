@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.connect.source_keys import SourceKey, connect_json
-from connectctl.ops.connect.source_offsets import ConnectorOffsets, Side, SourceOffset
+from connectctl.ops.connect.source_offsets import ConnectorOffsets, SourceOffset, StoredOffset
 from connectctl.ops.core.finding import Finding, Severity
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import HeldBack, Record
+    from connectctl.ops.clients.protocols import Record, UnreadTail
 
 EXACT_IN_A_DOUBLE = 1 << 53
 STALE_MS = 60_000
@@ -20,14 +20,14 @@ STALE_MS = 60_000
 
 def of_connector(found: ConnectorOffsets) -> Iterator[Finding]:
     """Everything odd about one connector's offsets."""
-    odd = Oddities(found.name, found.configured, found.dedicated_topic)
+    odd = OffsetFindings(found.name, found.configured, found.dedicated_topic)
     for entry in found.offsets:
         odd.see(entry)
     yield from odd.findings(_spellings(found))
 
 
 @dataclass
-class Oddities:
+class OffsetFindings:
     """What is odd about one connector's source partitions, seen one after the other. Spellings are somebody else's."""
 
     name: str
@@ -95,13 +95,13 @@ def _of_key(entry: SourceOffset) -> Iterator[Finding]:
         yield Finding("OFFSETS003", Severity.ERROR, key.text, message)
 
 
-def _value(side: Side) -> str:
+def _value(side: StoredOffset) -> str:
     if side.tombstone:
         return "a tombstone"
     return connect_json(side.offset) if side.offset is not None else repr(side.raw)
 
 
-def _of_value(key: str, role: str, side: Side) -> Iterator[Finding]:
+def _of_value(key: str, role: str, side: StoredOffset) -> Iterator[Finding]:
     if side.problem:
         message = f"The {role} offset cannot be read: {side.problem} ({side.raw!r}). A worker goes on without it."
         yield Finding("OFFSETS005", Severity.ERROR, key, message)
@@ -175,12 +175,12 @@ def _lost(name: str, first: SourceOffset, count: int) -> Finding:
     )
 
 
-def _side(entry: SourceOffset) -> Side:
+def _side(entry: SourceOffset) -> StoredOffset:
     assert entry.global_ is not None
     return entry.global_
 
 
-def _stale(name: str, entry: SourceOffset, theirs: Side, ours: Side) -> Finding | None:
+def _stale(name: str, entry: SourceOffset, theirs: StoredOffset, ours: StoredOffset) -> Finding | None:
     if ours.timestamp is None or theirs.timestamp is None:
         return None
     if theirs.timestamp - ours.timestamp <= STALE_MS or theirs.offset == ours.offset:
@@ -227,7 +227,7 @@ def of_empty_group(group_id: str) -> Finding:
     return Finding("OFFSETS018", Severity.WARNING, group_id, message)
 
 
-def of_open_transactions(topic: str, held: Sequence[HeldBack]) -> Iterator[Finding]:
+def of_open_transactions(topic: str, held: Sequence[UnreadTail]) -> Iterator[Finding]:
     """Partitions whose end an open transaction hides."""
     for partition in held:
         message = (

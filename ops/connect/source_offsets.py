@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import Record
 
 
-class Side(NamedTuple):
+class StoredOffset(NamedTuple):
     """What one topic says of a source partition. ``offset`` is None for a tombstone and for a value we cannot read.
 
     ``problem`` says why it cannot be read, None where it can; ``raw`` is the value as text where there is a problem,
@@ -42,13 +42,13 @@ class SourceOffset(NamedTuple):
     """One source partition of a connector. ``strays`` are records of the same key on other Kafka partitions."""
 
     key: SourceKey
-    global_: Side | None
-    dedicated: Side | None
+    global_: StoredOffset | None
+    dedicated: StoredOffset | None
     effective: dict[str, Any] | None
     origin: str
     worker_reads: dict[str, Any] | None
-    strays: tuple[Side, ...] = ()
-    earlier: tuple[Side, ...] = ()
+    strays: tuple[StoredOffset, ...] = ()
+    earlier: tuple[StoredOffset, ...] = ()
 
     @property
     def lost(self) -> bool:
@@ -71,33 +71,33 @@ class ConnectorOffsets:
     bootstrap: str | None = None
 
 
-def read_side(record: Record) -> Side:
+def read_offset(record: Record) -> StoredOffset:
     """What ``record`` says, with the reason where a worker could make nothing of it (``OffsetUtils.validateFormat``)."""
     where = (record.timestamp, record.partition, record.offset)
     if record.value is None:
-        return Side(None, *where)
+        return StoredOffset(None, *where)
     try:
         text = record.value.decode()
         value, more = decode_json(text)
     except TooLarge as e:
-        return Side(None, *where, f"no double can hold {e}", record.value.decode())
+        return StoredOffset(None, *where, f"no double can hold {e}", record.value.decode())
     except (ValueError, RecursionError):
-        return Side(None, *where, "it is no JSON", record.value.decode(errors="backslashreplace"))
+        return StoredOffset(None, *where, "it is no JSON", record.value.decode(errors="backslashreplace"))
     if isinstance(value, dict):
         if holds_nested(value):
             member, inner = next((m, inner) for m, inner in value.items() if isinstance(inner, dict | list))
             why = f"offsets may only hold primitive values, and {member} holds {_kind(inner)}"
-            return Side(None, *where, why, text)
-        return Side(value, *where, raw=text if more else None)
+            return StoredOffset(None, *where, why, text)
+        return StoredOffset(value, *where, raw=text if more else None)
     why = "it is the JSON null" if value is None else "it is no JSON object"
-    return Side(None, *where, why, text)
+    return StoredOffset(None, *where, why, text)
 
 
 def _kind(value: Any) -> str:
     return "an object" if isinstance(value, dict) else "an array"
 
 
-def effective(global_: Side | None, dedicated: Side | None) -> tuple[dict[str, Any] | None, str]:
+def effective(global_: StoredOffset | None, dedicated: StoredOffset | None) -> tuple[dict[str, Any] | None, str]:
     """KIP-618's answer and where it comes from. A dedicated value that cannot be read hides the global one."""
     for side, origin in ((dedicated, "dedicated"), (global_, "global")):
         if side is not None and not side.tombstone:
@@ -106,7 +106,7 @@ def effective(global_: Side | None, dedicated: Side | None) -> tuple[dict[str, A
 
 
 def worker_reads(
-    key: SourceKey, global_: Side | None, dedicated: Side | None, *, has_dedicated: bool
+    key: SourceKey, global_: StoredOffset | None, dedicated: StoredOffset | None, *, has_dedicated: bool
 ) -> dict[str, Any] | None:
     """What a task of a real worker gets for ``key``: no fallback, no foreign spelling, whole numbers of 64 bits."""
     side = dedicated if has_dedicated else global_

@@ -24,7 +24,7 @@ Parts = dict[int, Status | None]
 
 
 @dataclass(frozen=True)
-class Waiting:
+class WaitState:
     """A wait for ``wanted``. ``before`` are the statuses when it began; ``changed`` the parts seen otherwise since."""
 
     wanted: State
@@ -34,33 +34,33 @@ class Waiting:
 
 
 @dataclass(frozen=True)
-class Seen:
+class WaitProgress:
     """The wait after one more look: still waiting, ``done``, or ``failed`` for good."""
 
-    waiting: Waiting
+    waiting: WaitState
     verdict: Verdict
     done: bool = False
     failed: bool = False
 
 
-def look(waiting: Waiting, now: Connector, elapsed: float) -> Seen:
+def evaluate(waiting: WaitState, now: Connector, elapsed: float) -> WaitProgress:
     """Take one more status into account, ``elapsed`` seconds after the request was accepted."""
     changed = waiting.changed | _changed(waiting.before, now)
     waiting = replace(waiting, changed=changed)
     verdict = judge(now, now.owners)
     if waiting.wanted is not State.RUNNING:
-        return Seen(waiting, verdict, done=_rests(waiting, now))
+        return WaitProgress(waiting, verdict, done=_rests(waiting, now))
     fresh = changed | (_parts(now).keys() if elapsed >= GRACE else set())
     if any(status and status.state == "FAILED" and part in fresh for part, status in _parts(now).items()):
-        return Seen(waiting, verdict, failed=True)
+        return WaitProgress(waiting, verdict, failed=True)
     asked = now.target_state in (None, "STARTED")
     good = asked and verdict.state is State.RUNNING and bool(fresh) and (bool(now.tasks) or elapsed >= GRACE)
     since = (waiting.good_since if waiting.good_since is not None else elapsed) if good else None
     done = since is not None and elapsed - since >= STEADY
-    return Seen(replace(waiting, good_since=since), verdict, done=done)
+    return WaitProgress(replace(waiting, good_since=since), verdict, done=done)
 
 
-def _rests(waiting: Waiting, now: Connector) -> bool:
+def _rests(waiting: WaitState, now: Connector) -> bool:
     """Whether a connector to be stopped or paused is. What had failed before stays FAILED when paused, and runs no more."""
     if waiting.wanted is State.STOPPED:
         return at_rest(now)

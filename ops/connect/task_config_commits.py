@@ -60,7 +60,7 @@ class _Reading:
 
 
 @dataclass(frozen=True)
-class Order:
+class TaskConfigOrder:
     """A connector whose tasks a worker loses. ``lost``: at its next start; else once ``first`` is compacted away.
 
     ``commit`` is the offset of the commit of its ``tasks``, ``config`` that of its newest configuration, ``first`` that of
@@ -79,7 +79,7 @@ class Order:
         return self.first < 0
 
 
-def endangered(records: Iterable[Record], now: float) -> Iterator[Order]:
+def endangered(records: Iterable[Record], now: float) -> Iterator[TaskConfigOrder]:
     """The connectors of a config topic whose tasks get lost, by name. ``records`` are all that the topic still has.
 
     ``now`` is in seconds since the epoch: behind a configuration that changed a moment ago the new tasks are still to come.
@@ -90,9 +90,9 @@ def endangered(records: Iterable[Record], now: float) -> Iterator[Order]:
     compacted = _read(_newest_of_each_key([each for each in ordered if _name_of(each[0]) in late])) if late else {}
     for name, reading in sorted(whole.items()):
         if not reading.taken:
-            yield Order(name, reading.tasks, reading.commit, reading.at, -1)
+            yield TaskConfigOrder(name, reading.tasks, reading.commit, reading.at, -1)
         elif name in late and not compacted[name].taken and not _under_way(reading, now):
-            yield Order(name, reading.tasks, reading.commit, reading.at, reading.first)
+            yield TaskConfigOrder(name, reading.tasks, reading.commit, reading.at, reading.first)
 
 
 def _name_of(key: str) -> str:
@@ -144,7 +144,7 @@ def _under_way(reading: _Reading, now: float) -> bool:
     return bool(reading.committed != reading.config)
 
 
-def task_configs_lost(order: Order, topic: str) -> Finding:
+def task_configs_lost(order: TaskConfigOrder, topic: str) -> Finding:
     """Compaction takes the task configurations of a connector away, and a worker that starts has none of them (TASK010).
 
     Every PUT of a connector's configuration writes its record again, while its tasks are written only if they change. Then

@@ -18,7 +18,7 @@ _TASK_ID = re.compile(r".+-.+-(0|[1-9][0-9]*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Owner:
+class TaskRef:
     """A task: ``connector`` and ``task`` in the Connect cluster ``group``."""
 
     group: str
@@ -45,7 +45,7 @@ def leader_id(group: str) -> str:
 
 
 @dataclass(frozen=True)
-class Directory:
+class TransactionalIdIndex:
     """The connectors that can be seen, by group; those of deleted connectors may be among them."""
 
     connectors: Mapping[str, frozenset[str]]
@@ -58,12 +58,12 @@ class Directory:
                 found.setdefault(f"{group}-{name}", []).append((group, name))
         return found
 
-    def owners(self, id: str) -> tuple[Owner, ...]:
+    def owners(self, id: str) -> tuple[TaskRef, ...]:
         """Every task whose id this is; none where no connector that can be seen fits."""
         stem, _, number = id.rpartition("-")
         if not (number.isascii() and number.isdigit()) or (number != "0" and number.startswith("0")):
             return ()
-        return tuple(Owner(group, name, int(number)) for group, name in self._stems.get(stem, ()))
+        return tuple(TaskRef(group, name, int(number)) for group, name in self._stems.get(stem, ()))
 
     def is_leader(self, id: str) -> bool:
         """Whether this is a leader's id; a task's id can look like one, and is known by its connector."""
@@ -82,13 +82,13 @@ class Directory:
         return Finding("FENCE001", Severity.WARNING, id, message, hint)
 
 
-def ambiguities(directory: Directory, ids: Iterable[str]) -> list[Finding]:
+def ambiguities(directory: TransactionalIdIndex, ids: Iterable[str]) -> list[Finding]:
     """FENCE001 for each of ``ids`` that is ambiguous."""
     return [finding for id in ids if (finding := directory.ambiguity(id)) is not None]
 
 
 def of_connector(ids: Iterable[str], group: str, connector: str) -> list[str]:
     """Those of ``ids`` that are ids of tasks of ``connector``, by task number."""
-    only = Directory({group: frozenset((connector,))})
+    only = TransactionalIdIndex({group: frozenset((connector,))})
     found = [(owner.task, id) for id in ids for owner in only.owners(id)]
     return [id for _, id in sorted(found)]

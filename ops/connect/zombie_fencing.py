@@ -47,7 +47,7 @@ def _milliseconds(text: str | None, default: int) -> int:
 
 
 @dataclass(frozen=True)
-class Round:
+class FencingRound:
     """A round that is due or under way. ``ids`` and ``left`` count ids by coordinator, ``left`` those not yet fenced.
 
     ``since`` is how long ago the task configs were committed that it is for, in seconds. ``failed`` are the tasks that
@@ -82,7 +82,7 @@ def ids_to_fence(record: int | None, tasks: int, pending: bool) -> int:
     return record
 
 
-def diagnose(round_: Round) -> Finding | None:
+def diagnose(round_: FencingRound) -> Finding | None:
     """A round of fencing keeps the tasks from starting; None for one that is quick (FENCE008)."""
     cure = f"connectctl connectors cure {round_.connector}"
     if round_.failed:
@@ -105,6 +105,6 @@ def diagnose(round_: Round) -> Finding | None:
     return Finding("FENCE008", Severity.WARNING, round_.connector, message, cure)
 
 
-def _tasks(round_: Round) -> str:
+def _tasks(round_: FencingRound) -> str:
     count = len(round_.failed)
     return f"{count} task{'' if count == 1 else 's'}"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from connectctl.ops.clients.protocols import Extent, HeldBack, KafkaReads, TopicImage
+from connectctl.ops.clients.protocols import KafkaReads, OffsetRange, TopicImage, UnreadTail
 from connectctl.ops.jobs.offsets import Row, Source, source_of
 from connectctl.ops.jobs.topic_reader import Wanted
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
@@ -26,7 +26,7 @@ class _Topic:
     """A topic that somebody asked for: where it is, how far it reaches, and what is known of it."""
 
     kafka: KafkaReads
-    extents: Mapping[int, Extent]
+    extents: Mapping[int, OffsetRange]
     image: TopicImage
 
 
@@ -110,7 +110,7 @@ class _Seen:
         return {t: self._layout.image(self._kafka, Source(self._bootstrap, t), patience) for t in there}
 
 
-def _settled(kafka: KafkaReads, topic: str, patience: float) -> dict[int, Extent]:
+def _settled(kafka: KafkaReads, topic: str, patience: float) -> dict[int, OffsetRange]:
     """Where each partition ends now, and how far readers get once open transactions have had ``patience`` to end."""
     first = last = kafka.extents([topic])[topic]
     deadline = time.monotonic() + patience
@@ -120,7 +120,7 @@ def _settled(kafka: KafkaReads, topic: str, patience: float) -> dict[int, Extent
     return {p: replace(extent, stable=last[p].stable) for p, extent in first.items()}
 
 
-def _empty(topic: str, extents: Mapping[int, Extent]) -> TopicImage:
-    held = [HeldBack(p, extent.stable, extent.end) for p, extent in extents.items() if extent.stable < extent.end]
+def _empty(topic: str, extents: Mapping[int, OffsetRange]) -> TopicImage:
+    held = [UnreadTail(p, extent.stable, extent.end) for p, extent in extents.items() if extent.stable < extent.end]
     records = sum(extent.end - extent.first for extent in extents.values())
     return TopicImage(topic, records, (), {p: extent.end for p, extent in extents.items()}, tuple(held))

@@ -63,7 +63,7 @@ def name_of(code: int) -> str:
         return f"ERROR_{code}"
 
 
-class Move(StrEnum):
+class ErrorAction(StrEnum):
     """What to do after an answer."""
 
     DONE = "done"
@@ -82,15 +82,15 @@ class Move(StrEnum):
 class Verdict:
     """What an answer means: the move, what happened in words, and what a person can do about it."""
 
-    move: Move
+    move: ErrorAction
     meaning: str
     advice: str | None = None
 
 
-DONE = Verdict(Move.DONE, "done")
+DONE = Verdict(ErrorAction.DONE, "done")
 _WRITE_RIGHT = "Give this principal the rights Describe and Write on the transactional id."
 _DESCRIBE_RIGHT = "Give this principal the right Describe on the transactional id."
-_LOADING = Verdict(Move.AGAIN, "the coordinator is still loading its part of the transaction log")
+_LOADING = Verdict(ErrorAction.AGAIN, "the coordinator is still loading its part of the transaction log")
 _UNAVAILABLE = (
     "Look at the brokers: the transaction topic __transaction_state has no leader or too few replicas in sync "
     "(on a cluster of one broker, see transaction.state.log.replication.factor and .min.isr)."
@@ -99,17 +99,19 @@ _NEVER = "See the broker's log."
 
 _ANYWHERE = {
     Code.NONE: DONE,
-    Code.NOT_SENT: Verdict(Move.AGAIN, "the broker cannot be reached", "Look at the broker."),
-    Code.NO_ANSWER: Verdict(Move.AGAIN, "the broker did not answer", "Look at the broker."),
-    Code.NETWORK_EXCEPTION: Verdict(Move.AGAIN, "the connection broke", "Look at the broker."),
-    Code.REQUEST_TIMED_OUT: Verdict(Move.AGAIN, "the broker timed out", "Look at the broker."),
-    Code.UNKNOWN_SERVER_ERROR: Verdict(Move.GIVE_UP, "the broker met an unexpected error", _NEVER),
-    Code.UNSUPPORTED_VERSION: Verdict(Move.GIVE_UP, "the broker is too old for this request", "Upgrade the brokers."),
+    Code.NOT_SENT: Verdict(ErrorAction.AGAIN, "the broker cannot be reached", "Look at the broker."),
+    Code.NO_ANSWER: Verdict(ErrorAction.AGAIN, "the broker did not answer", "Look at the broker."),
+    Code.NETWORK_EXCEPTION: Verdict(ErrorAction.AGAIN, "the connection broke", "Look at the broker."),
+    Code.REQUEST_TIMED_OUT: Verdict(ErrorAction.AGAIN, "the broker timed out", "Look at the broker."),
+    Code.UNKNOWN_SERVER_ERROR: Verdict(ErrorAction.GIVE_UP, "the broker met an unexpected error", _NEVER),
+    Code.UNSUPPORTED_VERSION: Verdict(
+        ErrorAction.GIVE_UP, "the broker is too old for this request", "Upgrade the brokers."
+    ),
     Code.INVALID_REQUEST: Verdict(
-        Move.GIVE_UP, "the broker finds the request invalid", "Check the id: it may be empty."
+        ErrorAction.GIVE_UP, "the broker finds the request invalid", "Check the id: it may be empty."
     ),
     Code.CLUSTER_AUTHORIZATION_FAILED: Verdict(
-        Move.GIVE_UP,
+        ErrorAction.GIVE_UP,
         "this principal lacks a right on the cluster",
         "Give it ClusterAction, or on brokers before 2.8 IdempotentWrite.",
     ),
@@ -117,108 +119,122 @@ _ANYWHERE = {
 
 LOOKUP = _ANYWHERE | {
     Code.COORDINATOR_LOAD_IN_PROGRESS: _LOADING,
-    Code.COORDINATOR_NOT_AVAILABLE: Verdict(Move.AGAIN, "no coordinator is available for the id", _UNAVAILABLE),
-    Code.LEADER_NOT_AVAILABLE: Verdict(Move.AGAIN, "no coordinator is available for the id", _UNAVAILABLE),
-    Code.NOT_COORDINATOR: Verdict(Move.AGAIN, "the coordinator is moving"),
+    Code.COORDINATOR_NOT_AVAILABLE: Verdict(ErrorAction.AGAIN, "no coordinator is available for the id", _UNAVAILABLE),
+    Code.LEADER_NOT_AVAILABLE: Verdict(ErrorAction.AGAIN, "no coordinator is available for the id", _UNAVAILABLE),
+    Code.NOT_COORDINATOR: Verdict(ErrorAction.AGAIN, "the coordinator is moving"),
     Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Verdict(
-        Move.GIVE_UP, "this principal may not see the transactional id", _DESCRIBE_RIGHT
+        ErrorAction.GIVE_UP, "this principal may not see the transactional id", _DESCRIBE_RIGHT
     ),
-    Code.GROUP_AUTHORIZATION_FAILED: Verdict(Move.GIVE_UP, "the broker took the id for a group's", _NEVER),
-    Code.TRANSACTION_ABORTABLE: Verdict(Move.GIVE_UP, "the broker wants a transaction aborted first", _NEVER),
+    Code.GROUP_AUTHORIZATION_FAILED: Verdict(ErrorAction.GIVE_UP, "the broker took the id for a group's", _NEVER),
+    Code.TRANSACTION_ABORTABLE: Verdict(ErrorAction.GIVE_UP, "the broker wants a transaction aborted first", _NEVER),
 }
 """FindCoordinator of a transactional id."""
 
 FENCE = _ANYWHERE | {
-    Code.NO_ANSWER: Verdict(Move.DOUBT, "the coordinator did not answer", "Look at the broker, then fence again."),
-    Code.NETWORK_EXCEPTION: Verdict(Move.DOUBT, "the connection broke", "Look at the broker, then fence again."),
-    Code.REQUEST_TIMED_OUT: Verdict(Move.DOUBT, "the coordinator could not write in time", _UNAVAILABLE),
+    Code.NO_ANSWER: Verdict(
+        ErrorAction.DOUBT, "the coordinator did not answer", "Look at the broker, then fence again."
+    ),
+    Code.NETWORK_EXCEPTION: Verdict(ErrorAction.DOUBT, "the connection broke", "Look at the broker, then fence again."),
+    Code.REQUEST_TIMED_OUT: Verdict(ErrorAction.DOUBT, "the coordinator could not write in time", _UNAVAILABLE),
     # What the log answers when it wrote to too few replicas comes as this, too: the epoch may be used up (KAFKA-9666).
-    Code.COORDINATOR_NOT_AVAILABLE: Verdict(Move.DOUBT, "the coordinator cannot write to its log", _UNAVAILABLE),
+    Code.COORDINATOR_NOT_AVAILABLE: Verdict(ErrorAction.DOUBT, "the coordinator cannot write to its log", _UNAVAILABLE),
     Code.COORDINATOR_LOAD_IN_PROGRESS: _LOADING,
-    Code.NOT_COORDINATOR: Verdict(Move.MOVED, "another broker is the id's coordinator by now"),
+    Code.NOT_COORDINATOR: Verdict(ErrorAction.MOVED, "another broker is the id's coordinator by now"),
     Code.CONCURRENT_TRANSACTIONS: Verdict(
-        Move.AGAIN,
+        ErrorAction.AGAIN,
         "its open transaction is being ended",
         "The coordinator waits for the leaders of its partitions: connectctl transactions show ID names them.",
     ),
     Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Verdict(
-        Move.GIVE_UP, "this principal may not write with the transactional id", _WRITE_RIGHT
+        ErrorAction.GIVE_UP, "this principal may not write with the transactional id", _WRITE_RIGHT
     ),
     Code.INVALID_TRANSACTION_TIMEOUT: Verdict(
-        Move.GIVE_UP,
+        ErrorAction.GIVE_UP,
         "the transaction timeout is above what the broker allows",
         "Raise transaction.max.timeout.ms on the brokers to 30000 at least.",
     ),
-    Code.INVALID_PRODUCER_EPOCH: Verdict(Move.GIVE_UP, "another producer took the id over meanwhile", "Fence again."),
-    Code.PRODUCER_FENCED: Verdict(Move.GIVE_UP, "another producer took the id over meanwhile", "Fence again."),
-    Code.INVALID_PRODUCER_ID_MAPPING: Verdict(Move.GIVE_UP, "the id's producer id changed meanwhile", "Fence again."),
-    Code.INVALID_TXN_STATE: Verdict(Move.GIVE_UP, "the coordinator finds the id in a state that cannot be", _NEVER),
-    Code.TRANSACTION_ABORTABLE: Verdict(Move.GIVE_UP, "the broker wants its transaction aborted first", "Fence again."),
-    Code.TRANSACTION_COORDINATOR_FENCED: Verdict(Move.MOVED, "another broker is the id's coordinator by now"),
-    Code.KAFKA_STORAGE_ERROR: Verdict(Move.MOVED, "the coordinator's disk fails", "Look at the broker's disks."),
+    Code.INVALID_PRODUCER_EPOCH: Verdict(
+        ErrorAction.GIVE_UP, "another producer took the id over meanwhile", "Fence again."
+    ),
+    Code.PRODUCER_FENCED: Verdict(ErrorAction.GIVE_UP, "another producer took the id over meanwhile", "Fence again."),
+    Code.INVALID_PRODUCER_ID_MAPPING: Verdict(
+        ErrorAction.GIVE_UP, "the id's producer id changed meanwhile", "Fence again."
+    ),
+    Code.INVALID_TXN_STATE: Verdict(
+        ErrorAction.GIVE_UP, "the coordinator finds the id in a state that cannot be", _NEVER
+    ),
+    Code.TRANSACTION_ABORTABLE: Verdict(
+        ErrorAction.GIVE_UP, "the broker wants its transaction aborted first", "Fence again."
+    ),
+    Code.TRANSACTION_COORDINATOR_FENCED: Verdict(ErrorAction.MOVED, "another broker is the id's coordinator by now"),
+    Code.KAFKA_STORAGE_ERROR: Verdict(ErrorAction.MOVED, "the coordinator's disk fails", "Look at the broker's disks."),
 }
 """InitProducerId, which fences."""
 
 DESCRIBE = _ANYWHERE | {
     Code.COORDINATOR_LOAD_IN_PROGRESS: _LOADING,
-    Code.COORDINATOR_NOT_AVAILABLE: Verdict(Move.MOVED, "no coordinator is available for the id", _UNAVAILABLE),
-    Code.NOT_COORDINATOR: Verdict(Move.MOVED, "another broker is the id's coordinator by now"),
-    Code.TRANSACTIONAL_ID_NOT_FOUND: Verdict(Move.ABSENT, "no coordinator knows the id"),
+    Code.COORDINATOR_NOT_AVAILABLE: Verdict(ErrorAction.MOVED, "no coordinator is available for the id", _UNAVAILABLE),
+    Code.NOT_COORDINATOR: Verdict(ErrorAction.MOVED, "another broker is the id's coordinator by now"),
+    Code.TRANSACTIONAL_ID_NOT_FOUND: Verdict(ErrorAction.ABSENT, "no coordinator knows the id"),
     Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Verdict(
-        Move.GIVE_UP, "this principal may not see the transactional id", _DESCRIBE_RIGHT
+        ErrorAction.GIVE_UP, "this principal may not see the transactional id", _DESCRIBE_RIGHT
     ),
 }
 """DescribeTransactions."""
 
 LIST = _ANYWHERE | {
     Code.COORDINATOR_LOAD_IN_PROGRESS: _LOADING,
-    Code.COORDINATOR_NOT_AVAILABLE: Verdict(Move.AGAIN, "the broker's coordinator is not available", _UNAVAILABLE),
-    Code.NOT_COORDINATOR: Verdict(Move.AGAIN, "the coordinator is moving"),
+    Code.COORDINATOR_NOT_AVAILABLE: Verdict(
+        ErrorAction.AGAIN, "the broker's coordinator is not available", _UNAVAILABLE
+    ),
+    Code.NOT_COORDINATOR: Verdict(ErrorAction.AGAIN, "the coordinator is moving"),
     Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Verdict(
-        Move.GIVE_UP, "this principal may not see transactional ids", _DESCRIBE_RIGHT
+        ErrorAction.GIVE_UP, "this principal may not see transactional ids", _DESCRIBE_RIGHT
     ),
     Code.INVALID_REGULAR_EXPRESSION: Verdict(
-        Move.GIVE_UP, "the broker cannot read the pattern", "Give a plain prefix."
+        ErrorAction.GIVE_UP, "the broker cannot read the pattern", "Give a plain prefix."
     ),
 }
 """ListTransactions."""
 
 PRODUCERS = _ANYWHERE | {
-    Code.UNKNOWN_TOPIC_OR_PARTITION: Verdict(Move.ABSENT, "there is no such partition"),
-    Code.INVALID_TOPIC_EXCEPTION: Verdict(Move.ABSENT, "there can be no topic of that name"),
-    Code.NOT_LEADER_OR_FOLLOWER: Verdict(Move.MOVED, "another broker leads the partition by now"),
-    Code.LEADER_NOT_AVAILABLE: Verdict(Move.MOVED, "the partition has no leader", "Look at the brokers."),
-    Code.KAFKA_STORAGE_ERROR: Verdict(Move.MOVED, "the leader's disk fails", "Look at the broker's disks."),
+    Code.UNKNOWN_TOPIC_OR_PARTITION: Verdict(ErrorAction.ABSENT, "there is no such partition"),
+    Code.INVALID_TOPIC_EXCEPTION: Verdict(ErrorAction.ABSENT, "there can be no topic of that name"),
+    Code.NOT_LEADER_OR_FOLLOWER: Verdict(ErrorAction.MOVED, "another broker leads the partition by now"),
+    Code.LEADER_NOT_AVAILABLE: Verdict(ErrorAction.MOVED, "the partition has no leader", "Look at the brokers."),
+    Code.KAFKA_STORAGE_ERROR: Verdict(ErrorAction.MOVED, "the leader's disk fails", "Look at the broker's disks."),
     Code.TOPIC_AUTHORIZATION_FAILED: Verdict(
-        Move.GIVE_UP, "this principal may not read the topic", "Give it the right Read on the topic."
+        ErrorAction.GIVE_UP, "this principal may not read the topic", "Give it the right Read on the topic."
     ),
 }
 """DescribeProducers, and where the leader of a partition is looked up."""
 
 _CLUSTER_ACTION = "Only principals with the right ClusterAction on the cluster may write markers."
-_TOO_LARGE = Verdict(Move.GIVE_UP, "the partition does not take the marker", "See the broker's log.")
-_REPLICAS = Verdict(Move.AGAIN, "too few replicas of the partition are in sync", "Look at the brokers.")
+_TOO_LARGE = Verdict(ErrorAction.GIVE_UP, "the partition does not take the marker", "See the broker's log.")
+_REPLICAS = Verdict(ErrorAction.AGAIN, "too few replicas of the partition are in sync", "Look at the brokers.")
 
 MARKER = PRODUCERS | {
     Code.CLUSTER_AUTHORIZATION_FAILED: Verdict(
-        Move.GIVE_UP, "this principal may not write transaction markers", _CLUSTER_ACTION
+        ErrorAction.GIVE_UP, "this principal may not write transaction markers", _CLUSTER_ACTION
     ),
     Code.INVALID_PRODUCER_EPOCH: Verdict(
-        Move.GIVE_UP, "the partition has a newer producer by now", "Look again: connectctl transactions hanging."
+        ErrorAction.GIVE_UP, "the partition has a newer producer by now", "Look again: connectctl transactions hanging."
     ),
     Code.TRANSACTION_COORDINATOR_FENCED: Verdict(
-        Move.GIVE_UP,
+        ErrorAction.GIVE_UP,
         "the partition has a marker of a newer coordinator",
         "Look again: connectctl transactions hanging.",
     ),
     Code.INVALID_TXN_STATE: Verdict(
-        Move.GIVE_UP, "the partition has no such transaction open", "Look again: connectctl transactions hanging."
+        ErrorAction.GIVE_UP,
+        "the partition has no such transaction open",
+        "Look again: connectctl transactions hanging.",
     ),
     Code.INVALID_PRODUCER_ID_MAPPING: Verdict(
-        Move.GIVE_UP, "the partition does not know the producer", "Look again: connectctl transactions hanging."
+        ErrorAction.GIVE_UP, "the partition does not know the producer", "Look again: connectctl transactions hanging."
     ),
     Code.UNSUPPORTED_FOR_MESSAGE_FORMAT: Verdict(
-        Move.GIVE_UP, "the topic's message format has no transactions", "Upgrade message.format.version."
+        ErrorAction.GIVE_UP, "the topic's message format has no transactions", "Upgrade message.format.version."
     ),
     Code.CORRUPT_MESSAGE: _TOO_LARGE,
     Code.MESSAGE_TOO_LARGE: _TOO_LARGE,
@@ -226,9 +242,11 @@ MARKER = PRODUCERS | {
     Code.INVALID_REQUIRED_ACKS: _TOO_LARGE,
     Code.NOT_ENOUGH_REPLICAS: _REPLICAS,
     Code.NOT_ENOUGH_REPLICAS_AFTER_APPEND: _REPLICAS,
-    Code.COORDINATOR_NOT_AVAILABLE: Verdict(Move.AGAIN, "the group coordinator of the partition is not available"),
-    Code.COORDINATOR_LOAD_IN_PROGRESS: Verdict(Move.AGAIN, "the group coordinator of the partition is loading"),
-    Code.NOT_COORDINATOR: Verdict(Move.MOVED, "another broker leads the partition by now"),
+    Code.COORDINATOR_NOT_AVAILABLE: Verdict(
+        ErrorAction.AGAIN, "the group coordinator of the partition is not available"
+    ),
+    Code.COORDINATOR_LOAD_IN_PROGRESS: Verdict(ErrorAction.AGAIN, "the group coordinator of the partition is loading"),
+    Code.NOT_COORDINATOR: Verdict(ErrorAction.MOVED, "another broker leads the partition by now"),
 }
 """WriteTxnMarkers, which aborts a hanging transaction. ``__consumer_offsets`` answers as its group coordinator."""
 
@@ -238,4 +256,4 @@ def verdict(table: dict[Code, Verdict], code: int) -> Verdict:
     try:
         return table[Code(code)]
     except (ValueError, KeyError):
-        return Verdict(Move.GIVE_UP, f"the broker answers {name_of(code)}, which is not foreseen here", _NEVER)
+        return Verdict(ErrorAction.GIVE_UP, f"the broker answers {name_of(code)}, which is not foreseen here", _NEVER)

@@ -11,11 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from connectctl.ops.kafka.error_handling import FENCE, LOOKUP, Code, Move, Verdict, verdict
+from connectctl.ops.kafka.error_handling import FENCE, LOOKUP, Code, ErrorAction, Verdict, verdict
 from connectctl.ops.kafka.transactions import ABORTING, ENDING, Transaction
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import Answer
+    from connectctl.ops.clients.protocols import InitProducerIdResponse
 
 MOST_EPOCHS = 6
 """How many requests for one id may have used up an epoch before it is given up: of 32,767 there are."""
@@ -30,7 +30,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Chase:
+class FenceAttempt:
     """An id that is not done. ``seen`` is the coordinator's last known state, None where it knew none.
 
     ``epochs`` counts requests that may have cost an epoch; ``doubt`` says that the last one may have been performed;
@@ -46,7 +46,7 @@ class Chase:
 
 
 @dataclass(frozen=True, slots=True)
-class Caught:
+class Fenced:
     """Done: who holds the id now, and whether an open transaction was aborted for it."""
 
     producer_id: int
@@ -54,33 +54,33 @@ class Caught:
     aborted: bool
 
 
-def after_answer(chase: Chase, answer: Answer) -> Chase | Caught | Problem:
+def after_answer(chase: FenceAttempt, answer: InitProducerIdResponse) -> FenceAttempt | Fenced | Problem:
     """What an answer to InitProducerId (or to the look-up before it) makes of the id."""
     said = verdict(LOOKUP if answer.lookup else FENCE, answer.code)
-    if said.move is Move.DONE:
-        return Caught(answer.producer_id, answer.epoch, chase.aborting)
-    if said.move is Move.GIVE_UP:
+    if said.move is ErrorAction.DONE:
+        return Fenced(answer.producer_id, answer.epoch, chase.aborting)
+    if said.move is ErrorAction.GIVE_UP:
         return problem(answer.code, said)
-    doubt = said.move is Move.DOUBT
+    doubt = said.move is ErrorAction.DOUBT
     was_open = chase.seen is not None and chase.seen.state == "Ongoing"
     costs = doubt or (answer.code is Code.CONCURRENT_TRANSACTIONS and (was_open or chase.seen is None))
     return replace(chase, epochs=chase.epochs + costs, doubt=doubt, last=said, code=answer.code)
 
 
-def after_look(chase: Chase, found: Transaction | Code) -> tuple[bool, Chase | Caught | Problem]:
+def after_describe(chase: FenceAttempt, found: Transaction | Code) -> tuple[bool, FenceAttempt | Fenced | Problem]:
     """``(ask now, what is known)`` after looking at an id again. What cannot be seen is asked again all the same."""
     if isinstance(found, Code):
         return _ask(chase)
     if chase.doubt and found.state == "Empty" and (chase.seen is None or chase.seen.who != found.who):
         # Only InitProducerId leads to Empty, and the id has another owner than before: ours, or one that came later.
-        return False, Caught(found.producer_id, found.epoch, chase.aborting)
+        return False, Fenced(found.producer_id, found.epoch, chase.aborting)
     was = chase.seen.state if chase.seen else None
     aborting = chase.aborting or (found.state in ABORTING and was not in ("CompleteAbort", "PrepareAbort"))
     chase = replace(chase, seen=found, aborting=aborting)
     return (False, chase) if found.state in ENDING else _ask(chase)
 
 
-def _ask(chase: Chase) -> tuple[bool, Chase | Problem]:
+def _ask(chase: FenceAttempt) -> tuple[bool, FenceAttempt | Problem]:
     if chase.epochs < MOST_EPOCHS:
         return True, chase
     said = chase.last.meaning if chase.last else "it is not fenced"
@@ -94,8 +94,8 @@ def problem(code: Code, said: Verdict) -> Problem:
     return Problem(code.name, f"{said.meaning[:1].upper()}{said.meaning[1:]}.{advice}")
 
 
-def out_of_time(chase: Chase, seconds: float) -> Problem:
+def out_of_time(chase: FenceAttempt, seconds: float) -> Problem:
     """The problem of an id that is not done when the time is over."""
-    said = chase.last or Verdict(Move.AGAIN, "no answer came")
+    said = chase.last or Verdict(ErrorAction.AGAIN, "no answer came")
     advice = f" {said.advice}" if said.advice else " Try a longer --timeout."
     return Problem("timed-out", f"Not fenced within {seconds:g} s: {said.meaning} ({chase.code.name}).{advice}")

@@ -26,7 +26,7 @@ _NO_HEADERS = b"\0"
 
 
 @dataclass(frozen=True)
-class Stamp:
+class ProducerState:
     """Whose batch it is: the producer id and epoch, and the sequence number of its first record."""
 
     producer_id: int
@@ -35,7 +35,7 @@ class Stamp:
 
 
 @dataclass(frozen=True)
-class Columnar:
+class RecordColumns:
     """Records as columns of the same length. ``values`` and ``keys`` are Arrow's, of bytes; None: no record has a key.
     ``timestamps`` are milliseconds as NumPy's int64, 0 or None for the time at which a batch is made. ``headers`` are
     Arrow's lists of structs of ``key``, text, and ``value``, bytes, as Spark's Kafka sink takes them.
@@ -49,10 +49,10 @@ class Columnar:
     def __len__(self) -> int:
         return len(self.values)
 
-    def take(self, rows: Any) -> Columnar:
+    def take(self, rows: Any) -> RecordColumns:
         """The rows with these numbers, in this order."""
         keys, headers = (None if column is None else column.take(rows) for column in (self.keys, self.headers))
-        return Columnar(
+        return RecordColumns(
             self.values.take(rows), keys, None if self.timestamps is None else self.timestamps[rows], headers
         )
 
@@ -89,7 +89,7 @@ class Batch:
     def __len__(self) -> int:
         return self.end - self.start
 
-    def encode(self, stamp: Stamp, codec: str = "none") -> bytes:
+    def encode(self, stamp: ProducerState, codec: str = "none") -> bytes:
         """The batch as one of a transaction. Raises ``KeyError`` for a codec that is not in ``CODECS``."""
         from crc32c import crc32c
 
@@ -111,7 +111,7 @@ class Batch:
         return b"".join((struct.pack(">qiibI", 0, length, -1, 2, crc), *parts))
 
 
-def batches(rows: Columnar, limit: int, cuts: Sequence[int] = ()) -> list[Batch]:
+def batches(rows: RecordColumns, limit: int, cuts: Sequence[int] = ()) -> list[Batch]:
     """``rows`` as batches of at most ``limit`` bytes before compression, a record that is larger alone. One ends at each of
     ``cuts``.
     """
@@ -161,7 +161,7 @@ def _starts(sizes: Any, limit: int, cuts: Sequence[int]) -> list[int]:
     return starts
 
 
-def _records(rows: Columnar, keys: Any, values: Any, times: Any, places: Any, tails: Any) -> Any:
+def _records(rows: RecordColumns, keys: Any, values: Any, times: Any, places: Any, tails: Any) -> Any:
     """Each row as a record of its batch. Without headers: all but its last byte, behind the last one of the row before.
 
     That byte says that a record has no headers. So a record is made of one part less.

@@ -18,26 +18,30 @@ _PROCESS = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _OLD, _NEW = re.compile(r"\d+_\d+"), re.compile(rf"({_PROCESS})-\d+")
 
 
-class Kind(StrEnum):
+class ProducerModel(StrEnum):
     """How an application's producers are shared out."""
 
     PER_PARTITION = "per-partition"
     GROUP_AWARE = "group-aware"
 
 
-def kind_of_value(value: str | None) -> Kind | None:
+def model_of_value(value: str | None) -> ProducerModel | None:
     """The kind that a value of the property asks for, None where it is not exactly-once at all, or not known."""
-    return {PER_PARTITION: Kind.PER_PARTITION, BETA: Kind.GROUP_AWARE, V2: Kind.GROUP_AWARE}.get((value or "").strip())
+    return {
+        PER_PARTITION: ProducerModel.PER_PARTITION,
+        BETA: ProducerModel.GROUP_AWARE,
+        V2: ProducerModel.GROUP_AWARE,
+    }.get((value or "").strip())
 
 
-def kind_of_id(application: str, id_: str) -> Kind | None:
+def model_of_id(application: str, id_: str) -> ProducerModel | None:
     """The kind of producer that a transactional id belongs to; None for ids that are not this application's."""
     if not id_.startswith(f"{application}-"):
         return None
     rest = id_[len(application) + 1 :]
     if _OLD.fullmatch(rest):
-        return Kind.PER_PARTITION
-    return Kind.GROUP_AWARE if _NEW.fullmatch(rest) else None
+        return ProducerModel.PER_PARTITION
+    return ProducerModel.GROUP_AWARE if _NEW.fullmatch(rest) else None
 
 
 def process_of(application: str, id_: str) -> str | None:
@@ -46,6 +50,6 @@ def process_of(application: str, id_: str) -> str | None:
     return found.group(1) if found else None
 
 
-def of_kind(application: str, ids: Iterable[str], kind: Kind) -> tuple[str, ...]:
+def of_model(application: str, ids: Iterable[str], kind: ProducerModel) -> tuple[str, ...]:
     """Those of ``ids`` that are of ``kind``, sorted."""
-    return tuple(sorted(id_ for id_ in ids if kind_of_id(application, id_) is kind))
+    return tuple(sorted(id_ for id_ in ids if model_of_id(application, id_) is kind))

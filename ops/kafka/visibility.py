@@ -114,10 +114,10 @@ class Partial(Generic[T]):
     gaps: tuple[Gap, ...]
 
 
-Answer = Complete[T] | Partial[T]
+Observation = Complete[T] | Partial[T]
 
 
-def answer_of(seen: T, gaps: Iterable[Gap]) -> Answer[T]:
+def observation_of(seen: T, gaps: Iterable[Gap]) -> Observation[T]:
     """``seen`` as complete where there are no gaps."""
     missing = tuple(gaps)
     return Partial(seen, missing) if missing else Complete(seen)
@@ -142,7 +142,7 @@ def grant(right: Right) -> str:
     )
 
 
-def whole(answer: Answer[T], what: str, *, proven: bool = True) -> T:
+def whole(answer: Observation[T], what: str, *, proven: bool = True) -> T:
     """All of the answer. Raises ``NotAuthorized`` or ``Unreachable`` where it is partial; ``what`` names it.
 
     Without ``proven`` it is enough that nothing was denied and everybody answered.
@@ -159,7 +159,7 @@ def whole(answer: Answer[T], what: str, *, proven: bool = True) -> T:
     raise NotAuthorized(partial, why=_told(answer.gaps), next_step=gap.next_step, right=gap.right)
 
 
-def whole_for_change(answer: Answer[T], change: str, *, force: str | None = None) -> T:
+def whole_for_change(answer: Observation[T], change: str, *, force: str | None = None) -> T:
     """All of the answer, which guards a change. Raises ``Refused`` where it is partial: nothing was done.
 
     ``change`` says what was not done (``The tasks were not fenced``), ``force`` what ``--force`` would override.

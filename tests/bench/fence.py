@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 from connectctl.ops.clients.kafka_protocol.transactions import Transactions
-from connectctl.ops.clients.protocols import Answer
+from connectctl.ops.clients.protocols import InitProducerIdResponse
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.sandbox import cluster
 from connectctl.ops.sandbox.jars.cache import BROKER, cached
@@ -34,7 +34,7 @@ def create(bootstrap: str, count: int) -> None:
     calls = Transactions({"bootstrap.servers": bootstrap}, timeout=60)
     waiting = {f"{PREFIX}{n}": 60_000 for n in range(count)}
     while waiting:
-        told: dict[str, Answer] = {}
+        told: dict[str, InitProducerIdResponse] = {}
         calls.fence(waiting, 30, told.__setitem__)
         waiting = {id: timeout for id, timeout in waiting.items() if told[id].code is not Code.NONE}
     calls.close()

@@ -30,7 +30,7 @@ from typing import Any
 import httpx
 from company import GROUP, SINK, SOURCE, create, produce  # type: ignore[import-not-found]  # beside this file
 from connectctl.ops.clients.kafka_protocol.transactions import Transactions
-from connectctl.ops.clients.protocols import Answer
+from connectctl.ops.clients.protocols import InitProducerIdResponse
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.sandbox import cluster, launch
 from connectctl.ops.sandbox.cluster import Sandbox, SandboxSpec
@@ -173,7 +173,7 @@ def create_ids(bootstrap: str, count: int) -> list[str]:
     waiting = dict.fromkeys(ids, 60_000)
     began = time.perf_counter()
     while waiting:
-        told: dict[str, Answer] = {}
+        told: dict[str, InitProducerIdResponse] = {}
         calls.fence(waiting, 30, told.__setitem__)
         waiting = {id: timeout for id, timeout in waiting.items() if told[id].code is not Code.NONE}
         time.sleep(0.5)

@@ -14,7 +14,7 @@ from connectctl.ops.kafka.transactions import Place, Transaction
 from fakes.coordinators import FakeCoordinators
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import Answer, TransactionCalls
+    from connectctl.ops.clients.protocols import InitProducerIdResponse, TransactionCalls
     from connectctl.ops.sandbox.cluster import Sandbox
 
 
@@ -26,8 +26,8 @@ class Stage:
     open_transaction: Callable[[str], None]
 
 
-def fenced(calls: TransactionCalls, *ids: str) -> dict[str, Answer]:
-    answers: dict[str, Answer] = {}
+def fenced(calls: TransactionCalls, *ids: str) -> dict[str, InitProducerIdResponse]:
+    answers: dict[str, InitProducerIdResponse] = {}
     calls.fence(dict.fromkeys(ids, 60_000), 10.0, answers.__setitem__)
     return answers
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from connectctl.ops.clients.protocols import Answer, Manner, Told
+from connectctl.ops.clients.protocols import ConfiguredValue, InitProducerIdResponse, RestartMode
 from connectctl.ops.kafka.brokers import BrokerVersion
 from connectctl.ops.kafka.consumer_group import GROUP_AWARE, ClientGroup, GroupMember, StreamsMember
 from connectctl.ops.kafka.error_handling import Code
-from connectctl.ops.kafka.streams_eos import PROPERTY, Kind, kind_of_id, kind_of_value, process_of
+from connectctl.ops.kafka.streams_eos import PROPERTY, ProducerModel, model_of_id, model_of_value, process_of
 from connectctl.ops.kafka.transactions import Listing, Transaction
 from connectctl.ops.kafka.visibility import Complete
 from fakes.rollingworld import START, Breaking, Faults, RollingSession, RollingWorld
@@ -77,7 +77,7 @@ class ApplicationWorld(RollingWorld):
         instance = self.instances[address]
         self._processes += 1
         instance.process = str(uuid.UUID(int=self._processes))
-        aware = kind_of_value(instance.value) is Kind.GROUP_AWARE
+        aware = model_of_value(instance.value) is ProducerModel.GROUP_AWARE
         if aware and any(other.process and other.protocol < GROUP_AWARE for other in self.instances.values()):
             self.violations.append(f"{address} became group-aware while another cannot commit with its generation")
         self.ids |= {f"{NAME}-{instance.process}-1"} if aware else {f"{NAME}-0_{n}" for n in range(2)}
@@ -128,17 +128,19 @@ class ApplicationWorld(RollingWorld):
         }
         return known | super().describe([i for i in ids if i not in self.ids])
 
-    def fence(self, timeouts: Mapping[str, int], patience: float, told: Callable[[str, Answer], None]) -> None:
-        living = {instance.process: kind_of_value(instance.value) for instance in self.living()}
+    def fence(
+        self, timeouts: Mapping[str, int], patience: float, told: Callable[[str, InitProducerIdResponse], None]
+    ) -> None:
+        living = {instance.process: model_of_value(instance.value) for instance in self.living()}
         for id_ in timeouts:
-            kind, process = kind_of_id(NAME, id_), process_of(NAME, id_)
+            kind, process = model_of_id(NAME, id_), process_of(NAME, id_)
             used = living.get(process) is kind if process else kind in living.values()
             if used:
                 self.violations.append(f"{id_} was fenced while it is used")
             self.fenced.append(id_)
             busy = id_ in self.opened  # its transaction is aborted first
             self.opened.discard(id_)
-            told(id_, Answer(Code.CONCURRENT_TRANSACTIONS if busy else Code.NONE))
+            told(id_, InitProducerIdResponse(Code.CONCURRENT_TRANSACTIONS if busy else Code.NONE))
 
 
 @dataclass
@@ -148,8 +150,8 @@ class ApplicationDriver:
     world: ApplicationWorld
     name: str = "fake"
 
-    def manner(self, worker: str) -> Manner:
-        return Manner(by_hand=self.world.by_hand)
+    def manner(self, worker: str) -> RestartMode:
+        return RestartMode(by_hand=self.world.by_hand)
 
     def says(self, worker: str, name: str, value: str) -> str:
         return f"set {name}={value} on {worker}, then restart it"
@@ -157,9 +159,11 @@ class ApplicationDriver:
     def check(self, worker: str) -> str | None:
         return None if worker in self.world.instances else f"nobody knows {worker}"
 
-    def told(self, worker: str, name: str) -> Told | None:
+    def told(self, worker: str, name: str) -> ConfiguredValue | None:
         known = self.world.instances.get(worker)
-        return Told(known.file, f"file {worker}") if self.world.tells and name == PROPERTY and known else None
+        return (
+            ConfiguredValue(known.file, f"file {worker}") if self.world.tells and name == PROPERTY and known else None
+        )
 
     def change(self, worker: str, name: str, value: str) -> str | None:
         self.world.instances[worker].file = value

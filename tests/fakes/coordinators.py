@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from connectctl.ops.clients.protocols import Answer
+from connectctl.ops.clients.protocols import InitProducerIdResponse
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.transactions import Bounds, Listing, PartitionProducer, Place, Transaction
-from connectctl.ops.kafka.visibility import Answer as Seen
-from connectctl.ops.kafka.visibility import Gap, Reason, answer_of
+from connectctl.ops.kafka.visibility import Gap, Observation, Reason, observation_of
 
 MAX_EPOCH = 32_766
 
@@ -41,30 +40,36 @@ class FakeCoordinators:
     def describe(self, ids: Sequence[str]) -> dict[str, Transaction | Code]:
         return {id: self.denied.get(id) or self.known.get(id) or Code.TRANSACTIONAL_ID_NOT_FOUND for id in ids}
 
-    def fence(self, timeouts: Mapping[str, int], patience: float, told: Callable[[str, Answer], None]) -> None:
+    def fence(
+        self, timeouts: Mapping[str, int], patience: float, told: Callable[[str, InitProducerIdResponse], None]
+    ) -> None:
         for id, timeout in timeouts.items():
             self.asked.append(id)
             told(id, self._init(id, timeout))
 
-    def _init(self, id: str, timeout: int) -> Answer:
+    def _init(self, id: str, timeout: int) -> InitProducerIdResponse:
         scripted = self.script.get(id)
         code = scripted.pop(0) if scripted else Code.NONE
         if code not in (Code.NONE, Code.NO_ANSWER):
-            return Answer(code)
+            return InitProducerIdResponse(code)
         now = self.known.get(id, Transaction(id, "Empty", len(self.known), -1))
         if now.state == "Ongoing":
             self.known[id] = replace(now, state="CompleteAbort", epoch=now.epoch + 1, partitions=())
-            return Answer(code or Code.CONCURRENT_TRANSACTIONS)
+            return InitProducerIdResponse(code or Code.CONCURRENT_TRANSACTIONS)
         if now.is_open:
-            return Answer(code or Code.CONCURRENT_TRANSACTIONS)
+            return InitProducerIdResponse(code or Code.CONCURRENT_TRANSACTIONS)
         if now.epoch >= MAX_EPOCH:
             now = replace(now, producer_id=now.producer_id + 1000, epoch=-1)
         self.known[id] = replace(now, state="Empty", epoch=now.epoch + 1, timeout_ms=timeout, started_ms=None)
-        return Answer(code, self.known[id].producer_id, self.known[id].epoch) if code is Code.NONE else Answer(code)
+        return (
+            InitProducerIdResponse(code, self.known[id].producer_id, self.known[id].epoch)
+            if code is Code.NONE
+            else InitProducerIdResponse(code)
+        )
 
     def listed(
         self, *, states: Sequence[str] = (), producer_ids: Sequence[int] = (), prefixes: Sequence[str] = ()
-    ) -> Seen[tuple[Listing, ...]]:
+    ) -> Observation[tuple[Listing, ...]]:
         found = [
             Listing(t.id, t.state, t.producer_id, 1)
             for t in self.known.values()
@@ -73,16 +78,16 @@ class FakeCoordinators:
             and (not prefixes or t.id.startswith(tuple(prefixes)))
         ]
         silent = [Gap(f"broker {n}", Reason.NO_ANSWER, None, code.name) for n, code in self.problems.items()]
-        return answer_of(tuple(found), (*silent, *self.gaps))
+        return observation_of(tuple(found), (*silent, *self.gaps))
 
-    def connect_groups(self) -> Seen[frozenset[str]]:
-        return answer_of(self.groups, self.group_gaps)
+    def connect_groups(self) -> Observation[frozenset[str]]:
+        return observation_of(self.groups, self.group_gaps)
 
     def places(self, topics: Sequence[str]) -> list[Place]:
         return sorted(place for place in self.partitions if place.topic in topics)
 
-    def all_places(self) -> Seen[list[Place]]:
-        return answer_of(sorted(self.partitions), self.topic_gaps)
+    def all_places(self) -> Observation[list[Place]]:
+        return observation_of(sorted(self.partitions), self.topic_gaps)
 
     def producers(self, places: Sequence[Place]) -> dict[Place, tuple[PartitionProducer, ...] | Code]:
         return {place: self.partitions.get(place, Code.UNKNOWN_TOPIC_OR_PARTITION) for place in places}

@@ -7,19 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from connectctl.ops.clients.protocols import Extent, Record, TopicFacts, TopicImage
+from connectctl.ops.clients.protocols import OffsetRange, Record, TopicFacts, TopicImage
 from connectctl.ops.connect.connect_protocol import Assignment, ConnectGroup, Member
 from connectctl.ops.connect.run_presence import Holder
 from connectctl.ops.core.errors import NotAuthorized
 from connectctl.ops.kafka.visibility import (
-    Answer,
     Gap,
+    Observation,
     Reason,
-    answer_of,
     describe_configs,
     describe_group,
     describe_topic,
     not_authorized,
+    observation_of,
     whole,
 )
 
@@ -51,9 +51,9 @@ class FakeKafka:
     def topic_names(self) -> frozenset[str]:
         return frozenset(self.records) - self.hidden
 
-    def existing(self, names: Sequence[str]) -> Answer[frozenset[str]]:
+    def existing(self, names: Sequence[str]) -> Observation[frozenset[str]]:
         gaps = [Gap(f"topic {n}", Reason.NOT_AUTHORIZED, describe_topic(n)) for n in names if n in self.hidden]
-        return answer_of(frozenset(names) & self.topic_names(), gaps)
+        return observation_of(frozenset(names) & self.topic_names(), gaps)
 
     def topics(self, names: Sequence[str]) -> dict[str, TopicFacts]:
         there = whole(self.existing(names), "the topics")
@@ -64,10 +64,10 @@ class FakeKafka:
         ones = dict.fromkeys(range(count), 1)
         return TopicFacts(name, count, ones, ones, self.config.get(name, {"cleanup.policy": "compact"}))
 
-    def compacted(self) -> Answer[dict[str, TopicFacts]]:
+    def compacted(self) -> Observation[dict[str, TopicFacts]]:
         facts = {name: self._facts(name) for name in sorted(self.topic_names())}
         gaps = [Gap(f"topic {n}", Reason.NOT_AUTHORIZED, describe_configs(n)) for n, f in facts.items() if not f.config]
-        return answer_of({n: f for n, f in facts.items() if "compact" in f.config.get("cleanup.policy", "")}, gaps)
+        return observation_of({n: f for n, f in facts.items() if "compact" in f.config.get("cleanup.policy", "")}, gaps)
 
     def group(self, group_id: str) -> ConnectGroup:
         if group_id in self.hidden_groups:
@@ -88,9 +88,9 @@ class FakeKafka:
             images[topic] = TopicImage(topic, len(records), tuple(newest.values()), ends)
         return images
 
-    def extents(self, topics: Sequence[str]) -> dict[str, dict[int, Extent]]:
+    def extents(self, topics: Sequence[str]) -> dict[str, dict[int, OffsetRange]]:
         ends = {t: image.end_offsets for t, image in self.image(topics, patience=0).items()}
-        return {t: {p: Extent(0, end, end) for p, end in by.items()} for t, by in ends.items()}
+        return {t: {p: OffsetRange(0, end, end) for p, end in by.items()} for t, by in ends.items()}
 
     def tails(self, topics: Sequence[str], count: int) -> dict[str, list[Record]]:
         return {topic: self.records[topic][-count:] for topic in self._readable(topics)}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from connectctl.ops.clients.protocols import HeldBack, Record, TopicImage
+from connectctl.ops.clients.protocols import Record, TopicImage, UnreadTail
 from connectctl.ops.connect.source_keys import connect_json
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState, RecordChange, topic_state
@@ -30,7 +30,7 @@ def record(key: Any, value: Any, offset: int = 0, *, partition: int | None = Non
 
 
 def topic(
-    name: str, side: str, *records: Record, held: tuple[HeldBack, ...] = (), bootstrap: str | None = None
+    name: str, side: str, *records: Record, held: tuple[UnreadTail, ...] = (), bootstrap: str | None = None
 ) -> ReadTopic:
     """A topic that was read; only the newest record of a key on a partition is left."""
     latest = {(r.partition, r.key): r for r in records}

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 import pytest
 from connectctl.cli.commands.upgrade import apply, plan
-from connectctl.ops.clients.protocols import Manner, Told
+from connectctl.ops.clients.protocols import ConfiguredValue, RestartMode
 from connectctl.ops.connect.connect_protocol import Assignment, ConnectGroup, Member
 from connectctl.ops.connect.worker import NOT_ENABLED
 from connectctl.ops.core.errors import ConnectctlError, Unreachable
@@ -315,8 +315,8 @@ class FakeDriver:
     world: RollingWorld
     name: str = "fake"
 
-    def manner(self, worker: str) -> Manner:
-        return Manner(self.world.together, self.world.by_hand)
+    def manner(self, worker: str) -> RestartMode:
+        return RestartMode(self.world.together, self.world.by_hand)
 
     def says(self, worker: str, name: str, value: str) -> str:
         return f"set {name}={value} on {worker} and restart it"
@@ -324,10 +324,10 @@ class FakeDriver:
     def check(self, worker: str) -> str | None:
         return self.world.workers[_name(worker)].obstacle
 
-    def told(self, worker: str, name: str) -> Told | None:
+    def told(self, worker: str, name: str) -> ConfiguredValue | None:
         if not self.world.tells or name != PROPERTY:
             return None
-        return Told(self.world.workers[_name(worker)].file, f"file {worker}.properties")
+        return ConfiguredValue(self.world.workers[_name(worker)].file, f"file {worker}.properties")
 
     def change(self, worker: str, name: str, value: str) -> str | None:
         if obstacle := self.world.workers[_name(worker)].obstacle:

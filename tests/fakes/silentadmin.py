@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
-    from connectctl.ops.clients.protocols import Reached
+    from connectctl.ops.clients.protocols import KnownEnds
     from connectctl.ops.kafka.sentinels import Offset
 
 NONE = -1001
@@ -38,7 +38,7 @@ def _none() -> Future[Any]:
 
 
 def believed(
-    kafka: Kafka, topics: Sequence[str], seen: Mapping[str, Reached] | None = None
+    kafka: Kafka, topics: Sequence[str], seen: Mapping[str, KnownEnds] | None = None
 ) -> dict[str, dict[int, Offset]]:
     """A reading of ends that takes what comes: a mutant of ``partition_offsets.end_offsets``."""
     places = [TopicPartition(t, p) for t, n in kafka.partition_counts(topics).items() for p in range(n)]

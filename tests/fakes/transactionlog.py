@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from connectctl.ops.clients.protocols import Behind, Record
+from connectctl.ops.clients.protocols import PrecedingLog, Record
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.transaction_log import STATES, LogEntry
 from connectctl.ops.kafka.transactions import PartitionProducer, Place
@@ -18,7 +18,7 @@ class FakeTransactionLog:
     """Keeps ``TransactionLogReads``. ``forbidden`` is what reading the log raises, ``unseen`` what a partition raises."""
 
     written: list[tuple[bytes | None, bytes | None]] = field(default_factory=list)
-    partitions: dict[Place, Behind] = field(default_factory=dict)
+    partitions: dict[Place, PrecedingLog] = field(default_factory=dict)
     forbidden: ConnectctlError | None = None
     unseen: ConnectctlError | None = None
     asked: list[tuple[str, ...] | None] = field(default_factory=list)
@@ -29,11 +29,11 @@ class FakeTransactionLog:
             raise self.forbidden
         return [Record(key, value, 0, at) for at, (key, value) in enumerate(self.written) if wanted(key, value)]
 
-    def behind(self, place: Place, producer: PartitionProducer, since_ms: int | None) -> Behind:
+    def behind(self, place: Place, producer: PartitionProducer, since_ms: int | None) -> PrecedingLog:
         if self.unseen:
             raise self.unseen
         since = math.inf if since_ms is None else since_ms
-        return self.partitions.get(place, Behind(producer.epoch, None, since))
+        return self.partitions.get(place, PrecedingLog(producer.epoch, None, since))
 
 
 def log_of(*entries: LogEntry, version: int = 1) -> FakeTransactionLog:

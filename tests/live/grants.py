@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.kafka_protocol.acls import Acls
-from connectctl.ops.clients.kafka_protocol.client import Wire
+from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.kafka.acls import Binding, Operation, Pattern, Permission, Resource
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Grants:
     def __init__(self, cluster: Sandbox):
         properties = {"bootstrap.servers": cluster.bootstrap_servers}
         self.reads = Acls(properties, timeout=30)
-        self._wire = Wire(properties, timeout=30)
+        self._wire = KafkaProtocolClient(properties, timeout=30)
 
     def close(self) -> None:
         self.reads.close()

@@ -18,7 +18,7 @@ from connectctl.ops.checks.acls.observe import AclFacts, Asking, Sight, observe
 from connectctl.ops.checks.acls.principals import parse_principals
 from connectctl.ops.checks.acls.rules import check
 from connectctl.ops.checks.types import Unseen, Wish
-from connectctl.ops.clients.kafka_protocol.client import Wire
+from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.transactions import Transactions
 from connectctl.ops.kafka.acls import Acls, Action, Binding, Operation, Resource
 from connectctl.ops.kafka.error_handling import Code
@@ -30,7 +30,7 @@ from live.grants import OPERATIONS, Grants
 from live.real import Workers, connector, create_topic, eventually, workers, write
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import AclReads, Answer
+    from connectctl.ops.clients.protocols import AclReads, InitProducerIdResponse
     from connectctl.ops.sandbox.cluster import Sandbox
 
 pytestmark = pytest.mark.live
@@ -100,8 +100,8 @@ class Probe:
     properties: dict[str, Any]
 
     @cached_property
-    def wire(self) -> Wire:
-        return Wire(self.properties, timeout=30)
+    def wire(self) -> KafkaProtocolClient:
+        return KafkaProtocolClient(self.properties, timeout=30)
 
     @cached_property
     def transactions(self) -> Transactions:
@@ -144,7 +144,7 @@ class Probe:
 
     def initialises(self) -> bool:
         """Whether it gets a producer id for the transactional id: what fencing is, too."""
-        told: dict[str, Answer] = {}
+        told: dict[str, InitProducerIdResponse] = {}
 
         def ask() -> bool:
             self.transactions.fence({X: 60_000}, 30.0, told.__setitem__)

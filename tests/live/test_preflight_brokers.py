@@ -18,12 +18,12 @@ from connectctl.ops.checks.consumers import rules as consumer_rules
 from connectctl.ops.checks.internal_topics import rules as internal_topics_rules
 from connectctl.ops.checks.types import Checked, Unseen, Wish
 from connectctl.ops.clients.kafka_protocol.brokers import Brokers
-from connectctl.ops.clients.kafka_protocol.client import Wire
+from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.transactions import Transactions
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.rest.connect import Connect
 from connectctl.ops.connect.connector import Connector
-from connectctl.ops.connect.transactional_ids import Directory
+from connectctl.ops.connect.transactional_ids import TransactionalIdIndex
 from connectctl.ops.core.finding import Finding
 from connectctl.ops.kafka.acls import CLUSTER_NAME, Operation, Resource
 from connectctl.ops.kafka.error_handling import Code
@@ -35,7 +35,7 @@ from live.grants import Grants
 from live.real import FILE_SOURCE, connector, eventually, write
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import Answer
+    from connectctl.ops.clients.protocols import InitProducerIdResponse
     from connectctl.ops.sandbox.cluster import Sandbox
 
 pytestmark = pytest.mark.live
@@ -70,7 +70,13 @@ class Edges:
 
     def of_topics(self, *connectors: Checked, now: float = 0.0) -> dict[tuple[str, str], Finding]:
         sources = internal_topics_rules.TopicSources(
-            self.kafka, self.transactions, self.internal or {}, connectors, self.bootstrap, Directory({}), self.brokers
+            self.kafka,
+            self.transactions,
+            self.internal or {},
+            connectors,
+            self.bootstrap,
+            TransactionalIdIndex({}),
+            self.brokers,
         )
         seen = internal_topics_rules.observe(sources, now or time.time())
         assert seen.unseen == ()
@@ -339,7 +345,7 @@ def deleted(bootstrap: str, group: str) -> bool:
 
 
 def asked(bootstrap: str, request: Any) -> Any:
-    wire = Wire({"bootstrap.servers": bootstrap}, timeout=30)
+    wire = KafkaProtocolClient({"bootstrap.servers": bootstrap}, timeout=30)
     try:
         return wire.run("ask", lambda: wire.ask(request))
     finally:
@@ -388,7 +394,7 @@ def test_what_a_broker_does_not_allow_is_foretold_and_it_answers_so(strict: Sand
         Code.INVALID_TRANSACTION_TIMEOUT,
         Code.NOT_COORDINATOR,
     ]
-    told: dict[str, Answer] = {}
+    told: dict[str, InitProducerIdResponse] = {}
     transactions = Transactions({"bootstrap.servers": strict.bootstrap_servers}, timeout=30)
     for number in range(3):
         transactions.fence({f"strict-{number}": 50_000}, 20.0, told.__setitem__)

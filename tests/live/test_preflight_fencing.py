@@ -20,7 +20,7 @@ from connectctl.ops.clients.kafka_protocol.transactions import Transactions
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.rest.connect import Connect
 from connectctl.ops.connect import config_topic
-from connectctl.ops.connect.transactional_ids import Directory, task_id
+from connectctl.ops.connect.transactional_ids import TransactionalIdIndex, task_id
 from connectctl.ops.connect.zombie_fencing import CURE
 from connectctl.ops.kafka.partitioner import coordinator_partition
 from connectctl.ops.operations.connectors import observe as reading
@@ -50,7 +50,7 @@ def found(cluster: Sandbox, *names: str, wish: Wish = Wish.NOW, enabled: bool = 
     images = here.image([topics["config"], topics["status"]], patience=10)
     written = {key: at for image in images.values() for key, at in times(image.latest).items()}
     state = config_topic.parse(images[topics["config"]].latest, topics["config"])
-    directory = Directory({cluster.group_id: frozenset(state.connectors)})
+    directory = TransactionalIdIndex({cluster.group_id: frozenset(state.connectors)})
     calls = Transactions({"bootstrap.servers": cluster.bootstrap_servers}, timeout=20)
     try:
         seen = fencing_observe.observe(

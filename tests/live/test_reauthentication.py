@@ -13,7 +13,7 @@ import pytest
 from connectctl.ops.clients.kafka_protocol.headers import Headers
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.kafka.batch_headers import Batch
-from connectctl.ops.kafka.record_batch_encoder import Columnar
+from connectctl.ops.kafka.record_batch_encoder import RecordColumns
 from connectctl.ops.kafka.transactions import Place
 from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch, TransactionBatch
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
@@ -70,7 +70,7 @@ class Lived:
             while time.monotonic() < end:
                 handle.begin()
                 handle.send(
-                    TransactionBatch(bulks=[ColumnBatch(self.place.topic, Columnar(pa.array([b"one", b"two"])))])
+                    TransactionBatch(bulks=[ColumnBatch(self.place.topic, RecordColumns(pa.array([b"one", b"two"])))])
                 )
                 handle.commit(60)
                 self.written += 2

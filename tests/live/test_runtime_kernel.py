@@ -12,7 +12,7 @@ import pytest
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.partitioner import java_partition
-from connectctl.ops.kafka.record_batch_encoder import CODECS, Columnar
+from connectctl.ops.kafka.record_batch_encoder import CODECS, RecordColumns
 from connectctl.ops.task_runtime.spi.transaction_batch import (
     ColumnBatch,
     EndReason,
@@ -54,7 +54,7 @@ class Numbers:
         offsets = {self._place.key: json.dumps({"next": numbers.stop}, separators=(",", ":")).encode()}
         if self._next % 3 == 0:
             values = pa.array([b"%d" % n for n in numbers])
-            return TransactionBatch(bulks=[ColumnBatch(self._place.topic, Columnar(values))], offsets=offsets)
+            return TransactionBatch(bulks=[ColumnBatch(self._place.topic, RecordColumns(values))], offsets=offsets)
         if self._next % 20:
             return TransactionBatch(
                 bulks=[RecordBatchDicts(self._place.topic, [{"value": b"%d" % n} for n in numbers])], offsets=offsets
@@ -213,7 +213,7 @@ def test_batches_are_read_however_they_are_compressed(cluster: Sandbox, codec: s
     values = [b"%d" % n for n in range(1000)]
     handle.initialise(30)
     handle.begin()
-    handle.send(TransactionBatch(bulks=[ColumnBatch(place.topic, Columnar(pa.array(values), pa.array(values)))]))
+    handle.send(TransactionBatch(bulks=[ColumnBatch(place.topic, RecordColumns(pa.array(values), pa.array(values)))]))
     handle.commit(30)
     handle.drop()
     image = place.kafka.image([place.topic], patience=30, superseded=True)[place.topic]

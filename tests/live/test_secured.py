@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.core.errors import NotAuthorized
-from connectctl.ops.kafka.record_batch_encoder import Columnar
+from connectctl.ops.kafka.record_batch_encoder import RecordColumns
 from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch, TransactionBatch
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 from fakes.certificates import Certificates, certificates
@@ -118,7 +118,7 @@ def test_batches_of_a_frame_are_written_over_tls_with_a_login(guarded: Sandbox, 
     handle = batch_handle(guarded, certificate, "ops")
     handle.initialise(20)
     handle.begin()
-    handle.send(TransactionBatch(bulks=[ColumnBatch(topic, Columnar(pa.array([b"one", b"two"])))]))
+    handle.send(TransactionBatch(bulks=[ColumnBatch(topic, RecordColumns(pa.array([b"one", b"two"])))]))
     handle.commit(20)
     handle.drop()
     kafka = Kafka({"bootstrap.servers": guarded.bootstrap_servers}, timeout=20)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from connectctl.ops.connect.connect_protocol import ConnectGroup
-    from connectctl.ops.connect.source_offsets import ConnectorOffsets, Side
+    from connectctl.ops.connect.source_offsets import ConnectorOffsets, StoredOffset
     from connectctl.ops.core.finding import Finding
     from connectctl.ops.operations.offsets.large_topics import InOrder, Passing
     from connectctl.ops.operations.offsets.observe import Sources
@@ -248,7 +248,7 @@ def _offset(entry: SourceOffset) -> dict[str, Any]:
     return data
 
 
-def _side(side: Side | None) -> dict[str, Any] | None:
+def _side(side: StoredOffset | None) -> dict[str, Any] | None:
     if side is None:
         return None
     data = {
@@ -326,7 +326,7 @@ def _rows(connector: ConnectorOffsets | Passing, entry: SourceOffset, wide: bool
         )
 
 
-def _cell(side: Side | None) -> str:
+def _cell(side: StoredOffset | None) -> str:
     if side is None:
         return "-"
     if side.problem:

@@ -307,7 +307,7 @@ def _tasks_back(restored: Restored) -> tuple[Any, ...]:
 
 
 def _application_back(scene: Scene, restored: Restored) -> tuple[tuple[Any, ...], tuple[str, ...]]:
-    from connectctl.ops.kafka.streams_eos import kind_of_value
+    from connectctl.ops.kafka.streams_eos import model_of_value
     from connectctl.ops.operations.streams_upgrade import planning, run_state
     from connectctl.ops.operations.streams_upgrade.observe import observe
 
@@ -315,7 +315,7 @@ def _application_back(scene: Scene, restored: Restored) -> tuple[tuple[Any, ...]
     values = {value for value in was.values() if value}
     if not was:
         return (), ()
-    to = kind_of_value(next(iter(values))) if len(values) == 1 and None not in was.values() else None
+    to = model_of_value(next(iter(values))) if len(values) == 1 and None not in was.values() else None
     if to is None:
         raise Refused(
             "What the instances were before is not known, so that the run cannot be taken back",

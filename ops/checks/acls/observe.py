@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from connectctl.ops.connect.config_topic import ConfigState
     from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.connect.connector import Connector
-    from connectctl.ops.kafka.visibility import Answer
+    from connectctl.ops.kafka.visibility import Observation
 
 _DEDICATED, _CREATION = "offsets.storage.topic", "topic.creation."
 
@@ -98,7 +98,7 @@ class Asking:
 
     acls: Callable[[], AclReads]
     other: Open
-    groups: Callable[[], Answer[frozenset[str]]]
+    groups: Callable[[], Observation[frozenset[str]]]
     calls: ConnectCalls | None = None
 
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from connectctl.ops.checks.connector_config.active_topics import configured_topics, reason
 from connectctl.ops.checks.types import Unseen
 from connectctl.ops.connect.offset_store import connects_to
-from connectctl.ops.connect.transactional_ids import Directory, task_id
-from connectctl.ops.connect.zombie_fencing import Backoff, Round
+from connectctl.ops.connect.transactional_ids import TransactionalIdIndex, task_id
+from connectctl.ops.connect.zombie_fencing import Backoff, FencingRound
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.kafka.error_handling import DESCRIBE, Code, Move, verdict
+from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, verdict
 from connectctl.ops.kafka.partitioner import coordinator_partition
 from connectctl.ops.kafka.transactions import Place, Transaction
 from connectctl.ops.operations.connectors.fencing_diagnosis import Case, round_of
@@ -75,11 +75,11 @@ class FencingFacts:
 
     group: str
     connectors: tuple[Fenced, ...]
-    directory: Directory
+    directory: TransactionalIdIndex
     enabled: bool | None
     versions: tuple[str, ...] = ()
     workers: int = 1
-    rounds: tuple[Round, ...] = ()
+    rounds: tuple[FencingRound, ...] = ()
     unseen: tuple[Unseen, ...] = ()
     topic_seen: bool = True
 
@@ -98,7 +98,7 @@ class FencingSources:
     bootstrap: str
     connectors: Sequence[Checked]
     state: ConfigState | None
-    directory: Directory
+    directory: TransactionalIdIndex
     enabled: bool | None
     versions: Sequence[str] = ()
     workers: int = 1
@@ -199,7 +199,7 @@ def _unanswered(described: Mapping[str, Transaction | Code]) -> list[Unseen]:
     """The ids that no coordinator told of, by reason; an id that does not exist is none of them."""
     by_code: dict[Code, list[str]] = {}
     for id, seen in described.items():
-        if isinstance(seen, Code) and verdict(DESCRIBE, seen).move is not Move.ABSENT:
+        if isinstance(seen, Code) and verdict(DESCRIBE, seen).move is not ErrorAction.ABSENT:
             by_code.setdefault(seen, []).append(id)
     return [
         Unseen(
@@ -211,7 +211,7 @@ def _unanswered(described: Mapping[str, Transaction | Code]) -> list[Unseen]:
     ]
 
 
-def _rounds(sources: FencingSources, now: float, unseen: list[Unseen]) -> tuple[Round, ...]:
+def _rounds(sources: FencingSources, now: float, unseen: list[Unseen]) -> tuple[FencingRound, ...]:
     """The rounds that the config topic says are due, of connectors that have tasks."""
     if not sources.enabled or sources.state is None:
         return ()

@@ -9,7 +9,7 @@ from connectctl.ops.checks.fencing.observe import Fenced, FencingFacts
 from connectctl.ops.checks.severity import leads_to_enabled, softened
 from connectctl.ops.checks.types import Wish
 from connectctl.ops.connect.release import EXACTLY_ONCE, older, release_of
-from connectctl.ops.connect.transactional_ids import Owner, leader_id, task_id
+from connectctl.ops.connect.transactional_ids import TaskRef, leader_id, task_id
 from connectctl.ops.connect.zombie_fencing import FORWARD_LIMIT, LEADER_LIMIT, Backoff, diagnose
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Rule
@@ -102,7 +102,7 @@ def ambiguous(facts: FencingFacts, each: Fenced) -> Iterator[Finding]:
             yield AMBIGUOUS.found(each.name, message, hint)
 
 
-def _other(facts: FencingFacts, each: Fenced, owner: Owner) -> bool:
+def _other(facts: FencingFacts, each: Fenced, owner: TaskRef) -> bool:
     return (owner.group, owner.connector) != (facts.group, each.name)
 
 

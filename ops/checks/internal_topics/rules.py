@@ -27,7 +27,7 @@ from connectctl.ops.operations.transactions.lag import measure
 if TYPE_CHECKING:
     from connectctl.ops.checks.types import Checked
     from connectctl.ops.clients.protocols import BrokerReads, KafkaReads, TopicFacts, TransactionCalls
-    from connectctl.ops.connect.transactional_ids import Directory
+    from connectctl.ops.connect.transactional_ids import TransactionalIdIndex
     from connectctl.ops.core.finding import Finding
 
 OFFSETS, DEDICATED = "offsets", "dedicated offsets"
@@ -71,7 +71,7 @@ class TopicSources:
     internal: Mapping[str, str]
     connectors: Sequence[Checked]
     bootstrap: str
-    directory: Directory
+    directory: TransactionalIdIndex
     brokers: BrokerReads
 
 

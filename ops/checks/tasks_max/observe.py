@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from connectctl.ops.connect.config_topic import ConfiguredConnector
     from connectctl.ops.connect.connector import Status
     from connectctl.ops.operations.cluster.observe import ClusterView
-    from connectctl.ops.operations.connectors.observe import Judged
+    from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
 PATIENCE = 2.0
 """Seconds to wait for open transactions on the config topic."""
@@ -64,7 +64,7 @@ class TaskSet:
     configurations; both None where that cannot be seen. ``read_from`` says who told the size.
     """
 
-    judged: Judged
+    judged: ConnectorHealth
     size: int
     last: int | None = None
     last_limit: int | None = None
@@ -149,7 +149,7 @@ class TasksSeen:
 
     def only(self, names: Sequence[str]) -> TasksSeen:
         """The same with only the connectors called ``names``. Raises ``BadInput`` for one that does not exist."""
-        picked = {each.name for each in reading.pick([s.judged for s in self.sets], names)}
+        picked = {each.name for each in reading.select([s.judged for s in self.sets], names)}
         return TasksSeen(self.cluster_id, self.workers, tuple(s for s in self.sets if s.name in picked), self.missing)
 
 
@@ -240,7 +240,7 @@ def _topic_unseen(what: str, why: str) -> Unseen:
 # -------------------------------------------------------------------------------------------------------------- counting
 
 
-def sets_of(connectors: Iterable[Judged], image: TopicImage | None) -> tuple[TaskSet, ...]:
+def sets_of(connectors: Iterable[ConnectorHealth], image: TopicImage | None) -> tuple[TaskSet, ...]:
     """The connectors with their tasks; ``image`` is the config topic's, None where it was not read."""
     if image is None:
         return tuple(TaskSet(judged, len(judged.connector.tasks)) for judged in connectors)
@@ -251,7 +251,7 @@ def sets_of(connectors: Iterable[Judged], image: TopicImage | None) -> tuple[Tas
     )
 
 
-def _counted(judged: Judged, known: ConfiguredConnector | None, last: Sequence[str | None]) -> TaskSet:
+def _counted(judged: ConnectorHealth, known: ConfiguredConnector | None, last: Sequence[str | None]) -> TaskSet:
     if known is None:  # created since the topic was read
         return TaskSet(judged, len(judged.connector.tasks))
     limits = {_positive(limit) for limit in last if limit is not None}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from connectctl.ops.checks.connector_config.active_topics import reason
 from connectctl.ops.checks.types import Unseen
 from connectctl.ops.connect.offset_store import TOPIC, client_bootstrap, connects_to
-from connectctl.ops.connect.transactional_ids import Directory, task_id
+from connectctl.ops.connect.transactional_ids import TransactionalIdIndex, task_id
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.bootstrap import servers
 from connectctl.ops.kafka.error_handling import Code
@@ -96,7 +96,7 @@ class TransactionSources:
     offsets_topic: str
     connectors: Sequence[Checked]
     state: ConfigState | None
-    directory: Directory
+    directory: TransactionalIdIndex
     enabled: bool | None
     written: Mapping[str, float] = field(default_factory=dict)
     flush_ms: int | None = None

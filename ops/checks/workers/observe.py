@@ -16,7 +16,7 @@ from connectctl.ops.connect.connector import statuses_from_topic
 from connectctl.ops.connect.internal_topics import Role, address
 from connectctl.ops.connect.transactional_ids import leader_id
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.kafka.error_handling import DESCRIBE, PRODUCERS, Code, Move, verdict
+from connectctl.ops.kafka.error_handling import DESCRIBE, PRODUCERS, Code, ErrorAction, verdict
 from connectctl.ops.kafka.transactions import Place, Transaction
 from connectctl.ops.kafka.visibility import Complete
 from connectctl.ops.operations.cluster.internal_topic_discovery import look_for_topics
@@ -158,7 +158,7 @@ class _Watch:
         if isinstance(found, Transaction):
             return found, True
         said = verdict(DESCRIBE, found)
-        if said.move is Move.ABSENT:
+        if said.move is ErrorAction.ABSENT:
             return None, True
         self._miss(what, said.meaning, said.advice)
         return None, False

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from connectctl.ops.clients.protocols import Told
+from connectctl.ops.clients.protocols import ConfiguredValue
 from connectctl.ops.config import java_properties
 from connectctl.ops.core.errors import ConnectctlError
 
@@ -43,10 +43,10 @@ def problem_with(file: Path) -> str | None:
     return _malformed(file)
 
 
-def told(file: Path, name: str) -> Told:
+def told(file: Path, name: str) -> ConfiguredValue:
     """The property ``name`` as the properties in ``file`` have it. Raises ``ConnectctlError`` where they cannot be read."""
     try:
-        return Told(java_properties.value_of(read(file), name), f"file {file}")
+        return ConfiguredValue(java_properties.value_of(read(file), name), f"file {file}")
     except java_properties.Malformed as e:
         raise ConnectctlError(f"{file} cannot be read as properties", why=str(e)) from e
 

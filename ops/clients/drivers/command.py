@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from connectctl.ops.clients.drivers.command_runner import CommandFailed, Commands
-from connectctl.ops.clients.protocols import Manner, Told
+from connectctl.ops.clients.protocols import ConfiguredValue, RestartMode
 from connectctl.ops.config import java_properties, worker_address
 from connectctl.ops.config.template import filled_for_shell
 from connectctl.ops.core.errors import ConnectctlError
@@ -50,9 +50,9 @@ class Command:
     lines: Lines
     name: str = "command"
 
-    def manner(self, worker: str) -> Manner:
+    def manner(self, worker: str) -> RestartMode:
         """See ``WorkerDriver``."""
-        return Manner()
+        return RestartMode()
 
     def says(self, worker: str, name: str, value: str) -> str:
         """See ``WorkerDriver``."""
@@ -69,7 +69,7 @@ class Command:
             return str(e)
         return None
 
-    def told(self, worker: str, name: str) -> Told | None:
+    def told(self, worker: str, name: str) -> ConfiguredValue | None:
         """See ``WorkerDriver``. None without a line ``read``."""
         if "read" not in self.lines.templates:
             return None
@@ -80,7 +80,7 @@ class Command:
             if e.said.status != NOT_FOUND or e.said.both.strip():
                 raise
             printed = ""
-        return Told(value_in(printed, name), f"command {self.lines.commands.hide(line)}")
+        return ConfiguredValue(value_in(printed, name), f"command {self.lines.commands.hide(line)}")
 
     def change(self, worker: str, name: str, value: str) -> str | None:
         """See ``WorkerDriver``."""

@@ -29,7 +29,7 @@ _LOOK = 0.1
 
 
 @dataclass(frozen=True)
-class Said:
+class CommandOutput:
     """What a command printed, secrets and all: on standard output, and on both together. The beginning may be cut off."""
 
     out: str
@@ -47,7 +47,7 @@ class CommandFailed(ConnectctlError):
 
     code = "command-failed"
 
-    def __init__(self, what: str, said: Said, *, why: str):
+    def __init__(self, what: str, said: CommandOutput, *, why: str):
         super().__init__(what, why=why)
         self.said = said
 
@@ -67,7 +67,9 @@ class Commands:
         """``text`` with secrets masked."""
         return masked(text, self._secrets)
 
-    def run(self, command: str | Sequence[str], purpose: str, *, fine: Sequence[int] = (0,), keep: int = KEPT) -> Said:
+    def run(
+        self, command: str | Sequence[str], purpose: str, *, fine: Sequence[int] = (0,), keep: int = KEPT
+    ) -> CommandOutput:
         """Run a shell line, or words without a shell, and give the last ``keep`` bytes that it printed.
 
         Raises ``CommandFailed`` for an exit status that is not 0, ``ConnectctlError`` for a command that cannot be started,
@@ -98,7 +100,7 @@ class Commands:
                 if process.poll() is None:
                     _end(process)
                 output.selector.close()
-        said = Said(output.text(output.out), output.text(output.both), process.returncode)
+        said = CommandOutput(output.text(output.out), output.text(output.both), process.returncode)
         if not ended:
             raise TimedOut(
                 f"{purpose} took longer than {self.timeout:g} s and was ended",
@@ -110,7 +112,7 @@ class Commands:
             raise CommandFailed(f"{purpose} failed", said, why=self._why(what, said))
         return said
 
-    def _why(self, what: str, said: Said) -> str:
+    def _why(self, what: str, said: CommandOutput) -> str:
         text = said.both if len(said.both) <= KEPT else _whole_words(said.both[-KEPT:])
         shown = (line.strip()[:TOLD_LENGTH] for line in self.hide(text).splitlines())
         lines = [line for line in shown if line][-TOLD_LINES:]

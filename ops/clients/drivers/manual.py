@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from connectctl.ops.clients.protocols import Manner, Told
+from connectctl.ops.clients.protocols import ConfiguredValue, RestartMode
 from connectctl.ops.config import worker_address
 from connectctl.ops.core.errors import BadInput
 
@@ -18,9 +18,9 @@ class Manual:
     name: str = "manual"
     _told: dict[tuple[str, str], str] = field(default_factory=dict)
 
-    def manner(self, worker: str) -> Manner:
+    def manner(self, worker: str) -> RestartMode:
         """See ``WorkerDriver``: by hand."""
-        return Manner(by_hand=True)
+        return RestartMode(by_hand=True)
 
     def says(self, worker: str, name: str, value: str) -> str:
         """See ``WorkerDriver``."""
@@ -34,7 +34,7 @@ class Manual:
             return str(e)
         return None
 
-    def told(self, worker: str, name: str) -> Told | None:
+    def told(self, worker: str, name: str) -> ConfiguredValue | None:
         """See ``WorkerDriver``: it has no way to know."""
         return None
 

@@ -12,12 +12,12 @@ from connectctl.ops.clients.drivers.manual import Manual
 from connectctl.ops.clients.drivers.properties_file import PropertiesFile
 from connectctl.ops.clients.drivers.sandbox import SandboxWorkers
 from connectctl.ops.clients.drivers.strimzi import Strimzi
-from connectctl.ops.clients.protocols import Manner, Told, WorkerDriver
+from connectctl.ops.clients.protocols import ConfiguredValue, RestartMode, WorkerDriver
 from connectctl.ops.config import worker_address
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 
 if TYPE_CHECKING:
-    from connectctl.ops.config.worker_section import WorkersSection, WorkerWay
+    from connectctl.ops.config.worker_section import WorkerSettings, WorkersSection
 
 TIMEOUT = 120.0
 """Seconds that one command may take."""
@@ -26,7 +26,7 @@ ROLL_TIMEOUT = 900.0
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class DriverContext:
     """What drivers need besides the section.
 
     ``tell`` gets what a person is to do; ``secrets`` gives values to hide in the output of commands; ``scheme`` is that of
@@ -55,9 +55,9 @@ class Missing:
             code="no-driver",
         )
 
-    def manner(self, worker: str) -> Manner:
+    def manner(self, worker: str) -> RestartMode:
         """See ``WorkerDriver``."""
-        return Manner()
+        return RestartMode()
 
     def says(self, worker: str, name: str, value: str) -> str:
         """See ``WorkerDriver``."""
@@ -67,7 +67,7 @@ class Missing:
         """See ``WorkerDriver``."""
         return str(self._refusal(worker))
 
-    def told(self, worker: str, name: str) -> Told | None:
+    def told(self, worker: str, name: str) -> ConfiguredValue | None:
         """See ``WorkerDriver``."""
         return None
 
@@ -99,7 +99,7 @@ class ByWorker:
         found = (self.each.get(key) for key in (at.worker, bracketed))
         return next((driver for driver in found if driver is not None), self.rest)
 
-    def manner(self, worker: str) -> Manner:
+    def manner(self, worker: str) -> RestartMode:
         """See ``WorkerDriver``."""
         return self.of(worker).manner(worker)
 
@@ -114,7 +114,7 @@ class ByWorker:
         except ConnectctlError as e:
             return str(e)
 
-    def told(self, worker: str, name: str) -> Told | None:
+    def told(self, worker: str, name: str) -> ConfiguredValue | None:
         """See ``WorkerDriver``."""
         return self.of(worker).told(worker, name)
 
@@ -127,7 +127,7 @@ class ByWorker:
         return self.of(worker).restart(worker)
 
 
-def opened(section: WorkersSection, around: Surroundings) -> WorkerDriver:
+def opened(section: WorkersSection, around: DriverContext) -> WorkerDriver:
     """The driver of all workers of a context."""
     rest = _opened(section, around)
     # Workers of one KafkaConnect share its driver: what one of them was changed to, all are waited for to have.
@@ -143,7 +143,7 @@ def _together(driver: WorkerDriver) -> str | None:
     return driver.manner("").together
 
 
-def _opened(way: WorkerWay, around: Surroundings) -> WorkerDriver:
+def _opened(way: WorkerSettings, around: DriverContext) -> WorkerDriver:
     if way.missing:
         return Missing(f"the driver {way.driven_by} needs {' and '.join(way.missing)}")
     commands = Commands(way.timeout or TIMEOUT, around.secrets)
@@ -162,7 +162,7 @@ def _opened(way: WorkerWay, around: Surroundings) -> WorkerDriver:
             return Manual(around.tell)
 
 
-def _strimzi(way: WorkerWay, commands: Commands, around: Surroundings) -> Strimzi:
+def _strimzi(way: WorkerSettings, commands: Commands, around: DriverContext) -> Strimzi:
     return Strimzi(
         str(way.resource),
         commands,

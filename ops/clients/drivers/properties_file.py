@@ -7,7 +7,7 @@ from pathlib import Path
 
 from connectctl.ops.clients.drivers import atomic_file
 from connectctl.ops.clients.drivers.command import Lines
-from connectctl.ops.clients.protocols import Manner, Told
+from connectctl.ops.clients.protocols import ConfiguredValue, RestartMode
 from connectctl.ops.config import java_properties
 from connectctl.ops.config.template import filled
 from connectctl.ops.core.errors import ConnectctlError
@@ -22,9 +22,9 @@ class PropertiesFile:
     name: str = "properties-file"
     _backed_up: set[Path] = field(default_factory=set)
 
-    def manner(self, worker: str) -> Manner:
+    def manner(self, worker: str) -> RestartMode:
         """See ``WorkerDriver``."""
-        return Manner()
+        return RestartMode()
 
     def says(self, worker: str, name: str, value: str) -> str:
         """See ``WorkerDriver``."""
@@ -37,7 +37,7 @@ class PropertiesFile:
         except ConnectctlError as e:
             return str(e)
 
-    def told(self, worker: str, name: str) -> Told | None:
+    def told(self, worker: str, name: str) -> ConfiguredValue | None:
         """See ``WorkerDriver``."""
         return atomic_file.told(self._file(worker), name)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from connectctl.ops.clients.drivers import atomic_file
-from connectctl.ops.clients.protocols import Manner, Told
+from connectctl.ops.clients.protocols import ConfiguredValue, RestartMode
 from connectctl.ops.config import worker_address
 from connectctl.ops.core.errors import ConnectctlError
 
@@ -23,9 +23,9 @@ class SandboxWorkers:
     group_id: str | None = None
     name: str = "sandbox"
 
-    def manner(self, worker: str) -> Manner:
+    def manner(self, worker: str) -> RestartMode:
         """See ``WorkerDriver``."""
-        return Manner()
+        return RestartMode()
 
     def says(self, worker: str, name: str, value: str) -> str:
         """See ``WorkerDriver``."""
@@ -38,7 +38,7 @@ class SandboxWorkers:
         except ConnectctlError as e:
             return str(e)
 
-    def told(self, worker: str, name: str) -> Told | None:
+    def told(self, worker: str, name: str) -> ConfiguredValue | None:
         """See ``WorkerDriver``."""
         return atomic_file.told(self._file(worker), name)
 

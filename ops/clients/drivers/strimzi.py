@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from connectctl.ops.clients.drivers.command_runner import Commands
-from connectctl.ops.clients.protocols import Manner, Told
+from connectctl.ops.clients.protocols import ConfiguredValue, RestartMode
 from connectctl.ops.config import worker_address
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.core.errors import BadInput, ConnectctlError, TimedOut
@@ -55,9 +55,9 @@ class Strimzi:
     def _called(self) -> str:
         return f"KafkaConnect {self.namespace + '/' if self.namespace else ''}{self.resource}"
 
-    def manner(self, worker: str) -> Manner:
+    def manner(self, worker: str) -> RestartMode:
         """See ``WorkerDriver``: all workers of the resource together."""
-        return Manner(together=self._called)
+        return RestartMode(together=self._called)
 
     def says(self, worker: str, name: str, value: str) -> str:
         """See ``WorkerDriver``."""
@@ -77,10 +77,10 @@ class Strimzi:
             return f"{self._called} is not reconciled while its annotation {PAUSED} is true"
         return None
 
-    def told(self, worker: str, name: str) -> Told | None:
+    def told(self, worker: str, name: str) -> ConfiguredValue | None:
         """See ``WorkerDriver``."""
         value = _config(self._get()).get(name)
-        return Told(None if value is None else _as_java(value), self._called)
+        return ConfiguredValue(None if value is None else _as_java(value), self._called)
 
     def change(self, worker: str, name: str, value: str) -> str | None:
         """See ``WorkerDriver``. Without ``apply`` it tells the patch; ``restart`` waits until the resource has it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.clients.kafka_protocol.client import Wire
+from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.acls import Authorizer, Binding, Operation, Pattern, Permission, Resource
 from connectctl.ops.kafka.visibility import DESCRIBE_BROKERS, DESCRIBE_CLUSTER, not_authorized
@@ -28,7 +28,7 @@ _OPERATIONS = dict(enumerate(list(Operation)[1:], start=2))
 class AclQueries:
     """The ACLs at the other end of ``wire``."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: KafkaProtocolClient) -> None:
         self._wire = wire
 
     @property
@@ -79,7 +79,7 @@ class Acls(AclQueries):
     """The ACLs of one Kafka cluster. ``properties`` are librdkafka's; ``timeout`` is in seconds."""
 
     def __init__(self, properties: Mapping[str, Any], *, timeout: float) -> None:
-        super().__init__(Wire(properties, timeout=timeout))
+        super().__init__(KafkaProtocolClient(properties, timeout=timeout))
 
     def cluster_id(self) -> str:
         return str(self._wire.manager.cluster.cluster_id)

@@ -14,13 +14,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from connectctl.ops.clients.kafka_protocol.client import Wire
+from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.leaders import Leaders, by_topic
 from connectctl.ops.clients.kafka_protocol.raw_connection import Broken, RawConnection
 from connectctl.ops.clients.kafka_protocol.transactions import find_request, init_request
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.kafka.error_handling import Code
-from connectctl.ops.kafka.record_batch_encoder import Stamp
+from connectctl.ops.kafka.record_batch_encoder import ProducerState
 from connectctl.ops.kafka.sentinels import number_of
 from connectctl.ops.kafka.transactions import Place
 
@@ -62,7 +62,7 @@ class BatchProducer:
     """
 
     def __init__(self, properties: Mapping[str, Any], id_: str, *, transaction_timeout_ms: int, timeout: float):
-        self._wire = Wire(properties, timeout=timeout)
+        self._wire = KafkaProtocolClient(properties, timeout=timeout)
         self._timeout, self._timeout_ms = timeout, transaction_timeout_ms
         self._leaders: dict[Place, int | Code] = {}
         self._counts: dict[str, int] = {}
@@ -142,11 +142,13 @@ class BatchProducer:
         self._insist(ask)
         self._added.update(missing)
 
-    def send(self, place: Place, records: int, made: Callable[[Stamp], bytes], named: Named | None = None) -> None:
+    def send(
+        self, place: Place, records: int, made: Callable[[ProducerState], bytes], named: Named | None = None
+    ) -> None:
         """Produce the batch of so many ``records`` that ``made`` gives for its stamp, to a place that was added."""
         sequence = self._sequences[place]
         self._sequences[place] = (sequence + records) & _LAST_SEQUENCE
-        batch = made(Stamp(*self._who, sequence))
+        batch = made(ProducerState(*self._who, sequence))
         leader = self._leaders[place]
         if leader not in self._connections:
             self._connections[leader] = RawConnection(self._wire, leader, self._timeout)

@@ -9,7 +9,7 @@ from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 from connectctl.ops.kafka.error_handling import Code, name_of
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.kafka_protocol.client import Wire
+    from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 
 BROKER, GROUP = 4, 32
 """The types of resources in DescribeConfigs."""
@@ -18,10 +18,10 @@ _DESCRIBE = 8
 _DENIED = (Code.CLUSTER_AUTHORIZATION_FAILED, Code.GROUP_AUTHORIZATION_FAILED, Code.TOPIC_AUTHORIZATION_FAILED)
 
 
-class ClusterWide:
+class BrokerFanout:
     """Questions to the brokers at the other end of ``wire``."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: KafkaProtocolClient) -> None:
         self.wire = wire
 
     def of_brokers(self, doing: str, one: Callable[[int], Awaitable[Any]]) -> dict[int, Any]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.clients.kafka_protocol.broker_fanout import BROKER, ClusterWide
-from connectctl.ops.clients.kafka_protocol.client import Wire
+from connectctl.ops.clients.kafka_protocol.broker_fanout import BROKER, BrokerFanout
+from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.consumer_groups import Groups
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.core.errors import ConnectctlError
@@ -21,8 +21,8 @@ class Brokers:
     """The brokers of one Kafka cluster. ``properties`` are librdkafka's; ``timeout`` in seconds, for each request."""
 
     def __init__(self, properties: Mapping[str, Any], *, timeout: float) -> None:
-        self._wire = Wire(properties, timeout=timeout)
-        self._all = ClusterWide(self._wire)
+        self._wire = KafkaProtocolClient(properties, timeout=timeout)
+        self._all = BrokerFanout(self._wire)
         self._groups = Groups(self._all, Kafka(properties, timeout=timeout))
 
     def cluster_id(self) -> str:

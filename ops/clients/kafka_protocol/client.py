@@ -43,7 +43,7 @@ _NO_COMPLAINT = ("Bootstrap", "Sending", "Exchanging credentials in the clear")
 """How lines begin that tell of no failure: what is tried, and that a login without TLS can be overheard."""
 
 
-class LastWords(logging.Handler):
+class LastError(logging.Handler):
     """Keeps what kafka-python last complained of: its errors say that a time is over, its log says why."""
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ def _words(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-class Wire:
+class KafkaProtocolClient:
     """One Kafka cluster. ``properties`` are librdkafka's; ``timeout`` in seconds bounds the start and each request."""
 
     def __init__(self, properties: Mapping[str, Any], *, timeout: float) -> None:
@@ -98,7 +98,7 @@ class Wire:
         self._properties = properties
         self.client_id = str(properties.get("client.id", "connectctl"))
         self._opening = threading.RLock()
-        self.last_words = LastWords()
+        self.last_words = LastError()
         _load()
 
     @property
@@ -234,7 +234,7 @@ def _load() -> None:
         import kafka  # noqa: F401
 
 
-_ABANDONED: SimpleQueue[tuple[Any, LastWords]] = SimpleQueue()
+_ABANDONED: SimpleQueue[tuple[Any, LastError]] = SimpleQueue()
 """Connections that the garbage collector found, for a thread of their own to close: it may run where a lock is held
 that their loop needs to close them, such as a log handler's."""
 _closers: list[threading.Thread] = []
@@ -255,7 +255,7 @@ def _close_abandoned() -> None:
             _close(*abandoned)
 
 
-def _close(manager: Any, last_words: LastWords) -> None:
+def _close(manager: Any, last_words: LastError) -> None:
     loop = manager._net
     logging.getLogger("kafka").removeHandler(last_words)
     if loop._closed:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from connectctl.ops.clients.kafka_protocol.client import Wire
+from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.coordinator_loaded import described
 from connectctl.ops.clients.kafka_protocol.group_coordinator import Again, Coordinator, Described
 from connectctl.ops.connect.cluster_lock import LockHolder, group_of
@@ -83,7 +83,7 @@ class GroupLock:
         since = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
         me = LockHolder(run, who, since, os.getpid())
         properties = {**self._properties, "client.id": me.client_id}
-        wire, aside = (Wire(properties, timeout=self._timeout) for _ in range(2))
+        wire, aside = (KafkaProtocolClient(properties, timeout=self._timeout) for _ in range(2))
         session = _Session(wire, aside, self._group, self._timeout)
         try:
             self._join(session, run, ours)
@@ -125,7 +125,7 @@ class _Session:
     other: so the lock is held as soon as it lists the member, which is asked on ``aside``, a second connection.
     """
 
-    def __init__(self, wire: Wire, aside: Wire, group: str, timeout: float) -> None:
+    def __init__(self, wire: KafkaProtocolClient, aside: KafkaProtocolClient, group: str, timeout: float) -> None:
         self._group, self._timeout = group, timeout
         self._coordinator = Coordinator(wire, group, timeout)
         self._aside = Coordinator(aside, group, timeout)

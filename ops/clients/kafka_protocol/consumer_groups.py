@@ -18,7 +18,7 @@ from connectctl.ops.kafka.sentinels import offset_of
 from connectctl.ops.kafka.transactions import Place
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.kafka_protocol.broker_fanout import ClusterWide
+    from connectctl.ops.clients.kafka_protocol.broker_fanout import BrokerFanout
     from connectctl.ops.clients.librdkafka.client import Kafka
 
 _ISOLATION = "share.isolation.level"
@@ -27,7 +27,7 @@ _ISOLATION = "share.isolation.level"
 class Groups:
     """The groups of one Kafka cluster, those of Connect workers left out."""
 
-    def __init__(self, brokers: ClusterWide, kafka: Kafka) -> None:
+    def __init__(self, brokers: BrokerFanout, kafka: Kafka) -> None:
         self._brokers = brokers
         self._kafka = kafka
 

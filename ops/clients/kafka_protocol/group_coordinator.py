@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from connectctl.ops.clients.kafka_protocol.client import Wire
+from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, TimedOut, Unreachable
 from connectctl.ops.kafka.error_handling import name_of
 from connectctl.ops.kafka.visibility import describe_group, not_authorized
@@ -55,7 +55,7 @@ class Described:
 class Coordinator:
     """Whoever coordinates ``group``. ``timeout`` is in seconds."""
 
-    def __init__(self, wire: Wire, group: str, timeout: float) -> None:
+    def __init__(self, wire: KafkaProtocolClient, group: str, timeout: float) -> None:
         self._wire, self._group, self._timeout = wire, group, timeout
         self._broker: int | None = None
 
@@ -164,7 +164,7 @@ class Coordinator:
 
 def coordinated(kafka: Kafka, group: str, ask: Callable[[Coordinator], T]) -> T:
     """What ``ask`` gives of the group's coordinator, on connections of its own."""
-    wire = Wire(kafka.client, timeout=kafka.timeout)
+    wire = KafkaProtocolClient(kafka.client, timeout=kafka.timeout)
     try:
         return ask(Coordinator(wire, group, kafka.timeout))
     finally:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.clients.kafka_protocol.client import Wire, known_code
+from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient, known_code
 from connectctl.ops.clients.kafka_protocol.raw_connection import Broken, RawConnection
 from connectctl.ops.core.errors import ConnectctlError, Unreachable
 from connectctl.ops.kafka.batch_headers import AFTER_LENGTH, CONTROL, HEADER, LENGTH, Batch, Marker, marker_of
@@ -41,7 +41,7 @@ class Headers:
     """The headers of one Kafka cluster. ``properties`` are librdkafka's; ``timeout`` in seconds bounds every wait."""
 
     def __init__(self, properties: Mapping[str, Any], *, timeout: float) -> None:
-        self._wire = Wire(properties, timeout=timeout)
+        self._wire = KafkaProtocolClient(properties, timeout=timeout)
         self._timeout = timeout
         self._connections: dict[int, RawConnection] = {}
         self._leaders: dict[Place, int] = {}
@@ -121,7 +121,7 @@ class _Start(Exception):
         self.offset = offset
 
 
-def _leaders(wire: Wire, topic: str) -> dict[Place, int]:
+def _leaders(wire: KafkaProtocolClient, topic: str) -> dict[Place, int]:
     from connectctl.ops.clients.kafka_protocol.leaders import Leaders
 
     known = Leaders(wire).leaders([topic])

@@ -23,7 +23,7 @@ from connectctl.ops.clients.kafka_protocol.raw_connection import RawConnection
 from connectctl.ops.kafka.error_handling import Code
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.kafka_protocol.client import Told, Wire
+    from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient, Told
 
 MANY = 1_000
 """From so many ids of a coordinator on; fewer are not worth the connections."""
@@ -73,7 +73,8 @@ def _length(number: int) -> bytes:
 
 
 def init_many(
-    wire: Wire, version: int, parts: Sequence[tuple[int, Sequence[str]]], timeouts: Mapping[str, int], told: Told, *,
+    wire: KafkaProtocolClient, version: int, parts: Sequence[tuple[int, Sequence[str]]], timeouts: Mapping[str, int],
+    told: Told, *,
     patience: float,
 ) -> None:  # fmt: skip
     """Ask each broker for its ids; ``told(id, code, answer)`` hears of each, in the caller's thread.
@@ -172,7 +173,13 @@ class _Broker:
     """The ids of one coordinator, of which its connections take the next ones until none is left."""
 
     def __init__(
-        self, wire: Wire, broker: int, version: int, ids: Sequence[str], timeouts: Mapping[str, int], patience: float
+        self,
+        wire: KafkaProtocolClient,
+        broker: int,
+        version: int,
+        ids: Sequence[str],
+        timeouts: Mapping[str, int],
+        patience: float,
     ) -> None:
         self._wire, self._broker, self._version, self._patience = wire, broker, version, patience
         self._timeouts = timeouts

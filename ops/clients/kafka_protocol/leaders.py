@@ -15,7 +15,7 @@ from connectctl.ops.kafka.transactions import Bounds, PartitionProducer, Place
 from connectctl.ops.kafka.visibility import describe_topic, not_authorized
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.kafka_protocol.client import Wire
+    from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 
 LATEST, EARLIEST = -1, -2
 PAUSE = 0.1
@@ -28,7 +28,7 @@ Item = TypeVar("Item")
 class Leaders:
     """Every partition's leader, looked up for each question, because leaders move."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: KafkaProtocolClient) -> None:
         self._wire = wire
 
     def places(self, topics: Sequence[str]) -> list[Place]:

@@ -12,14 +12,14 @@ from connectctl.ops.kafka.name_visibility import hidden_gaps, samples
 from connectctl.ops.kafka.visibility import DESCRIBE_BROKERS, DESCRIBE_CLUSTER, Gap, Reason
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.kafka_protocol.client import Wire
+    from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
     from connectctl.ops.kafka.acls import Binding, Resource
 
 
 class Namespaces:
     """What this principal sees of the names on one Kafka cluster. The ACLs are read once."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: KafkaProtocolClient) -> None:
         self._acls = AclQueries(wire)
         self._read: tuple[Sequence[Binding] | None, Gap | None] | None = None
 

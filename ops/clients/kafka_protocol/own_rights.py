@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from connectctl.ops.clients.kafka_protocol.client import Wire, batches, known_code
+from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient, batches, known_code
 from connectctl.ops.clients.kafka_protocol.name_visibility import Namespaces
 from connectctl.ops.clients.kafka_protocol.transactions import Transactions
 from connectctl.ops.core.rights import Allowed
@@ -37,7 +37,7 @@ class OwnRights:
     def __init__(self, properties: Mapping[str, Any], *, timeout: float) -> None:
         self._properties = properties
         self._timeout = timeout
-        self._wire = Wire(properties, timeout=timeout)
+        self._wire = KafkaProtocolClient(properties, timeout=timeout)
         self._names = Namespaces(self._wire)
 
     def cluster_id(self) -> str:

@@ -15,7 +15,7 @@ from connectctl.ops.clients.kafka_protocol.reauthentication import Session, rene
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from connectctl.ops.clients.kafka_protocol.client import Wire
+    from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 
 _BUFFER = 1 << 20
 _PAUSE = 0.005
@@ -35,7 +35,7 @@ class RawConnection:
     ``room`` is the size of its buffer in bytes.
     """
 
-    def __init__(self, wire: Wire, broker: int, timeout: float, *, room: int = _BUFFER) -> None:
+    def __init__(self, wire: KafkaProtocolClient, broker: int, timeout: float, *, room: int = _BUFFER) -> None:
         from kafka.errors import KafkaConnectionError
 
         async def take() -> Any:

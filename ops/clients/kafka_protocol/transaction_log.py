@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.clients.kafka_protocol.client import Wire
+from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.headers import Headers
 from connectctl.ops.clients.kafka_protocol.leaders import EARLIEST, Leaders
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.librdkafka.read import read_wanted
-from connectctl.ops.clients.protocols import Behind, Record
+from connectctl.ops.clients.protocols import PrecedingLog, Record
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.kafka.batch_headers import Batch, Marker
 from connectctl.ops.kafka.error_handling import PRODUCERS, Code, verdict
@@ -46,7 +46,7 @@ class TransactionLog:
         numbers = range(count) if ids is None else sorted({coordinator_partition(id, count) for id in ids})
         return read_wanted(kafka, TOPIC, numbers, wanted)
 
-    def behind(self, place: Place, producer: PartitionProducer, since_ms: int | None) -> Behind:
+    def behind(self, place: Place, producer: PartitionProducer, since_ms: int | None) -> PrecedingLog:
         start = producer.start_offset or 0
         begin, reached = (start, math.inf) if since_ms is None else self._begin(place, since_ms, start)
         with closing(Headers(self._properties, timeout=self._timeout)) as headers:
@@ -69,7 +69,7 @@ class TransactionLog:
         return max(begin, start - REACH), since_ms if whole else math.inf
 
     def _offsets(self, place: Place, *timestamps: int) -> list[Offset | None]:
-        with closing(Wire(self._properties, timeout=self._timeout)) as wire:
+        with closing(KafkaProtocolClient(self._properties, timeout=self._timeout)) as wire:
             leaders = Leaders(wire)
             answers = [leaders.offsets([place], timestamp)[place] for timestamp in timestamps]
         found: list[Offset | None] = []
@@ -87,7 +87,7 @@ class TransactionLog:
         return config.get("cleanup.policy") not in ("delete", "") and since_ms < time.time() * 1000 - kept
 
 
-def behind(found: Iterable[Batch | Marker], producer: PartitionProducer, since_ms: float) -> Behind:
+def behind(found: Iterable[Batch | Marker], producer: PartitionProducer, since_ms: float) -> PrecedingLog:
     """What ``found``, the log up to the transaction's first batch, has of its producer."""
     marker: Marker | None = None
     epoch: int | None = None
@@ -98,4 +98,4 @@ def behind(found: Iterable[Batch | Marker], producer: PartitionProducer, since_m
             marker = each
         elif each.next_offset > (producer.start_offset or 0):
             epoch = each.epoch
-    return Behind(epoch, marker, since_ms)
+    return PrecedingLog(epoch, marker, since_ms)

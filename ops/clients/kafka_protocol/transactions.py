@@ -11,21 +11,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.kafka_protocol import init_producer_ids
-from connectctl.ops.clients.kafka_protocol.broker_fanout import ClusterWide
-from connectctl.ops.clients.kafka_protocol.client import Wire, batches, code_of, known_code
+from connectctl.ops.clients.kafka_protocol.broker_fanout import BrokerFanout
+from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient, batches, code_of, known_code
 from connectctl.ops.clients.kafka_protocol.leaders import Leaders
 from connectctl.ops.clients.kafka_protocol.name_visibility import Namespaces
-from connectctl.ops.clients.protocols import Answer
+from connectctl.ops.clients.protocols import InitProducerIdResponse
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.kafka.acls import Resource
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.sentinels import number_of
 from connectctl.ops.kafka.transactions import Bounds, Listing, PartitionProducer, Place, Transaction
-from connectctl.ops.kafka.visibility import DESCRIBE_CLUSTER, Gap, Reason, answer_of
+from connectctl.ops.kafka.visibility import DESCRIBE_CLUSTER, Gap, Reason, observation_of
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.kafka_protocol.client import Told
-    from connectctl.ops.kafka.visibility import Answer as Seen
+    from connectctl.ops.kafka.visibility import Observation
 
 _TRANSACTION = 1
 """The key type of FindCoordinator."""
@@ -50,7 +50,7 @@ class Transactions:
     """The transactions of one Kafka cluster. ``properties`` are librdkafka's; ``timeout`` is in seconds."""
 
     def __init__(self, properties: Mapping[str, Any], *, timeout: float) -> None:
-        self._wire = Wire(properties, timeout=timeout)
+        self._wire = KafkaProtocolClient(properties, timeout=timeout)
         self._leaders = Leaders(self._wire)
         self._names = Namespaces(self._wire)
         self._coordinators: dict[str, int] = {}
@@ -91,11 +91,13 @@ class Transactions:
         self._forget(id for id, what in found.items() if not isinstance(what, Transaction))
         return found
 
-    def fence(self, timeouts: Mapping[str, int], patience: float, told: Callable[[str, Answer], None]) -> None:
+    def fence(
+        self, timeouts: Mapping[str, int], patience: float, told: Callable[[str, InitProducerIdResponse], None]
+    ) -> None:
         def heard(id: str, code: Code, answer: Any) -> None:
             if answer is None or answer.error_code:
                 self._coordinators.pop(id, None)
-            told(id, Answer(code) if answer is None else _answer(answer))
+            told(id, InitProducerIdResponse(code) if answer is None else _answer(answer))
 
         def requests(ids: Iterable[str]) -> Iterator[tuple[str, Any]]:
             for id in ids:
@@ -107,7 +109,7 @@ class Transactions:
 
         lost = self._wire.run("find coordinators", lambda: self._find(list(timeouts)))
         for id, code in lost.items():
-            told(id, Answer(code, lookup=True))
+            told(id, InitProducerIdResponse(code, lookup=True))
         parts = self._by_coordinator(timeouts, lost)
         version = min(self._newest_init(), init_producer_ids.NEWEST)
         many = [
@@ -173,7 +175,7 @@ class Transactions:
 
     def listed(
         self, *, states: Sequence[str] = (), producer_ids: Sequence[int] = (), prefixes: Sequence[str] = ()
-    ) -> Seen[tuple[Listing, ...]]:
+    ) -> Observation[tuple[Listing, ...]]:
         from kafka.protocol.admin.transactions import ListTransactionsRequest
 
         filters: dict[str, Any] = {"state_filters": list(states), "producer_id_filters": list(producer_ids)}
@@ -198,7 +200,7 @@ class Transactions:
                     listings.append(Listing(id, state.transaction_state, state.producer_id, broker))
         if len(gaps) < len(brokers):
             gaps += self._names.gaps("transactional ids", Resource.TRANSACTIONAL_ID, prefixes, self._hidden)
-        return answer_of(tuple(sorted(listings, key=lambda listing: listing.id)), gaps)
+        return observation_of(tuple(sorted(listings, key=lambda listing: listing.id)), gaps)
 
     def _hidden(self, ids: Sequence[str]) -> list[str]:
         """Those of ``ids`` that this principal may not describe. Raises ``Unreachable`` where one is not answered for."""
@@ -208,7 +210,7 @@ class Transactions:
             raise Unreachable("Not every coordinator answers", why=lost.name, next_step="Try again.")
         return [id for id in ids if found[id] is Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED]
 
-    def connect_groups(self) -> Seen[frozenset[str]]:
+    def connect_groups(self) -> Observation[frozenset[str]]:
         from kafka.protocol.admin.groups import ListGroupsRequest
 
         async def one(broker: int) -> Any:
@@ -224,18 +226,18 @@ class Transactions:
                 gaps.append(Gap(f"groups of broker {broker}", Reason.NO_ANSWER, None, code.name))
             else:
                 names |= {group.group_id for group in answer.groups if group.protocol_type == "connect"}
-        if not ClusterWide(self._wire).lists_every_group():
+        if not BrokerFanout(self._wire).lists_every_group():
             gaps.append(Gap("other groups of Connect workers", Reason.NOT_AUTHORIZED, DESCRIBE_CLUSTER))
-        return answer_of(frozenset(names), gaps)
+        return observation_of(frozenset(names), gaps)
 
     # --------------------------------------------------------------------------------------------------- partitions
 
     def places(self, topics: Sequence[str]) -> list[Place]:
         return self._leaders.places(topics)
 
-    def all_places(self) -> Seen[list[Place]]:
+    def all_places(self) -> Observation[list[Place]]:
         gaps = self._names.gaps("topics", Resource.TOPIC, (), self._leaders.hidden)
-        return answer_of(sorted(self._leaders.leaders(None)), gaps)
+        return observation_of(sorted(self._leaders.leaders(None)), gaps)
 
     def producers(self, places: Sequence[Place]) -> dict[Place, tuple[PartitionProducer, ...] | Code]:
         return self._leaders.producers(places)
@@ -262,11 +264,11 @@ def _transaction(state: Any, coordinator: int) -> Transaction | Code:
     )
 
 
-def _answer(answer: Any) -> Answer:
+def _answer(answer: Any) -> InitProducerIdResponse:
     code, who, epoch = known_code(answer.error_code), number_of(answer.producer_id), number_of(answer.producer_epoch)
     if code is Code.NONE and (who is None or epoch is None):
-        return Answer(Code.NO_ANSWER)  # which may have been performed: look before asking again
-    return Answer(code, -1 if who is None else who, -1 if epoch is None else epoch)
+        return InitProducerIdResponse(Code.NO_ANSWER)  # which may have been performed: look before asking again
+    return InitProducerIdResponse(code, -1 if who is None else who, -1 if epoch is None else epoch)
 
 
 def _raise_any(results: Iterable[Any]) -> None:

@@ -16,7 +16,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from connectctl.ops.clients.connection_errors import explained
-from connectctl.ops.clients.protocols import Extent, Record, TopicFacts, TopicImage
+from connectctl.ops.clients.protocols import OffsetRange, Record, TopicFacts, TopicImage
 from connectctl.ops.connect.connect_protocol import (
     ConnectGroup,
     Member,
@@ -26,7 +26,7 @@ from connectctl.ops.connect.connect_protocol import (
 )
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, TimedOut, Unreachable
 from connectctl.ops.kafka.sentinels import number_of
-from connectctl.ops.kafka.visibility import Gap, Reason, answer_of, describe_configs, not_authorized, whole
+from connectctl.ops.kafka.visibility import Gap, Reason, describe_configs, not_authorized, observation_of, whole
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.partition_offsets import Layout
     from connectctl.ops.connect.run_presence import Holder
     from connectctl.ops.kafka.acls import Right
-    from connectctl.ops.kafka.visibility import Answer
+    from connectctl.ops.kafka.visibility import Observation
 
 T = TypeVar("T")
 NEW_TOPIC, NEW_TOPIC_PAUSE = 10.0, 0.2
@@ -253,7 +253,7 @@ class Kafka:
     def topic_names(self) -> frozenset[str]:
         return frozenset(self._metadata.topics)
 
-    def existing(self, names: Sequence[str]) -> Answer[frozenset[str]]:
+    def existing(self, names: Sequence[str]) -> Observation[frozenset[str]]:
         from connectctl.ops.clients.librdkafka.named_topics import existing
 
         return existing(self, names)
@@ -282,7 +282,7 @@ class Kafka:
             time.sleep(NEW_TOPIC_PAUSE)
         return [name for name in names if name in self._metadata.topics]
 
-    def compacted(self) -> Answer[dict[str, TopicFacts]]:
+    def compacted(self) -> Observation[dict[str, TopicFacts]]:
         candidates = [name for name in self._metadata.topics if not name.startswith("__")]
         configs = self._configs(candidates)
         found = {
@@ -292,7 +292,7 @@ class Kafka:
             if (policy := config.get("cleanup.policy")) == "" or "compact" in (policy or "")
         }
         unseen = sorted(name for name, config in configs.items() if not config)
-        return answer_of(found, [Gap(f"topic {n}", Reason.NOT_AUTHORIZED, describe_configs(n)) for n in unseen])
+        return observation_of(found, [Gap(f"topic {n}", Reason.NOT_AUTHORIZED, describe_configs(n)) for n in unseen])
 
     def _whole(self, name: str) -> Any:
         """The partitions of a topic by metadata, asked again while that has not all of them. Raises ``TimedOut``."""
@@ -383,7 +383,7 @@ class Kafka:
         known = self._known(topics)
         return self.ask("read topics", lambda: read_images(self, known, patience=patience, superseded=superseded))
 
-    def extents(self, topics: Sequence[str]) -> dict[str, dict[int, Extent]]:
+    def extents(self, topics: Sequence[str]) -> dict[str, dict[int, OffsetRange]]:
         from connectctl.ops.clients.librdkafka.partition_offsets import read_extents
 
         return read_extents(self, self._known(topics))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from connectctl.ops.kafka.visibility import Answer, Gap, Reason, answer_of, describe_topic
+from connectctl.ops.kafka.visibility import Gap, Observation, Reason, describe_topic, observation_of
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
@@ -15,12 +15,12 @@ _NOT_THERE = ("UNKNOWN_TOPIC_OR_PART", "UNKNOWN_TOPIC_ID", "TOPIC_EXCEPTION")
 _HIDDEN = "TOPIC_AUTHORIZATION_FAILED"
 
 
-def existing(kafka: Kafka, names: Sequence[str]) -> Answer[frozenset[str]]:
+def existing(kafka: Kafka, names: Sequence[str]) -> Observation[frozenset[str]]:
     """Those of ``names`` that there are, with a gap for each that this principal may not describe."""
     from confluent_kafka import KafkaException, TopicCollection
 
     if not names:
-        return answer_of(frozenset(), ())
+        return observation_of(frozenset(), ())
     found: set[str] = set()
     hidden: list[Gap] = []
     futures = kafka.admin.describe_topics(TopicCollection(list(dict.fromkeys(names))), request_timeout=kafka.timeout)
@@ -35,4 +35,4 @@ def existing(kafka: Kafka, names: Sequence[str]) -> Answer[frozenset[str]]:
                 raise kafka.failure(error, f"look up the topic {name}") from e
         else:
             found.add(name)
-    return answer_of(frozenset(found), hidden)
+    return observation_of(frozenset(found), hidden)

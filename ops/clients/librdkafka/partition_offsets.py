@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.librdkafka.client import MOVING
-from connectctl.ops.clients.protocols import Extent, Reached
+from connectctl.ops.clients.protocols import KnownEnds, OffsetRange
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, TimedOut
 from connectctl.ops.kafka.sentinels import Offset, offset_of
 from connectctl.ops.kafka.transactions import Place
@@ -76,7 +76,7 @@ class _Patience:
 
 
 def end_offsets(
-    kafka: Kafka, topics: Sequence[str], seen: Mapping[str, Reached] | None = None
+    kafka: Kafka, topics: Sequence[str], seen: Mapping[str, KnownEnds] | None = None
 ) -> dict[str, dict[int, Offset]]:
     """The high watermark of every partition, by topic; none of them is below where the partition begins or ``seen``.
 
@@ -91,7 +91,7 @@ def end_offsets(
     return _ends(kafka, layouts, first, seen or {}, patience)
 
 
-def read_extents(kafka: Kafka, topics: Sequence[str]) -> dict[str, dict[int, Extent]]:
+def read_extents(kafka: Kafka, topics: Sequence[str]) -> dict[str, dict[int, OffsetRange]]:
     """Where every partition begins, how far committed records reach, and where it ends."""
     from confluent_kafka import IsolationLevel
     from confluent_kafka.admin import OffsetSpec
@@ -103,7 +103,8 @@ def read_extents(kafka: Kafka, topics: Sequence[str]) -> dict[str, dict[int, Ext
     # The end comes last: what is committed meanwhile must not look as if it were beyond the end.
     ends = _ends(kafka, layouts, {place: max(first[place], stable[place]) for place in first}, {}, patience)
     return {
-        t: {p: Extent(first[Place(t, p)], stable[Place(t, p)], end) for p, end in by.items()} for t, by in ends.items()
+        t: {p: OffsetRange(first[Place(t, p)], stable[Place(t, p)], end) for p, end in by.items()}
+        for t, by in ends.items()
     }
 
 
@@ -201,7 +202,7 @@ def _ends(
     kafka: Kafka,
     layouts: Mapping[str, Layout],
     first: Mapping[Place, int],
-    seen: Mapping[str, Reached],
+    seen: Mapping[str, KnownEnds],
     patience: _Patience,
 ) -> dict[str, dict[int, Offset]]:
     from confluent_kafka.admin import OffsetSpec
@@ -226,7 +227,7 @@ def _ends(
     return by_topic
 
 
-def _same_topic(topic: str, before: Reached, now: Layout) -> None:
+def _same_topic(topic: str, before: KnownEnds, now: Layout) -> None:
     if before.id is not None and now.id is not None and before.id != now.id:
         raise ConnectctlError(
             f"The topic {topic} was deleted and made anew while it was in use",

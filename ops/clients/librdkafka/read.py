@@ -15,7 +15,7 @@ from connectctl.ops.clients.librdkafka import spill
 from connectctl.ops.clients.librdkafka.message_runs import stretches
 from connectctl.ops.clients.librdkafka.partition_offsets import end_offsets, read_extents
 from connectctl.ops.clients.librdkafka.spill import Spilled
-from connectctl.ops.clients.protocols import HeldBack, Record, TopicImage
+from connectctl.ops.clients.protocols import Record, TopicImage, UnreadTail
 from connectctl.ops.connect.source_keys import owner_of
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.kafka.visibility import read_topic
@@ -238,7 +238,7 @@ class Reading:
             raise self._kafka.failure(error, f"read {topic or 'topics'}", read_topic(topic) if topic else None)
 
     def image(self, topic: str) -> TopicImage:
-        held = [HeldBack(p, self._stuck[t, p], self._ends[t][p]) for t, p in sorted(self._pending) if t == topic]
+        held = [UnreadTail(p, self._stuck[t, p], self._ends[t][p]) for t, p in sorted(self._pending) if t == topic]
         messages = (m for by_key in self._latest[topic].values() for m in by_key.values())
         superseded: list[Record] = []
         records: Collection[Record]

@@ -13,7 +13,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import IO
 
-from connectctl.ops.clients.protocols import Ordered, Record, Row, record_in
+from connectctl.ops.clients.protocols import Record, Row, SortedRecords, record_in
 from connectctl.ops.core.errors import ConnectctlError
 
 MOST = 200_000
@@ -24,7 +24,7 @@ _CHUNK = 2_000
 _GROUP, _KEY, _PLACE = itemgetter(0), itemgetter(0, 1), itemgetter(0, 1, 2, 3)
 
 
-class Spilled(Ordered):
+class Spilled(SortedRecords):
     """The newest record of each key in each partition, in the order of ``group_of`` the keys and then of the keys.
 
     Can be gone through again and again; each time the files are read.
@@ -69,7 +69,7 @@ class Spilled(Ordered):
         self._count = None
 
     def blocks(self, group: bytes | None = None) -> Iterator[list[Row]]:
-        """See ``Ordered``."""
+        """See ``SortedRecords``."""
         runs = [_Run(file, _start(ends, group)) for file, ends in zip(self._runs, self._ends, strict=True)]
         while runs := [run for run in runs if run.rows and (group is None or run.rows[0][0] <= group)]:
             # What is not beyond the first end of a chunk is there whole: what is not read yet comes later.

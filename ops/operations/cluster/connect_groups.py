@@ -11,7 +11,7 @@ from connectctl.ops.core.errors import BadInput, ConnectctlError
 
 if TYPE_CHECKING:
     from connectctl.ops.connect.connect_protocol import ConnectGroup
-    from connectctl.ops.kafka.visibility import Answer
+    from connectctl.ops.kafka.visibility import Observation
 
 MOST_NAMED = 5
 
@@ -21,7 +21,7 @@ def is_unknown(group: ConnectGroup) -> bool:
     return group.state == "Dead" and not group.members
 
 
-def unknown_group(group: ConnectGroup, visible: Callable[[], Answer[frozenset[str]]]) -> BadInput:
+def unknown_group(group: ConnectGroup, visible: Callable[[], Observation[frozenset[str]]]) -> BadInput:
     """The error for a group that does not exist. ``visible`` gives the groups of workers that may be seen."""
     names: frozenset[str] = frozenset()
     with suppress(ConnectctlError):

@@ -10,7 +10,7 @@ from connectctl.ops.core.finding import Severity
 
 if TYPE_CHECKING:
     from connectctl.ops.core.finding import Finding
-    from connectctl.ops.operations.connectors.observe import Judged
+    from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
 UNHEALTHY = (State.FAILED, State.DEGRADED, State.UNASSIGNED)
 """A connector that was stopped or paused is healthy: somebody wanted that."""
@@ -18,7 +18,7 @@ UNSEEN = ("SIGHT001", "SIGHT002")
 """What is not seen whole is not proven to be healthy."""
 
 
-def complaints(connectors: Sequence[Judged], findings: Sequence[Finding]) -> Iterator[str]:
+def complaints(connectors: Sequence[ConnectorHealth], findings: Sequence[Finding]) -> Iterator[str]:
     """All that keeps a cluster from being healthy, a few words each; nothing where it is."""
     for connector in connectors:
         if connector.verdict.state in UNHEALTHY:

@@ -12,15 +12,22 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.connect import cluster_findings as say
 from connectctl.ops.connect import config_topic, internal_topics
-from connectctl.ops.connect.internal_topics import Choice, Clues, ConfigClues, Evidence, Role, address
+from connectctl.ops.connect.internal_topics import (
+    ClusterSignals,
+    ConfigTopicSignals,
+    Role,
+    TopicChoice,
+    TopicSignals,
+    address,
+)
 from connectctl.ops.core.errors import BadInput, NotAuthorized
-from connectctl.ops.kafka.visibility import Gap, Reason, answer_of, read_topic, whole
+from connectctl.ops.kafka.visibility import Gap, Reason, observation_of, read_topic, whole
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import KafkaReads, TopicFacts
     from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.core.finding import Finding
-    from connectctl.ops.kafka.visibility import Answer
+    from connectctl.ops.kafka.visibility import Observation
 
 SAMPLE = 20
 """Offsets read from the end of each partition of a topic to tell what it is."""
@@ -68,14 +75,14 @@ def look_for_topics(
     needed: Sequence[str],
     *,
     superseded: bool = False,
-) -> dict[str, Choice]:
+) -> dict[str, TopicChoice]:
     """As ``find_internal_topics``, with a choice of nothing where a topic is not found.
 
     ``superseded``: config topics are read with what newer records replaced, for a caller who wants that of them later.
     """
     known = {role: name for role in needed if (name := named.get(role))}
     check_named(kafka, known)
-    choices = {role: Choice(name) for role, name in known.items()}
+    choices = {role: TopicChoice(name) for role, name in known.items()}
     missing = [role for role in needed if role not in known]
     return choices | (_search(kafka, group, named, missing, superseded) if missing else {})
 
@@ -100,7 +107,7 @@ def check_named(kafka: KafkaReads, named: Mapping[str, str]) -> None:
             )
 
 
-def not_found(role: str, choice: Choice, group: ConnectGroup) -> BadInput | NotAuthorized:
+def not_found(role: str, choice: TopicChoice, group: ConnectGroup) -> BadInput | NotAuthorized:
     """The error for a role that no topic, or more than one, could have, among those that may be seen."""
     way_out = f"Give --{role}-topic TOPIC, or topics.{role} in the context."
     if choice.gaps:
@@ -125,7 +132,7 @@ def not_found(role: str, choice: Choice, group: ConnectGroup) -> BadInput | NotA
 
 def _search(
     kafka: KafkaReads, group: ConnectGroup, named: Mapping[str, str | None], missing: Sequence[str], superseded: bool
-) -> dict[str, Choice]:
+) -> dict[str, TopicChoice]:
     taken = {name for name in named.values() if name}
     compacted = kafka.compacted()
     sampled = _sample(kafka, compacted.seen)
@@ -143,7 +150,7 @@ def _search(
     evidence = _evidence(group, configs, config.topic)
     sure = config.proven and config.topic is not None
     blank = [c.topic for c in clues if c.empty and c.topic != config.topic]
-    choices: dict[str, Choice] = {"config": config} if "config" in missing else {}
+    choices: dict[str, TopicChoice] = {"config": config} if "config" in missing else {}
     for role in (Role.STATUS, Role.OFFSETS):
         if role in missing:
             seen = evidence if role is Role.OFFSETS else replace(evidence, dedicated=frozenset())
@@ -154,8 +161,8 @@ def _search(
 
 
 def _called_after(
-    group: ConnectGroup, compacted: Mapping[str, TopicFacts], clues: Sequence[Clues], missing: Sequence[str]
-) -> dict[str, Choice]:
+    group: ConnectGroup, compacted: Mapping[str, TopicFacts], clues: Sequence[TopicSignals], missing: Sequence[str]
+) -> dict[str, TopicChoice]:
     """The topics that ``connectctl run`` gave a group without workers, which are called after it.
 
     One that has records of another kind is not taken; one that may not be read is.
@@ -166,11 +173,11 @@ def _called_after(
         name = internal_topics.called_after(group.id, role)
         clue = seen.get(name)
         if name in compacted and (clue is None or clue.empty or clue.role == role):
-            found[role] = Choice(name)
+            found[role] = TopicChoice(name)
     return found
 
 
-def _sample(kafka: KafkaReads, facts: Mapping[str, TopicFacts]) -> Answer[list[Clues]]:
+def _sample(kafka: KafkaReads, facts: Mapping[str, TopicFacts]) -> Observation[list[TopicSignals]]:
     gaps: list[Gap] = []
     try:
         tails = kafka.tails(list(facts), SAMPLE)
@@ -183,30 +190,30 @@ def _sample(kafka: KafkaReads, facts: Mapping[str, TopicFacts]) -> Answer[list[C
             except NotAuthorized:
                 gaps.append(Gap(f"topic {name}", Reason.NOT_AUTHORIZED, read_topic(name)))
     found = [internal_topics.classify(name, records, facts[name].partitions) for name, records in sorted(tails.items())]
-    return answer_of(found, gaps)
+    return observation_of(found, gaps)
 
 
-def _read_configs(kafka: KafkaReads, found: Sequence[str], superseded: bool) -> list[ConfigClues]:
+def _read_configs(kafka: KafkaReads, found: Sequence[str], superseded: bool) -> list[ConfigTopicSignals]:
     images = kafka.image(found, patience=PATIENCE, superseded=superseded)
     return [
-        internal_topics.config_clues(name, config_topic.state_of(image), image.end_offsets[0])
+        internal_topics.config_topic_signals(name, config_topic.state_of(image), image.end_offsets[0])
         for name, image in images.items()
     ]
 
 
 def _config_of(
-    configs: Sequence[ConfigClues], clues: Sequence[Clues], group: ConnectGroup, named: str | None
-) -> Choice:
+    configs: Sequence[ConfigTopicSignals], clues: Sequence[TopicSignals], group: ConnectGroup, named: str | None
+) -> TopicChoice:
     if named:
-        return Choice(named)
+        return TopicChoice(named)
     # A config topic has one partition, or no worker would have started on it.
     return internal_topics.choose_config(configs, [c.topic for c in clues if c.empty and c.partitions == 1], group)
 
 
-def _evidence(group: ConnectGroup, configs: Sequence[ConfigClues], config: str | None) -> Evidence:
+def _evidence(group: ConnectGroup, configs: Sequence[ConfigTopicSignals], config: str | None) -> ClusterSignals:
     ours = [c for c in configs if c.topic == config]
     theirs = [c for c in configs if c.topic != config] if config else []
-    return Evidence(
+    return ClusterSignals(
         workers=frozenset(address(m.url) for m in group.members),
         connectors=frozenset(connector for connector, _ in group.owners).union(
             *(c.connectors | c.deleted for c in ours)

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads, TopicFacts
     from connectctl.ops.connect.connect_protocol import ConnectGroup, Member
     from connectctl.ops.connect.connector import Connector
-    from connectctl.ops.connect.internal_topics import Choice
+    from connectctl.ops.connect.internal_topics import TopicChoice
     from connectctl.ops.core.finding import Finding
-    from connectctl.ops.operations.connectors.observe import Judged
+    from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
 PATIENCE = 3.0
 """Seconds that one worker may take for one answer."""
@@ -51,7 +51,7 @@ class ClusterView:
     group: ConnectGroup
     workers: tuple[Worker, ...]
     topics: tuple[InternalTopic, ...]
-    connectors: tuple[Judged, ...]
+    connectors: tuple[ConnectorHealth, ...]
     connectors_from: str
     findings: tuple[Finding, ...]
 
@@ -138,7 +138,7 @@ def _support(calls: ConnectCalls, url: str) -> Support:
 
 def _topics(
     kafka: KafkaReads, group: ConnectGroup, named: Mapping[str, str | None]
-) -> tuple[tuple[InternalTopic, ...], dict[str, Choice], list[Finding]]:
+) -> tuple[tuple[InternalTopic, ...], dict[str, TopicChoice], list[Finding]]:
     there = kafka.existing([name for name in named.values() if name])
     problems: list[Finding] = [*gap_findings(there.gaps)]
     hidden = {gap.right.name for gap in there.gaps if gap.right}
@@ -161,7 +161,7 @@ def _topics(
     return topics, choices, problems
 
 
-def _not_found(choices: Mapping[str, Choice], group: ConnectGroup, *, fresh: bool) -> Iterator[Finding]:
+def _not_found(choices: Mapping[str, TopicChoice], group: ConnectGroup, *, fresh: bool) -> Iterator[Finding]:
     """What is to be said of topics that were looked for; of a ``fresh`` cluster, without connectors, two are empty."""
     for role, choice in choices.items():
         if choice.topic is None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.config_topic import COMMIT, FENCING
 from connectctl.ops.connect.fenced_task_diagnosis import FailedTask, explain, may_be_fenced, round_failed
-from connectctl.ops.connect.transactional_ids import Directory, Owner, task_id
-from connectctl.ops.connect.zombie_fencing import Backoff, Round, diagnose, ids_to_fence
+from connectctl.ops.connect.transactional_ids import TaskRef, TransactionalIdIndex, task_id
+from connectctl.ops.connect.zombie_fencing import Backoff, FencingRound, diagnose, ids_to_fence
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.operations.fencing.observe import describe_ids
@@ -35,7 +35,7 @@ class Case:
     connector: Connector
     configured: ConfiguredConnector | None
     written: Mapping[str, float]
-    directory: Directory
+    directory: TransactionalIdIndex
     workers: int = 1
 
 
@@ -76,7 +76,7 @@ def failed_tasks(case: Case) -> Sequence[FailedTask]:
         if status is None or status.state != "FAILED" or not may_be_fenced(status.trace):
             continue
         id = task_id(case.group, name, number)
-        owner = Owner(case.group, name, number)
+        owner = TaskRef(case.group, name, number)
         others = tuple(other for other in case.directory.owners(id) if other != owner)
         found.append(
             FailedTask(
@@ -92,7 +92,7 @@ def failed_tasks(case: Case) -> Sequence[FailedTask]:
     return found
 
 
-def round_of(calls: TransactionCalls, case: Case, now: float) -> Round | None:
+def round_of(calls: TransactionCalls, case: Case, now: float) -> FencingRound | None:
     """The round of fencing that keeps the connector's tasks from starting, None where there is none."""
     configured = case.configured
     if configured is None or configured.target_state != "STARTED":
@@ -111,7 +111,7 @@ def round_of(calls: TransactionCalls, case: Case, now: float) -> Round | None:
     by_coordinator = Counter(transaction.coordinator for transaction in known)
     # Tasks that were stopped left Complete…; only the round's InitProducerId makes it Empty.
     left = Counter(transaction.coordinator for transaction in known if transaction.state != "Empty")
-    return Round(
+    return FencingRound(
         connector=configured.name,
         ids=tuple(by_coordinator.values()) or (number,),
         left=tuple(left[coordinator] for coordinator in by_coordinator),

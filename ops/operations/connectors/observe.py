@@ -21,7 +21,7 @@ from connectctl.ops.connect.connector import (
     statuses_from_topic,
 )
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, NotTrusted, TimedOut, Unreachable
-from connectctl.ops.kafka.visibility import Complete, Partial, answer_of, gap_findings, gap_of
+from connectctl.ops.kafka.visibility import Complete, Partial, gap_findings, gap_of, observation_of
 from connectctl.ops.operations.cluster.read_once import read_once
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from connectctl.ops.connect.config_topic import ConfigState, ConfiguredConnector
     from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.core.finding import Finding
-    from connectctl.ops.kafka.visibility import Answer
+    from connectctl.ops.kafka.visibility import Observation
 
 Named = Mapping[str, str | None]
 PATIENCE = 2.0
@@ -71,7 +71,7 @@ def read_facts(kafka: KafkaReads, group_id: str, config_topic: str) -> Facts:
     return Facts(state.connectors if state else None, owners_of(kafka.group(group_id)))
 
 
-def look_for_facts(kafka: KafkaReads, group: ConnectGroup, named: Named) -> Answer[Callable[[], Facts] | None]:
+def look_for_facts(kafka: KafkaReads, group: ConnectGroup, named: Named) -> Observation[Callable[[], Facts] | None]:
     """What reads facts again and again; None where the config topic is not found or not provably the group's.
 
     Partial where it is not found because something may not be seen.
@@ -81,7 +81,7 @@ def look_for_facts(kafka: KafkaReads, group: ConnectGroup, named: Named) -> Answ
     try:
         choice = look_for_topics(kafka, group, named, ["config"])["config"]
         if choice.topic is None or not choice.proven:
-            return answer_of(None, choice.gaps)
+            return observation_of(None, choice.gaps)
         read_facts(kafka, group.id, choice.topic)
     except NotAuthorized as e:
         return Partial(None, (gap_of(e, f"config topic of {group.id}"),))
@@ -96,7 +96,7 @@ def facts_reader(kafka: KafkaReads, group: ConnectGroup, named: Named) -> Callab
 
 
 @dataclass(frozen=True)
-class Judged:
+class ConnectorHealth:
     """A connector and the verdict on it. ``workers`` have it or its tasks; ``unreported``: one of them does not say how."""
 
     connector: Connector
@@ -110,20 +110,20 @@ class Judged:
         return self.connector.name
 
 
-def judged(connectors: Iterable[Connector], group: ConnectGroup | None) -> tuple[Judged, ...]:
+def judged(connectors: Iterable[Connector], group: ConnectGroup | None) -> tuple[ConnectorHealth, ...]:
     """The connectors by name, each with its verdict."""
     owners = owners_of(group)
     return tuple(_judged(connector, owners) for connector in sorted(connectors, key=lambda c: c.name))
 
 
-def _judged(connector: Connector, owners: Owners | None) -> Judged:
+def _judged(connector: Connector, owners: Owners | None) -> ConnectorHealth:
     if owners is not None:
         connector = replace(connector, assigned=owners.parts(connector.name))
     verdict = judge(connector, owners)
     if owners is None:
         parts = [connector.status, *connector.tasks.values()]
-        return Judged(connector, verdict, tuple(dict.fromkeys(s.worker for s in parts if s and s.worker)))
-    return Judged(connector, verdict, owners.of(connector.name), owners.unreported(connector))
+        return ConnectorHealth(connector, verdict, tuple(dict.fromkeys(s.worker for s in parts if s and s.worker)))
+    return ConnectorHealth(connector, verdict, owners.of(connector.name), owners.unreported(connector))
 
 
 def from_workers(calls: ConnectCalls, *, url: str | None = None, timeout: float | None = None) -> list[Connector]:
@@ -224,10 +224,10 @@ def assembled(state: ConfigState, statuses: Mapping[tuple[str, int], Status]) ->
 
 
 @dataclass(frozen=True)
-class Seen:
+class ConnectorListing:
     """The connectors of a cluster, and what to say about how they were seen."""
 
-    connectors: tuple[Judged, ...]
+    connectors: tuple[ConnectorHealth, ...]
     read_from: str
     findings: tuple[Finding, ...] = ()
 
@@ -238,7 +238,7 @@ def see(
     group: ConnectGroup | None,
     named: Named,
     read: Callable[[], Facts] | None = None,
-) -> Seen:
+) -> ConnectorListing:
     """The connectors through the workers; in the topics where no worker answers and Kafka can be asked.
 
     ``read`` gives the facts, where somebody knows the config topic already.
@@ -247,11 +247,11 @@ def see(
         kafka = read_once(kafka)
     try:
         found = from_workers(calls, timeout=LIST_TIMEOUT)
-        answer: Answer[Callable[[], Facts] | None] = Complete(read)
+        answer: Observation[Callable[[], Facts] | None] = Complete(read)
         if read is None and kafka is not None and group is not None:
             answer = look_for_facts(kafka, group, named)
         facts = answer.seen() if answer.seen else Facts()
-        return Seen(judged(map(facts.of, found), group), "workers", gap_findings(answer.gaps))
+        return ConnectorListing(judged(map(facts.of, found), group), "workers", gap_findings(answer.gaps))
     except (NotAuthorized, NotTrusted):
         raise  # workers are there: whoever reads their topics instead would say that they do not answer
     except (Unreachable, TimedOut):
@@ -261,7 +261,7 @@ def see(
 
     topics = find_internal_topics(kafka, group, named, needed=("config", "status"))
     found = from_topics(kafka, str(topics.config), topics.status)
-    return Seen(judged(found, group), "topics", (cluster_findings.seen_in_topics(group), *topics.findings))
+    return ConnectorListing(judged(found, group), "topics", (cluster_findings.seen_in_topics(group), *topics.findings))
 
 
 def configured(kafka: KafkaReads, config_topic: str, name: str) -> ConfiguredConnector | None:
@@ -272,7 +272,7 @@ def configured(kafka: KafkaReads, config_topic: str, name: str) -> ConfiguredCon
     return connect_config_topic.parse(images[config_topic].latest, config_topic).connectors.get(name)
 
 
-def pick(found: Sequence[Judged], names: Sequence[str]) -> tuple[Judged, ...]:
+def select(found: Sequence[ConnectorHealth], names: Sequence[str]) -> tuple[ConnectorHealth, ...]:
     """The connectors called ``names``, in that order. Raises ``BadInput`` that names all that do not exist."""
     from difflib import get_close_matches
 

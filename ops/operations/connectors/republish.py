@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.connect.connector import State
-from connectctl.ops.connect.task_config_commits import Order, endangered, task_configs_lost
+from connectctl.ops.connect.task_config_commits import TaskConfigOrder, endangered, task_configs_lost
 from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut, Unreachable
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.step import Step
@@ -29,7 +29,7 @@ PATIENCE = 3.0
 """Seconds that an open transaction may hold up the reading of the config topic."""
 
 
-def orders(kafka: KafkaReads, topic: str) -> tuple[Order, ...]:
+def orders(kafka: KafkaReads, topic: str) -> tuple[TaskConfigOrder, ...]:
     """The connectors whose tasks get lost by the order of the config topic ``topic``. Raises ``Unreachable``."""
     image = kafka.image([topic], patience=PATIENCE, superseded=True).get(topic)
     if image is None:
@@ -54,7 +54,7 @@ def findings(kafka: KafkaReads, topic: str | None) -> tuple[Finding, ...]:
 class RepublishContext(StepContext):
     """What the steps work with; ``order`` tells from the config topic whether the tasks of a connector would be lost."""
 
-    order: Callable[[str], Order | None] = field(kw_only=True)
+    order: Callable[[str], TaskConfigOrder | None] = field(kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class AwaitPublished(Step):
         return "they do"
 
 
-def plan_republish(cluster_id: str, connector: Connector, order: Order, *, group_id: str = "") -> Plan:
+def plan_republish(cluster_id: str, connector: Connector, order: TaskConfigOrder, *, group_id: str = "") -> Plan:
     """The plan that makes ``connector`` publish its tasks again, and leaves it in the state that it is in.
 
     Raises ``Refused`` where the connector itself has failed: it would publish nothing, and lose the tasks that it has.

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.connect.connector import Connector, State, at_rest, judge, path_of
-from connectctl.ops.connect.target_state_wait import GRACE, Seen, Waiting, look
+from connectctl.ops.connect.target_state_wait import GRACE, WaitProgress, WaitState, evaluate
 from connectctl.ops.core.context import RunContext
 from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut, Unreachable
 from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.core.step import Step
-from connectctl.ops.operations.connectors.observe import Facts, Judged, read_one
+from connectctl.ops.operations.connectors.observe import ConnectorHealth, Facts, read_one
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls
@@ -31,9 +31,9 @@ class Wait:
     """A wait that is under way: since when, how far it is, and what it came to."""
 
     began: float
-    waiting: Waiting
+    waiting: WaitState
     last: str = "of unknown state"
-    end: Seen | None = None
+    end: WaitProgress | None = None
 
 
 @dataclass
@@ -69,16 +69,16 @@ class StepContext(RunContext):
         for name, (before, began) in self.before.items():
             wait = self.waits.get(name)
             if wait is None or (wait.end is not None and wait.waiting.wanted is not wanted):
-                self.waits[name] = Wait(began, Waiting(wanted, before))
+                self.waits[name] = Wait(began, WaitState(wanted, before))
 
-    def look(self) -> None:
+    def check_waits(self) -> None:
         """Look at every connector that is still waited for."""
         facts = None
         for name, wait in self.waits.items():
             if wait.end is None:
                 try:
                     facts = facts or (self.facts() if self.facts else None)
-                    seen = look(wait.waiting, self.read(name, facts), self.now() - wait.began)
+                    seen = evaluate(wait.waiting, self.read(name, facts), self.now() - wait.began)
                 except (Unreachable, TimedOut) as e:
                     wait.last = f"of unknown state, {e.what}"
                     continue
@@ -158,7 +158,7 @@ class Await(Step):
         context.await_all(self.wanted)
         wait = context.waits[self.subject]
         while wait.end is None:
-            context.look()
+            context.check_waits()
             elapsed = context.now() - wait.began
             if wait.end is None and elapsed >= context.timeout:
                 raise TimedOut(
@@ -235,7 +235,9 @@ def _failed(connector: Connector) -> bool:
     return any(s is not None and s.state == "FAILED" for s in (connector.status, *connector.tasks.values()))
 
 
-def plan_state(cluster_id: str, picked: Sequence[Judged], verb: str, *, wait: bool, group_id: str = "") -> Plan:
+def plan_state(
+    cluster_id: str, picked: Sequence[ConnectorHealth], verb: str, *, wait: bool, group_id: str = ""
+) -> Plan:
     """The plan that stops, pauses or resumes the connectors."""
     already = {judged.name: why for judged in picked if (why := already_satisfied(verb, judged.connector))}
     changes = [SetTargetState(j.name, verb, str(j.verdict)) for j in picked if j.name not in already]
@@ -247,7 +249,13 @@ def plan_state(cluster_id: str, picked: Sequence[Judged], verb: str, *, wait: bo
 
 
 def plan_restart(
-    cluster_id: str, picked: Sequence[Judged], *, only_failed: bool, named: bool, wait: bool, group_id: str = ""
+    cluster_id: str,
+    picked: Sequence[ConnectorHealth],
+    *,
+    only_failed: bool,
+    named: bool,
+    wait: bool,
+    group_id: str = "",
 ) -> Plan:
     """The plan that restarts the connectors. Raises ``Refused`` where one that is ``named`` is stopped or paused."""
     resting = [j for j in picked if _rests(j.connector)]

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.error_handling import Code
-from connectctl.ops.kafka.fence_attempt import Caught, Chase, Problem, after_answer, after_look, out_of_time
+from connectctl.ops.kafka.fence_attempt import FenceAttempt, Fenced, Problem, after_answer, after_describe, out_of_time
 from connectctl.ops.kafka.transactions import Transaction, task_timeout
 from connectctl.ops.operations.fencing.snapshot import Action, FenceOutcome, FenceTarget, IdResult
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import Answer, TransactionCalls
+    from connectctl.ops.clients.protocols import InitProducerIdResponse, TransactionCalls
 
 FIRST_PAUSE = 0.02
 MAX_PAUSE = 1.0
@@ -48,7 +48,7 @@ class BatchFencer:
     results: dict[str, IdResult] = field(default_factory=dict)
     held: dict[str, tuple[Transaction, ...]] = field(default_factory=dict)
     sent: set[str] = field(default_factory=set)
-    _pending: dict[str, Chase] = field(default_factory=dict)
+    _pending: dict[str, FenceAttempt] = field(default_factory=dict)
     _before: dict[str, Transaction | None] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
@@ -63,7 +63,7 @@ class BatchFencer:
             if (result := without_request(row)) is not None:
                 self.results[row.id] = result
             else:
-                self._pending[row.id] = Chase(row.transaction)
+                self._pending[row.id] = FenceAttempt(row.transaction)
         ready = self._describe_first()
         pause = FIRST_PAUSE
         while self._pending:
@@ -98,7 +98,7 @@ class BatchFencer:
         for id in ids:
             seen = found.get(id, Code.NO_ANSWER)
             if isinstance(seen, Transaction):
-                self._pending[id] = Chase(seen)
+                self._pending[id] = FenceAttempt(seen)
             elif seen is Code.TRANSACTIONAL_ID_NOT_FOUND and self._rows[id].action is Action.FENCE:
                 # It expired since the plan was made; InitProducerId would create it.
                 del self._pending[id]
@@ -111,8 +111,8 @@ class BatchFencer:
         ready = []
         found = self._described(list(self._pending))
         for id, chase in list(self._pending.items()):
-            ask, then = after_look(chase, found.get(id, Code.NO_ANSWER))
-            if not isinstance(then, Chase):
+            ask, then = after_describe(chase, found.get(id, Code.NO_ANSWER))
+            if not isinstance(then, FenceAttempt):
                 self._finish(id, then)
                 continue
             self._pending[id] = then
@@ -149,17 +149,17 @@ class BatchFencer:
                 if id in self._pending:
                     self._finish(id, Problem(e.code, str(e)))
 
-    def _on_answer(self, id: str, answer: Answer) -> None:
+    def _on_answer(self, id: str, answer: InitProducerIdResponse) -> None:
         then = after_answer(self._pending[id], answer)
-        if isinstance(then, Chase):
+        if isinstance(then, FenceAttempt):
             self._pending[id] = then
         else:
             self._finish(id, then)
 
-    def _finish(self, id: str, end: Caught | Problem) -> None:
+    def _finish(self, id: str, end: Fenced | Problem) -> None:
         row, before = self._rows[id], self._before[id]
         producer, epoch = (before.producer_id, before.epoch) if before else (None, None)
-        if isinstance(end, Caught):
+        if isinstance(end, Fenced):
             known = {"epoch_before": epoch, "epoch_after": end.epoch, "aborted": end.aborted}
             result = _result(row, FenceOutcome.FENCED, producer_id=end.producer_id, **known)
         else:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from connectctl.ops.config.json_text import read_json
-from connectctl.ops.connect.transactional_ids import Directory, Owner, of_connector
+from connectctl.ops.connect.transactional_ids import TaskRef, TransactionalIdIndex, of_connector
 from connectctl.ops.core.errors import BadInput, ConnectctlError
-from connectctl.ops.kafka.error_handling import DESCRIBE, Code, Move, verdict
+from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, verdict
 from connectctl.ops.kafka.transactions import Transaction
-from connectctl.ops.kafka.visibility import Reason, answer_of, gap_findings, gap_of, whole
+from connectctl.ops.kafka.visibility import Reason, gap_findings, gap_of, observation_of, whole
 from connectctl.ops.operations.fencing.planning import candidates, incomplete
 from connectctl.ops.operations.fencing.snapshot import FenceRequest, Snapshot, TaskIdRange
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from connectctl.ops.connect.config_topic import ConfigState
     from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.kafka.transactions import Listing
-    from connectctl.ops.kafka.visibility import Answer, Gap
+    from connectctl.ops.kafka.visibility import Gap, Observation
 
 PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8)
 """Seconds between describe requests for an id whose coordinator is loading or moving, before it counts as not observable."""
@@ -45,7 +45,7 @@ class Sources:
     calls: TransactionCalls
     group_id: str | None
     group: Callable[[str], ConnectGroup]
-    running: Callable[[ConnectGroup], frozenset[Owner]]
+    running: Callable[[ConnectGroup], frozenset[TaskRef]]
     configured: Callable[[], Configured] | None = None
 
 
@@ -56,7 +56,7 @@ def observe(sources: Sources, request: FenceRequest) -> Snapshot:
     listed = _listed(sources, request)
     names = [listing.id for listing in listed.seen] if listed else []
     configured, unread = _configured(sources, request, names)
-    directory = Directory(_connectors(groups, sources.group_id, configured, request))
+    directory = TransactionalIdIndex(_connectors(groups, sources.group_id, configured, request))
     reach = configured.reach if configured else {}
     _check_connectors(configured, sources.group_id, request, names)
     ids, skipped = candidates(request, sources.group_id, reach, names, directory)
@@ -86,7 +86,7 @@ def describe_ids(calls: TransactionCalls, ids: Sequence[str]) -> dict[str, Trans
         again = [
             id
             for id, what in found.items()
-            if isinstance(what, Code) and verdict(DESCRIBE, what).move in (Move.AGAIN, Move.MOVED)
+            if isinstance(what, Code) and verdict(DESCRIBE, what).move in (ErrorAction.AGAIN, ErrorAction.MOVED)
         ]
         if not again:
             break
@@ -114,7 +114,7 @@ def task_id_ranges(records: Iterable[Record]) -> dict[str, TaskIdRange]:
     return found
 
 
-def visible_groups(sources: Sources) -> Answer[dict[str, ConnectGroup]]:
+def visible_groups(sources: Sources) -> Observation[dict[str, ConnectGroup]]:
     """Every group of Connect workers, our own first. Raises if our own cannot be described."""
     listed = sources.calls.connect_groups()
     ours = [sources.group_id] if sources.group_id else []
@@ -127,10 +127,10 @@ def visible_groups(sources: Sources) -> Answer[dict[str, ConnectGroup]]:
             if name == sources.group_id:
                 raise
             gaps.append(gap_of(e, f"group {name}"))
-    return answer_of(found, gaps)
+    return observation_of(found, gaps)
 
 
-def visible_connectors(sources: Sources) -> Answer[Directory]:
+def visible_connectors(sources: Sources) -> Observation[TransactionalIdIndex]:
     """All connectors: of our group from its config topic, of other groups from their assignments."""
     configured = None
     gaps: list[Gap] = []
@@ -140,8 +140,8 @@ def visible_connectors(sources: Sources) -> Answer[Directory]:
         except ConnectctlError as e:
             gaps.append(gap_of(e, "connectors of the config topic"))
     groups = visible_groups(sources)
-    directory = Directory(_connectors(groups.seen, sources.group_id, configured, FenceRequest()))
-    return answer_of(directory, (*gaps, *groups.gaps))
+    directory = TransactionalIdIndex(_connectors(groups.seen, sources.group_id, configured, FenceRequest()))
+    return observation_of(directory, (*gaps, *groups.gaps))
 
 
 def _configured(
@@ -172,7 +172,7 @@ def _connectors(
     return found
 
 
-def _listed(sources: Sources, request: FenceRequest) -> Answer[tuple[Listing, ...]] | None:
+def _listed(sources: Sources, request: FenceRequest) -> Observation[tuple[Listing, ...]] | None:
     prefixes = [f"{sources.group_id}-{connector}-" for connector in request.connectors] + list(request.prefixes)
     return sources.calls.listed(prefixes=prefixes) if prefixes else None
 
@@ -194,11 +194,11 @@ def _check_connectors(
             raise BadInput(f"Connector not found: {name}", next_step=hint, code="unknown-connector")
 
 
-def _running(sources: Sources, groups: Mapping[str, ConnectGroup], owners: set[Owner]) -> frozenset[Owner]:
+def _running(sources: Sources, groups: Mapping[str, ConnectGroup], owners: set[TaskRef]) -> frozenset[TaskRef]:
     """Those of ``owners`` that run. Of another cluster only the assignment is known, and an assigned task may run."""
-    found: set[Owner] = set()
+    found: set[TaskRef] = set()
     for name, group in groups.items():
-        assigned = {Owner(name, connector, task) for connector, task in group.owners} & owners
+        assigned = {TaskRef(name, connector, task) for connector, task in group.owners} & owners
         if assigned:
             found |= assigned & sources.running(group) if name == sources.group_id else assigned
     return frozenset(found)

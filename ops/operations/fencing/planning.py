@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.transactional_ids import (
     LEADER,
-    Directory,
+    TransactionalIdIndex,
     ambiguities,
     leader_id,
     may_be_a_tasks,
@@ -16,7 +16,7 @@ from connectctl.ops.connect.transactional_ids import (
 )
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.finding import Finding, Severity
-from connectctl.ops.kafka.error_handling import DESCRIBE, Code, Move, verdict
+from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, verdict
 from connectctl.ops.kafka.fence_attempt import Problem, problem
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.kafka.visibility import Reason, describe_id, gap_findings, grant, refused
@@ -31,7 +31,7 @@ from connectctl.ops.operations.fencing.snapshot import (
 
 if TYPE_CHECKING:
     from connectctl.ops.kafka.transactions import Listing
-    from connectctl.ops.kafka.visibility import Answer
+    from connectctl.ops.kafka.visibility import Observation
 
 _LEADER_SKIPPED = "This is a leader's id; fence it with --leader."
 _MAX_NAMED = 5
@@ -43,7 +43,7 @@ def candidates(
     group_id: str | None,
     reach: Mapping[str, TaskIdRange],
     listed: Iterable[str],
-    directory: Directory,
+    directory: TransactionalIdIndex,
 ) -> tuple[tuple[str, ...], dict[str, str]]:
     """``(ids to fence, skipped ids with the reason)``, each id once, in the order of the request.
 
@@ -100,7 +100,7 @@ def _row(snapshot: Snapshot, request: FenceRequest, id: str) -> FenceTarget:
         right = describe_id(id)
         denied = Problem(found.name, f"Not authorized: missing {right}. {grant(right)}")
         return FenceTarget(id, Action.CANNOT, owners, None, running, denied)
-    if said.move is not Move.ABSENT:
+    if said.move is not ErrorAction.ABSENT:
         return FenceTarget(id, Action.CANNOT, owners, None, running, problem(found, said))
     if request.create:
         return FenceTarget(id, Action.CREATE, owners, None, running)
@@ -153,7 +153,7 @@ def leader_running(snapshot: Snapshot, rows: Sequence[FenceTarget]) -> Finding |
     return Finding("FENCE003", Severity.INFO, leader_id(snapshot.group_id), message)
 
 
-def incomplete(listed: Answer[tuple[Listing, ...]]) -> list[Finding]:
+def incomplete(listed: Observation[tuple[Listing, ...]]) -> list[Finding]:
     """A coordinator did not list its ids, so that ids beyond the task counts may be missing (FENCE004)."""
     silent = [gap for gap in listed.gaps if gap.reason is Reason.NO_ANSWER]
     findings = [

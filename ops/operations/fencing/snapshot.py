@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
-from connectctl.ops.connect.transactional_ids import Directory, Owner
+from connectctl.ops.connect.transactional_ids import TaskRef, TransactionalIdIndex
 from connectctl.ops.core.finding import Finding
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.fence_attempt import Problem
@@ -54,8 +54,8 @@ class Snapshot:
     taken_at: float
     ids: tuple[str, ...]
     described: Mapping[str, Transaction | Code]
-    directory: Directory
-    running: frozenset[Owner]
+    directory: TransactionalIdIndex
+    running: frozenset[TaskRef]
     skipped: Mapping[str, str] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     gaps: tuple[Gap, ...] = ()
@@ -78,9 +78,9 @@ class FenceTarget:
 
     id: str
     action: Action
-    owners: tuple[Owner, ...] = ()
+    owners: tuple[TaskRef, ...] = ()
     transaction: Transaction | None = None
-    running: tuple[Owner, ...] = ()
+    running: tuple[TaskRef, ...] = ()
     problem: Problem | None = None
 
     @property
@@ -129,7 +129,7 @@ class FencePlan:
         return tuple(row for row in self.rows if row.action in (Action.FENCE, Action.CREATE))
 
     @property
-    def essence(self) -> frozenset[tuple[str, Action, tuple[Owner, ...]]]:
+    def essence(self) -> frozenset[tuple[str, Action, tuple[TaskRef, ...]]]:
         """What the user confirms. Epochs and transactions of running tasks change all the time and are not part of it."""
         return frozenset((row.id, row.action, row.running) for row in self.rows)
 

@@ -12,10 +12,10 @@ from connectctl.ops.connect.source_keys import SourceKey, parse_key
 from connectctl.ops.connect.source_offsets import (
     UNKNOWN,
     ConnectorOffsets,
-    Side,
     SourceOffset,
+    StoredOffset,
     effective,
-    read_side,
+    read_offset,
     worker_reads,
 )
 from connectctl.ops.core.errors import BadInput
@@ -154,15 +154,17 @@ class Sides:
             value, origin = effective(left, right)
             reads = worker_reads(key, left, right, has_dedicated=self.has_dedicated)
         older = [*(theirs[2] if theirs else ()), *(ours[2] if ours else ())]
-        earlier = tuple(map(read_side, sorted(older, key=lambda r: (r.timestamp or 0, r.offset)))) if older else ()
+        earlier = tuple(map(read_offset, sorted(older, key=lambda r: (r.timestamp or 0, r.offset)))) if older else ()
         return SourceOffset(key, left, right, value, origin, reads, strays + more, earlier)
 
 
 _NOBODY: Entry = (SourceKey("", None, ""), [], [])
-_NOTHING: tuple[None, tuple[Side, ...]] = (None, ())
+_NOTHING: tuple[None, tuple[StoredOffset, ...]] = (None, ())
 
 
-def _choose(entry: tuple[SourceKey, list[Record], list[Record]], home: int) -> tuple[Side | None, tuple[Side, ...]]:
+def _choose(
+    entry: tuple[SourceKey, list[Record], list[Record]], home: int
+) -> tuple[StoredOffset | None, tuple[StoredOffset, ...]]:
     """The record that counts, and those that lie where Java's partitioner, which says ``home``, does not put the key.
 
     The one on Java's partition counts, because that is where a worker writes next; without one, the newest.
@@ -171,8 +173,8 @@ def _choose(entry: tuple[SourceKey, list[Record], list[Record]], home: int) -> t
     if not records:
         return _NOTHING
     if len(records) == 1 and records[0].partition == home:
-        return read_side(records[0]), ()
+        return read_offset(records[0]), ()
     strays = [record for record in records if record.partition != home]
     right = [record for record in records if record.partition == home]
     counts = right[0] if right else max(strays, key=lambda r: (r.timestamp or 0, r.offset))
-    return read_side(counts), tuple(map(read_side, strays))
+    return read_offset(counts), tuple(map(read_offset, strays))

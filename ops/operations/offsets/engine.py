@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from connectctl.ops.clients.protocols import Ordered, Record, record_in
+from connectctl.ops.clients.protocols import Record, SortedRecords, record_in
 from connectctl.ops.connect.source_keys import owner_of
 from connectctl.ops.operations.offsets.backup_file import Saved, read_backup
 from connectctl.ops.operations.offsets.effective_offsets import topics_of
@@ -82,7 +82,7 @@ def _records(topic: ReadTopic | None, at: OffsetsTopicState, purpose: Purpose) -
     if topic is None:
         return (record for _, records in sorted(at.records.items()) for record in records)
     there = topic.image.latest
-    if isinstance(there, Ordered):
+    if isinstance(there, SortedRecords):
         return (record_in(row) for rows in there.blocks(owner) for row in rows if row[0] == owner)
     return sorted((r for r in there if owner_of(r.key) == owner), key=lambda r: (r.key or b"", r.partition))
 

@@ -13,7 +13,7 @@ from itertools import groupby, islice, repeat
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.source_keys import SourceKey, parse_key
-from connectctl.ops.connect.source_offsets import effective, read_side, worker_reads
+from connectctl.ops.connect.source_offsets import effective, read_offset, worker_reads
 from connectctl.ops.kafka.partitioner import partitions_of
 from connectctl.ops.operations.offsets.changes import MergeOffsets, RestoreOffsets, Side
 from connectctl.ops.operations.offsets.effective_offsets import TOGETHER
@@ -108,5 +108,5 @@ def _lost(key: bytes, sides: Mapping[Side, OffsetsTopicState]) -> bool:
     assert isinstance(parsed, SourceKey)
     records = {side: at.record(key) for side, at in sides.items()}
     theirs, ours = records.get(Side.GLOBAL), records.get(Side.DEDICATED)
-    left, right = read_side(theirs) if theirs else None, read_side(ours) if ours else None
+    left, right = read_offset(theirs) if theirs else None, read_offset(ours) if ours else None
     return effective(left, right)[0] != worker_reads(parsed, left, right, has_dedicated=Side.DEDICATED in sides)

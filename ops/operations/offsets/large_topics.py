@@ -13,7 +13,7 @@ from itertools import chain, groupby
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.clients.protocols import Ordered, Record, record_in
+from connectctl.ops.clients.protocols import Record, SortedRecords, record_in
 from connectctl.ops.connect import offsets_findings
 from connectctl.ops.connect.source_keys import SourceKey, owner_of, parse_key
 from connectctl.ops.operations.offsets.effective_offsets import Entry, Sides, check_known, partitions_in, topics_of
@@ -106,7 +106,7 @@ class InOrder:
 
     def keys(self) -> int:
         """How many keys there are, Connect's and others: counted, and not looked at."""
-        if len(self.topics) == 1 and isinstance(there := self.topics[0].image.latest, Ordered):
+        if len(self.topics) == 1 and isinstance(there := self.topics[0].image.latest, SortedRecords):
             return sum(len({(row[1], row[2]) for row in rows}) for rows in there.blocks())
         rows = merge(*(((owner_of(r.key), r.key or b"") for r in _latest(topic)) for topic in self.topics))
         return sum(1 for _ in groupby(rows))
@@ -123,12 +123,12 @@ class InOrder:
         seen = self._is_seen(name)
         sides = Sides(partitions_in(self.snapshot.global_topic), partitions_in(topic), store is not None, seen)
         configured = self.snapshot.configs is None or name in self._configured
-        odd = offsets_findings.Oddities(name, configured, store.topic if store else None)
+        odd = offsets_findings.OffsetFindings(name, configured, store.topic if store else None)
         offsets = self._watched(_offsets(sides, theirs, ours), odd, seen=seen)
         return Passing(name, store.topic if store else None, configured, offsets)
 
     def _watched(
-        self, offsets: Iterable[SourceOffset | Rows], odd: offsets_findings.Oddities, *, seen: bool
+        self, offsets: Iterable[SourceOffset | Rows], odd: offsets_findings.OffsetFindings, *, seen: bool
     ) -> Iterator[SourceOffset | Rows]:
         orders: Orders = self._plain.orders.setdefault(odd.name, {}) if self._plain else {}
         for entry in offsets:
@@ -203,7 +203,7 @@ def _groups(topic: ReadTopic | None, found: list[Finding], plain: Plain | None =
     if topic is None:
         return
     there = topic.image.latest
-    if plain is None or not isinstance(there, Ordered):
+    if plain is None or not isinstance(there, SortedRecords):
         yield from _understood(topic, _latest(topic), found)
         return
     for rows in there.blocks():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect.source_keys import SourceKey, parse_key, respelled, spelled_by_rest, value_by_rest
-from connectctl.ops.connect.source_offsets import read_side
+from connectctl.ops.connect.source_offsets import read_offset
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.kafka.partitioner import java_partition, partitions_of
 from connectctl.ops.operations.offsets.changes import (
@@ -258,7 +258,7 @@ def _merge(wish: MergeOffsets, places: Sequence[OffsetsTopicState]) -> OffsetCha
         theirs, ours = left.record(key), right.record(key)
         side, why = _take(policy, theirs, ours)
         value = side.value if side else None
-        if side is not None and (problem := read_side(side).problem):
+        if side is not None and (problem := read_offset(side).problem):
             refusals.append(f"{_shown(key)}: {problem}")
         if theirs and ours and theirs.value != ours.value:
             conflicts.append(Conflict(_shown(key), _text(theirs), _text(ours), _named(value), why))
@@ -305,7 +305,7 @@ def effective_entries(places: Sequence[OffsetsTopicState]) -> tuple[tuple[str, s
         chosen, _ = _take(Policy.EFFECTIVE, sides.get(Side.GLOBAL), sides.get(Side.DEDICATED))
         if chosen is None or chosen.value is None:
             continue
-        if problem := read_side(chosen).problem:
+        if problem := read_offset(chosen).problem:
             unreadable.append(f"{key.decode(errors='backslashreplace')}: {problem}")
         else:
             found.append((key.decode(), chosen.value.decode()))

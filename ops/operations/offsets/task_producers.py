@@ -15,7 +15,7 @@ from connectctl.ops.connect import config_topic
 from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused
 from connectctl.ops.core.step import Step
-from connectctl.ops.kafka.error_handling import DESCRIBE, Code, Move, verdict
+from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, verdict
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.kafka.visibility import describe_id
 from connectctl.ops.operations.fencing.batch_fencer import fence_ids
@@ -66,7 +66,7 @@ def producers_of(sources: Sources, group_id: str, connector: str) -> tuple[Produ
 
 def _hidden(id: str, code: Code) -> str | None:
     """Why it was not seen whether a producer has ``id``; None where the coordinator answers that none has."""
-    if verdict(DESCRIBE, code).move is Move.ABSENT:
+    if verdict(DESCRIBE, code).move is ErrorAction.ABSENT:
         return None
     denied = code is Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     why = f"{describe_id(id)} is missing" if denied else verdict(DESCRIBE, code).meaning

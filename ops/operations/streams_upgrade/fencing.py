@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.step import Step
-from connectctl.ops.kafka.streams_eos import Kind, kind_of_id, process_of
+from connectctl.ops.kafka.streams_eos import ProducerModel, model_of_id, process_of
 from connectctl.ops.operations.fencing.batch_fencer import fence_ids
 from connectctl.ops.operations.streams_upgrade import context as its
 from connectctl.ops.operations.streams_upgrade.observe import transactional_ids
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.upgrade.context import UpgradeContext
 
 
-def unproven(application: str, group: ClientGroup, ids: Sequence[TransactionalId], kind: Kind) -> str | None:
+def unproven(application: str, group: ClientGroup, ids: Sequence[TransactionalId], kind: ProducerModel) -> str | None:
     """What keeps it from being proven that producers of ``kind`` are in use; None where it is.
 
     Group-aware ones name their process: each that was given partitions must have one. The others name a task only.
     """
     if group.state != "Stable":
         return f"the group is {group.state}"
-    own = [known for known in ids if kind_of_id(application, known.id) is kind]
-    if kind is Kind.PER_PARTITION:
+    own = [known for known in ids if model_of_id(application, known.id) is kind]
+    if kind is ProducerModel.PER_PARTITION:
         return None if own else "no transactional id of a task is known yet"
     busy = {member.streams.process for member in group.members if member.streams and member.partitions}
     missing = busy - {process_of(application, known.id) for known in own}
@@ -44,11 +44,13 @@ def unproven(application: str, group: ClientGroup, ids: Sequence[TransactionalId
     )
 
 
-def leftovers(application: str, group: ClientGroup, ids: Sequence[TransactionalId], kind: Kind) -> tuple[str, ...]:
+def leftovers(
+    application: str, group: ClientGroup, ids: Sequence[TransactionalId], kind: ProducerModel
+) -> tuple[str, ...]:
     """The transactional ids of the kind that was left, none of which may be a living process's."""
     living = {member.streams.process for member in group.members if member.streams}
-    old = Kind.PER_PARTITION if kind is Kind.GROUP_AWARE else Kind.GROUP_AWARE
-    own = (known.id for known in ids if kind_of_id(application, known.id) is old)
+    old = ProducerModel.PER_PARTITION if kind is ProducerModel.GROUP_AWARE else ProducerModel.GROUP_AWARE
+    own = (known.id for known in ids if model_of_id(application, known.id) is old)
     # On the way back a thread's id may still be in the list, and its process be the one that goes on with tasks' ids.
     return tuple(id_ for id_ in own if process_of(application, id_) not in living)
 
@@ -65,11 +67,11 @@ class FenceLeftovers(Step):
     worker: ClassVar[None] = None
 
     def describe(self) -> str:
-        old = Kind.PER_PARTITION if self.to == Kind.GROUP_AWARE else Kind.GROUP_AWARE
+        old = ProducerModel.PER_PARTITION if self.to == ProducerModel.GROUP_AWARE else ProducerModel.GROUP_AWARE
         return f"verify that {self.subject} uses {self.to} producers, then fence the remaining {old} ones"
 
     def apply(self, context: UpgradeContext) -> str | None:
-        own, kind = its.of(context), Kind(self.to)
+        own, kind = its.of(context), ProducerModel(self.to)
         ids, missing = transactional_ids(own.eyes)
 
         def look() -> str | None:
@@ -84,7 +86,7 @@ class FenceLeftovers(Step):
                 next_step=f"See connectctl transactions list --prefix {self.subject}-, then resume.",
                 code="unproven",
             )
-        used = sum(kind_of_id(self.subject, known.id) is kind for known in ids)
+        used = sum(model_of_id(self.subject, known.id) is kind for known in ids)
         old = leftovers(self.subject, own.group(), ids, kind)
         opened = [known.id for known in ids if known.open and known.id in old]
         _fence(own, old)

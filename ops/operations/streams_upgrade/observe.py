@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.brokers import BrokerVersion
-from connectctl.ops.kafka.streams_eos import BETA, PER_PARTITION, PROPERTY, V2, kind_of_id
+from connectctl.ops.kafka.streams_eos import BETA, PER_PARTITION, PROPERTY, V2, model_of_id
 from connectctl.ops.kafka.visibility import Reason
 from connectctl.ops.operations.streams_upgrade.gates import Look
 from connectctl.ops.operations.streams_upgrade.snapshot import ApplicationSnapshot, Instance, TransactionalId
@@ -80,7 +80,7 @@ def transactional_ids(eyes: ApplicationEyes) -> tuple[tuple[TransactionalId, ...
     found = [
         TransactionalId(each.id, each.state in OPEN)
         for each in listed.seen
-        if each.id.startswith(f"{eyes.application}-") and kind_of_id(eyes.application, each.id)
+        if each.id.startswith(f"{eyes.application}-") and model_of_id(eyes.application, each.id)
     ]
     # Ids with its own prefix: what nothing proves, and nothing denies, is no reason to stop.
     missing = [f"its {gap.subject}: {gap.why}" for gap in listed.gaps if gap.reason is not Reason.NOT_PROVEN]

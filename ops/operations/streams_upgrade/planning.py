@@ -8,7 +8,15 @@ from typing import Any
 
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.kafka.consumer_group import GROUP_AWARE, KNOWS_V2, first_release_of, release_of
-from connectctl.ops.kafka.streams_eos import BETA, PER_PARTITION, PROPERTY, V2, Kind, kind_of_value, process_of
+from connectctl.ops.kafka.streams_eos import (
+    BETA,
+    PER_PARTITION,
+    PROPERTY,
+    V2,
+    ProducerModel,
+    model_of_value,
+    process_of,
+)
 from connectctl.ops.operations.streams_upgrade.fencing import FenceLeftovers
 from connectctl.ops.operations.streams_upgrade.snapshot import ApplicationSnapshot, Instance
 from connectctl.ops.operations.streams_upgrade.steps import (
@@ -35,7 +43,7 @@ class Wish:
     as many as there are where None. ``only``: the instances that the way back of a run concerns.
     """
 
-    to: Kind
+    to: ProducerModel
     value: str | None = None
     older: bool = False
     members: int | None = None
@@ -60,7 +68,7 @@ def plan(snapshot: ApplicationSnapshot, wish: Wish) -> ApplicationPlan:
             next_step="Give --set instances=HOST:PORT,…, or describe it under applications in the context.",
             code="no-instances",
         )
-    if kind_of_value(value) is not wish.to:
+    if model_of_value(value) is not wish.to:
         raise BadInput(f"{value} is not a {wish.to} processing.guarantee")
     first, second = rolls(snapshot, wish, value)
     loose = [known for known in snapshot.ids_of(_other(wish.to)) if known.open]
@@ -71,17 +79,17 @@ def plan(snapshot: ApplicationSnapshot, wish: Wish) -> ApplicationPlan:
     return ApplicationPlan(steps, tuple(_remarks(snapshot)), tuple(_unknown(snapshot, wish, first, value, pending)))
 
 
-def _other(kind: Kind) -> Kind:
-    return Kind.PER_PARTITION if kind is Kind.GROUP_AWARE else Kind.GROUP_AWARE
+def _other(kind: ProducerModel) -> ProducerModel:
+    return ProducerModel.PER_PARTITION if kind is ProducerModel.GROUP_AWARE else ProducerModel.GROUP_AWARE
 
 
 def _is_older(snapshot: ApplicationSnapshot) -> bool:
     return snapshot.all_tell and max(snapshot.protocols) < GROUP_AWARE
 
 
-def best_value(snapshot: ApplicationSnapshot, to: Kind) -> str:
+def best_value(snapshot: ApplicationSnapshot, to: ProducerModel) -> str:
     """The name of the guarantee that the application's release knows; the newer one where it is yet to come."""
-    if to is Kind.PER_PARTITION:
+    if to is ProducerModel.PER_PARTITION:
         return PER_PARTITION
     return BETA if snapshot.group_aware and min(snapshot.protocols) < KNOWS_V2 else V2
 
@@ -89,10 +97,12 @@ def best_value(snapshot: ApplicationSnapshot, to: Kind) -> str:
 def rolls(snapshot: ApplicationSnapshot, wish: Wish, value: str) -> tuple[list[Instance], list[Instance]]:
     """The instances of the first roll, which brings a group-aware release, and those whose property is to change."""
     chosen = [i for i in snapshot.instances if wish.only is None or i.address in wish.only]
-    second = [i for i in chosen if i.told != value or (wish.to is Kind.GROUP_AWARE and _not_restarted(snapshot, i))]
+    second = [
+        i for i in chosen if i.told != value or (wish.to is ProducerModel.GROUP_AWARE and _not_restarted(snapshot, i))
+    ]
     needed = KNOWS_V2 if value == V2 else GROUP_AWARE
     able = snapshot.all_tell and min(snapshot.protocols) >= needed
-    first = chosen if wish.to is Kind.GROUP_AWARE and not able else []
+    first = chosen if wish.to is ProducerModel.GROUP_AWARE and not able else []
     return first, second
 
 
@@ -138,8 +148,8 @@ def _against_instances(snapshot: ApplicationSnapshot, wish: Wish) -> Iterator[st
         elif instance.source and instance.kind is None:
             told = f"{PROPERTY}={instance.told}" if instance.told else f"no {PROPERTY}"
             yield f"{instance.address} has {told}, which is not exactly-once; nothing to migrate"
-    ahead = [i.address for i in snapshot.instances if i.kind is Kind.GROUP_AWARE]
-    if wish.to is Kind.GROUP_AWARE and ahead and snapshot.all_tell and not snapshot.group_aware:
+    ahead = [i.address for i in snapshot.instances if i.kind is ProducerModel.GROUP_AWARE]
+    if wish.to is ProducerModel.GROUP_AWARE and ahead and snapshot.all_tell and not snapshot.group_aware:
         yield f"{', '.join(ahead)} is group-aware already while Kafka Streams 2.5 or older runs: take it back first"
 
 
@@ -176,11 +186,11 @@ def _steps(
 
 
 def _why(wish: Wish) -> str:
-    return SECOND if wish.to is Kind.GROUP_AWARE else BACK
+    return SECOND if wish.to is ProducerModel.GROUP_AWARE else BACK
 
 
 def _least(wish: Wish, needed: int) -> int:
-    return needed if wish.to is Kind.GROUP_AWARE else GROUP_AWARE
+    return needed if wish.to is ProducerModel.GROUP_AWARE else GROUP_AWARE
 
 
 def _way(instance: Instance, value: str) -> str:
@@ -198,7 +208,7 @@ def _remarks(snapshot: ApplicationSnapshot) -> Iterator[str]:
         f"{snapshot.application}: {len(group.members)} members of {len(snapshot.processes)} processes, the group is "
         f"{group.state}, Kafka Streams {releases}, lag {snapshot.lag or 0}."
     )
-    for kind in Kind:
+    for kind in ProducerModel:
         known = snapshot.ids_of(kind)
         opened = sum(each.open for each in known)
         also = f", {opened} with an open transaction" if opened else ""
@@ -219,7 +229,7 @@ def _unknown(
             f"The first roll starts what is in place on each instance: put Kafka Streams {needed} or newer there before, "
             f"and leave {PROPERTY} as it is. The run sees which release came back, and stops at an older one."
         )
-    if wish.to is Kind.PER_PARTITION:
+    if wish.to is ProducerModel.PER_PARTITION:
         yield f"Kafka Streams 4.0 knows {PER_PARTITION} no more, and fails with it; 3.2 to 4.x look the same from outside."
     if wish.older:
         yield "You choose the older release; the run checks that it is 2.5 or older."

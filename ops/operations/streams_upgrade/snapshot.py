@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from connectctl.ops.kafka.consumer_group import GROUP_AWARE, ClientGroup
-from connectctl.ops.kafka.streams_eos import Kind, kind_of_id, kind_of_value
+from connectctl.ops.kafka.streams_eos import ProducerModel, model_of_id, model_of_value
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,9 @@ class Instance:
     ways: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def kind(self) -> Kind | None:
+    def kind(self) -> ProducerModel | None:
         """The kind of its producers, by its property."""
-        return kind_of_value(self.told)
+        return model_of_value(self.told)
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,9 @@ class ApplicationSnapshot:
         """Whether it is proven that every member commits with its generation: that it is Streams of 2.6 or newer."""
         return self.all_tell and min(self.protocols) >= GROUP_AWARE
 
-    def ids_of(self, kind: Kind) -> tuple[TransactionalId, ...]:
+    def ids_of(self, kind: ProducerModel) -> tuple[TransactionalId, ...]:
         """Its transactional ids of one kind."""
-        return tuple(known for known in self.ids if kind_of_id(self.application, known.id) is kind)
+        return tuple(known for known in self.ids if model_of_id(self.application, known.id) is kind)
 
     def digest(self) -> str:
         """What a plan depends on: which instances there are, and what they are told to be."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.core.finding import Finding, Severity
-from connectctl.ops.kafka.error_handling import PRODUCERS, Code, Move, verdict
+from connectctl.ops.kafka.error_handling import PRODUCERS, Code, ErrorAction, verdict
 from connectctl.ops.kafka.transaction_log import TOPIC
 from connectctl.ops.kafka.transactions import PartitionProducer, Place, Transaction
 from connectctl.ops.kafka.visibility import Complete, Gap, Reason, describe_id, gap_findings, grant, read_topic
@@ -22,7 +22,7 @@ from connectctl.ops.operations.transactions.outcome_lookup import decisions
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import TransactionCalls, TransactionLogReads
-    from connectctl.ops.kafka.visibility import Answer
+    from connectctl.ops.kafka.visibility import Observation
 
 Open = dict[tuple[Place, int], PartitionProducer]
 """Open transactions by partition and producer id."""
@@ -106,7 +106,7 @@ def search(
     How they were decided is looked up in ``log``, where it is given and something hangs. Without a log, and where it may
     not be read, only a principal that provably sees every transactional id is told what hangs.
     """
-    wanted: Answer[list[Place]] = calls.all_places() if topics is None else Complete(calls.places(topics))
+    wanted: Observation[list[Place]] = calls.all_places() if topics is None else Complete(calls.places(topics))
     places, not_seen = wanted.seen, gap_findings(wanted.gaps)
     before = calls.producers(places)
     open_before = opened(before)
@@ -207,7 +207,7 @@ def unseen(producers: Mapping[Place, Any]) -> tuple[Finding, ...]:
             _advice(topic, code),
         )
         for (topic, code), numbers in sorted(found.items())
-        if verdict(PRODUCERS, code).move is not Move.ABSENT
+        if verdict(PRODUCERS, code).move is not ErrorAction.ABSENT
     )
 
 

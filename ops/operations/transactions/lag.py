@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.kafka.error_handling import PRODUCERS, Code, verdict
 from connectctl.ops.kafka.transactions import Bounds, PartitionProducer, Place, Transaction
-from connectctl.ops.kafka.visibility import Complete, answer_of, gap_findings
+from connectctl.ops.kafka.visibility import Complete, gap_findings, observation_of
 from connectctl.ops.operations.fencing.observe import describe_ids
 from connectctl.ops.operations.transactions.hanging import BLOCKING, hanging, opened, unseen
 from connectctl.ops.operations.transactions.listing import Owned, owned
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import TransactionCalls
-    from connectctl.ops.connect.transactional_ids import Directory
-    from connectctl.ops.kafka.visibility import Answer
+    from connectctl.ops.connect.transactional_ids import TransactionalIdIndex
+    from connectctl.ops.kafka.visibility import Observation
 
 LONG = 60.0
 """Seconds for which a transaction may hold an internal topic before it is worth a warning: Connect's own time-out."""
@@ -72,7 +72,7 @@ class Lags:
     findings: tuple[Finding, ...]
 
 
-def measure(calls: TransactionCalls, directory: Directory, roles: Mapping[str, str], now: float) -> Lags:
+def measure(calls: TransactionCalls, directory: TransactionalIdIndex, roles: Mapping[str, str], now: float) -> Lags:
     """The lag of every partition of the topics in ``roles``, by name; ``now`` in seconds since the epoch."""
     places = calls.places(list(roles))
     bounds = calls.bounds(places)
@@ -91,8 +91,8 @@ def measure(calls: TransactionCalls, directory: Directory, roles: Mapping[str, s
 
 
 def suspects_of(
-    calls: TransactionCalls, directory: Directory, producers: Mapping[Place, Any]
-) -> Answer[dict[Place, Suspect]]:
+    calls: TransactionCalls, directory: TransactionalIdIndex, producers: Mapping[Place, Any]
+) -> Observation[dict[Place, Suspect]]:
     """For each place the transaction that begins first: it holds the last stable offset. ``producers``: a first look.
 
     Partial where such a transaction may be that of an id that was not seen; none of these is said to hang.
@@ -109,7 +109,7 @@ def suspects_of(
         known = described.get(owners.get(number, ""))
         transaction = owned(known, directory) if isinstance(known, Transaction) else None
         found.setdefault(place, Suspect(producer, transaction, (place, number) in hang))
-    return answer_of(found, gaps)
+    return observation_of(found, gaps)
 
 
 def finding(lag: Lag, now: float) -> Finding | None:

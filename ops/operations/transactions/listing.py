@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.connect.transactional_ids import Directory, Owner, ambiguities
+from connectctl.ops.connect.transactional_ids import TaskRef, TransactionalIdIndex, ambiguities
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized
 from connectctl.ops.kafka.acls import ANY
-from connectctl.ops.kafka.error_handling import DESCRIBE, Code, Move, verdict
+from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, verdict
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.kafka.visibility import (
     Gap,
@@ -26,7 +26,7 @@ from connectctl.ops.operations.fencing.planning import incomplete
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import TransactionCalls
     from connectctl.ops.core.finding import Finding
-    from connectctl.ops.kafka.visibility import Answer
+    from connectctl.ops.kafka.visibility import Observation
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,11 @@ class Owned:
     """A transaction and the tasks whose id it has."""
 
     transaction: Transaction
-    owners: tuple[Owner, ...]
+    owners: tuple[TaskRef, ...]
     leader_of: str | None = None
 
     @property
-    def owner(self) -> Owner | None:
+    def owner(self) -> TaskRef | None:
         """The owner, the first where several share the id."""
         return self.owners[0] if self.owners else None
 
@@ -82,14 +82,16 @@ class Transactions:
     findings: tuple[Finding, ...]
 
 
-def owned(transaction: Transaction, directory: Directory) -> Owned:
+def owned(transaction: Transaction, directory: TransactionalIdIndex) -> Owned:
     """The transaction with its owners by name."""
     id = transaction.id
     leader = id.removeprefix("connect-cluster-") if directory.is_leader(id) else None
     return Owned(transaction, directory.owners(id), leader)
 
 
-def find(calls: TransactionCalls, directory: Directory, wish: Filter, group_id: str | None, now: float) -> Transactions:
+def find(
+    calls: TransactionCalls, directory: TransactionalIdIndex, wish: Filter, group_id: str | None, now: float
+) -> Transactions:
     """All transactions that pass the filter; ``now`` in seconds since the epoch."""
     prefixes = wish.prefixes or tuple(f"{group_id}-{connector}-" for connector in wish.connectors)
     listed = calls.listed(states=wish.states, prefixes=prefixes)
@@ -121,7 +123,9 @@ def hidden_topics(transaction: Transaction) -> tuple[Gap, ...]:
     return (Gap(f"partitions of {transaction.id}", Reason.NOT_AUTHORIZED, describe_topic(ANY)),)
 
 
-def check_connectors(found: Transactions, directory: Answer[Directory], wish: Filter, group_id: str | None) -> None:
+def check_connectors(
+    found: Transactions, directory: Observation[TransactionalIdIndex], wish: Filter, group_id: str | None
+) -> None:
     """Raises ``BadInput`` for a connector of which there is no trace, ``NotAuthorized`` where that cannot be said."""
     from difflib import get_close_matches
 
@@ -150,18 +154,18 @@ def filter_(found: Iterable[Owned], wish: Filter, now: float) -> Iterable[Owned]
         yield each
 
 
-def show(calls: TransactionCalls, directory: Directory, id: str) -> Owned:
+def show(calls: TransactionCalls, directory: TransactionalIdIndex, id: str) -> Owned:
     """One transaction. Raises ``ConnectctlError`` where no coordinator knows it."""
     found = describe_ids(calls, [id])[id]
     if isinstance(found, Transaction):
         return owned(found, directory)
     said = verdict(DESCRIBE, found)
-    if said.move is Move.ABSENT:
+    if said.move is ErrorAction.ABSENT:
         hint = "It never existed, or expired (transactional.id.expiration.ms). See connectctl transactions list."
         raise ConnectctlError(f"No coordinator knows the transactional id {id}", next_step=hint, code="not-found")
     if found is Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
         raise not_authorized(f"Not authorized to describe the transactional id {id}", describe_id(id))
-    kind = NotAuthorized if said.move is Move.GIVE_UP else ConnectctlError
+    kind = NotAuthorized if said.move is ErrorAction.GIVE_UP else ConnectctlError
     raise kind(f"{id} cannot be described", why=said.meaning, next_step=said.advice, code=found.name)
 
 

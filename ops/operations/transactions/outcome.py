@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from connectctl.ops.operations.transactions.producer_history import Decided, Event, Forgotten, Initialised, Running
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import Behind
+    from connectctl.ops.clients.protocols import PrecedingLog
     from connectctl.ops.kafka.batch_headers import Marker
     from connectctl.ops.kafka.transactions import PartitionProducer, Place
 
@@ -57,7 +57,7 @@ def unread(why: str) -> Decision:
     return Decision(None, why, log_read=False)
 
 
-def decide(past: Sequence[Event], place: Place, producer: PartitionProducer, behind: Behind) -> Decision:
+def decide(past: Sequence[Event], place: Place, producer: PartitionProducer, behind: PrecedingLog) -> Decision:
     """How the open transaction of ``producer`` on ``place`` was decided. ``past`` is its history, the oldest first."""
     first, last = behind.epoch, producer.epoch
     if first is None:
@@ -85,7 +85,7 @@ class _Look(Enum):
     DONE = 1
 
 
-def _step(event: Event, place: Place, first: int, last: int, behind: Behind) -> Decision | Decided | _Look:
+def _step(event: Event, place: Place, first: int, last: int, behind: PrecedingLog) -> Decision | Decided | _Look:
     """What the next older transaction means: the end of it, or that its records are open, or nothing."""
     match event:
         case Running(epoch, places):
@@ -106,7 +106,7 @@ def _step(event: Event, place: Place, first: int, last: int, behind: Behind) -> 
             return _ended(event, behind)
 
 
-def _ended(one: Decided, behind: Behind) -> Decision | Decided | _Look:
+def _ended(one: Decided, behind: PrecedingLog) -> Decision | Decided | _Look:
     """``DONE`` where the transaction's end is in the partition already, the transaction itself where it is not."""
     if behind.marker is None:
         if one.started_ms < behind.since_ms:
@@ -134,7 +134,7 @@ def _carried_out(one: Decided, marker: Marker) -> bool | None:
     return None
 
 
-def _of(left: Sequence[Decided], epochs: set[int], behind: Behind) -> Decision:
+def _of(left: Sequence[Decided], epochs: set[int], behind: PrecedingLog) -> Decision:
     """The decision where these transactions have no marker yet, and the open records are of these epochs."""
     if not left:
         marker = behind.marker

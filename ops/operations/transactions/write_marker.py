@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.step import Step
-from connectctl.ops.kafka.error_handling import MARKER, Move, verdict
+from connectctl.ops.kafka.error_handling import MARKER, ErrorAction, verdict
 from connectctl.ops.kafka.visibility import refused
 from connectctl.ops.operations.transactions.hanging import Hanging, opened, pick, search
 from connectctl.ops.operations.transactions.outcome import Outcome
@@ -46,10 +46,14 @@ class MarkHanging(Step):
         while True:
             code = context.calls.mark(self.hanging.place, self.hanging.producer, commit=self.outcome is Outcome.COMMIT)
             said = verdict(MARKER, code)
-            if said.move is Move.DONE:
+            if said.move is ErrorAction.DONE:
                 break
             # A marker that was written after all makes the next one needless, and is seen by looking.
-            if said.move in (Move.GIVE_UP, Move.ABSENT) or context.now() >= deadline or not self._open(context):
+            if (
+                said.move in (ErrorAction.GIVE_UP, ErrorAction.ABSENT)
+                or context.now() >= deadline
+                or not self._open(context)
+            ):
                 raise self._failure(code.name, said.meaning, said.advice)
             context.sleep(PAUSE)
         if self._open(context):

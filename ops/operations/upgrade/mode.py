@@ -14,7 +14,7 @@ from connectctl.ops.connect.release import EXACTLY_ONCE, older
 from connectctl.ops.connect.worker import Support
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import Told
+    from connectctl.ops.clients.protocols import ConfiguredValue
 
 PROPERTY = "exactly.once.source.support"
 
@@ -85,7 +85,7 @@ class Evidence:
     problem: str | None = None
     leader: bool = False
     leader_id: LeaderId | None = None
-    told: Told | None = None
+    told: ConfiguredValue | None = None
     belief: Belief | None = None
 
 
@@ -145,7 +145,7 @@ def _told(evidence: Evidence) -> Mode | None:
     return Mode(value, How.TOLD, told.source)
 
 
-def _value_of(told: Told) -> Value | None:
+def _value_of(told: ConfiguredValue) -> Value | None:
     text = (told.value or Value.DISABLED).strip().lower()
     return Value(text) if text in ("disabled", "preparing", "enabled") else None
 

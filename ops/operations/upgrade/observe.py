@@ -13,7 +13,7 @@ from connectctl.ops.connect.connector import Connector, Owners, Status, cause_of
 from connectctl.ops.connect.internal_topics import address
 from connectctl.ops.connect.worker import Worker
 from connectctl.ops.core.errors import ConnectctlError, Refused
-from connectctl.ops.kafka.error_handling import DESCRIBE, Code, Move, verdict
+from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, verdict
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.kafka.visibility import Gap, Reason, describe_id, gap_of
 from connectctl.ops.operations.cluster.observe import MOST_AT_ONCE, PATIENCE, ask_all
@@ -24,7 +24,13 @@ from connectctl.ops.operations.upgrade.mode import PROPERTY, Belief, Evidence, L
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot, RollingWorker
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads, Told, TransactionCalls, WorkerDriver
+    from connectctl.ops.clients.protocols import (
+        ConfiguredValue,
+        ConnectCalls,
+        KafkaReads,
+        TransactionCalls,
+        WorkerDriver,
+    )
     from connectctl.ops.connect.connect_protocol import ConnectGroup
 
 LISTING = 10.0
@@ -74,7 +80,7 @@ def leader_id(eyes: Eyes) -> LeaderId | Gap:
     if found is Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
         return Gap(subject, Reason.NOT_AUTHORIZED, describe_id(id_))
     said = verdict(DESCRIBE, found)
-    return LeaderId(None) if said.move is Move.ABSENT else Gap(subject, Reason.NO_ANSWER, None, said.meaning)
+    return LeaderId(None) if said.move is ErrorAction.ABSENT else Gap(subject, Reason.NO_ANSWER, None, said.meaning)
 
 
 def observe(eyes: Eyes, group: ConnectGroup, beliefs: Mapping[str, Belief]) -> RollingSnapshot:
@@ -178,7 +184,7 @@ def _ways(eyes: Eyes, worker: str) -> dict[str, str]:
         return {}  # check says why
 
 
-def _told(eyes: Eyes, worker: str, name: str) -> tuple[Told | None, str | None]:
+def _told(eyes: Eyes, worker: str, name: str) -> tuple[ConfiguredValue | None, str | None]:
     """What the driver tells of a property, and why it cannot."""
     try:
         return (eyes.driver.told(worker, name) if eyes.driver else None), None
@@ -186,7 +192,7 @@ def _told(eyes: Eyes, worker: str, name: str) -> tuple[Told | None, str | None]:
         return None, str(e)
 
 
-def _value(told: Told | None) -> str | None:
+def _value(told: ConfiguredValue | None) -> str | None:
     return told.value if told else None
 
 

@@ -18,7 +18,7 @@ from connectctl.ops.task_runtime.task.generation_check import GenerationCheck
 from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import Reached
+    from connectctl.ops.clients.protocols import KnownEnds
     from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
     from connectctl.ops.task_runtime.task.commit_history import Position
 
@@ -32,7 +32,7 @@ class OffsetsSnapshot:
 
     values: Mapping[bytes, bytes]
     positions: Mapping[bytes, Position] = field(default_factory=dict)
-    reached: Mapping[str, Reached] = field(default_factory=dict)
+    reached: Mapping[str, KnownEnds] = field(default_factory=dict)
 
     def value(self, key: bytes) -> bytes | None:
         """The value of ``key``."""
@@ -63,7 +63,7 @@ class OffsetsView:
         return self._seen.positions.get(key)
 
     @property
-    def reached(self) -> Mapping[str, Reached]:
+    def reached(self) -> Mapping[str, KnownEnds]:
         """How far the offsets topics reached when the task last asked, as ``TaskSpec.reached`` has it."""
         return self._seen.reached
 

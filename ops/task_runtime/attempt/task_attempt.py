@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
-from connectctl.ops.clients.protocols import Reached
+from connectctl.ops.clients.protocols import KnownEnds
 from connectctl.ops.config.masking import masked
 from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.core.errors import ConnectctlError
@@ -64,14 +64,14 @@ class TaskReport:
     doubts: int = 0
     idle: bool = False
     meter: Mapping[str, float] = field(default_factory=dict)
-    reached: Mapping[str, Reached] = field(default_factory=dict)
+    reached: Mapping[str, KnownEnds] = field(default_factory=dict)
     waited: float = 0.0
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """The inverse of ``json``."""
         raw = json.loads(text)
-        raw["reached"] = {which: Reached(each["id"], tuple(each["ends"])) for which, each in raw["reached"].items()}
+        raw["reached"] = {which: KnownEnds(each["id"], tuple(each["ends"])) for which, each in raw["reached"].items()}
         return cls(**raw)
 
     @property

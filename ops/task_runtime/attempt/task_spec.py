@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import Reached
+    from connectctl.ops.clients.protocols import KnownEnds
     from connectctl.ops.task_runtime.job.config_topic_records import Generation
     from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings
 
@@ -33,7 +33,7 @@ class TaskSpec:
     manner: DeliverySettings
     timeout: float
     patience: float
-    reached: Mapping[str, Reached] = field(default_factory=dict)
+    reached: Mapping[str, KnownEnds] = field(default_factory=dict)
     outage: float = 0.0
     waited: Mapping[int, float] = field(default_factory=dict)
     """For how many seconds a task got no further when its last lease ended."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.clients.protocols import Reached, furthest
+from connectctl.ops.clients.protocols import KnownEnds, furthest
 from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.kafka.visibility import Reason, whole
@@ -244,7 +244,7 @@ def _task_spec(target: Target, generation: Generation) -> TaskSpec:
 
 _Sharing = tuple[Any, ...]
 _begun: dict[_Sharing, tuple[_Sharing, Generation]] = {}
-_reached: dict[_Sharing, Mapping[str, Reached]] = {}
+_reached: dict[_Sharing, Mapping[str, KnownEnds]] = {}
 """How far the offsets topics are known to reach, from one call to the next."""
 _lock = threading.Lock()
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from connectctl.ops.connect.source_keys import connect_json
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.partitioner import stable_order
-from connectctl.ops.kafka.record_batch_encoder import Columnar
+from connectctl.ops.kafka.record_batch_encoder import RecordColumns
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ def _by_partition(batch: Any, names: tuple[str, ...]) -> tuple[Any, Any]:
     return batch, starts
 
 
-def columnar(taken: Iterable[PartitionSlice], columns: Columns) -> Iterator[tuple[Columnar, Callable[[int], str]]]:
+def columnar(taken: Iterable[PartitionSlice], columns: Columns) -> Iterator[tuple[RecordColumns, Callable[[int], str]]]:
     """The records of ``taken``, and what names the row of each; those of pieces that lie beside each other together."""
     batch: Any = None
     start = end = 0
@@ -174,17 +174,17 @@ def columnar(taken: Iterable[PartitionSlice], columns: Columns) -> Iterator[tupl
         yield _named(batch.slice(start, end - start), columns)
 
 
-def _named(rows: Any, columns: Columns) -> tuple[Columnar, Callable[[int], str]]:
+def _named(rows: Any, columns: Columns) -> tuple[RecordColumns, Callable[[int], str]]:
     return _columnar(rows, columns), partial(columns.place, rows)
 
 
-def _columnar(batch: Any, columns: Columns) -> Columnar:
+def _columnar(batch: Any, columns: Columns) -> RecordColumns:
     times = None
     if columns.timestamp is not None:
         times = batch.column(columns.timestamp).fill_null(0).to_numpy()
     keys = _bytes(batch.column(columns.key)) if columns.key else None
     headers = _headers(batch.column(columns.headers), columns.headers) if columns.headers else None
-    return Columnar(_bytes(batch.column(columns.value)), keys, times, headers)
+    return RecordColumns(_bytes(batch.column(columns.value)), keys, times, headers)
 
 
 def _headers(lists: Any, name: str) -> Any:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.clients.protocols import Reached, furthest
+from connectctl.ops.clients.protocols import KnownEnds, furthest
 from connectctl.ops.clients.spark.session import first_line
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.attempt.task_attempt import FAILED, TaskLimits
@@ -42,7 +42,7 @@ class StreamRound(DataFrameRound):
     batch_of: Callable[[str, int, int], MicroBatch] | None = None
     """The micro-batch of a query, by its number, for so many tasks."""
     done: dict[int, FrameReport] = field(default_factory=dict)
-    reached: Mapping[str, Reached] = field(default_factory=dict)
+    reached: Mapping[str, KnownEnds] = field(default_factory=dict)
     """How far the offsets topics are known to reach, from one micro-batch to the next."""
     _failure: Exception | None = None
     _closed: bool = False

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from connectctl.ops.clients.kafka_protocol.run_presence import Presence
-    from connectctl.ops.clients.protocols import Reached
+    from connectctl.ops.clients.protocols import KnownEnds
     from connectctl.ops.task_runtime.attempt.control_channel import Address
     from connectctl.ops.task_runtime.attempt.task_attempt import TaskLimits
     from connectctl.ops.task_runtime.dataframe.read import JobDataFrame
@@ -353,7 +353,7 @@ class JobRunner:
             self._leader, name, self.ready.config, tasks, ours, presence.others, workers, self._patience, self.note
         )()
 
-    def _reached(self, own: str, behind: str | None) -> dict[str, Reached]:
+    def _reached(self, own: str, behind: str | None) -> dict[str, KnownEnds]:
         found = {PRIMARY: current_ends(self.scene.target, own)}
         return found | ({GLOBAL: current_ends(self.scene.kafka, behind)} if behind else {})
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
-from connectctl.ops.clients.protocols import Reached, furthest
+from connectctl.ops.clients.protocols import KnownEnds, furthest
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.attempt.task_attempt import FAILED, TaskLimits, TaskReport
 from connectctl.ops.task_runtime.spi.metrics import TaskMeter
@@ -131,7 +131,7 @@ class JobRun:
     totals: dict[int, TaskTotals] = field(default_factory=dict)
     lost: int = 0
     why: str | None = None
-    reached: Mapping[str, Reached] = field(default_factory=dict)
+    reached: Mapping[str, KnownEnds] = field(default_factory=dict)
     """How far the offsets topics are known to reach, from one round to the next: see ``TaskSpec.reached``."""
 
     def __post_init__(self) -> None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
-from connectctl.ops.clients.protocols import Reached
-from connectctl.ops.kafka.record_batch_encoder import Columnar
+from connectctl.ops.clients.protocols import KnownEnds
+from connectctl.ops.kafka.record_batch_encoder import RecordColumns
 from connectctl.ops.task_runtime.spi.metrics import TaskMeter
 from connectctl.ops.task_runtime.task.progress import TaskProgress
 
@@ -48,7 +48,7 @@ class ColumnBatch:
     """
 
     topic: str
-    columns: Columnar
+    columns: RecordColumns
     named: Callable[[int], str] | None = None
 
     def __len__(self) -> int:
@@ -205,7 +205,7 @@ class TaskStats:
     largest: int = 0
     doubts: list[str] = field(default_factory=list)
     meter: TaskMeter = field(default_factory=TaskMeter)
-    reached: Mapping[str, Reached] = field(default_factory=dict)
+    reached: Mapping[str, KnownEnds] = field(default_factory=dict)
     """How far the offsets topics are known to reach, as ``TaskSpec.reached`` has it."""
     doing: TaskProgress = field(default_factory=TaskProgress)
 

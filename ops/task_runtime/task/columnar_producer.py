@@ -20,7 +20,7 @@ from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer, 
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.partitioner import java_partitions, stable_order
-from connectctl.ops.kafka.record_batch_encoder import CODECS, Batch, Columnar, Stamp, batches
+from connectctl.ops.kafka.record_batch_encoder import CODECS, Batch, ProducerState, RecordColumns, batches
 from connectctl.ops.kafka.transactions import Place
 from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch
 from connectctl.ops.task_runtime.task.rejected_records import refused, too_large
@@ -90,7 +90,7 @@ class ColumnarProducer(TransactionalProducer):
         """Put source offsets into the transaction, where Java's partitioner puts their keys."""
         self._do("write its offsets", lambda: self._write(topic, _columnar(offsets.items())))
 
-    def _write(self, topic: str, rows: Columnar, partition: int | None = None, named: Named | None = None) -> None:
+    def _write(self, topic: str, rows: RecordColumns, partition: int | None = None, named: Named | None = None) -> None:
         count = self._producer.partitions(topic, TOPIC_PATIENCE)
         order: list[Any] = []
         placed = [(Place(topic, number), batch) for number, batch in self._placed(rows, partition, count, order)]
@@ -99,14 +99,16 @@ class ColumnarProducer(TransactionalProducer):
             names = None if named is None else partial(_named, named, batch, order)
             self._producer.send(place, len(batch), partial(self._encoded, place, batch, names), names)
 
-    def _encoded(self, place: Place, batch: Batch, named: Named | None, stamp: Stamp) -> bytes:
+    def _encoded(self, place: Place, batch: Batch, named: Named | None, stamp: ProducerState) -> bytes:
         encoded = batch.encode(stamp, self._codec)
         if self._largest is not None and named is not None and len(batch) == 1 and len(encoded) > self._largest:
             takes = f"{place.topic} takes {self._largest} (max.message.bytes, or max.request.size)"
             raise too_large(named(0), place.topic, f"alone it makes a batch of {len(encoded)} bytes, and {takes}")
         return encoded
 
-    def _placed(self, rows: Columnar, partition: int | None, count: int, new: list[Any]) -> Iterator[tuple[int, Batch]]:
+    def _placed(
+        self, rows: RecordColumns, partition: int | None, count: int, new: list[Any]
+    ) -> Iterator[tuple[int, Batch]]:
         """Batches with their partitions: keys where Java's partitioner puts them, others batch by batch in turn. ``new``
         gets the order of the rows, where that is another.
         """
@@ -209,11 +211,11 @@ def _plain(step: TransactionBatch) -> Mapping[tuple[str, int | None], list[tuple
     return found
 
 
-def _columnar(records: Iterable[tuple[bytes | None, bytes | None]]) -> Columnar:
+def _columnar(records: Iterable[tuple[bytes | None, bytes | None]]) -> RecordColumns:
     import pyarrow as pa
 
     keys, values = zip(*records, strict=True)
-    return Columnar(pa.array(values, pa.binary()), pa.array(keys, pa.binary()))
+    return RecordColumns(pa.array(values, pa.binary()), pa.array(keys, pa.binary()))
 
 
 def _close(producer: BatchProducer) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from connectctl.ops.clients.protocols import Reached
+from connectctl.ops.clients.protocols import KnownEnds
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.task_runtime.task.transactional_producer import UnknownOutcome
 
@@ -45,12 +45,12 @@ class CommitHistory:
             elif key not in self._before:
                 self._before[key] = store.position(key)
 
-    def beyond(self, reached: Reached) -> Reached:
+    def beyond(self, reached: KnownEnds) -> KnownEnds:
         """How far the topic reaches with what was committed since it was read up to ``reached``: a record of each key."""
         ends = list(reached.ends)
         for key in self._before if ends else ():
             ends[java_partition(key, len(ends))] += 1
-        return Reached(reached.id, tuple(ends))
+        return KnownEnds(reached.id, tuple(ends))
 
     def check(self, store: Positioned) -> None:
         """``store`` was read again. Raises ``UnknownOutcome`` where it is behind what was committed, else forgets that."""

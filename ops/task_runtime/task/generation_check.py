@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.librdkafka.partition_offsets import end_offsets, read_extents
 from connectctl.ops.clients.librdkafka.stream import stream
-from connectctl.ops.clients.protocols import Reached, Record
+from connectctl.ops.clients.protocols import KnownEnds, Record
 from connectctl.ops.core.errors import TimedOut
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class GenerationCheck:
         """Why not; None where it is. Raises ``TimedOut`` where the end of the config topic is out of reach."""
         topic, deadline = self._generation.topic, time.monotonic() + self._patience
         # What was read before is never gone: an end below that is asked for again, and no reason to read nothing.
-        before = {topic: Reached(ends=(max(0, self._read_to),))}
+        before = {topic: KnownEnds(ends=(max(0, self._read_to),))}
         if end_offsets(self._kafka, [topic], before)[topic][0] == self._read_to:
             return self._answer
         extent = read_extents(self._kafka, [topic])[topic][0]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.librdkafka.partition_offsets import end_offsets
 from connectctl.ops.clients.librdkafka.read import BATCH, WAIT, consumer_of
-from connectctl.ops.clients.protocols import Reached
+from connectctl.ops.clients.protocols import KnownEnds
 from connectctl.ops.connect.source_keys import SourceKey, parse_key
 from connectctl.ops.core.errors import TimedOut
 from connectctl.ops.kafka.partitioner import java_partition
@@ -29,13 +29,13 @@ class CommittedOffsets:
     read here, is not taken for one.
     """
 
-    def __init__(self, kafka: Kafka, topic: str, connector: str, reached: Reached | None = None):
+    def __init__(self, kafka: Kafka, topic: str, connector: str, reached: KnownEnds | None = None):
         self._kafka = kafka
         self._connector = connector
         self._positions: dict[int, int] = {}
         self._newest: dict[bytes, tuple[bool, int, int, bytes | None]] = {}
         self.topic = topic
-        self.reached = reached or Reached()
+        self.reached = reached or KnownEnds()
 
     def refresh(self, patience: float) -> None:
         """Read to the end as it is now. Raises ``TimedOut`` where an open transaction is in the way for ``patience`` s, or
@@ -48,7 +48,7 @@ class CommittedOffsets:
             self._kafka.ask(f"read {self.topic}", lambda: self._read(pending, len(ends), deadline))
         read_to = tuple(max(end, self._positions.get(p, 0)) for p, end in sorted(ends.items()))
         self._hold_against(read_to)
-        self.reached = self.reached.further(Reached(self._kafka.layouts[self.topic].id, read_to))
+        self.reached = self.reached.further(KnownEnds(self._kafka.layouts[self.topic].id, read_to))
 
     def _hold_against(self, read_to: tuple[int, ...]) -> None:
         """Nobody is to begin on less than was there before, whatever the ends came from. Raises ``TimedOut``."""
@@ -137,10 +137,10 @@ class CommittedOffsets:
         return frozenset(key for key, (*_, value) in self._newest.items() if value is not None)
 
 
-def current_ends(kafka: Kafka, topic: str) -> Reached:
+def current_ends(kafka: Kafka, topic: str) -> KnownEnds:
     """How far ``topic`` reaches now: what is asked before a task reads it, by another client, for it to be held against."""
     ends = end_offsets(kafka, [topic])[topic]
-    return Reached(kafka.layouts[topic].id, tuple(end for _, end in sorted(ends.items())))
+    return KnownEnds(kafka.layouts[topic].id, tuple(end for _, end in sorted(ends.items())))
 
 
 class OffsetStore:

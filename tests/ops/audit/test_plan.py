@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from connectctl.ops.audit.plan import Bound, bound, spans
 from connectctl.ops.audit.timeline import SLOTS, Sizes, Timeline
-from connectctl.ops.clients.protocols import Extent
+from connectctl.ops.clients.protocols import OffsetRange
 from connectctl.ops.core.errors import BadInput
 from hypothesis import given
 from hypothesis import strategies as st
 
-BEGAN = {"t": {0: Extent(0, 80, 100), 1: Extent(7, 50, 50)}}
-NOW = {"t": {0: Extent(0, 120, 130), 1: Extent(9, 50, 50)}}
+BEGAN = {"t": {0: OffsetRange(0, 80, 100), 1: OffsetRange(7, 50, 50)}}
+NOW = {"t": {0: OffsetRange(0, 120, 130), 1: OffsetRange(9, 50, 50)}}
 
 
 def test_records_count_up_to_where_it_began_and_markers_up_to_now() -> None:

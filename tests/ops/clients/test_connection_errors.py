@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from connectctl.ops.clients import connection_errors
-from connectctl.ops.clients.kafka_protocol.client import Wire
+from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.rest.connect import Connect
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, NotTrusted, Unreachable
@@ -30,7 +30,7 @@ def librdkafka(fault: Fault) -> Any:
 
 
 def kafka_python(fault: Fault) -> Any:
-    wire = Wire(client(fault), timeout=TIMEOUT)
+    wire = KafkaProtocolClient(client(fault), timeout=TIMEOUT)
     try:
         return wire.brokers()
     finally:

@@ -15,7 +15,7 @@ from connectctl.ops.clients.kafka_protocol.consumer_groups import Groups
 from connectctl.ops.clients.kafka_protocol.leaders import EARLIEST, LATEST, Leaders
 from connectctl.ops.clients.kafka_protocol.transactions import Transactions
 from connectctl.ops.clients.librdkafka import client as kafkamodule
-from connectctl.ops.clients.protocols import Answer
+from connectctl.ops.clients.protocols import InitProducerIdResponse
 from connectctl.ops.core.errors import ConnectctlError, TimedOut, Unreachable
 from connectctl.ops.kafka.brokers import ReaderGroup
 from connectctl.ops.kafka.error_handling import Code
@@ -178,8 +178,10 @@ def test_a_producer_without_id_or_epoch_was_not_initialised(who: int, epoch: int
     from connectctl.ops.clients.kafka_protocol.transactions import _answer
 
     told = SimpleNamespace(error_code=0, producer_id=who, producer_epoch=epoch)
-    assert _answer(told) == Answer(Code.NO_ANSWER)
-    assert _answer(SimpleNamespace(error_code=0, producer_id=7, producer_epoch=3)) == Answer(Code.NONE, 7, 3)
+    assert _answer(told) == InitProducerIdResponse(Code.NO_ANSWER)
+    assert _answer(SimpleNamespace(error_code=0, producer_id=7, producer_epoch=3)) == InitProducerIdResponse(
+        Code.NONE, 7, 3
+    )
     producer = BatchProducer({"bootstrap.servers": "h:1"}, "id", transaction_timeout_ms=1, timeout=1)
     producer._wire = Wire(FindCoordinatorRequest=coordinator(1), InitProducerIdRequest=told)  # type: ignore[assignment]
     with pytest.raises(Refusal):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from connectctl.ops.config import context_file, settings, worker_section
-from connectctl.ops.config.worker_section import NEEDS, USES, WorkerWay
+from connectctl.ops.config.worker_section import NEEDS, USES, WorkerSettings
 from connectctl.ops.core.errors import BadInput
 
 HEAD = "contexts:\n  p:\n    workers:\n"
@@ -86,6 +86,6 @@ def test_commands_are_printed_without_their_secrets(tmp_path: Path) -> None:
 
 def test_every_key_is_used_by_a_driver_and_every_needed_key_exists() -> None:
     used = {key for keys in USES.values() for key in keys}
-    assert used | {"driver"} == set(WorkerWay.model_fields)
+    assert used | {"driver"} == set(WorkerSettings.model_fields)
     assert all(set(NEEDS[driver]) <= set(USES[driver]) for driver in USES)
     assert NEEDS.keys() == USES.keys()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from connectctl.ops.connect.fenced_task_diagnosis import FailedTask, explain, may_be_fenced, round_failed
-from connectctl.ops.connect.transactional_ids import Owner
+from connectctl.ops.connect.transactional_ids import TaskRef
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.transactions import Transaction
 
@@ -16,7 +16,7 @@ TRACE = (
 
 
 def task(failed: float | None = 100.0, committed: float | None = 50.0, round_: float | None = 52.0) -> FailedTask:
-    return FailedTask(Owner("g", "orders", 0), "g-orders-0", TRACE, failed, committed, round_)
+    return FailedTask(TaskRef("g", "orders", 0), "g-orders-0", TRACE, failed, committed, round_)
 
 
 def state(name: str) -> Transaction:

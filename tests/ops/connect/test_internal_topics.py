@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from connectctl.ops.clients.protocols import Record
 from connectctl.ops.connect.internal_topics import (
-    Choice,
-    Clues,
-    ConfigClues,
-    Evidence,
+    ClusterSignals,
+    ConfigTopicSignals,
     Role,
+    TopicChoice,
+    TopicSignals,
     address,
     choose,
     choose_config,
@@ -61,7 +61,7 @@ def test_status_records_tell_connectors_with_dashes_and_workers() -> None:
 
 
 def test_a_topic_without_records_is_empty_and_no_particular_one() -> None:
-    assert classify("t", [], 25) == Clues("t", None, empty=True, partitions=25)
+    assert classify("t", [], 25) == TopicSignals("t", None, empty=True, partitions=25)
 
 
 def test_a_few_stray_records_do_not_hide_what_a_topic_is() -> None:
@@ -86,13 +86,15 @@ def test_an_address_is_what_statuses_name_a_worker_by() -> None:
     assert address("https://worker-1.example:8443") == "worker-1.example:8443"
 
 
-def configs(**named: str) -> list[ConfigClues]:
-    return [ConfigClues(topic, frozenset(filter(None, names.split(","))), end=10) for topic, names in named.items()]
+def configs(**named: str) -> list[ConfigTopicSignals]:
+    return [
+        ConfigTopicSignals(topic, frozenset(filter(None, names.split(","))), end=10) for topic, names in named.items()
+    ]
 
 
-def guess(topic: str, *, empty: bool = False) -> Choice:
+def guess(topic: str, *, empty: bool = False) -> TopicChoice:
     """The last one left: nothing proves that it is the group's."""
-    return Choice(topic, empty=empty, proven=False)
+    return TopicChoice(topic, empty=empty, proven=False)
 
 
 GROUP = connect_group(offset=8, one=[("a", -1), ("a", 0)], two=[("b", -1)])
@@ -103,64 +105,82 @@ DOWN = connect_group(state="Empty")
 @pytest.mark.parametrize(
     ("why", "found", "empty", "group", "expected"),
     [
-        ("the only one", configs(c="a,b"), [], GROUP, Choice("c")),
-        ("it has all that run", configs(c="a,b", d="a"), [], GROUP, Choice("c")),
-        ("no other connectors in it", configs(c="a,b", d="a,b,x"), [], GROUP, Choice("c")),
-        ("one just created", configs(c="a,b,new", d="x"), [], GROUP, Choice("c")),
-        ("one just deleted", configs(c="a", d="x"), [], GROUP, Choice("c")),
-        ("same names twice", configs(c="a,b", d="a,b"), [], GROUP, Choice(None, ("c", "d"))),
-        ("another cluster's only", configs(d="x"), [], GROUP, Choice(None)),
-        ("shorter than workers read", [ConfigClues("c", frozenset("ab"), end=7)], [], GROUP, Choice(None)),
+        ("the only one", configs(c="a,b"), [], GROUP, TopicChoice("c")),
+        ("it has all that run", configs(c="a,b", d="a"), [], GROUP, TopicChoice("c")),
+        ("no other connectors in it", configs(c="a,b", d="a,b,x"), [], GROUP, TopicChoice("c")),
+        ("one just created", configs(c="a,b,new", d="x"), [], GROUP, TopicChoice("c")),
+        ("one just deleted", configs(c="a", d="x"), [], GROUP, TopicChoice("c")),
+        ("same names twice", configs(c="a,b", d="a,b"), [], GROUP, TopicChoice(None, ("c", "d"))),
+        ("another cluster's only", configs(d="x"), [], GROUP, TopicChoice(None)),
+        ("shorter than workers read", [ConfigTopicSignals("c", frozenset("ab"), end=7)], [], GROUP, TopicChoice(None)),
         ("nothing runs", configs(c="", d="x"), [], IDLE, guess("c")),
         ("all down, only one", configs(c="a"), [], DOWN, guess("c")),
-        ("all down, two", configs(c="a", d="b"), [], DOWN, Choice(None, ("c", "d"))),
+        ("all down, two", configs(c="a", d="b"), [], DOWN, TopicChoice(None, ("c", "d"))),
         ("nothing but an empty one", [], ["e"], IDLE, guess("e", empty=True)),
-        ("two empty ones", [], ["e", "f"], IDLE, Choice(None, ("e", "f"))),
-        ("empty cannot be while connectors run", [], ["e"], GROUP, Choice(None)),
+        ("two empty ones", [], ["e", "f"], IDLE, TopicChoice(None, ("e", "f"))),
+        ("empty cannot be while connectors run", [], ["e"], GROUP, TopicChoice(None)),
     ],
 )
 def test_the_config_topic_is_matched_by_what_the_group_runs(
-    why: str, found: list[ConfigClues], empty: list[str], group: Any, expected: Choice
+    why: str, found: list[ConfigTopicSignals], empty: list[str], group: Any, expected: TopicChoice
 ) -> None:
     assert choose_config(found, empty, group) == expected, why
 
 
-def offsets(**named: str) -> list[Clues]:
-    return [Clues(topic, Role.OFFSETS, connectors=frozenset(names.split(","))) for topic, names in named.items()]
+def offsets(**named: str) -> list[TopicSignals]:
+    return [TopicSignals(topic, Role.OFFSETS, connectors=frozenset(names.split(","))) for topic, names in named.items()]
 
 
-OURS = Evidence(connectors=frozenset("ab"))
-BESIDE = Evidence(connectors=frozenset("ab"), others=frozenset("bx"), neighbours=True)
+OURS = ClusterSignals(connectors=frozenset("ab"))
+BESIDE = ClusterSignals(connectors=frozenset("ab"), others=frozenset("bx"), neighbours=True)
 
 
 @pytest.mark.parametrize(
     ("why", "found", "empty", "evidence", "expected"),
     [
-        ("the only one", offsets(o="a"), ["e"], OURS, Choice("o")),
-        ("the other names strangers", offsets(o="a", p="x"), ["e"], OURS, Choice("o")),
-        ("only a neighbour's", offsets(p="x"), [], BESIDE, Choice(None)),
+        ("the only one", offsets(o="a"), ["e"], OURS, TopicChoice("o")),
+        ("the other names strangers", offsets(o="a", p="x"), ["e"], OURS, TopicChoice("o")),
+        ("only a neighbour's", offsets(p="x"), [], BESIDE, TopicChoice(None)),
         ("a neighbour's and an empty one", offsets(p="x"), ["e"], BESIDE, guess("e", empty=True)),
         ("a name shared with a neighbour", offsets(p="b"), [], BESIDE, guess("p")),
-        ("a shared name proves nothing beside an empty one", offsets(p="b"), ["e"], BESIDE, Choice(None, ("p", "e"))),
+        (
+            "a shared name proves nothing beside an empty one",
+            offsets(p="b"),
+            ["e"],
+            BESIDE,
+            TopicChoice(None, ("p", "e")),
+        ),
         ("leftovers of deleted connectors", offsets(o="gone"), ["e"], OURS, guess("o")),
-        ("both name ours", offsets(o="a", p="a"), [], OURS, Choice(None, ("o", "p"))),
-        ("nothing at all", [], [], OURS, Choice(None)),
-        ("two empty ones", [], ["e", "f"], OURS, Choice(None, ("e", "f"))),
-        ("a dedicated one is left out", offsets(o="a,b", d="a"), [], Evidence(dedicated=frozenset("d")), guess("o")),
-        ("empty beside dedicated", offsets(d="a"), ["e"], Evidence(dedicated=frozenset("d")), guess("e", empty=True)),
-        ("the global one named as dedicated", offsets(d="a"), [], Evidence(dedicated=frozenset("d")), guess("d")),
+        ("both name ours", offsets(o="a", p="a"), [], OURS, TopicChoice(None, ("o", "p"))),
+        ("nothing at all", [], [], OURS, TopicChoice(None)),
+        ("two empty ones", [], ["e", "f"], OURS, TopicChoice(None, ("e", "f"))),
+        (
+            "a dedicated one is left out",
+            offsets(o="a,b", d="a"),
+            [],
+            ClusterSignals(dedicated=frozenset("d")),
+            guess("o"),
+        ),
+        (
+            "empty beside dedicated",
+            offsets(d="a"),
+            ["e"],
+            ClusterSignals(dedicated=frozenset("d")),
+            guess("e", empty=True),
+        ),
+        ("the global one named as dedicated", offsets(d="a"), [], ClusterSignals(dedicated=frozenset("d")), guess("d")),
     ],
 )
 def test_the_offsets_topic_is_matched_by_the_connectors_it_names(
-    why: str, found: list[Clues], empty: list[str], evidence: Evidence, expected: Choice
+    why: str, found: list[TopicSignals], empty: list[str], evidence: ClusterSignals, expected: TopicChoice
 ) -> None:
     assert choose(found, empty, evidence) == expected, why
 
 
 def test_the_status_topic_is_matched_by_its_workers_even_where_connectors_have_the_same_names() -> None:
     found = [
-        Clues("s", Role.STATUS, connectors=frozenset("a"), workers=frozenset({"one:8083"})),
-        Clues("z", Role.STATUS, connectors=frozenset("a"), workers=frozenset({"far:8083"})),
+        TopicSignals("s", Role.STATUS, connectors=frozenset("a"), workers=frozenset({"one:8083"})),
+        TopicSignals("z", Role.STATUS, connectors=frozenset("a"), workers=frozenset({"far:8083"})),
     ]
-    evidence = Evidence(frozenset({"one:8083"}), frozenset("a"), frozenset("a"), neighbours=True)
-    assert choose(found, [], evidence) == Choice("s")
+    evidence = ClusterSignals(frozenset({"one:8083"}), frozenset("a"), frozenset("a"), neighbours=True)
+    assert choose(found, [], evidence) == TopicChoice("s")

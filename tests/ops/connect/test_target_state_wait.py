@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 from connectctl.ops.connect.connector import Connector, State, Status
-from connectctl.ops.connect.target_state_wait import GRACE, STEADY, Waiting, look
+from connectctl.ops.connect.target_state_wait import GRACE, STEADY, WaitState, evaluate
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,9 +21,9 @@ def conn(own: str | None, *tasks: str, trace: str = "boom", leftover: tuple[str,
 
 def outcome(wanted: State, before: Connector, *looks: tuple[float, Connector]) -> str:
     """What a series of looks, each with its time, comes to."""
-    waiting = Waiting(wanted, before)
+    waiting = WaitState(wanted, before)
     for elapsed, now in looks:
-        seen = look(waiting, now, elapsed)
+        seen = evaluate(waiting, now, elapsed)
         if seen.failed or seen.done:
             return f"{'failed' if seen.failed else 'done'} at {elapsed:g}"
         waiting = seen.waiting
@@ -90,7 +90,7 @@ def test_running_is_what_is_new_and_lasts(
     ],
 )
 def test_stopped_and_paused_mean_that_no_task_runs_any_more(wanted: State, now: Connector, done: bool) -> None:
-    seen = look(Waiting(wanted, HEALTHY), now, 0.1)
+    seen = evaluate(WaitState(wanted, HEALTHY), now, 0.1)
     assert seen.done is done
     assert not seen.failed
 
@@ -103,9 +103,9 @@ connectors = st.builds(lambda own, tasks: conn(own, *tasks), states, st.lists(st
 def test_a_wait_for_running_never_ends_well_on_anything_that_does_not_run(
     before: Connector, seen: list[Connector]
 ) -> None:
-    waiting = Waiting(State.RUNNING, before)
+    waiting = WaitState(State.RUNNING, before)
     for n, now in enumerate(seen):
-        result = look(waiting, now, float(n))
+        result = evaluate(waiting, now, float(n))
         assert not (result.done and result.failed)
         assert not result.done or result.verdict.state is State.RUNNING
         waiting = result.waiting

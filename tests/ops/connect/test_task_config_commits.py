@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from connectctl.ops.clients.protocols import Record
 from connectctl.ops.connect import task_config_commits
-from connectctl.ops.connect.task_config_commits import UNDER_WAY, Order, endangered, task_configs_lost
+from connectctl.ops.connect.task_config_commits import UNDER_WAY, TaskConfigOrder, endangered, task_configs_lost
 
 NOW = 1_000_000.0
 CONFIG = {"properties": {"connector.class": "X", "tasks.max": "2"}}
@@ -24,7 +24,7 @@ def topic(*records: tuple[int, str, Any], age: float = 1000.0) -> list[Record]:
     ]
 
 
-def found(records: Sequence[Record]) -> list[Order]:
+def found(records: Sequence[Record]) -> list[TaskConfigOrder]:
     return list(endangered(records, NOW))
 
 
@@ -37,17 +37,17 @@ def test_tasks_that_are_committed_behind_their_connector_are_safe() -> None:
 
 
 def test_a_copy_behind_the_commit_takes_the_tasks_with_the_next_compaction() -> None:
-    assert found([*HEALTHY, *COPY]) == [Order("x", 2, 3, 9, 0)]
+    assert found([*HEALTHY, *COPY]) == [TaskConfigOrder("x", 2, 3, 9, 0)]
 
 
 def test_once_the_earlier_copy_is_compacted_the_tasks_are_lost_at_the_next_start() -> None:
     (order,) = found([*HEALTHY[1:], *COPY])
-    assert order == Order("x", 2, 3, 9, -1)
+    assert order == TaskConfigOrder("x", 2, 3, 9, -1)
     assert order.lost
 
 
 def test_the_order_of_offsets_counts_and_not_that_of_reading() -> None:
-    assert found([*COPY, *reversed(HEALTHY[1:])]) == [Order("x", 2, 3, 9, -1)]
+    assert found([*COPY, *reversed(HEALTHY[1:])]) == [TaskConfigOrder("x", 2, 3, 9, -1)]
 
 
 def test_tasks_that_are_published_again_are_safe() -> None:
@@ -79,15 +79,15 @@ def test_a_namesake_whose_tasks_are_still_to_come_after_a_deletion_loses_nothing
 def test_a_changed_configuration_has_a_moment_to_bring_its_tasks() -> None:
     changed = topic((9, "connector-x", OTHER), age=1.0)
     assert found([*HEALTHY, *changed]) == []
-    assert found([*HEALTHY, *topic((9, "connector-x", OTHER), age=UNDER_WAY + 1)]) == [Order("x", 2, 3, 9, 0)]
+    assert found([*HEALTHY, *topic((9, "connector-x", OTHER), age=UNDER_WAY + 1)]) == [TaskConfigOrder("x", 2, 3, 9, 0)]
 
 
 def test_an_identical_configuration_brings_none_and_is_told_at_once() -> None:
-    assert found([*HEALTHY, *topic((9, "connector-x", CONFIG), age=0.0)]) == [Order("x", 2, 3, 9, 0)]
+    assert found([*HEALTHY, *topic((9, "connector-x", CONFIG), age=0.0)]) == [TaskConfigOrder("x", 2, 3, 9, 0)]
 
 
 def test_a_set_of_which_compaction_took_a_task_is_lost() -> None:
-    assert found([HEALTHY[0], *HEALTHY[2:]]) == [Order("x", 2, 3, 0, -1)]
+    assert found([HEALTHY[0], *HEALTHY[2:]]) == [TaskConfigOrder("x", 2, 3, 0, -1)]
 
 
 def test_tasks_that_are_being_published_are_no_loss() -> None:
@@ -106,8 +106,8 @@ def test_connectors_with_dashes_and_numbers_in_their_names_are_kept_apart() -> N
 
 
 def test_the_finding_names_topic_offsets_and_cure() -> None:
-    soon = task_configs_lost(Order("x", 2, 3, 9, 0), "configs")
-    lost = task_configs_lost(Order("x", 2, 3, 9, -1), "configs")
+    soon = task_configs_lost(TaskConfigOrder("x", 2, 3, 9, 0), "configs")
+    lost = task_configs_lost(TaskConfigOrder("x", 2, 3, 9, -1), "configs")
     assert soon.id == lost.id == "TASK010"
     assert soon.message.startswith("The next compaction")
     assert lost.message.startswith("A worker that starts has no task configurations")

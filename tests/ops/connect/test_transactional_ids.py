@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from connectctl.ops.connect.transactional_ids import (
-    Directory,
-    Owner,
+    TaskRef,
+    TransactionalIdIndex,
     ambiguities,
     leader_id,
     may_be_a_tasks,
@@ -15,7 +15,7 @@ from connectctl.ops.connect.transactional_ids import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-SEEN = Directory(
+SEEN = TransactionalIdIndex(
     {
         "a": frozenset({"b-c", "orders"}),
         "a-b": frozenset({"c"}),
@@ -28,8 +28,8 @@ SEEN = Directory(
 @pytest.mark.parametrize(
     ("id", "owners"),
     [
-        ("a-orders-0", [Owner("a", "orders", 0)]),
-        ("a-orders-12", [Owner("a", "orders", 12)]),
+        ("a-orders-0", [TaskRef("a", "orders", 0)]),
+        ("a-orders-12", [TaskRef("a", "orders", 12)]),
         ("a-orders", []),
         ("a-orders-", []),
         ("a-orders-01", []),
@@ -37,11 +37,11 @@ SEEN = Directory(
         ("a-orders-٣", []),
         ("a-orders-1-2", []),
         ("other-orders-0", []),
-        ("a-b-c-3", [Owner("a", "b-c", 3), Owner("a-b", "c", 3)]),
-        ("connect-cluster-x-0", [Owner("connect", "cluster-x", 0)]),
+        ("a-b-c-3", [TaskRef("a", "b-c", 3), TaskRef("a-b", "c", 3)]),
+        ("connect-cluster-x-0", [TaskRef("connect", "cluster-x", 0)]),
     ],
 )
-def test_an_id_belongs_to_the_tasks_that_spell_it(id: str, owners: list[Owner]) -> None:
+def test_an_id_belongs_to_the_tasks_that_spell_it(id: str, owners: list[TaskRef]) -> None:
     assert list(SEEN.owners(id)) == owners
 
 
@@ -69,8 +69,8 @@ NAME = st.text(st.sampled_from("ab-0"), min_size=1, max_size=5)
 
 @given(NAME, NAME, st.integers(0, 200))
 def test_every_tasks_id_is_recognised(group: str, connector: str, task: int) -> None:
-    directory = Directory({group: frozenset({connector})})
-    assert directory.owners(task_id(group, connector, task)) == (Owner(group, connector, task),)
+    directory = TransactionalIdIndex({group: frozenset({connector})})
+    assert directory.owners(task_id(group, connector, task)) == (TaskRef(group, connector, task),)
 
 
 @given(NAME, NAME, st.integers(0, 200), NAME, st.integers(0, 200))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from connectctl.ops.connect.zombie_fencing import CURE, Backoff, Round, diagnose, ids_to_fence
+from connectctl.ops.connect.zombie_fencing import CURE, Backoff, FencingRound, diagnose, ids_to_fence
 
 
 @pytest.mark.parametrize(("ids", "measured"), [(5, 2.0), (10, 6.2), (20, 15.9), (40, 35.4)])
@@ -33,8 +33,8 @@ def test_what_the_leader_fences(record: int | None, tasks: int, pending: bool, i
     assert ids_to_fence(record, tasks, pending) == ids
 
 
-def round_(ids: list[int], left: list[int], since: float = 5.0, **more: object) -> Round:
-    return Round("orders", ids, left, since, Backoff(), **more)  # type: ignore[arg-type]
+def round_(ids: list[int], left: list[int], since: float = 5.0, **more: object) -> FencingRound:
+    return FencingRound("orders", ids, left, since, Backoff(), **more)  # type: ignore[arg-type]
 
 
 def test_a_stalling_round_is_told_with_the_time_that_is_left() -> None:

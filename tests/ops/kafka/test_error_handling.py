@@ -11,12 +11,12 @@ from connectctl.ops.kafka.error_handling import (
     MARKER,
     PRODUCERS,
     Code,
-    Move,
+    ErrorAction,
     name_of,
     verdict,
 )
 
-C, M = Code, Move
+C, M = Code, ErrorAction
 ANYWHERE = {
     C.NONE: M.DONE,
     C.NOT_SENT: M.AGAIN,
@@ -127,7 +127,7 @@ ROWS = [(request, code, move) for request, (_, moves) in EXPECTED.items() for co
 
 
 @pytest.mark.parametrize(("request_", "code", "move"), ROWS, ids=[f"{r}-{c.name}" for r, c, _ in ROWS])
-def test_each_answer_leads_to_one_move(request_: str, code: Code, move: Move) -> None:
+def test_each_answer_leads_to_one_move(request_: str, code: Code, move: ErrorAction) -> None:
     assert verdict(EXPECTED[request_][0], code).move is move
 
 
@@ -139,9 +139,9 @@ def test_no_row_is_without_its_test(request_: str) -> None:
 
 def test_a_code_that_nobody_foresaw_ends_the_matter_and_is_named() -> None:
     said = verdict(FENCE, 999)
-    assert said.move is Move.GIVE_UP
+    assert said.move is ErrorAction.GIVE_UP
     assert "ERROR_999" in said.meaning
-    assert verdict(DESCRIBE, Code.INVALID_TRANSACTION_TIMEOUT).move is Move.GIVE_UP
+    assert verdict(DESCRIBE, Code.INVALID_TRANSACTION_TIMEOUT).move is ErrorAction.GIVE_UP
     assert name_of(51) == "CONCURRENT_TRANSACTIONS"
 
 
@@ -159,4 +159,4 @@ def test_the_codes_have_kafkas_numbers() -> None:
 def test_whatever_ends_in_failure_says_what_to_do() -> None:
     for request, (table, _) in EXPECTED.items():
         for code, said in table.items():
-            assert said.move is not Move.GIVE_UP or said.advice, (request, code)
+            assert said.move is not ErrorAction.GIVE_UP or said.advice, (request, code)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from connectctl.ops.clients.protocols import Answer
+from connectctl.ops.clients.protocols import InitProducerIdResponse
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.fence_attempt import (
     MOST_EPOCHS,
-    Caught,
-    Chase,
+    FenceAttempt,
+    Fenced,
     Problem,
     after_answer,
-    after_look,
+    after_describe,
     out_of_time,
 )
 from connectctl.ops.kafka.transactions import STATES, Transaction, task_timeout
@@ -25,79 +25,81 @@ ONGOING = replace(EMPTY, state="Ongoing")
 
 
 def test_a_good_answer_ends_it() -> None:
-    assert after_answer(Chase(EMPTY), Answer(Code.NONE, 7, 4)) == Caught(7, 4, False)
+    assert after_answer(FenceAttempt(EMPTY), InitProducerIdResponse(Code.NONE, 7, 4)) == Fenced(7, 4, False)
 
 
 def test_an_open_transaction_that_was_seen_being_aborted_counts_as_aborted() -> None:
-    chase = after_answer(Chase(ONGOING), Answer(Code.CONCURRENT_TRANSACTIONS))
-    assert isinstance(chase, Chase)
-    ask, chase_ = after_look(chase, replace(EMPTY, state="PrepareAbort", epoch=4))
-    assert (ask, isinstance(chase_, Chase)) == (False, True), "while it is being aborted, asking helps nobody"
-    assert isinstance(chase_, Chase)
-    ask, chase_ = after_look(chase_, replace(EMPTY, state="CompleteAbort", epoch=4))
+    chase = after_answer(FenceAttempt(ONGOING), InitProducerIdResponse(Code.CONCURRENT_TRANSACTIONS))
+    assert isinstance(chase, FenceAttempt)
+    ask, chase_ = after_describe(chase, replace(EMPTY, state="PrepareAbort", epoch=4))
+    assert (ask, isinstance(chase_, FenceAttempt)) == (False, True), "while it is being aborted, asking helps nobody"
+    assert isinstance(chase_, FenceAttempt)
+    ask, chase_ = after_describe(chase_, replace(EMPTY, state="CompleteAbort", epoch=4))
     assert ask
-    assert isinstance(chase_, Chase)
-    assert after_answer(chase_, Answer(Code.NONE, 7, 5)) == Caught(7, 5, True)
+    assert isinstance(chase_, FenceAttempt)
+    assert after_answer(chase_, InitProducerIdResponse(Code.NONE, 7, 5)) == Fenced(7, 5, True)
 
 
 def test_a_transaction_that_was_being_committed_is_not_aborted() -> None:
-    chase = after_answer(Chase(replace(EMPTY, state="PrepareCommit")), Answer(Code.CONCURRENT_TRANSACTIONS))
-    assert isinstance(chase, Chase)
+    chase = after_answer(
+        FenceAttempt(replace(EMPTY, state="PrepareCommit")), InitProducerIdResponse(Code.CONCURRENT_TRANSACTIONS)
+    )
+    assert isinstance(chase, FenceAttempt)
     assert chase.epochs == 0, "the coordinator refused, and used no epoch"
-    ask, chase_ = after_look(chase, replace(EMPTY, state="CompleteCommit"))
+    ask, chase_ = after_describe(chase, replace(EMPTY, state="CompleteCommit"))
     assert ask
-    assert isinstance(chase_, Chase)
-    assert after_answer(chase_, Answer(Code.NONE, 7, 5)) == Caught(7, 5, False)
+    assert isinstance(chase_, FenceAttempt)
+    assert after_answer(chase_, InitProducerIdResponse(Code.NONE, 7, 5)) == Fenced(7, 5, False)
 
 
 @pytest.mark.parametrize("state", ["PrepareCommit", "PrepareAbort", "PrepareEpochFence"])
 def test_nothing_is_sent_while_the_coordinator_is_at_work(state: str) -> None:
-    ask, _ = after_look(Chase(EMPTY, doubt=True, epochs=1), replace(EMPTY, state=state))
+    ask, _ = after_describe(FenceAttempt(EMPTY, doubt=True, epochs=1), replace(EMPTY, state=state))
     assert not ask
 
 
 def test_a_lost_answer_is_looked_at_and_not_asked_again_where_it_was_performed() -> None:
-    chase = after_answer(Chase(EMPTY), Answer(Code.NO_ANSWER))
-    assert isinstance(chase, Chase)
+    chase = after_answer(FenceAttempt(EMPTY), InitProducerIdResponse(Code.NO_ANSWER))
+    assert isinstance(chase, FenceAttempt)
     assert chase.doubt
-    assert after_look(chase, replace(EMPTY, epoch=4)) == (False, Caught(7, 4, False))
+    assert after_describe(chase, replace(EMPTY, epoch=4)) == (False, Fenced(7, 4, False))
 
 
 def test_a_lost_answer_is_asked_again_where_it_was_not_performed() -> None:
-    chase = after_answer(Chase(EMPTY), Answer(Code.NO_ANSWER))
-    assert isinstance(chase, Chase)
-    assert after_look(chase, EMPTY)[0]
+    chase = after_answer(FenceAttempt(EMPTY), InitProducerIdResponse(Code.NO_ANSWER))
+    assert isinstance(chase, FenceAttempt)
+    assert after_describe(chase, EMPTY)[0]
 
 
 def test_an_epoch_that_moved_by_a_commit_is_no_fence() -> None:
-    chase = after_answer(Chase(replace(EMPTY, state="CompleteCommit")), Answer(Code.NO_ANSWER))
-    assert isinstance(chase, Chase)
-    ask, after = after_look(chase, replace(EMPTY, state="CompleteCommit", epoch=4))
+    chase = after_answer(FenceAttempt(replace(EMPTY, state="CompleteCommit")), InitProducerIdResponse(Code.NO_ANSWER))
+    assert isinstance(chase, FenceAttempt)
+    ask, after = after_describe(chase, replace(EMPTY, state="CompleteCommit", epoch=4))
     assert ask, "with transaction version 2 a commit moves the epoch"
-    assert isinstance(after, Chase)
+    assert isinstance(after, FenceAttempt)
 
 
 @pytest.mark.parametrize(
     "code", [Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, Code.INVALID_TRANSACTION_TIMEOUT, Code.UNKNOWN_SERVER_ERROR]
 )
 def test_what_will_not_get_better_is_given_up_with_a_hint(code: Code) -> None:
-    problem = after_answer(Chase(EMPTY), Answer(code))
+    problem = after_answer(FenceAttempt(EMPTY), InitProducerIdResponse(code))
     assert isinstance(problem, Problem)
     assert problem.code == code.name
     assert problem.message.count(".") >= 2
 
 
 def test_the_epochs_of_an_id_are_never_used_up() -> None:
-    chase = Chase(EMPTY)
+    chase = FenceAttempt(EMPTY)
     for sent in range(1, 100):
-        after = after_answer(chase, Answer(Code.COORDINATOR_NOT_AVAILABLE))
-        assert isinstance(after, Chase)
-        ask, next_ = after_look(after, Code.NO_ANSWER)
+        after = after_answer(chase, InitProducerIdResponse(Code.COORDINATOR_NOT_AVAILABLE))
+        assert isinstance(after, FenceAttempt)
+        ask, next_ = after_describe(after, Code.NO_ANSWER)
         if not ask:
             assert isinstance(next_, Problem)
             assert (sent, next_.code) == (MOST_EPOCHS, "epoch-guard")
             return
-        assert isinstance(next_, Chase)
+        assert isinstance(next_, FenceAttempt)
         chase = next_
     pytest.fail("it would have gone on for ever")
 
@@ -109,24 +111,24 @@ STATE = st.builds(
 
 @given(st.lists(st.tuples(st.sampled_from(Code), st.one_of(st.sampled_from(Code), STATE)), max_size=60))
 def test_whatever_brokers_answer_at_most_so_many_epochs_are_spent(story: list[tuple[Code, Transaction | Code]]) -> None:
-    chase, sent_in_doubt = Chase(EMPTY), 0
+    chase, sent_in_doubt = FenceAttempt(EMPTY), 0
     for code, seen in story:
-        after = after_answer(chase, Answer(code, 7, 4))
-        if not isinstance(after, Chase):
+        after = after_answer(chase, InitProducerIdResponse(code, 7, 4))
+        if not isinstance(after, FenceAttempt):
             return
         sent_in_doubt += after.doubt
         assert sent_in_doubt <= MOST_EPOCHS
-        ask, then = after_look(after, seen)
-        while not ask and isinstance(then, Chase):
-            ask, then = after_look(then, EMPTY)
-        if not isinstance(then, Chase):
+        ask, then = after_describe(after, seen)
+        while not ask and isinstance(then, FenceAttempt):
+            ask, then = after_describe(then, EMPTY)
+        if not isinstance(then, FenceAttempt):
             return
         chase = then
 
 
 def test_out_of_time_says_what_was_answered_last() -> None:
-    chase = after_answer(Chase(ONGOING), Answer(Code.CONCURRENT_TRANSACTIONS))
-    assert isinstance(chase, Chase)
+    chase = after_answer(FenceAttempt(ONGOING), InitProducerIdResponse(Code.CONCURRENT_TRANSACTIONS))
+    assert isinstance(chase, FenceAttempt)
     problem = out_of_time(chase, 30)
     assert problem.code == "timed-out"
     assert "CONCURRENT_TRANSACTIONS" in problem.message

@@ -8,20 +8,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from connectctl.ops.kafka.record_batch_encoder import CODECS, Batch, Columnar, Stamp, batches
+from connectctl.ops.kafka.record_batch_encoder import CODECS, Batch, ProducerState, RecordColumns, batches
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka.record.memory_records import MemoryRecords
 
-STAMP = Stamp(producer_id=4_000_000_001, epoch=7, sequence=11)
+STAMP = ProducerState(producer_id=4_000_000_001, epoch=7, sequence=11)
 VALUES = st.none() | st.binary(max_size=80) | st.integers(8_000, 9_000).map(bytes)
 TIMES = st.integers(1, 1 << 45)
 
 
-def columnar(rows: list[tuple[Any, Any, int]], *, keyed: bool, timed: bool) -> Columnar:
+def columnar(rows: list[tuple[Any, Any, int]], *, keyed: bool, timed: bool) -> RecordColumns:
     keys = pa.array([key for key, _, _ in rows], pa.binary()) if keyed else None
     times = np.array([at for _, _, at in rows], np.int64) if timed else None
-    return Columnar(pa.array([value for _, value, _ in rows], pa.binary()), keys, times)
+    return RecordColumns(pa.array([value for _, value, _ in rows], pa.binary()), keys, times)
 
 
 def read(encoded: bytes) -> tuple[Any, list[Any]]:
@@ -55,7 +55,7 @@ def test_headers_are_those_of_their_record_however_the_column_is_cut(given_: lis
         [None if some is None else [{"key": key, "value": value} for key, value in some] for some in given_], HEADERS
     ).slice(cut)
     values = pa.array([b"%d" % n for n in range(len(given_))]).slice(cut)
-    rows = Columnar(values, values, None, column)
+    rows = RecordColumns(values, values, None, column)
     if taken and len(rows):
         rows = rows.take(pa.array(range(len(rows))))
     found = batches(rows, 20_000)
@@ -71,21 +71,21 @@ def test_headers_are_those_of_their_record_however_the_column_is_cut(given_: lis
     st.lists(st.binary(max_size=300), min_size=1, max_size=100), st.integers(400, 3_000), st.sets(st.integers(0, 99))
 )
 def test_no_batch_is_larger_than_the_limit_or_goes_over_a_cut(values: list[bytes], limit: int, cuts: set[int]) -> None:
-    found = batches(Columnar(pa.array(values, pa.binary())), limit, sorted(cuts))
+    found = batches(RecordColumns(pa.array(values, pa.binary())), limit, sorted(cuts))
     assert [n for batch in found for n in range(batch.start, batch.end)] == list(range(len(values)))
     assert all(len(batch.encode(STAMP)) <= limit for batch in found)
     assert {cut for cut in cuts if 0 < cut < len(values)} <= {batch.start for batch in found}
 
 
 def test_a_record_that_is_larger_than_the_limit_is_alone() -> None:
-    found = batches(Columnar(pa.array([b"a", bytes(1_000), b"b", b"c"])), 500)
+    found = batches(RecordColumns(pa.array([b"a", bytes(1_000), b"b", b"c"])), 500)
     assert [(batch.start, batch.end) for batch in found] == [(0, 1), (1, 2), (2, 4)]
 
 
 # This reader has no Zstandard; of that tests/live/test_runtime_kernel.py tells.
 @pytest.mark.parametrize("codec", ["none", "gzip"])
 def test_a_batch_is_of_its_producer_and_its_transaction(codec: str) -> None:
-    batch = whole(Columnar(pa.array([b"one" * 500, None, b"three"]), pa.array([b"k", None, b"k"])))
+    batch = whole(RecordColumns(pa.array([b"one" * 500, None, b"three"]), pa.array([b"k", None, b"k"])))
     header, records = read(batch.encode(STAMP, codec))
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == (4_000_000_001, 7, 11)
     assert (header.is_transactional, header.is_control_batch, header.last_offset_delta) == (True, False, 2)
@@ -95,21 +95,23 @@ def test_a_batch_is_of_its_producer_and_its_transaction(codec: str) -> None:
 
 def test_records_without_a_time_have_that_of_now_and_the_last_time_is_the_latest() -> None:
     before = int(time.time() * 1000)
-    header, (first, second) = read(whole(Columnar(pa.array([b"a", b"b"]), None, np.array([1 << 45, 0]))).encode(STAMP))
+    header, (first, second) = read(
+        whole(RecordColumns(pa.array([b"a", b"b"]), None, np.array([1 << 45, 0]))).encode(STAMP)
+    )
     assert first.timestamp == header.max_timestamp == 1 << 45
     assert before <= second.timestamp <= int(time.time() * 1000)
 
 
 def test_slices_of_large_columns_are_written_as_what_they_are() -> None:
     values = pa.array([b"%d" % n for n in range(200)], pa.large_binary()).slice(150, 3)
-    _, records = read(whole(Columnar(values, pa.array([b"x", b"y", b"z"]).slice(0, 3))).encode(STAMP))
+    _, records = read(whole(RecordColumns(values, pa.array([b"x", b"y", b"z"]).slice(0, 3))).encode(STAMP))
     assert [record.value for record in records] == [b"150", b"151", b"152"]
 
 
 def test_nothing_is_no_batch() -> None:
-    assert batches(Columnar(pa.array([], pa.binary())), 1_000) == []
+    assert batches(RecordColumns(pa.array([], pa.binary())), 1_000) == []
 
 
-def whole(rows: Columnar) -> Batch:
+def whole(rows: RecordColumns) -> Batch:
     (found,) = batches(rows, 1_000_000)
     return found

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from connectctl.ops.kafka.streams_eos import Kind, kind_of_id, kind_of_value, of_kind, process_of
+from connectctl.ops.kafka.streams_eos import ProducerModel, model_of_id, model_of_value, of_model, process_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,9 +12,9 @@ NAMES = st.from_regex(r"[a-z0-9][a-z0-9._-]{0,12}", fullmatch=True)
 @pytest.mark.parametrize(
     ("id_", "kind"),
     [
-        ("app-0_1", Kind.PER_PARTITION),
-        ("app-12_345", Kind.PER_PARTITION),
-        (f"app-{PROCESS}-1", Kind.GROUP_AWARE),
+        ("app-0_1", ProducerModel.PER_PARTITION),
+        ("app-12_345", ProducerModel.PER_PARTITION),
+        (f"app-{PROCESS}-1", ProducerModel.GROUP_AWARE),
         (f"app-{PROCESS}", None),
         ("app-b-0_1", None),
         ("app-0_1-x", None),
@@ -24,8 +24,8 @@ NAMES = st.from_regex(r"[a-z0-9][a-z0-9._-]{0,12}", fullmatch=True)
         ("connect-cluster-app", None),
     ],
 )
-def test_an_id_is_of_one_kind_or_not_the_applications(id_: str, kind: Kind | None) -> None:
-    assert kind_of_id("app", id_) is kind
+def test_an_id_is_of_one_kind_or_not_the_applications(id_: str, kind: ProducerModel | None) -> None:
+    assert model_of_id("app", id_) is kind
 
 
 @given(NAMES, st.integers(0, 99), st.integers(0, 999), st.uuids(), st.integers(1, 64))
@@ -33,7 +33,10 @@ def test_ids_are_told_apart_whatever_the_application_is_called(
     name: str, group: int, partition: int, process: object, thread: int
 ) -> None:
     old, new = f"{name}-{group}_{partition}", f"{name}-{process}-{thread}"
-    assert (of_kind(name, [old, new], Kind.PER_PARTITION), of_kind(name, [old, new], Kind.GROUP_AWARE)) == (
+    assert (
+        of_model(name, [old, new], ProducerModel.PER_PARTITION),
+        of_model(name, [old, new], ProducerModel.GROUP_AWARE),
+    ) == (
         (old,),
         (new,),
     )
@@ -44,18 +47,18 @@ def test_ids_are_told_apart_whatever_the_application_is_called(
 def test_an_application_whose_name_begins_another_ones_has_none_of_its_ids(
     name: str, more: str, group: int, partition: int
 ) -> None:
-    assert kind_of_id(name, f"{name}-{more}-{group}_{partition}") is None
+    assert model_of_id(name, f"{name}-{more}-{group}_{partition}") is None
 
 
 @pytest.mark.parametrize(
     ("value", "kind"),
     [
-        ("exactly_once", Kind.PER_PARTITION),
-        (" exactly_once_v2 ", Kind.GROUP_AWARE),
-        ("exactly_once_beta", Kind.GROUP_AWARE),
+        ("exactly_once", ProducerModel.PER_PARTITION),
+        (" exactly_once_v2 ", ProducerModel.GROUP_AWARE),
+        ("exactly_once_beta", ProducerModel.GROUP_AWARE),
         ("at_least_once", None),
         (None, None),
     ],
 )
-def test_a_value_asks_for_a_kind(value: str | None, kind: Kind | None) -> None:
-    assert kind_of_value(value) is kind
+def test_a_value_asks_for_a_kind(value: str | None, kind: ProducerModel | None) -> None:
+    assert model_of_value(value) is kind

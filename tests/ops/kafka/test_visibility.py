@@ -12,12 +12,12 @@ from connectctl.ops.kafka.visibility import (
     Gap,
     Partial,
     Reason,
-    answer_of,
     describe_group,
     describe_id,
     gap_findings,
     gap_of,
     not_authorized,
+    observation_of,
     whole,
     whole_for_change,
 )
@@ -39,13 +39,13 @@ def test_a_right_is_written_as_kafka_acls_takes_it() -> None:
 
 
 def test_an_answer_without_gaps_is_complete_and_given_whole() -> None:
-    answer = answer_of([1], ())
+    answer = observation_of([1], ())
     assert answer == Complete([1])
     assert (whole(answer, "the list"), whole_for_change(answer, "Nothing done"), answer.gaps) == ([1], [1], ())
 
 
 def test_a_partial_answer_is_not_given_whole_and_names_the_right() -> None:
-    answer = answer_of([1], [DOWN, GROUP])
+    answer = observation_of([1], [DOWN, GROUP])
     assert isinstance(answer, Partial)
     assert answer.seen == [1]
     with pytest.raises(NotAuthorized, match="Describe on Group connect-prod") as caught:
@@ -56,13 +56,13 @@ def test_a_partial_answer_is_not_given_whole_and_names_the_right() -> None:
 
 def test_what_nobody_answered_is_unreachable() -> None:
     with pytest.raises(Unreachable, match="broker 2: no answer: connection refused") as caught:
-        whole(answer_of([], [DOWN]), "the groups")
+        whole(observation_of([], [DOWN]), "the groups")
     assert not isinstance(caught.value, NotAuthorized)
 
 
 def test_a_change_that_is_guarded_by_a_partial_answer_is_refused() -> None:
     with pytest.raises(Refused, match="The tasks were not fenced: group connect-prod: not authorized") as caught:
-        whole_for_change(answer_of([], [GROUP]), "The tasks were not fenced", force="a running task may fail")
+        whole_for_change(observation_of([], [GROUP]), "The tasks were not fenced", force="a running task may fail")
     assert "--force overrides it: a running task may fail." in str(caught.value)
 
 

@@ -16,7 +16,7 @@ from connectctl.ops.task_runtime.connectors.topic_copy.source_clients import UNR
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
-    from connectctl.ops.clients.protocols import Extent
+    from connectctl.ops.clients.protocols import OffsetRange
 
 WAIT = 0.05
 """Seconds that librdkafka may take to fill a batch."""
@@ -111,7 +111,7 @@ class TopicReader:
             "error_cb": self._heard,
         }
 
-    def _extents(self, kafka: Kafka, begin: Mapping[Place, int | None]) -> list[tuple[Place, int | None, Extent]]:
+    def _extents(self, kafka: Kafka, begin: Mapping[Place, int | None]) -> list[tuple[Place, int | None, OffsetRange]]:
         topics = sorted({topic for topic, _ in begin})
         # Of whole topics, of which other tasks of the process have other partitions.
         key = ("extents", repr(sorted(self._source.admin.items(), key=str)), *topics)
@@ -123,7 +123,7 @@ class TopicReader:
                 raise partition_gone(self._source.alias, f"partition {topic}-{partition}")
         return [(place, at, found[place[0]][place[1]]) for place, at in begin.items()]
 
-    def _start(self, place: Place, at: int | None, extent: Extent) -> tuple[int, bool]:
+    def _start(self, place: Place, at: int | None, extent: OffsetRange) -> tuple[int, bool]:
         """Where to begin, and whether that is the end because ``latest`` says so."""
         if at is not None and at > extent.end:
             raise ConnectctlError(

@@ -19,8 +19,8 @@ from connectctl.ops.checks.types import Checked, Wish
 from connectctl.ops.clients.protocols import TopicFacts
 from connectctl.ops.connect import config_topic
 from connectctl.ops.connect.connector import Connector, Status
-from connectctl.ops.connect.transactional_ids import Directory, task_id
-from connectctl.ops.connect.zombie_fencing import CURE, Backoff, Round
+from connectctl.ops.connect.transactional_ids import TransactionalIdIndex, task_id
+from connectctl.ops.connect.zombie_fencing import CURE, Backoff, FencingRound
 from connectctl.ops.core.finding import Finding
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.partitioner import coordinator_partition, java_hash
@@ -30,7 +30,7 @@ from fakes.kafkareads import FakeKafka, records
 from hypothesis import given
 from hypothesis import strategies as st
 
-NONE = Directory({})
+NONE = TransactionalIdIndex({})
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_nothing_is_fenced_without_exactly_once(enabled: bool | None, wish: Wish
 
 
 def test_a_round_that_is_due_is_told_instead_of_one_that_will_be() -> None:
-    due = Round("c", (110,), (100,), 5.0, Backoff(), 2)
+    due = FencingRound("c", (110,), (100,), 5.0, Backoff(), 2)
     assert [finding.id for finding in check(facts(fenced(110), rounds=(due,)), Wish.NOW)] == ["FENCE008"]
     assert [finding.id for finding in check(facts(fenced(110), rounds=(due,)), Wish.ENABLED)] == ["FENCE010"]
 
@@ -180,7 +180,7 @@ def test_versions_that_fail_to_fence_open_transactions_are_told(version: str, to
 
 
 def colliding(name: str, ours: str, others: dict[str, set[str]], ids: int = 1) -> list[Finding]:
-    directory = Directory({ours: frozenset((name,))} | {g: frozenset(names) for g, names in others.items()})
+    directory = TransactionalIdIndex({ours: frozenset((name,))} | {g: frozenset(names) for g, names in others.items()})
     connector = Fenced(name, ids, {1: ids}, Backoff())
     return list(check(FencingFacts(ours, (connector,), directory, True), Wish.NOW))
 

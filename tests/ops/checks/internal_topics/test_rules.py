@@ -9,7 +9,7 @@ from connectctl.ops.checks.internal_topics.rules import DEDICATED, TopicSources,
 from connectctl.ops.checks.types import Checked
 from connectctl.ops.clients.protocols import TopicFacts
 from connectctl.ops.connect.connector import Connector
-from connectctl.ops.connect.transactional_ids import Directory
+from connectctl.ops.connect.transactional_ids import TransactionalIdIndex
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.core.finding import Severity
 from connectctl.ops.kafka.transactions import PartitionProducer, Place, Transaction
@@ -18,7 +18,7 @@ from fakes.coordinators import FakeCoordinators
 from fakes.kafkareads import FakeKafka
 
 INTERNAL = {"config": "cfg", "offsets": "off", "status": "sta"}
-NOBODY = Directory({})
+NOBODY = TransactionalIdIndex({})
 
 
 def topic(name: str = "off", partitions: int = 2, replicas: int = 3, in_sync: int = 3, **more: Any) -> TopicFacts:

@@ -21,7 +21,7 @@ from connectctl.ops.clients.protocols import TopicFacts
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.connect.offset_store import Kind, Mode, Store, store_of
 from connectctl.ops.connect.source_keys import SourceKey, parse_key
-from connectctl.ops.connect.source_offsets import ConnectorOffsets, Side, SourceOffset, effective, worker_reads
+from connectctl.ops.connect.source_offsets import ConnectorOffsets, SourceOffset, StoredOffset, effective, worker_reads
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.operations.offsets.observe import Sources
@@ -112,8 +112,8 @@ def entry(global_: Any = None, dedicated: Any = None, *, ages: tuple[int, int] =
     """One source partition; ``ages`` in seconds of the global and the dedicated record."""
     key = parse_key(b'["c",{"t":"x"}]')
     assert isinstance(key, SourceKey)
-    left = None if global_ is None else Side({"pos": global_}, NOW_MS - ages[0] * 1000, 0, 0)
-    right = None if dedicated is None else Side({"pos": dedicated}, NOW_MS - ages[1] * 1000, 0, 0)
+    left = None if global_ is None else StoredOffset({"pos": global_}, NOW_MS - ages[0] * 1000, 0, 0)
+    right = None if dedicated is None else StoredOffset({"pos": dedicated}, NOW_MS - ages[1] * 1000, 0, 0)
     value, origin = effective(left, right)
     return SourceOffset(key, left, right, value, origin, worker_reads(key, left, right, has_dedicated=separate))
 

@@ -18,7 +18,7 @@ from connectctl.ops.checks.transactions.observe import (
 from connectctl.ops.checks.transactions.rules import check
 from connectctl.ops.checks.types import Checked, Wish
 from connectctl.ops.connect.connector import Connector, Status
-from connectctl.ops.connect.transactional_ids import Directory
+from connectctl.ops.connect.transactional_ids import TransactionalIdIndex
 from connectctl.ops.core.finding import Finding
 from connectctl.ops.kafka.transactions import Transaction
 from fakes.coordinators import FakeCoordinators
@@ -39,7 +39,7 @@ def sources(
 ) -> TransactionSources:
     calls = FakeCoordinators({transaction.id: transaction for transaction in known})
     mine = Checked(Connector("c", None, {0: status or Status("RUNNING")}, config))
-    given = TransactionSources(calls, "g", HERE, "offsets", (mine, *more), None, Directory({}), True)
+    given = TransactionSources(calls, "g", HERE, "offsets", (mine, *more), None, TransactionalIdIndex({}), True)
     return replace(given, **settings)
 
 

@@ -16,7 +16,7 @@ from connectctl.ops.connect.worker import Support, Worker
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.transactions import PartitionProducer, Place, Transaction
-from connectctl.ops.kafka.visibility import Answer
+from connectctl.ops.kafka.visibility import Observation
 from connectctl.ops.operations.cluster import observe as cluster_observe
 from fakes.coordinators import FakeCoordinators
 from fakes.kafkareads import FakeKafka, connect_group
@@ -312,7 +312,7 @@ def test_brokers_that_tell_nothing_of_transactions_cost_findings_and_not_the_ans
         def producers(self, places: Sequence[Place]) -> Any:
             raise ConnectctlError("too old", why="needs 3.0")
 
-        def connect_groups(self) -> Answer[frozenset[str]]:
+        def connect_groups(self) -> Observation[frozenset[str]]:
             raise ConnectctlError("too old", why="needs 3.0")
 
     view = observe(kafka(), calls(), Ancient())

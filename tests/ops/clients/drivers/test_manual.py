@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from connectctl.ops.clients.drivers.manual import Manual
-from connectctl.ops.clients.protocols import Manner
+from connectctl.ops.clients.protocols import RestartMode
 
 
 def test_a_change_is_told_when_it_is_another_one() -> None:
@@ -25,5 +25,5 @@ def test_every_restart_is_told() -> None:
 def test_nothing_is_known_and_a_person_is_waited_for() -> None:
     driver = Manual(print)
     assert driver.told("w1:8083", "p") is None
-    assert driver.manner("w1:8083") == Manner(by_hand=True)
+    assert driver.manner("w1:8083") == RestartMode(by_hand=True)
     assert driver.check("w1:8083") is None

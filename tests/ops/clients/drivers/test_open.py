@@ -9,19 +9,19 @@ import pytest
 from connectctl.cli.session import Session
 from connectctl.ops.clients.drivers.command import Command
 from connectctl.ops.clients.drivers.manual import Manual
-from connectctl.ops.clients.drivers.open import ByWorker, Surroundings, opened
+from connectctl.ops.clients.drivers.open import ByWorker, DriverContext, opened
 from connectctl.ops.clients.drivers.properties_file import PropertiesFile
 from connectctl.ops.clients.drivers.sandbox import SandboxWorkers
 from connectctl.ops.clients.drivers.strimzi import Strimzi
-from connectctl.ops.clients.protocols import Manner, WorkerDriver
+from connectctl.ops.clients.protocols import RestartMode, WorkerDriver
 from connectctl.ops.config.worker_section import WorkersSection
 from connectctl.ops.core.errors import BadInput
 
 CHANGE, RESTART = "set {host} {property} {value}", "restart {url}"
 
 
-def driver(around: Surroundings | None = None, **section: Any) -> WorkerDriver:
-    return opened(WorkersSection.model_validate(section), around or Surroundings(print))
+def driver(around: DriverContext | None = None, **section: Any) -> WorkerDriver:
+    return opened(WorkersSection.model_validate(section), around or DriverContext(print))
 
 
 def of(found: WorkerDriver, worker: str) -> WorkerDriver:
@@ -59,7 +59,7 @@ def test_a_worker_is_found_by_its_address_else_its_host_else_it_is_one_of_the_re
     assert of(found, "[::1]:8083").name == "sandbox"
     assert of(found, "w2:8083").name == "command"
     assert found.name == "command, manual, strimzi, sandbox"
-    assert found.manner("w1:8083") == Manner(by_hand=True)
+    assert found.manner("w1:8083") == RestartMode(by_hand=True)
 
 
 def test_workers_of_one_kafkaconnect_share_its_driver() -> None:

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from connectctl.ops.clients.drivers.command_runner import Commands
 from connectctl.ops.clients.drivers.strimzi import Strimzi
-from connectctl.ops.clients.protocols import Manner, Told
+from connectctl.ops.clients.protocols import ConfiguredValue, RestartMode
 from connectctl.ops.core.errors import BadInput, ConnectctlError, TimedOut
 from fakes.kubectl import FakeKubectl
 
@@ -34,14 +34,14 @@ def driver(fake: FakeKubectl, **told: Any) -> Strimzi:
 
 
 def test_all_workers_are_restarted_together(kubectl: FakeKubectl) -> None:
-    assert driver(kubectl).manner(WORKER) == Manner(together="KafkaConnect kafka/connect")
+    assert driver(kubectl).manner(WORKER) == RestartMode(together="KafkaConnect kafka/connect")
     assert "Strimzi then restarts all its workers in turn" in driver(kubectl).says(WORKER, KEY, "preparing")
 
 
 def test_the_change_is_a_patch_and_the_restart_waits_for_the_roll(kubectl: FakeKubectl) -> None:
     found = driver(kubectl)
     assert found.change(WORKER, KEY, "preparing") == "patched KafkaConnect kafka/connect"
-    assert found.told(WORKER, KEY) == Told("preparing", "KafkaConnect kafka/connect")
+    assert found.told(WORKER, KEY) == ConfiguredValue("preparing", "KafkaConnect kafka/connect")
     assert kubectl.read()["rolled"] == []
     assert found.restart(WORKER) == "Strimzi has restarted the workers of KafkaConnect kafka/connect"
     assert [config[KEY] for config in kubectl.read()["rolled"]] == ["preparing"]
@@ -168,5 +168,5 @@ def test_a_kubectl_that_prints_something_else_is_told(tmp_path: Path, said: str)
 def test_kubectl_may_have_options_of_its_own(tmp_path: Path) -> None:
     kubectl = FakeKubectl.made(tmp_path)
     words = Strimzi("connect", Commands(60.0), kubectl=f"env A=b {kubectl.path}", pause=0.01, tell=print)
-    assert words.told(WORKER, "offset.flush.interval.ms") == Told("1000", "KafkaConnect connect")
-    assert words.told(WORKER, KEY) == Told(None, "KafkaConnect connect")
+    assert words.told(WORKER, "offset.flush.interval.ms") == ConfiguredValue("1000", "KafkaConnect connect")
+    assert words.told(WORKER, KEY) == ConfiguredValue(None, "KafkaConnect connect")

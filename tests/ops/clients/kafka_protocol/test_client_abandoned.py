@@ -7,13 +7,13 @@ import threading
 from typing import Any
 
 import pytest
-from connectctl.ops.clients.kafka_protocol.client import LastWords, Wire
+from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient, LastError
 
 
 class Loop:
     """kafka-python's loop, which logs while it closes, so that it needs the lock of every log handler."""
 
-    def __init__(self, words: list[LastWords], closed: threading.Event, **_: Any) -> None:
+    def __init__(self, words: list[LastError], closed: threading.Event, **_: Any) -> None:
         self._words, self._done, self._closed = words, closed, False
 
     def start(self) -> None:
@@ -46,11 +46,11 @@ class Manager:
 def test_an_abandoned_connection_is_closed_although_a_lock_is_held_that_its_loop_waits_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    words: list[LastWords] = []
+    words: list[LastError] = []
     closed = threading.Event()
     monkeypatch.setattr("kafka.net.manager.KafkaConnectionManager", Manager)
     monkeypatch.setattr("kafka.net.selector.NetworkSelector", lambda **how: Loop(words, closed, **how))
-    wire = Wire({}, timeout=1)
+    wire = KafkaProtocolClient({}, timeout=1)
     words.append(wire.last_words)
     assert wire.manager
     collected = threading.Event()

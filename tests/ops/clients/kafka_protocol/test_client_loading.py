@@ -7,14 +7,14 @@ MANY_AT_ONCE = """
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from threading import Barrier
-from connectctl.ops.clients.kafka_protocol.client import Wire
+from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 
 together = Barrier(6)
 modules = ("kafka.net.manager", "kafka.protocol.metadata", "kafka.protocol.admin") * 2
 
 def load(name):
     together.wait()
-    Wire({}, timeout=1)
+    KafkaProtocolClient({}, timeout=1)
     import_module(name)
 
 with ThreadPoolExecutor(6) as pool:

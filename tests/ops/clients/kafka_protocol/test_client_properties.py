@@ -8,7 +8,7 @@ import ssl
 from typing import Any
 
 import pytest
-from connectctl.ops.clients.kafka_protocol.client import LastWords, failure
+from connectctl.ops.clients.kafka_protocol.client import LastError, failure
 from connectctl.ops.clients.kafka_protocol.client_properties import arguments
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, Unreachable
 
@@ -111,7 +111,7 @@ def test_kafka_pythons_errors_become_ours() -> None:
 def test_the_reason_of_a_refused_login_outlives_later_complaints() -> None:
     import logging
 
-    words = LastWords()
+    words = LastError()
 
     def say(text: str) -> None:
         words.emit(logging.LogRecord("kafka", logging.ERROR, "", 0, text, None, None))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from connectctl.ops.clients import connection_errors
-from connectctl.ops.clients.kafka_protocol.client import Wire
+from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.librdkafka.client import Kafka, failure
 from connectctl.ops.core.errors import NotAuthorized, NotTrusted, Unreachable
 from connectctl.ops.task_runtime.task.retries import is_retriable
@@ -19,7 +19,7 @@ from fakes.dyingbroker import AUTHENTICATE, HANDSHAKE, VERSIONS, DyingBroker
 
 CLIENTS: dict[str, Callable[[dict[str, Any]], object]] = {
     "librdkafka": lambda client: Kafka(client, timeout=1).cluster_id(),
-    "kafka-python": lambda client: Wire(client, timeout=1).manager,
+    "kafka-python": lambda client: KafkaProtocolClient(client, timeout=1).manager,
 }
 
 

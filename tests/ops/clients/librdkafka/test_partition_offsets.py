@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from connectctl.ops.clients.librdkafka import partition_offsets
 from connectctl.ops.clients.librdkafka.partition_offsets import end_offsets, offsets_at, read_extents
-from connectctl.ops.clients.protocols import Extent, Reached
+from connectctl.ops.clients.protocols import KnownEnds, OffsetRange
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, TimedOut, Unreachable
 from fakes.admin import Answer, FakeAdmin, FakeKafka
 
@@ -116,14 +116,14 @@ def test_what_waiting_does_not_mend_is_an_error_at_once() -> None:
 
 def test_an_end_below_what_was_read_is_asked_for_again() -> None:
     kafka = FakeKafka(FakeAdmin(offsets=lambda asked, place: 3 if asked < 4 and place.partition == 1 else 5))
-    assert end_offsets(kafka, ["t"], {"t": Reached("id-1", (5, 4))}) == WHOLE
+    assert end_offsets(kafka, ["t"], {"t": KnownEnds("id-1", (5, 4))}) == WHOLE
     assert kafka.fake.listed == 4
 
 
 def test_an_end_that_stays_below_is_no_end() -> None:
     kafka = FakeKafka(FakeAdmin(offsets=lambda asked, place: 3), timeout=0.02)
     with pytest.raises(TimedOut, match="t-1 cannot be told: it ends at 3 and was read up to 4"):
-        end_offsets(kafka, ["t"], {"t": Reached("id-1", (3, 4))})
+        end_offsets(kafka, ["t"], {"t": KnownEnds("id-1", (3, 4))})
 
 
 def test_an_end_below_the_beginning_is_no_end() -> None:
@@ -136,24 +136,24 @@ def test_a_partition_that_was_read_and_is_not_there_is_no_end() -> None:
     answers: dict[int, Any] = {0: 5, 1: 5, 2: "UNKNOWN_TOPIC_OR_PART"}
     kafka = FakeKafka(FakeAdmin(offsets=lambda asked, place: answers[place.partition]), timeout=0.02)
     with pytest.raises(TimedOut, match="The end of t-2 cannot be told"):
-        end_offsets(kafka, ["t"], {"t": Reached("id-1", (5, 5, 1))})
+        end_offsets(kafka, ["t"], {"t": KnownEnds("id-1", (5, 5, 1))})
 
 
 def test_a_topic_made_anew_is_named_as_such_at_once() -> None:
     with pytest.raises(ConnectctlError, match="The topic t was deleted and made anew while it was in use") as raised:
-        end_offsets(FakeKafka(FakeAdmin()), ["t"], {"t": Reached("id-0", (9, 9))})
+        end_offsets(FakeKafka(FakeAdmin()), ["t"], {"t": KnownEnds("id-0", (9, 9))})
     assert (raised.value.code, type(raised.value)) == ("topic-recreated", ConnectctlError)
 
 
 def test_brokers_without_topic_ids_are_believed_by_their_ends() -> None:
     kafka = FakeKafka(FakeAdmin(ids=lambda asked: None))
-    assert end_offsets(kafka, ["t"], {"t": Reached("id-0", (5, 5))}) == WHOLE
+    assert end_offsets(kafka, ["t"], {"t": KnownEnds("id-0", (5, 5))}) == WHOLE
 
 
 def test_what_is_known_of_a_topic_only_grows() -> None:
-    assert Reached("a", (3, 1)).further(Reached("a", (2, 4, 1))) == Reached("a", (3, 4, 1))
-    assert Reached().further(Reached("a", (2,))) == Reached("a", (2,))
-    assert Reached("a", (9,)).further(Reached("b", (1,))) == Reached("b", (1,)), "another topic of that name"
+    assert KnownEnds("a", (3, 1)).further(KnownEnds("a", (2, 4, 1))) == KnownEnds("a", (3, 4, 1))
+    assert KnownEnds().further(KnownEnds("a", (2,))) == KnownEnds("a", (2,))
+    assert KnownEnds("a", (9,)).further(KnownEnds("b", (1,))) == KnownEnds("b", (1,)), "another topic of that name"
 
 
 # ------------------------------------------------------------------------------------------------ the other readings
@@ -161,7 +161,7 @@ def test_what_is_known_of_a_topic_only_grows() -> None:
 
 def test_an_extent_is_whole_or_an_error() -> None:
     kafka = FakeKafka(FakeAdmin(offsets=lambda asked, place: -1001 if asked % 2 else 7, begins=2))
-    assert read_extents(kafka, ["t"]) == {"t": {0: Extent(2, 7, 7), 1: Extent(2, 7, 7)}}
+    assert read_extents(kafka, ["t"]) == {"t": {0: OffsetRange(2, 7, 7), 1: OffsetRange(2, 7, 7)}}
     with pytest.raises(TimedOut, match="The end of t-0 cannot be told"):
         read_extents(FakeKafka(FakeAdmin(offsets=lambda asked, place: -1001), timeout=0.02), ["t"])
 

@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError
 from connectctl.ops.clients.librdkafka import read as readingmodule
 from connectctl.ops.clients.librdkafka import spill
 from connectctl.ops.clients.librdkafka.read import Reading
-from connectctl.ops.clients.protocols import Extent, HeldBack
+from connectctl.ops.clients.protocols import OffsetRange, UnreadTail
 from connectctl.ops.connect.source_keys import owner_of
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.kafka.sentinels import Offset
@@ -66,7 +66,7 @@ def read(*batches: list[Message], patience: float | None, timeout: float = 0.05)
 
 
 def extent(monkeypatch: pytest.MonkeyPatch, stable: int) -> None:
-    monkeypatch.setattr(readingmodule, "read_extents", lambda kafka, topics: {"t": {0: Extent(0, stable, 3)}})
+    monkeypatch.setattr(readingmodule, "read_extents", lambda kafka, topics: {"t": {0: OffsetRange(0, stable, 3)}})
 
 
 WHOLE = [Message(0), Message(1), Message(2)]
@@ -80,7 +80,7 @@ def test_a_reading_ends_at_the_end() -> None:
 def test_what_an_open_transaction_holds_back_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     extent(monkeypatch, 2)
     image = read([*WHOLE[:2], Message(2, end=True)], patience=0.0).image("t")
-    assert (len(image.latest), image.held_back) == (2, (HeldBack(0, 2, 3),))
+    assert (len(image.latest), image.held_back) == (2, (UnreadTail(0, 2, 3),))
 
 
 def test_an_end_of_a_leader_that_has_not_caught_up_is_no_open_transaction(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from connectctl.ops.clients.protocols import HeldBack, TopicImage
+from connectctl.ops.clients.protocols import TopicImage, UnreadTail
 from connectctl.ops.connect import config_topic
 from connectctl.ops.operations.cluster.observe import look
 from connectctl.ops.operations.cluster.read_once import read_once
@@ -25,7 +25,7 @@ class Reads(FakeKafka):
     def image(self, topics: Sequence[str], *, patience: float, superseded: bool = False) -> dict[str, TopicImage]:
         self.seen = [*getattr(self, "seen", []), *(t + "+" * superseded for t in topics)]
         found = super().image(topics, patience=patience, superseded=superseded)
-        held = (HeldBack(0, 1, 9),) if self.held else ()
+        held = (UnreadTail(0, 1, 9),) if self.held else ()
         return {topic: replace(image, held_back=held) for topic, image in found.items()}
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 from connectctl.ops.clients.protocols import Record
 from connectctl.ops.connect.connector import Connector, Status
-from connectctl.ops.connect.task_config_commits import Order
+from connectctl.ops.connect.task_config_commits import TaskConfigOrder
 from connectctl.ops.core.errors import Refused, TimedOut
 from connectctl.ops.operations.connectors.republish import (
     AwaitPublished,
@@ -19,7 +19,7 @@ from connectctl.ops.operations.connectors.republish import (
 from connectctl.ops.operations.connectors.steps import Await, SetTargetState
 from fakes.kafkareads import FakeKafka
 
-ORDER = Order("x", 2, 3, 9, -1)
+ORDER = TaskConfigOrder("x", 2, 3, 9, -1)
 
 
 def connector(state: str, target: str | None = None) -> Connector:
@@ -60,7 +60,7 @@ def kafka() -> FakeKafka:
 
 
 def test_the_order_is_read_from_the_topic() -> None:
-    assert orders(kafka(), "configs") == (Order("x", 1, 1, 2, -1),)
+    assert orders(kafka(), "configs") == (TaskConfigOrder("x", 1, 1, 2, -1),)
     (finding,) = findings(kafka(), "configs")
     assert finding.id == "TASK010"
     assert findings(kafka(), None) == ()

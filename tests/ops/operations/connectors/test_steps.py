@@ -8,7 +8,7 @@ from connectctl.ops.connect.config_topic import ConfiguredConnector
 from connectctl.ops.connect.connector import Owners, State, at_rest
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused, TimedOut, Unreachable
 from connectctl.ops.core.plan import Noop, Outcome
-from connectctl.ops.operations.connectors.observe import Facts, Judged, from_workers, judged, pick
+from connectctl.ops.operations.connectors.observe import ConnectorHealth, Facts, from_workers, judged, select
 from connectctl.ops.operations.connectors.steps import (
     Await,
     Restart,
@@ -51,7 +51,7 @@ def context(workers: FakeWorkers, timeout: float = 30.0) -> StepContext:
     return StepContext(workers, timeout, clock.now, clock.sleep)
 
 
-def seen(workers: FakeWorkers) -> tuple[Judged, ...]:
+def seen(workers: FakeWorkers) -> tuple[ConnectorHealth, ...]:
     return judged(from_workers(workers), None)
 
 
@@ -62,7 +62,7 @@ def outcomes(workers: FakeWorkers, plan_steps: Any, timeout: float = 30.0) -> di
 
 def test_what_is_already_so_is_in_the_plan_as_needless() -> None:
     workers = cluster()
-    plan = plan_state("x", pick(seen(workers), ["off", "well"]), "stop", wait=False)
+    plan = plan_state("x", select(seen(workers), ["off", "well"]), "stop", wait=False)
     assert plan.steps == (SetTargetState("well", "stop", "RUNNING"),)
     assert plan.noops == (Noop("off", "already STOPPED"),)
 
@@ -79,7 +79,7 @@ def test_the_same_look_gives_the_same_plan() -> None:
 
 
 def test_all_changes_come_before_all_waits() -> None:
-    plan = plan_state("x", pick(seen(cluster()), ["well", "ill"]), "stop", wait=True)
+    plan = plan_state("x", select(seen(cluster()), ["well", "ill"]), "stop", wait=True)
     assert [step.describe() for step in plan.steps] == [
         "stop well",
         "stop ill",
@@ -90,12 +90,12 @@ def test_all_changes_come_before_all_waits() -> None:
 
 def test_unknown_connectors_are_named_all_at_once_with_the_nearest_names() -> None:
     with pytest.raises(BadInput, match=r"no connector wel, zzz\. Did you mean well\?"):
-        pick(seen(cluster()), ["wel", "zzz", "ill"])
+        select(seen(cluster()), ["wel", "zzz", "ill"])
 
 
 def test_a_restart_of_what_is_stopped_or_paused_is_refused_with_all_reasons() -> None:
     with pytest.raises(Refused, match=r"off is STOPPED, held is PAUSED.*resume off held"):
-        plan_restart("x", pick(seen(cluster()), ["off", "held", "well"]), only_failed=False, named=True, wait=False)
+        plan_restart("x", select(seen(cluster()), ["off", "held", "well"]), only_failed=False, named=True, wait=False)
 
 
 def test_a_restart_of_all_passes_over_what_is_at_rest_and_with_only_failed_over_what_is_well() -> None:
@@ -111,7 +111,7 @@ def test_a_restart_of_all_passes_over_what_is_at_rest_and_with_only_failed_over_
 @pytest.mark.parametrize(("verb", "name"), [("stop", "well"), ("pause", "ill"), ("resume", "off"), ("resume", "held")])
 def test_a_wait_ends_when_it_is_so(verb: str, name: str) -> None:
     workers = cluster()
-    plan = plan_state("x", pick(seen(workers), [name]), verb, wait=True)
+    plan = plan_state("x", select(seen(workers), [name]), verb, wait=True)
     wanted = {"stop": "STOPPED", "pause": "PAUSED", "resume": "RUNNING"}[verb]
     assert outcomes(workers, plan.steps) == {name: f"done {wanted}"}
     assert workers.sent == [f"PUT /connectors/{name}/{verb}"]
@@ -119,14 +119,14 @@ def test_a_wait_ends_when_it_is_so(verb: str, name: str) -> None:
 
 def test_a_restart_is_not_fooled_by_the_failure_from_before() -> None:
     workers = cluster()
-    plan = plan_restart("x", pick(seen(workers), ["ill"]), only_failed=True, named=True, wait=True)
+    plan = plan_restart("x", select(seen(workers), ["ill"]), only_failed=True, named=True, wait=True)
     assert outcomes(workers, plan.steps) == {"ill": "done RUNNING"}
     assert workers.sent == ["POST /connectors/ill/restart?includeTasks=true&onlyFailed=true"]
 
 
 def test_a_restart_that_fails_again_is_told_at_once_and_the_others_are_done() -> None:
     workers = cluster()
-    plan = plan_restart("x", pick(seen(workers), ["dead", "ill"]), only_failed=False, named=True, wait=True)
+    plan = plan_restart("x", select(seen(workers), ["dead", "ill"]), only_failed=False, named=True, wait=True)
     work = context(workers)
     results = {r.says: r for r in performed(plan.steps, work)}
     failed = results["wait until dead is RUNNING"]
@@ -193,7 +193,7 @@ def facts(target: str, tasks: int, *assigned: int, name: str = "c") -> Facts:
     return Facts({name: ConfiguredConnector(name, {}, target, tasks)}, owners)
 
 
-def decided(workers: FakeWorkers, known: Facts) -> tuple[Judged, ...]:
+def decided(workers: FakeWorkers, known: Facts) -> tuple[ConnectorHealth, ...]:
     return judged(map(known.of, from_workers(workers)), None)
 
 

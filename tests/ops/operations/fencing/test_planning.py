@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from connectctl.ops.connect import config_topic
 from connectctl.ops.connect.connect_protocol import ConnectGroup
-from connectctl.ops.connect.transactional_ids import Directory, Owner
+from connectctl.ops.connect.transactional_ids import TaskRef, TransactionalIdIndex
 from connectctl.ops.core.errors import BadInput, NotAuthorized, Refused
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.transactions import Place, Transaction
@@ -37,8 +37,8 @@ def describe_ids(
 ) -> FencePlan:
     groups = {"g": group or connect_group("g", w1=[("orders", -1), ("orders", 0)])}
 
-    def running(of: ConnectGroup) -> frozenset[Owner]:
-        return frozenset(Owner(of.id, c, n) for c, n in of.owners if n != failed)
+    def running(of: ConnectGroup) -> frozenset[TaskRef]:
+        return frozenset(TaskRef(of.id, c, n) for c, n in of.owners if n != failed)
 
     configured = Configured(config_topic.parse(CONFIG, "config"), task_id_ranges(CONFIG))
     sources = Sources(calls, "g", lambda name: groups.get(name) or connect_group(name), running, lambda: configured)
@@ -114,7 +114,7 @@ def test_a_task_of_another_cluster_with_the_same_id_runs_as_well() -> None:
     sources = Sources(calls, "g", groups.__getitem__, lambda group: frozenset())
     asked = FenceRequest(ids=("g-b-c-0",))
     plan = plan_fence(observe(sources, asked), asked)
-    assert plan.rows[0].running == (Owner("g-b", "c", 0),)
+    assert plan.rows[0].running == (TaskRef("g-b", "c", 0),)
     assert [finding.id for finding in plan.findings] == ["FENCE001"]
 
 
@@ -162,7 +162,9 @@ def test_unknown_ids_are_created_only_when_wished() -> None:
 
 def test_each_id_is_there_once_in_the_order_of_the_wish() -> None:
     asked = FenceRequest(("orders",), ("z", "a", "z", "g-orders-0"), ("a",))
-    found, left = candidates(asked, "g", {"orders": TaskIdRange(2, 1)}, ["a", "ab", "g-orders-5"], Directory({}))
+    found, left = candidates(
+        asked, "g", {"orders": TaskIdRange(2, 1)}, ["a", "ab", "g-orders-5"], TransactionalIdIndex({})
+    )
     assert found == ("g-orders-0", "g-orders-1", "g-orders-5", "z", "a", "ab")
     assert left == {}
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from connectctl.ops.clients.librdkafka.spill import Spilled
-from connectctl.ops.clients.protocols import HeldBack, Record, TopicImage
+from connectctl.ops.clients.protocols import Record, TopicImage, UnreadTail
 from connectctl.ops.connect.source_keys import owner_of
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.kafka.partitioner import java_partition
@@ -39,7 +39,7 @@ class Kafka(FakeKafka):
             spilled.add(found[topic].latest)
             found[topic] = replace(found[topic], latest=spilled, in_order=True)
         if self.held:
-            found["ofs"] = replace(found["ofs"], held_back=(HeldBack(0, 1, 9),))
+            found["ofs"] = replace(found["ofs"], held_back=(UnreadTail(0, 1, 9),))
         self.images = found
         return found
 

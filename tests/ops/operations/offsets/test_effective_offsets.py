@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from connectctl.ops.clients.protocols import HeldBack, Record, TopicImage
+from connectctl.ops.clients.protocols import Record, TopicImage, UnreadTail
 from connectctl.ops.connect.config_topic import ConfigState, ConfiguredConnector
 from connectctl.ops.connect.offset_store import Kind, Store, separate_store
 from connectctl.ops.connect.source_keys import connect_json
@@ -28,7 +28,7 @@ def record(key: Any, value: Any, offset: int = 0, *, partition: int | None = Non
     return Record(raw, data, home, offset, at)
 
 
-def topic(name: str, role: str, *records: Record, held: tuple[HeldBack, ...] = ()) -> ReadTopic:
+def topic(name: str, role: str, *records: Record, held: tuple[UnreadTail, ...] = ()) -> ReadTopic:
     return ReadTopic(TopicImage(name, len(records), records, dict.fromkeys(range(PARTITIONS), 9), held), role)
 
 
@@ -183,7 +183,7 @@ def test_the_copy_that_workers_write_to_the_global_topic_is_not_stale() -> None:
 
 
 def test_an_open_transaction_is_told_and_the_answer_is_incomplete() -> None:
-    snapshot = OffsetsSnapshot(topic("global", "global", held=(HeldBack(3, 5, 9),)), {}, ConfigState({}))
+    snapshot = OffsetsSnapshot(topic("global", "global", held=(UnreadTail(3, 5, 9),)), {}, ConfigState({}))
     found = assemble(snapshot, OffsetsQuery())
     assert ids(found) == ["OFFSETS009"]
     assert not found.complete

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from connectctl.ops.clients.protocols import HeldBack
+from connectctl.ops.clients.protocols import UnreadTail
 from connectctl.ops.connect.source_keys import SourceKey, parse_key, spelled_by_rest
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.kafka.partitioner import java_partition
@@ -371,7 +371,7 @@ def test_a_dump_without_partitions_is_laid_out_as_java_would_and_its_newest_reco
 
 
 def test_what_an_open_transaction_hides_is_a_problem_and_not_nothing() -> None:
-    found = topic_state(topic("global", "global", held=(HeldBack(3, 5, 9),)), "c")
+    found = topic_state(topic("global", "global", held=(UnreadTail(3, 5, 9),)), "c")
     assert found.problem == "an open transaction blocks reading global-3 to its end"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from connectctl.ops.connect.transactional_ids import Directory, Owner
+from connectctl.ops.connect.transactional_ids import TaskRef, TransactionalIdIndex
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.plan import Outcome
 from connectctl.ops.kafka.error_handling import Code
@@ -22,7 +22,7 @@ from fakes.executing import performed
 AT = Place("connect-offsets", 7)
 OPEN = PartitionProducer(9, 4, 0, 1_000, 40)
 KNOWN = Transaction("g-orders-0", "Ongoing", 9, 4, 60_000, 1_000, (AT,), 1)
-DIRECTORY = Directory({"g": frozenset({"orders"})})
+DIRECTORY = TransactionalIdIndex({"g": frozenset({"orders"})})
 ROLES = {"connect-offsets": "offsets"}
 
 
@@ -92,7 +92,7 @@ def test_a_hanging_transaction_is_aborted_by_a_marker() -> None:
 
 
 def test_an_open_transaction_is_aborted_by_its_id_unless_its_task_runs() -> None:
-    running = (Owner("g", "orders", 0),)
+    running = (TaskRef("g", "orders", 0),)
     row = FenceTarget(KNOWN.id, Action.FENCE, running, KNOWN, running)
     with pytest.raises(Refused, match="a running task would fail"):
         plan_abort_open(FencePlan("c", 0, (row,)), force=False)
@@ -111,7 +111,7 @@ def test_lag_names_the_suspect_with_its_task_and_how_long_it_holds_the_topic() -
     assert (lag.bounds.lag, lag.role) == (60, "offsets")
     assert lag.suspect is not None
     assert lag.suspect.transaction is not None
-    assert lag.suspect.transaction.owner == Owner("g", "orders", 0)
+    assert lag.suspect.transaction.owner == TaskRef("g", "orders", 0)
     assert [finding.id for finding in found.findings] == ["TXN004"]
     assert measure(calls(KNOWN), DIRECTORY, ROLES, now=2.0).findings == (), "a moment is normal"
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from connectctl.ops.clients.protocols import Behind
+from connectctl.ops.clients.protocols import PrecedingLog
 from connectctl.ops.core.errors import NotAuthorized, Unreachable
 from connectctl.ops.kafka.batch_headers import ABORT, COMMIT, Marker
 from connectctl.ops.kafka.transaction_log import LogEntry
@@ -125,7 +125,7 @@ def decided(
     past: list[LogEntry], epoch: int, found: Marker | None, *, first: int | None = None, since_ms: float = -math.inf
 ) -> Decision:
     log = log_of(*past)
-    log.partitions[AT] = Behind(epoch if first is None else first, found, since_ms)
+    log.partitions[AT] = PrecedingLog(epoch if first is None else first, found, since_ms)
     (decision,) = decisions(log, [(AT, open_(epoch), ID)])
     return decision
 
@@ -162,7 +162,7 @@ def test_records_of_two_epochs_that_are_open_together_are_decided_where_both_wer
 
 def test_a_batch_that_retention_took_says_nothing() -> None:
     log = log_of(*ONCE)
-    log.partitions[AT] = Behind(None, None, -math.inf)
+    log.partitions[AT] = PrecedingLog(None, None, -math.inf)
     assert decisions(log, [(AT, open_(0), ID)])[0].why == "the batch with which it begins is not there"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from connectctl.ops.clients.protocols import Behind
+from connectctl.ops.clients.protocols import PrecedingLog
 from connectctl.ops.core.errors import NotAuthorized, Refused
 from connectctl.ops.core.plan import Outcome as Came
 from connectctl.ops.core.plan import Plan, Result
@@ -205,7 +205,7 @@ def test_what_is_not_known_is_aborted_and_says_why_it_is_not_known() -> None:
     assert data["decided"] is None
     assert data["decidedWhy"] == "__transaction_state cannot be read: Topic authorization failed"
     late = log()
-    late.partitions[AT] = Behind(None, None, 0)
+    late.partitions[AT] = PrecedingLog(None, None, 0)
     assert found_with(late).decision.outcome is None
 
 

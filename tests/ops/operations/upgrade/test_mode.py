@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import pytest
-from connectctl.ops.clients.protocols import Told
+from connectctl.ops.clients.protocols import ConfiguredValue
 from connectctl.ops.connect.worker import Support
 from connectctl.ops.operations.upgrade.mode import Belief, Evidence, How, LeaderId, Value, mode_of
 
 NOT, YES, SILENT = Support.NOT_ENABLED, Support.ENABLED, Support.UNKNOWN
 FILE_DISABLED, FILE_PREPARING, FILE_ENABLED = (
-    Told(v, "file w.properties") for v in ("disabled", "preparing", "enabled")
+    ConfiguredValue(v, "file w.properties") for v in ("disabled", "preparing", "enabled")
 )
 SAME = Belief(Value.PREPARING, "r1", restarted=True, same=True)
 SINCE = Belief(Value.PREPARING, "r1", restarted=True, same=False)
@@ -31,9 +31,9 @@ LEADS = Belief(Value.PREPARING, "r1", restarted=True, same=True, writes_transact
         (Evidence(NOT, leader=True, leader_id=LeaderId((1, 2))), Value.UNKNOWN, How.NOT_KNOWN),
         (Evidence(NOT, leader=True, leader_id=LeaderId((1, 2)), belief=LEADS), Value.PREPARING, How.PROVEN),
         (Evidence(NOT, told=FILE_PREPARING), Value.PREPARING, How.TOLD),
-        (Evidence(NOT, told=Told(None, "file")), Value.DISABLED, How.TOLD),
+        (Evidence(NOT, told=ConfiguredValue(None, "file")), Value.DISABLED, How.TOLD),
         (Evidence(NOT, told=FILE_ENABLED), Value.UNKNOWN, How.NOT_KNOWN),
-        (Evidence(NOT, told=Told("yes", "file")), Value.UNKNOWN, How.NOT_KNOWN),
+        (Evidence(NOT, told=ConfiguredValue("yes", "file")), Value.UNKNOWN, How.NOT_KNOWN),
         (Evidence(NOT, belief=SAME), Value.PREPARING, How.BELIEVED),
         (Evidence(NOT, belief=SINCE), Value.PREPARING, How.BELIEVED),
         (Evidence(NOT, belief=SAME, told=FILE_PREPARING), Value.PREPARING, How.TOLD),

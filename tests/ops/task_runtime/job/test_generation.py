@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from connectctl.ops.clients.protocols import Answer, HeldBack, Record, TopicImage
+from connectctl.ops.clients.protocols import InitProducerIdResponse, Record, TopicImage, UnreadTail
 from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut, Unreachable
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.transactions import Transaction
@@ -65,7 +65,7 @@ class World:
     def image(self, topics: Sequence[str], *, patience: float) -> dict[str, TopicImage]:
         self.request("read")
         newest = {r.key: r for r in self.log}
-        held = (HeldBack(0, 0, 1),) if self.held_back else ()
+        held = (UnreadTail(0, 0, 1),) if self.held_back else ()
         return {"configs": TopicImage("configs", len(self.log), tuple(newest.values()), {0: len(self.log)}, held)}
 
     def describe(self, ids: Sequence[str]) -> dict[str, Transaction | Code]:
@@ -75,12 +75,14 @@ class World:
             for id_ in ids
         }
 
-    def fence(self, timeouts: Mapping[str, int], patience: float, told: Callable[[str, Answer], None]) -> None:
+    def fence(
+        self, timeouts: Mapping[str, int], patience: float, told: Callable[[str, InitProducerIdResponse], None]
+    ) -> None:
         self.request("fence")
         for id_ in timeouts:
             self.trace.append(f"fence {id_}")
             code = Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED if self.refuses else Code.NONE
-            told(id_, Answer(code, 1, 2))
+            told(id_, InitProducerIdResponse(code, 1, 2))
 
     def leader(self, **more: Any) -> Leader:
         kafka: Any = self

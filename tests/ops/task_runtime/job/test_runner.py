@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from connectctl.ops.clients.protocols import Reached
+from connectctl.ops.clients.protocols import KnownEnds
 from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut, Unreachable
 from connectctl.ops.task_runtime.attempt.task_attempt import TaskReport
 from connectctl.ops.task_runtime.job import runner
@@ -105,9 +105,9 @@ class Stage:
             stage.request("fence")
             trace.append(f"fence {count}")
 
-        def reached_now(kafka: Any, topic: str) -> Reached:
+        def reached_now(kafka: Any, topic: str) -> KnownEnds:
             stage.request("ends")
-            return Reached("id", (5,))
+            return KnownEnds("id", (5,))
 
         for name, made in {
             "StepContext": Context,

@@ -13,7 +13,7 @@ from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.partitioner import java_partition
-from connectctl.ops.kafka.record_batch_encoder import Columnar, Stamp
+from connectctl.ops.kafka.record_batch_encoder import ProducerState, RecordColumns
 from connectctl.ops.kafka.transactions import Place
 from connectctl.ops.task_runtime.spi.transaction_batch import (
     ColumnBatch,
@@ -58,7 +58,7 @@ class Producer:
 
     def send(self, place: Place, records: int, made: Any, named: Any = None) -> None:
         assert place in self.added
-        batch = MemoryRecords(made(Stamp(1, 0, len(self.sent[place])))).next_batch()
+        batch = MemoryRecords(made(ProducerState(1, 0, len(self.sent[place])))).next_batch()
         assert batch is not None
         self.sent[place] += list(batch)
 
@@ -150,7 +150,7 @@ def test_a_coordinator_that_is_busy_is_asked_again_until_it_decides(monkeypatch:
 
 def test_keys_go_where_javas_partitioner_puts_them_in_their_order(handle: ColumnarProducer) -> None:
     keys = [b"%d" % (n % 17) for n in range(200)]
-    columns = Columnar(pa.array([b"%d" % n for n in range(200)]), pa.array(keys))
+    columns = RecordColumns(pa.array([b"%d" % n for n in range(200)]), pa.array(keys))
     handle.send(TransactionBatch(bulks=[ColumnBatch("t", columns)]))
     for partition in range(3):
         mine = [n for n, key in enumerate(keys) if java_partition(key, 3) == partition]
@@ -161,7 +161,7 @@ def test_a_row_that_a_broker_refuses_is_named_whatever_batch_it_came_to_be_in(ha
     made: list[Any] = []
     handle._producer.send = lambda place, count, encode, named: made.append((place, count, named))  # type: ignore
     keys = [b"%d" % (n % 17) for n in range(200)]
-    columns = Columnar(pa.array([b"%d" % n for n in range(200)]), pa.array(keys))
+    columns = RecordColumns(pa.array([b"%d" % n for n in range(200)]), pa.array(keys))
     handle.send(TransactionBatch(bulks=[ColumnBatch("t", columns, lambda row: f"row {row}")]))
     found = {place.partition: [] for place, _, _ in made}  # type: ignore[var-annotated]
     for place, count, named in made:
@@ -193,20 +193,22 @@ def test_batches_are_no_larger_than_the_topic_takes_and_a_row_that_is_is_named(m
     sizes: list[int] = []
 
     def send(place: Place, count: int, made: Any, named: Any) -> None:
-        sizes.append(len(made(Stamp(1, 0, 0))))
+        sizes.append(len(made(ProducerState(1, 0, 0))))
 
     limited._producer.send = send  # type: ignore
     named = "row {}".format
-    limited.send(TransactionBatch(bulks=[ColumnBatch("t", Columnar(pa.array([b"x" * 90] * 50)), named)]))
+    limited.send(TransactionBatch(bulks=[ColumnBatch("t", RecordColumns(pa.array([b"x" * 90] * 50)), named)]))
     assert max(sizes) <= 1000
     with pytest.raises(
         ConnectctlError, match=r"row 1 is too large: alone it makes a batch of \d+ bytes, and t takes 1000"
     ):
-        limited.send(TransactionBatch(bulks=[ColumnBatch("t", Columnar(pa.array([b"x", b"x" * 1000, b"x"])), named)]))
+        limited.send(
+            TransactionBatch(bulks=[ColumnBatch("t", RecordColumns(pa.array([b"x", b"x" * 1000, b"x"])), named)])
+        )
 
 
 def test_rows_without_a_key_take_turns_batch_by_batch(handle: ColumnarProducer) -> None:
-    handle.send(TransactionBatch(bulks=[ColumnBatch("t", Columnar(pa.array([b"%03d" % n for n in range(100)])))]))
+    handle.send(TransactionBatch(bulks=[ColumnBatch("t", RecordColumns(pa.array([b"%03d" % n for n in range(100)])))]))
     sent = producer(handle).sent
     assert set(sent) == {Place("t", n) for n in range(3)}
     assert sorted(int(r.value) for records in sent.values() for r in records) == list(range(100))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError
 from connectctl.ops.clients.librdkafka import partition_offsets
-from connectctl.ops.clients.protocols import Reached
+from connectctl.ops.clients.protocols import KnownEnds
 from connectctl.ops.core.errors import ConnectctlError, TimedOut
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.task_runtime.task import offset_store as committedmodule
@@ -94,7 +94,7 @@ def test_all_of_it_is_read_and_each_key_has_a_place(topic: Topic) -> None:
     assert {store.position(key) for key in KEYS} == {
         (p, n) for p, log in enumerate(topic.logs) for n in range(len(log))
     }
-    assert store.reached == Reached("id-1", tuple(map(len, topic.logs)))
+    assert store.reached == KnownEnds("id-1", tuple(map(len, topic.logs)))
 
 
 def test_an_end_that_is_none_fails_and_gives_nothing(topic: Topic) -> None:
@@ -196,4 +196,4 @@ def test_what_comes_after_is_told_of_the_commits_too(topic: Topic) -> None:
     beyond = history.beyond(before)
     assert sum(beyond.ends) == sum(before.ends) + 2
     assert beyond.ends[java_partition(KEYS[0], 2)] > before.ends[java_partition(KEYS[0], 2)]
-    assert history.beyond(Reached()) == Reached()
+    assert history.beyond(KnownEnds()) == KnownEnds()

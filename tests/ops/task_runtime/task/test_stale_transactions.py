@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from connectctl.ops.clients.protocols import Extent
+from connectctl.ops.clients.protocols import OffsetRange
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.transactions import PartitionProducer, Place, Transaction
 from connectctl.ops.task_runtime.attempt import coalesced_read
@@ -27,8 +27,8 @@ class Calls:
     def __init__(self, ours: Transaction | Code, producers: tuple[PartitionProducer, ...] | Code):
         self._ours, self._producers = ours, producers
 
-    def extents(self, topics: Any) -> dict[str, dict[int, Extent]]:
-        return {"t": {0: Extent(0, 3, 5)}}
+    def extents(self, topics: Any) -> dict[str, dict[int, OffsetRange]]:
+        return {"t": {0: OffsetRange(0, 3, 5)}}
 
     def describe(self, ids: Any) -> dict[str, Transaction | Code]:
         return {"id": self._ours}
@@ -77,7 +77,7 @@ def test_tasks_that_ask_at_once_have_the_brokers_asked_a_few_times(monkeypatch: 
     asked_, begun = [], threading.Event()
 
     class Many(Calls):
-        def extents(self, topics: Any) -> dict[str, dict[int, Extent]]:
+        def extents(self, topics: Any) -> dict[str, dict[int, OffsetRange]]:
             asked_.append(topics)
             begun.wait(30)
             return super().extents(topics)
