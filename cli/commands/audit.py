@@ -15,7 +15,7 @@ from connectctl.ops.operations.offsets.engine_choice import Choice
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
-    from connectctl.ops.audit.plan import Wish
+    from connectctl.ops.audit.plan import AuditRequest
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -90,7 +90,7 @@ def audit(
     from connectctl.ops.audit import field_extractor, plan
 
     session: Session = ctx.obj
-    wish = plan.Wish(
+    request = plan.AuditRequest(
         topics=tuple(dict.fromkeys(topics)),
         sequence=field_extractor.sequence_spec(sequence) if sequence else None,
         by=field_extractor.by_spec(by) if by else None,
@@ -103,9 +103,9 @@ def audit(
         until=plan.bound(until, "--until") if until else None,
         shown=limit,
     )
-    plan.check_bounds(wish)
-    _check(wish, evidence, html)
-    found = look(session, wish, engine, patience, evidence)
+    plan.check_bounds(request)
+    _check(request, evidence, html)
+    found = look(session, request, engine, patience, evidence)
     from connectctl.cli.views import audit as audit_view
     from connectctl.ops.audit.to_json import as_json
 
@@ -120,11 +120,11 @@ def audit(
         raise typer.Exit(1)
 
 
-def _check(wish: Wish, evidence: Path | None, html: Path | None) -> None:
+def _check(request: AuditRequest, evidence: Path | None, html: Path | None) -> None:
     """Raises ``BadInput`` for what does not go together, before anything is opened."""
-    if wish.headers_only and (wish.sequence or wish.by or wish.first is not None):
+    if request.headers_only and (request.sequence or request.by or request.first is not None):
         raise BadInput("--headers-only reads no records", next_step="Leave it out, or --sequence, --by and --first.")
-    if wish.offset_field and not wish.connector:
+    if request.offset_field and not request.connector:
         raise BadInput("--offset-field is of a connector's source offset", next_step="Give --connector NAME, too.")
     if evidence is not None and evidence.exists() and not evidence.is_dir():
         raise BadInput(f"--evidence {evidence} is not a directory", next_step="Name a directory.")

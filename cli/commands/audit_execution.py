@@ -1,4 +1,4 @@
-"""From a wish to an audit: look at topics and offsets, run the jobs here or on Spark, judge."""
+"""From a request to an audit: look at topics and offsets, run the jobs here or on Spark, judge."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from connectctl.ops.operations.offsets.engine_choice import Choice
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
     from connectctl.ops.audit.offset_positions import Inferred, Offsets, Pair
-    from connectctl.ops.audit.plan import Wish
-    from connectctl.ops.audit.scan import Span
-    from connectctl.ops.audit.summary import Gathered
+    from connectctl.ops.audit.plan import AuditRequest
+    from connectctl.ops.audit.scan import PartitionRange
+    from connectctl.ops.audit.summary import Summary
     from connectctl.ops.audit.verdict import Audit
     from connectctl.ops.clients.librdkafka.client import Kafka
     from connectctl.ops.jobs.audit_runner import Work
@@ -26,7 +26,9 @@ POLL = 0.2
 """Seconds between two looks at an open transaction."""
 
 
-def look(session: Session, wish: Wish, engine: Choice, patience: float, evidence: Path | None = None) -> Audit:
+def look(
+    session: Session, request: AuditRequest, engine: Choice, patience: float, evidence: Path | None = None
+) -> Audit:
     """The whole audit: look at the topics and the offsets, run the jobs, judge."""
     from dataclasses import replace
 
@@ -35,54 +37,54 @@ def look(session: Session, wish: Wish, engine: Choice, patience: float, evidence
     from connectctl.ops.jobs.audit import reader
 
     kafka: Any = session.kafka
-    _known(kafka, wish)
-    config, before = _offsets(session, wish)
-    guess = _inferred(wish, config)
-    spans = _spans(kafka, wish, patience)
-    _, after = _offsets(session, wish) if wish.connector else (None, before)
-    compared = _compared(wish, guess, before, after)
-    if guess is not None and not wish.headers_only:
-        wish = replace(wish, sequence=wish.sequence or guess.sequence, by=wish.by or guess.by)
-    work, unread = _work(session, wish, spans, compared, guess, engine, evidence)
-    gathered = _run(session, work, engine)
+    _known(kafka, request)
+    config, before = _offsets(session, request)
+    guess = _inferred(request, config)
+    spans = _spans(kafka, request, patience)
+    _, after = _offsets(session, request) if request.connector else (None, before)
+    compared = _compared(request, guess, before, after)
+    if guess is not None and not request.headers_only:
+        request = replace(request, sequence=request.sequence or guess.sequence, by=request.by or guess.by)
+    work, unread = _work(session, request, spans, compared, guess, engine, evidence)
+    summary = _run(session, work, engine)
     if work.wanted is not None and work.wanted.sequence is not None:
-        resolve(gathered, reader(work.cluster, work.wanted))
-    if compared is not None and work.wanted and wish.sequence is not None:
-        compared = matching(gathered, compared)
+        resolve(summary, reader(work.cluster, work.wanted))
+    if compared is not None and work.wanted and request.sequence is not None:
+        compared = matching(summary, compared)
         if all(span.start == 0 for span in spans):
-            for totals in unseen(gathered, compared, wish.first):
-                gathered.add(totals)
+            for totals in unseen(summary, compared, request.first):
+                summary.add(totals)
     from connectctl.ops.audit.offset_positions import positions
 
     found = Audit(
         cluster_id=kafka.cluster_id(),
-        wish=wish,
-        gathered=gathered,
+        request=request,
+        summary=summary,
         now=time.time(),
         offsets=compared,
         why_no_sequence=guess.why if guess else None,
         unread=unread,
-        positions=positions(before, after) if guess and guess.lines and _whole(wish) else None,
+        positions=positions(before, after) if guess and guess.lines and _whole(request) else None,
     )
     return replace(found, findings=findings_of(found))
 
 
-def _known(kafka: Kafka, wish: Wish) -> None:
+def _known(kafka: Kafka, request: AuditRequest) -> None:
     from difflib import get_close_matches
 
     from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
 
-    there = those_that_exist(kafka, *wish.topics)
-    for topic in wish.topics:
+    there = those_that_exist(kafka, *request.topics)
+    for topic in request.topics:
         if topic not in there:
             near = get_close_matches(topic, kafka.topic_names(), n=1)
             hint = f"Did you mean {near[0]}?" if near else "See its name."
             raise BadInput(f"There is no topic {topic}", next_step=hint, code="unknown-topic")
 
 
-def _offsets(session: Session, wish: Wish) -> tuple[dict[str, str] | None, list[Pair]]:
+def _offsets(session: Session, request: AuditRequest) -> tuple[dict[str, str] | None, list[Pair]]:
     """The connector's configuration, and its source partitions with their effective offsets."""
-    if not wish.connector:
+    if not request.connector:
         return None, []
     from connectctl.cli.commands.offsets.show import sources_of
     from connectctl.ops.operations.offsets.effective_offsets import assemble
@@ -90,41 +92,41 @@ def _offsets(session: Session, wish: Wish) -> tuple[dict[str, str] | None, list[
     from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
 
     sources, _, _ = sources_of(session, 5.0)
-    snapshot = observe(sources, OffsetsQuery((wish.connector,)))
-    found = assemble(snapshot, OffsetsQuery((wish.connector,)))
+    snapshot = observe(sources, OffsetsQuery((request.connector,)))
+    found = assemble(snapshot, OffsetsQuery((request.connector,)))
     if unread := [finding for finding in found.findings if finding.id == "OFFSETS011"]:
         why = "; ".join(finding.message.rstrip(".") for finding in unread)
-        raise ConnectctlError(f"The offsets of {wish.connector} cannot be read whole", why=why, code="hidden")
-    configured = snapshot.configs.connectors.get(wish.connector) if snapshot.configs else None
+        raise ConnectctlError(f"The offsets of {request.connector} cannot be read whole", why=why, code="hidden")
+    configured = snapshot.configs.connectors.get(request.connector) if snapshot.configs else None
     pairs: list[Pair] = [
         (each.key.partition, each.effective) for one in found.connectors for each in one.offsets if each.effective
     ]
     return (dict(configured.config) if configured else None), pairs
 
 
-def _inferred(wish: Wish, config: dict[str, str] | None) -> Inferred | None:
+def _inferred(request: AuditRequest, config: dict[str, str] | None) -> Inferred | None:
     from connectctl.ops.audit.offset_positions import inferred
 
-    return inferred(config) if wish.connector else None
+    return inferred(config) if request.connector else None
 
 
-def _compared(wish: Wish, guess: Inferred | None, before: list[Pair], after: list[Pair]) -> Offsets | None:
+def _compared(request: AuditRequest, guess: Inferred | None, before: list[Pair], after: list[Pair]) -> Offsets | None:
     from connectctl.ops.audit.offset_positions import Offsets, compared
 
-    if guess is None or wish.headers_only:
+    if guess is None or request.headers_only:
         return None
-    if guess.lines and wish.offset_field is None:
+    if guess.lines and request.offset_field is None:
         return Offsets()  # compared by their length
-    if not _whole(wish):
+    if not _whole(request):
         return Offsets(why="only a part of the topics is looked at")
-    return compared(before, after, wish.offset_field or guess.member)
+    return compared(before, after, request.offset_field or guess.member)
 
 
-def _whole(wish: Wish) -> bool:
-    return wish.since is None and wish.until is None
+def _whole(request: AuditRequest) -> bool:
+    return request.since is None and request.until is None
 
 
-def _spans(kafka: Kafka, wish: Wish, patience: float) -> list[Span]:
+def _spans(kafka: Kafka, request: AuditRequest, patience: float) -> list[PartitionRange]:
     """What to look at, after open transactions had ``patience`` seconds to end."""
     from connectctl.ops.audit import plan
     from connectctl.ops.clients.librdkafka.partition_offsets import offsets_at
@@ -133,16 +135,16 @@ def _spans(kafka: Kafka, wish: Wish, patience: float) -> list[Span]:
         if bound is None:
             return None
         if bound.timestamp is not None:
-            return offsets_at(kafka, wish.topics, bound.timestamp)
+            return offsets_at(kafka, request.topics, bound.timestamp)
         return {topic: dict.fromkeys(places, bound.offset or 0) for topic, places in began.items()}
 
-    began = now = kafka.extents(wish.topics)
+    began = now = kafka.extents(request.topics)
     deadline = time.monotonic() + patience
     while _held(began, now) and time.monotonic() < deadline:
         time.sleep(POLL)
-        now = kafka.extents(wish.topics)
-    policies = {name: facts.config.get("cleanup.policy", "") for name, facts in kafka.topics(wish.topics).items()}
-    return plan.spans(began, now, policies, offsets(wish.since), offsets(wish.until))
+        now = kafka.extents(request.topics)
+    policies = {name: facts.config.get("cleanup.policy", "") for name, facts in kafka.topics(request.topics).items()}
+    return plan.spans(began, now, policies, offsets(request.since), offsets(request.until))
 
 
 def _held(began: Any, now: Any) -> bool:
@@ -151,8 +153,8 @@ def _held(began: Any, now: Any) -> bool:
 
 def _work(
     session: Session,
-    wish: Wish,
-    spans: list[Span],
+    request: AuditRequest,
+    spans: list[PartitionRange],
     compared: Offsets | None,
     guess: Inferred | None,
     engine: Choice,
@@ -168,16 +170,16 @@ def _work(
     size = sum(span.size for span in spans)
     wanted = None
     unread = None
-    if engine is Choice.AUTO and size >= THRESHOLD and not spark_session.installed() and not wish.headers_only:
+    if engine is Choice.AUTO and size >= THRESHOLD and not spark_session.installed() and not request.headers_only:
         unread = f"{size:,} records are read with Spark, which is not installed: pip install 'connectctl[spark]'"
-    elif not wish.headers_only:
-        wanted = Wanted(wish.sequence, wish.source, wish.together, measure=bool(guess and guess.lines))
+    elif not request.headers_only:
+        wanted = Wanted(request.sequence, request.source, request.together, measure=bool(guess and guess.lines))
     numbers = compared.numbers if compared else {}
-    work = Work(cluster, spans, wanted, first=wish.first, committed=numbers, shown=wish.shown, evidence=evidence)
+    work = Work(cluster, spans, wanted, first=request.first, committed=numbers, shown=request.shown, evidence=evidence)
     return work, unread
 
 
-def _run(session: Session, work: Work, engine: Choice) -> Gathered:
+def _run(session: Session, work: Work, engine: Choice) -> Summary:
     from connectctl.ops.clients.spark import session as spark_session
     from connectctl.ops.clients.spark.session import job_failures
     from connectctl.ops.jobs.audit_runner import locally, on_spark

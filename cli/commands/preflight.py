@@ -22,7 +22,7 @@ from connectctl.ops.core.errors import BadInput, ConnectctlError
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
-    from connectctl.ops.checks.context import Edges, Scene
+    from connectctl.ops.checks.context import CheckContext, Edges
     from connectctl.ops.checks.runner import Judge
     from connectctl.ops.checks.tasks_max.observe import Release
     from connectctl.ops.connect.connect_protocol import ConnectGroup
@@ -121,13 +121,13 @@ def preflight(
         return
     found = findings.kept(judge.findings(), ignore)
     data = {
-        "clusterId": judge.scene.view.cluster_id,
-        "groupId": judge.scene.group.id,
+        "clusterId": judge.context.view.cluster_id,
+        "groupId": judge.context.group.id,
         "for": for_.value,
-        "connectors": list(judge.scene.names),
+        "connectors": list(judge.context.names),
     }
     findings.emit_report(
-        "Preflight", data, found, output, lambda wide: _print(judge.scene, found, wide), fail_on=fail_on
+        "Preflight", data, found, output, lambda wide: _print(judge.context, found, wide), fail_on=fail_on
     )
     raise typer.Exit(findings.exit_code(found, fail_on))
 
@@ -155,7 +155,7 @@ def _self(
 def judge_of(
     session: Session,
     connectors: list[str],
-    wish: For,
+    goal: For,
     principals: list[str],
     *,
     acls: bool = False,
@@ -165,13 +165,13 @@ def judge_of(
     from connectctl.ops.checks.acls import principals as said
     from connectctl.ops.checks.context import see
     from connectctl.ops.checks.runner import Judge
-    from connectctl.ops.checks.types import Wish
+    from connectctl.ops.checks.types import Goal
 
     given = said.parse_principals(principals)
     group = session.group()
     scene = see(edges_of(session, group), group, session.named_topics, connectors)
     known = any(said.identity(each.config) for each in scene.sources)
-    return Judge(scene, Wish(wish.value), given if principals or acls or known else None, release)
+    return Judge(scene, Goal(goal.value), given if principals or acls or known else None, release)
 
 
 def edges_of(session: Session, group: ConnectGroup) -> Edges:
@@ -204,7 +204,7 @@ def edges_of(session: Session, group: ConnectGroup) -> Edges:
     )
 
 
-def _print(scene: Scene, found: tuple[Finding, ...], wide: bool) -> None:
+def _print(scene: CheckContext, found: tuple[Finding, ...], wide: bool) -> None:
     findings.table_of(found, wide=wide)
     if not found:
         what = f"{len(scene.view.workers)} workers, {len(scene.names)} connectors"
@@ -220,7 +220,7 @@ def _emit(judge: Judge, form: Emit, *, prefixed: bool) -> None:
         raise ConnectctlError("Could not read the ACLs", why=whys, next_step=unseen[0].next_step if unseen else None)
     for each in unseen:
         terminal.note(f"warning: could not check {each.what}: {each.why}", style="yellow")
-    terminal.say(acls_emit.emit(facts, judge.wish, form.value, prefixed=prefixed, unseen=unseen).rstrip("\n"))
+    terminal.say(acls_emit.emit(facts, judge.goal, form.value, prefixed=prefixed, unseen=unseen).rstrip("\n"))
 
 
 def _explain(id_: str) -> None:

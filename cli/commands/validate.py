@@ -71,12 +71,12 @@ def validate(
     Exit code 0: nothing as bad as --fail-on says; 1: something is; 2: a file cannot be read.
     """
     from connectctl.ops.checks import offline as judging
-    from connectctl.ops.checks.types import Wish
+    from connectctl.ops.checks.types import Goal
 
     release = output_findings.release(for_version)
     given = _read(file)
     known = None if offline else _ask(ctx.obj, given)
-    found = judging.report(given, Wish(for_.value), known, release)
+    found = judging.report(given, Goal(for_.value), known, release)
     findings = output_findings.kept(found.findings, ignore)
     output_findings.emit_report(
         "Validation",

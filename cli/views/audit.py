@@ -25,7 +25,7 @@ def show(audit: Audit, wide: bool) -> None:
 
 def _headline(audit: Audit, data: dict[str, Any]) -> str:
     """What of the records was counted, for the first line: one count alone would hide the other."""
-    if audit.gathered.reads is None or audit.wish.sequence is None:
+    if audit.summary.reads is None or audit.request.sequence is None:
         return ""
     counts = ((data["duplicates"], "duplicate"), (data["gaps"], "gap"))
     return f" ({', '.join(f'{n:,} {word}' + ('' if n == 1 else 's') for n, word in counts)})"
@@ -40,7 +40,7 @@ def _numbers(audit: Audit, data: dict[str, Any]) -> Block:
 
 
 def _sources(audit: Audit) -> list[Block]:
-    if audit.wish.sequence is None or audit.gathered.reads is None:
+    if audit.request.sequence is None or audit.summary.reads is None:
         return []
     rows = [
         [
@@ -50,9 +50,9 @@ def _sources(audit: Audit) -> list[Block]:
             "-" if t.highest is None else str(t.highest),
             *(_count(n) for n in (t.duplicates, t.gaps + t.lost, t.reordered, t.torn)),
         ]
-        for t in audit.gathered.sources
+        for t in audit.summary.sources
     ]
-    more = audit.gathered.source_partitions - len(rows)
+    more = audit.summary.source_partitions - len(rows)
     rows += [[f"… and {more:,} more", *[""] * 7]] if more > 0 else []
     columns = ["SOURCE PARTITION", "RECORDS", "FIRST", "LAST", "DUPLICATES", "GAPS", "REORDERED", "TORN"]
     return [Block(columns, rows, "No source partition.")]
@@ -63,9 +63,9 @@ def _count(number: int) -> str:
 
 
 def _parts(audit: Audit) -> Block:
-    reads = audit.gathered.reads or {}
+    reads = audit.summary.reads or {}
     rows = []
-    for part in sorted(audit.gathered.parts, key=lambda p: (p.topic, p.partition)):
+    for part in sorted(audit.summary.parts, key=lambda p: (p.topic, p.partition)):
         read = reads.get((part.topic, part.partition))
         numbers = (part.start, part.until, part.stable, part.batches, part.markers, part.producers, part.plain)
         rows.append([f"{part.topic}-{part.partition}", *map(str, numbers), str(read.records) if read else "-"])

@@ -134,7 +134,7 @@ def _numeric(text: str) -> bool:
 
 
 def _sizes(audit: Audit) -> str:
-    counts = audit.gathered.totals.sizes.counts
+    counts = audit.summary.totals.sizes.counts
     if not counts:
         return '<p class="dim">No transactions.</p>'
     powers = range(min(counts), max(counts) + 1)
@@ -165,7 +165,7 @@ def _bars(bars: Sequence[tuple[str, int]], title: str) -> str:
 
 
 def _timelines(audit: Audit) -> str:
-    both = [audit.gathered.totals.timeline, audit.gathered.timeline]
+    both = [audit.summary.totals.timeline, audit.summary.timeline]
     while len({t.width for t in both}) > 1:
         min(both, key=lambda t: t.width).double()
     slots = sorted({number for timeline in both for number in timeline.slots})

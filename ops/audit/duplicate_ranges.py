@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from heapq import heapify
 
-from connectctl.ops.audit.summary import Gathered
-from connectctl.ops.audit.violations import Offender
+from connectctl.ops.audit.summary import Summary
+from connectctl.ops.audit.violations import Violation
 
 STRETCH = 5_000
 """Offsets that are read at once."""
@@ -17,25 +17,27 @@ Reader = Callable[[str, int, int, int], Iterator[tuple[str, int, int]]]
 """``(topic, partition, first, end)`` to ``(source partition, number, offset)`` of the committed records, in order."""
 
 
-def resolve(gathered: Gathered, read: Reader) -> None:
+def resolve(summary: Summary, read: Reader) -> None:
     """Put exact offsets in place of those between which the copies that are shown lie."""
-    for heap in gathered.offenders.values():
-        heap[:] = [(weight, n, _exact(offender, read)) for weight, n, offender in heap]
+    for heap in summary.violations.values():
+        heap[:] = [(weight, n, _exact(violation, read)) for weight, n, violation in heap]
         heapify(heap)
 
 
-def _exact(offender: Offender, read: Reader) -> Offender:
-    if offender.offset < offender.until:
-        at = find(offender, offender.topic, offender.partition, offender.offset, offender.until, read)
-        offender = offender._replace(offset=at, until=at)
-    if offender.other < offender.other_until and offender.other_topic is not None:
-        at = find(offender, offender.other_topic, offender.other_partition, offender.other, offender.other_until, read)
-        offender = offender._replace(other=at, other_until=at)
-    return offender
+def _exact(violation: Violation, read: Reader) -> Violation:
+    if violation.offset < violation.until:
+        at = find(violation, violation.topic, violation.partition, violation.offset, violation.until, read)
+        violation = violation._replace(offset=at, until=at)
+    if violation.other < violation.other_until and violation.other_topic is not None:
+        at = find(
+            violation, violation.other_topic, violation.other_partition, violation.other, violation.other_until, read
+        )
+        violation = violation._replace(other=at, other_until=at)
+    return violation
 
 
-def find(offender: Offender, topic: str, partition: int, low: int, high: int, read: Reader) -> int:
-    """The offset from ``low`` to ``high`` of the source record with the number ``offender.first``.
+def find(violation: Violation, topic: str, partition: int, low: int, high: int, read: Reader) -> int:
+    """The offset from ``low`` to ``high`` of the source record with the number ``violation.first``.
 
     Within a run the numbers rise with the offsets. -1 where it is not there any more.
     """
@@ -44,16 +46,16 @@ def find(offender: Offender, topic: str, partition: int, low: int, high: int, re
         ahead = (
             (number, offset)
             for source, number, offset in read(topic, partition, middle, high + 1)
-            if source == offender.source
+            if source == violation.source
         )
         number, offset = next(ahead, (None, high + 1))
-        if number == offender.first:
+        if number == violation.first:
             return offset
-        if number is None or number > offender.first:
+        if number is None or number > violation.first:
             high = middle - 1
         else:
             low = offset + 1
     for source, number, offset in read(topic, partition, low, high + 1):
-        if source == offender.source and number == offender.first:
+        if source == violation.source and number == violation.first:
             return offset
     return -1

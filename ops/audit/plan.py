@@ -1,4 +1,4 @@
-"""What an audit is to look at: the wish of the person, and the spans of partitions that follow from it."""
+"""What an audit is to look at: the request of the person, and the spans of partitions that follow from it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.audit import field_extractor
 from connectctl.ops.audit.field_extractor import Spec
-from connectctl.ops.audit.scan import Span
+from connectctl.ops.audit.scan import PartitionRange
 from connectctl.ops.core.errors import BadInput
 
 if TYPE_CHECKING:
@@ -28,10 +28,10 @@ class Bound:
 
 
 @dataclass(frozen=True)
-class Wish:
+class AuditRequest:
     """What a person wants audited. ``first`` is the number that every source partition begins with.
 
-    ``headers_only``: whatever records tell is left out on purpose. ``shown`` is how many offenders of a kind are told.
+    ``headers_only``: whatever records tell is left out on purpose. ``shown`` is how many violations of a kind are told.
     """
 
     topics: tuple[str, ...]
@@ -69,9 +69,9 @@ def bound(text: str, option: str) -> Bound:
     return Bound(timestamp=int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1000))
 
 
-def check_bounds(wish: Wish) -> None:
+def check_bounds(request: AuditRequest) -> None:
     """Raises ``BadInput`` where the audit would end before it begins. Times and offsets are compared by the broker only."""
-    since, until = wish.since, wish.until
+    since, until = request.since, request.until
     if since is None or until is None:
         return
     for begin, end in ((since.offset, until.offset), (since.timestamp, until.timestamp)):
@@ -83,7 +83,7 @@ def check_bounds(wish: Wish) -> None:
 
 def spans(
     began: Places, now: Places, policies: Mapping[str, str], since: Offsets | None = None, until: Offsets | None = None
-) -> list[Span]:
+) -> list[PartitionRange]:
     """The spans of all partitions: up to where they ended when the audit ``began``, as far as readers get ``now``.
 
     Between the two, open transactions had time to end; the records of new ones are not looked at. ``since`` and
@@ -98,7 +98,9 @@ def spans(
             start = max(first, _of(since, topic, partition, first))
             end = max(start, min(extent.end, _of(until, topic, partition, extent.end)))
             whole = start == 0 and not compacted
-            found.append(Span(topic, partition, start, end, min(end, latest.stable), latest.end, whole, compacted))
+            found.append(
+                PartitionRange(topic, partition, start, end, min(end, latest.stable), latest.end, whole, compacted)
+            )
     return found
 
 

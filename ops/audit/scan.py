@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from connectctl.ops.audit.violations import Offender
+from connectctl.ops.audit.violations import Violation
 from connectctl.ops.kafka.batch_headers import ABORT, COMMIT, Batch, Marker
 
 OPEN = 2
@@ -19,7 +19,7 @@ REMEMBERED = 200_000
 _LARGEST_SEQUENCE = 0x7FFFFFFF
 
 
-class Span(NamedTuple):
+class PartitionRange(NamedTuple):
     """What is audited of a partition: offsets from ``start``, below ``until``.
 
     Readers of read_committed get as far as ``stable``; markers are looked for up to ``horizon``, the high watermark.
@@ -41,7 +41,7 @@ class Span(NamedTuple):
         return self.until - self.start
 
 
-class Segment(NamedTuple):
+class TransactionPart(NamedTuple):
     """The part of a transaction that lies in one partition. ``readable`` records are below the last stable offset.
 
     ``marker_epoch`` is one above ``epoch`` where the coordinator moved it on: at every end with transaction version 2, and
@@ -102,13 +102,13 @@ class _Producer:
 class Scan:
     """Walks ``span``. Give it everything from its start on, until ``done``; take ``totals`` and ``left`` afterwards."""
 
-    def __init__(self, span: Span) -> None:
+    def __init__(self, span: PartitionRange) -> None:
         self._span = span
         self._known: dict[int, _Producer] = {}
         self._open = 0
         self.totals = PartTotals(span.topic, span.partition, span.start, span.until, span.stable)
 
-    def walk(self, log: Iterable[Batch | Marker]) -> Iterator[Segment | Offender]:
+    def walk(self, log: Iterable[Batch | Marker]) -> Iterator[TransactionPart | Violation]:
         """The transactions as they end and what is wrong, in the order of the log; at last what is still open."""
         until = self._span.until
         for item in log:
@@ -120,7 +120,7 @@ class Scan:
                 yield from self._batch(item)
         yield from self._left()
 
-    def _batch(self, batch: Batch) -> Iterator[Offender]:
+    def _batch(self, batch: Batch) -> Iterator[Violation]:
         totals = self.totals
         totals.batches += 1
         if batch.legacy:
@@ -170,7 +170,7 @@ class Scan:
                         del self._known[old]
         return known
 
-    def _jump(self, batch: Batch, producer: _Producer) -> Iterator[Offender]:
+    def _jump(self, batch: Batch, producer: _Producer) -> Iterator[Violation]:
         """A sequence that does not follow the last one of its producer: right at the begin of an epoch, else wrong."""
         fresh = batch.epoch > producer.epoch
         if batch.epoch != producer.epoch:
@@ -182,7 +182,7 @@ class Scan:
             return
         ahead = (batch.sequence - expected) & _LARGEST_SEQUENCE
         behind = batch.epoch < producer.epoch or ahead > _LARGEST_SEQUENCE // 2
-        yield Offender(
+        yield Violation(
             "stale-batch" if behind else "missing-batches",
             topic=self._span.topic,
             partition=self._span.partition,
@@ -195,7 +195,7 @@ class Scan:
             epoch=batch.epoch,
         )
 
-    def _marker(self, marker: Marker) -> Iterator[Segment | Offender]:
+    def _marker(self, marker: Marker) -> Iterator[TransactionPart | Violation]:
         if marker.outcome not in (ABORT, COMMIT):
             return
         self.totals.markers += 1
@@ -211,14 +211,14 @@ class Scan:
             yield from self._contradiction(marker, *producer.aborted)
             producer.aborted = None
 
-    def _contradiction(self, marker: Marker, epoch: int, first: int, records: int) -> Iterator[Offender]:
+    def _contradiction(self, marker: Marker, epoch: int, first: int, records: int) -> Iterator[Violation]:
         """A commit that finds nothing open, because what it was to commit was aborted here before.
 
         Only where the commit is of the same transaction by its epoch: a client that commits has written something to every
         partition that it added.
         """
         if marker.outcome == COMMIT and marker.epoch in (epoch, epoch + 1) and not self._span.compacted:
-            yield Offender(
+            yield Violation(
                 "torn-transaction",
                 topic=self._span.topic,
                 partition=self._span.partition,
@@ -232,10 +232,10 @@ class Scan:
                 detail="aborted here, and then committed by its coordinator",
             )
 
-    def _segment(self, producer_id: int, part: list[Any], marker: Marker | None) -> Segment:
+    def _segment(self, producer_id: int, part: list[Any], marker: Marker | None) -> TransactionPart:
         epoch, first, last, records, readable, first_ts, last_ts, append_time = part
         ended = (marker.timestamp, marker.outcome, marker.epoch, marker.offset) if marker else (-1, OPEN, epoch, -1)
-        return Segment(
+        return TransactionPart(
             producer_id,
             epoch,
             ended[0],
@@ -253,7 +253,7 @@ class Scan:
             append_time,
         )
 
-    def _left(self) -> Iterator[Segment]:
+    def _left(self) -> Iterator[TransactionPart]:
         for producer_id, producer in self._known.items():
             if producer.open is not None:
                 yield self._segment(producer_id, producer.open, None)

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from connectctl.ops.audit.violations import Offender
+from connectctl.ops.audit.violations import Violation
 
 
-class Run(NamedTuple):
+class SequenceRange(NamedTuple):
     """Records of one source partition whose numbers follow each other without a gap, in the order of the log.
 
     ``stream`` is the topic, or empty where all topics are one stream. A run without a ``source`` counts records of a Kafka
@@ -81,7 +81,7 @@ class Read:
     characters: int = 0
 
 
-class Sweep:
+class SequenceCheck:
     """Sweeps runs. ``first`` is the number that every source partition begins with, None where nobody knows.
 
     ``committed`` is, by the name of a source partition, what its offset says.
@@ -90,7 +90,7 @@ class Sweep:
     def __init__(self, first: int | None = None, committed: Mapping[str, Committed] | None = None) -> None:
         self._first, self._committed = first, committed or {}
 
-    def sweep(self, runs: Iterable[Run]) -> Iterator[SourceTotals | Offender | Read]:
+    def sweep(self, runs: Iterable[SequenceRange]) -> Iterator[SourceTotals | Violation | Read]:
         """What is wrong, each source partition's totals after that; runs come in the order of their fields."""
         reads: dict[tuple[str, int], Read] = {}
         totals: SourceTotals | None = None
@@ -111,27 +111,27 @@ class Sweep:
             yield from self._end(totals)
         yield from reads.values()
 
-    def _begin(self, run: Run) -> None:
+    def _begin(self, run: SequenceRange) -> None:
         self._reached = min(run.first, run.first if self._first is None else self._first) - 1
-        self._cover: Run = run
-        self._open: list[Run] = []  # those that may hold the next number, too
-        self._heights: dict[tuple[str, int], Run] = {}
+        self._cover: SequenceRange = run
+        self._open: list[SequenceRange] = []  # those that may hold the next number, too
+        self._heights: dict[tuple[str, int], SequenceRange] = {}
         self._limit = self._committed.get(run.source or "")
 
-    def _take(self, run: Run, totals: SourceTotals) -> Iterator[Offender]:
+    def _take(self, run: SequenceRange, totals: SourceTotals) -> Iterator[Violation]:
         totals.records += run.size
         totals.lowest = run.first if totals.lowest is None else totals.lowest
         totals.highest = run.last if totals.highest is None else max(run.last, totals.highest)
         reached = self._reached
         if run.first > reached + 1:
             totals.gaps += run.first - reached - 1
-            yield _offender("gap", run, reached + 1, run.first - 1)
+            yield _violation("gap", run, reached + 1, run.first - 1)
         fresh = run.first
         if run.first <= reached:
             fresh = min(run.last, reached) + 1
             totals.duplicates += fresh - run.first
             early, late = self._copies(run)
-            yield _offender("duplicate", late, run.first, fresh - 1, early)
+            yield _violation("duplicate", late, run.first, fresh - 1, early)
         else:
             self._open.clear()
         self._open.append(run)
@@ -142,45 +142,47 @@ class Sweep:
         if self._limit and run.last > self._limit.after:
             beyond = max(run.first, self._limit.after + 1)
             totals.torn += run.last - beyond + 1
-            yield _offender("torn", run, beyond, run.last, detail=f"the offset is {self._limit.after}")
+            yield _violation("torn", run, beyond, run.last, detail=f"the offset is {self._limit.after}")
 
-    def _copies(self, run: Run) -> tuple[Run, Run]:
+    def _copies(self, run: SequenceRange) -> tuple[SequenceRange, SequenceRange]:
         """The first run in the log that has the first number of ``run``, and the copy that is told: ``run``, or the next."""
         self._open = [known for known in self._open if known.last >= run.first]
         first, *others = sorted((*self._open, run), key=lambda r: (r.topic, r.partition, r.first_offset))
         return first, run if first is not run else others[0]
 
-    def _order(self, run: Run, fresh: int, totals: SourceTotals) -> Iterator[Offender]:
+    def _order(self, run: SequenceRange, fresh: int, totals: SourceTotals) -> Iterator[Violation]:
         """Numbers that stand before smaller ones in the same Kafka partition."""
         place = (run.topic, run.partition)
         highest = self._heights.get(place)
         if highest is not None and run.first_offset < highest.last_offset:
             totals.reordered += run.last - fresh + 1
-            offender = _offender("reordered", run, fresh, run.last)
+            violation = _violation("reordered", run, fresh, run.last)
             # What it stands before is the beginning of that run, wherever it began.
-            yield offender._replace(other=highest.first_offset, other_until=highest.first_offset, **_place(highest))
+            yield violation._replace(other=highest.first_offset, other_until=highest.first_offset, **_place(highest))
         elif highest is None or run.last_offset > highest.last_offset:
             self._heights[place] = run
 
-    def _end(self, totals: SourceTotals) -> Iterator[SourceTotals | Offender]:
+    def _end(self, totals: SourceTotals) -> Iterator[SourceTotals | Violation]:
         limit, highest = self._limit, totals.highest
         totals.tracked = limit is not None
         if limit and highest is not None and limit.before > highest:
             totals.lost = limit.before - highest
-            yield _offender("lost", self._cover, highest + 1, limit.before, detail=f"the offset is {limit.before}")
+            yield _violation("lost", self._cover, highest + 1, limit.before, detail=f"the offset is {limit.before}")
         yield totals
 
 
-def _place(run: Run) -> dict[str, Any]:
+def _place(run: SequenceRange) -> dict[str, Any]:
     return {"other_topic": run.topic, "other_partition": run.partition}
 
 
-def _offender(kind: str, run: Run, first: int, last: int, copy: Run | None = None, detail: str = "") -> Offender:
+def _violation(
+    kind: str, run: SequenceRange, first: int, last: int, copy: SequenceRange | None = None, detail: str = ""
+) -> Violation:
     """What is wrong with the numbers ``first`` to ``last``, seen at ``run``; ``copy`` is the run that has them, too."""
     within = run.first <= first <= run.last
     offset, until = run.offsets_of(first) if within else (run.first_offset, run.first_offset)
     other, other_until = copy.offsets_of(first) if copy else (-1, -1)
-    return Offender(
+    return Violation(
         kind,
         source=run.source,
         topic=run.topic,
@@ -198,6 +200,6 @@ def _offender(kind: str, run: Run, first: int, last: int, copy: Run | None = Non
     )
 
 
-def order(run: Run) -> tuple[object, ...]:
-    """The order in which ``Sweep`` wants runs: the counts first, then those of one source partition after each other."""
+def order(run: SequenceRange) -> tuple[object, ...]:
+    """The order that ``SequenceCheck`` needs: counts first, then the ranges of one source partition after each other."""
     return run.source is not None, run.stream, run.source or "", run.first, *run[3:7]

@@ -12,20 +12,20 @@ from connectctl.ops.audit.scan import PartTotals
 from connectctl.ops.audit.sequences import Read, SourceTotals
 from connectctl.ops.audit.timeline import Timeline
 from connectctl.ops.audit.transactions import Totals
-from connectctl.ops.audit.violations import KINDS, Offender
+from connectctl.ops.audit.violations import KINDS, Violation
 
 COUNTED = ("records", "duplicates", "gaps", "reordered", "torn", "lost")
 TIMED = {"gap": "gaps", "lost": "gaps", "missing-batches": "gaps", "duplicate": "duplicates", "torn": "torn"} | {
     "torn-transaction": "torn"
 }
-"""Which offenders are drawn over time, and as what."""
+"""Which violations are drawn over time, and as what."""
 
 
 @dataclass
-class Gathered:
-    """What was found. ``shown`` bounds how many offenders of a kind, and how many source partitions, are kept.
+class Summary:
+    """What was found. ``shown`` bounds how many violations of a kind, and how many source partitions, are kept.
 
-    ``sums`` are over all source partitions; ``found`` counts offenders, ``weights`` their records, by kind. ``reads`` is
+    ``sums`` are over all source partitions; ``found`` counts violations, ``weights`` their records, by kind. ``reads`` is
     None where records were not looked at.
     """
 
@@ -37,7 +37,7 @@ class Gathered:
     source_partitions: int = 0
     tracked: list[SourceTotals] = field(default_factory=list)
     worst: list[tuple[int, int, SourceTotals]] = field(default_factory=list)
-    offenders: dict[str, list[tuple[int, int, Offender]]] = field(default_factory=lambda: defaultdict(list))
+    violations: dict[str, list[tuple[int, int, Violation]]] = field(default_factory=lambda: defaultdict(list))
     found: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     weights: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     timeline: Timeline = field(default_factory=Timeline)
@@ -45,7 +45,7 @@ class Gathered:
 
     def add(self, found: Any) -> None:
         """Take one thing that the jobs give."""
-        if isinstance(found, Offender):
+        if isinstance(found, Violation):
             self.count(found.kind, 1, found.records)
             self.timeline.add(found.timestamp, TIMED.get(found.kind, ""), found.records if found.kind in TIMED else 0)
             self.keep(found)
@@ -71,13 +71,13 @@ class Gathered:
         read.characters += found.characters
 
     def count(self, kind: str, times: int, weight: int) -> None:
-        """Count offenders of a kind, with the records they are."""
+        """Count violations of a kind, with the records they are."""
         self.found[kind] += times
         self.weights[kind] += weight
 
-    def keep(self, offender: Offender) -> None:
-        """Keep an offender, if it is among the worst of its kind."""
-        self._push(self.offenders[offender.kind], offender.records, offender)
+    def keep(self, violation: Violation) -> None:
+        """Keep an violation, if it is among the worst of its kind."""
+        self._push(self.violations[violation.kind], violation.records, violation)
 
     def source(self, totals: SourceTotals) -> None:
         """Keep a source partition's totals, if it is among the worst, or if its offset is known."""
@@ -95,13 +95,13 @@ class Gathered:
             "source_partitions": self.source_partitions,
             "tracked": [asdict(totals) for totals in self.tracked],
             "worst": [asdict(entry[2]) for entry in self.worst if not entry[2].tracked],
-            "offenders": [list(entry[2]) for heap in self.offenders.values() for entry in heap],
+            "violations": [list(entry[2]) for heap in self.violations.values() for entry in heap],
             "counts": [[kind, self.found[kind], self.weights[kind]] for kind in self.found],
             "timeline": self.timeline.as_row(),
         }
 
     def merge(self, row: dict[str, Any]) -> None:
-        """Add what another one gathered (``as_row``), even if it went through JSON."""
+        """Add what another one summary (``as_row``), even if it went through JSON."""
         self.parts += [PartTotals(**part) for part in row["parts"]]
         self.totals.merge(row["totals"])
         for read in row["reads"] or ():
@@ -111,8 +111,8 @@ class Gathered:
         self.source_partitions += row["source_partitions"]
         for totals in (*row["tracked"], *row["worst"]):
             self.source(SourceTotals(**totals))
-        for offender in row["offenders"]:
-            self.keep(Offender(*offender))
+        for violation in row["violations"]:
+            self.keep(Violation(*violation))
         for kind, times, weight in row["counts"]:
             self.count(kind, times, weight)
         self.timeline.merge(Timeline.of(row["timeline"]))
@@ -132,19 +132,19 @@ class Gathered:
         return sorted(told.values(), key=lambda t: (-t.offences, t.stream, len(t.source), t.source))
 
     @property
-    def evidence(self) -> list[Offender]:
-        """The worst offenders of every kind."""
+    def evidence(self) -> list[Violation]:
+        """The worst violations of every kind."""
         told = []
         for kind in KINDS:
-            heap = sorted(self.offenders.get(kind, ()), key=lambda entry: _rank(entry[2]))
+            heap = sorted(self.violations.get(kind, ()), key=lambda entry: _rank(entry[2]))
             told += [entry[2] for entry in heap]
         return told
 
     @property
-    def torn_parts(self) -> Iterable[Offender]:
+    def torn_parts(self) -> Iterable[Violation]:
         """Parts of torn transactions, each once: it is seen in its partition, and again beside the others."""
-        return {(o.topic, o.partition, o.offset): o for _, _, o in self.offenders.get("torn-transaction", ())}.values()
+        return {(o.topic, o.partition, o.offset): o for _, _, o in self.violations.get("torn-transaction", ())}.values()
 
 
-def _rank(offender: Offender) -> tuple[object, ...]:
-    return -offender.records, offender.topic, offender.partition, offender.offset
+def _rank(violation: Violation) -> tuple[object, ...]:
+    return -violation.records, violation.topic, violation.partition, violation.offset

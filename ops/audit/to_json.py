@@ -11,22 +11,22 @@ from connectctl.ops.audit.verdict import Audit, committed, torn
 
 def as_json(audit: Audit) -> dict[str, Any]:
     """The answer for scripts, without the envelope."""
-    gathered, sums = audit.gathered, audit.gathered.sums
+    summary, sums = audit.summary, audit.summary.sums
     return {
         "clusterId": audit.cluster_id,
-        "topics": list(audit.wish.topics),
+        "topics": list(audit.request.topics),
         "verdict": audit.verdict.value,
-        "records": gathered.totals.records | {"committed": committed(gathered)},
-        "transactions": dict(gathered.totals.transactions),
+        "records": summary.totals.records | {"committed": committed(summary)},
+        "transactions": dict(summary.totals.transactions),
         "duplicates": sums["duplicates"],
         "gaps": sums["gaps"] + sums["lost"],
         "reordered": sums["reordered"],
-        "torn": torn(gathered),
-        "recordsRead": None if gathered.reads is None else sum(read.records for read in gathered.reads.values()),
-        "producers": sum(part.producers for part in gathered.parts),
-        "sourcePartitions": gathered.source_partitions,
-        "bySourcePartition": [_source(audit, totals) for totals in gathered.sources],
-        "evidence": [offender.as_json() for offender in gathered.evidence],
+        "torn": torn(summary),
+        "recordsRead": None if summary.reads is None else sum(read.records for read in summary.reads.values()),
+        "producers": sum(part.producers for part in summary.parts),
+        "sourcePartitions": summary.source_partitions,
+        "bySourcePartition": [_source(audit, totals) for totals in summary.sources],
+        "evidence": [violation.as_json() for violation in summary.evidence],
         "findings": [finding.as_json() for finding in audit.findings],
     }
 
@@ -36,8 +36,8 @@ def named(audit: Audit, totals: SourceTotals) -> Mapping[str, Any]:
     known = audit.offsets.shown.get(totals.source) if audit.offsets else None
     if known is not None:
         return dict(known[0])
-    named_ = {audit.wish.source.label: totals.source}
-    return ({"topic": totals.stream} if totals.stream and len(audit.wish.topics) > 1 else {}) | named_
+    named_ = {audit.request.source.label: totals.source}
+    return ({"topic": totals.stream} if totals.stream and len(audit.request.topics) > 1 else {}) | named_
 
 
 def _source(audit: Audit, totals: SourceTotals) -> dict[str, Any]:

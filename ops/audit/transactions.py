@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from connectctl.ops.audit.scan import OPEN, Segment
+from connectctl.ops.audit.scan import OPEN, TransactionPart
 from connectctl.ops.audit.timeline import Sizes, Timeline
-from connectctl.ops.audit.violations import Offender
+from connectctl.ops.audit.violations import Violation
 from connectctl.ops.kafka.batch_headers import ABORT, COMMIT
 
 NEAR = 2
@@ -69,22 +69,22 @@ class Totals:
         }
 
 
-def order(part: Segment) -> tuple[Any, ...]:
-    """The order in which ``Joining`` wants parts: by producer and epoch, then as they ended."""
+def order(part: TransactionPart) -> tuple[Any, ...]:
+    """The order in which ``TransactionJoin`` wants parts: by producer and epoch, then as they ended."""
     return part.producer_id, part.epoch, part.marker_ts if part.marker_ts >= 0 else 1 << 62, part.topic, part.partition
 
 
-class Joining:
+class TransactionJoin:
     """Puts parts together that come in ``order``; holds the parts of one transaction at a time."""
 
     def __init__(self) -> None:
         self.totals = Totals()
-        self._parts: list[Segment] = []
-        self._unclear: list[Segment] = []
+        self._parts: list[TransactionPart] = []
+        self._unclear: list[TransactionPart] = []
         self._ends: dict[tuple[str, int], int] = {}
         self._distrust = False
 
-    def join(self, parts: Iterable[Segment]) -> Iterator[Offender]:
+    def join(self, parts: Iterable[TransactionPart]) -> Iterator[Violation]:
         """What is wrong with the transactions of ``parts``, and those that are open."""
         for part in parts:
             if self._parts and not self._belongs(part):
@@ -96,7 +96,7 @@ class Joining:
         if self._parts:
             yield from self._end()
 
-    def _watch_clock(self, part: Segment) -> None:
+    def _watch_clock(self, part: TransactionPart) -> None:
         """Records that are older than the transaction before in their own partition: their timestamps tell nothing."""
         place = (part.topic, part.partition)
         before = self._ends.get(place)
@@ -104,7 +104,7 @@ class Joining:
             self._distrust |= before - part.first_ts > max(AT_ONCE, (part.marker_ts - before) // 2)
         self._ends[place] = part.marker_ts
 
-    def _belongs(self, part: Segment) -> bool:
+    def _belongs(self, part: TransactionPart) -> bool:
         head = self._parts[0]
         if head.producer_id != part.producer_id:
             self._ends, self._distrust = {}, False
@@ -116,7 +116,7 @@ class Joining:
             self._unclear = [self._parts[-1], part]
         return Relation.SAME in relations
 
-    def _end(self) -> Iterator[Offender]:
+    def _end(self) -> Iterator[Violation]:
         parts, unclear, totals = self._parts, self._unclear, self.totals
         self._parts, self._unclear = [], []
         outcomes = {part.outcome for part in parts if part.outcome != OPEN}
@@ -135,16 +135,16 @@ class Joining:
             aborted = [part for part in parts if part.outcome == ABORT]
             kept = next(part for part in parts if part.outcome == COMMIT)
             for part in aborted:
-                yield _offender("torn-transaction", part, f"committed in {kept.topic}-{kept.partition}, aborted here")
+                yield _violation("torn-transaction", part, f"committed in {kept.topic}-{kept.partition}, aborted here")
         elif whole == OPEN:
             for part in parts:
-                yield _offender("open-transaction", part, "")
+                yield _violation("open-transaction", part, "")
         if unclear:
             other = unclear[0]
-            yield _offender("unclear-transaction", unclear[1], f"ended otherwise in {other.topic}-{other.partition}")
+            yield _violation("unclear-transaction", unclear[1], f"ended otherwise in {other.topic}-{other.partition}")
 
 
-def relation(a: Segment, b: Segment, *, distrust: bool = False) -> Relation:
+def relation(a: TransactionPart, b: TransactionPart, *, distrust: bool = False) -> Relation:
     """Whether two parts of one producer epoch, in different partitions, are of one transaction."""
     if OPEN in (a.outcome, b.outcome):
         # What is open in one partition and marked in another is being marked right now, or began after.
@@ -171,18 +171,18 @@ def relation(a: Segment, b: Segment, *, distrust: bool = False) -> Relation:
     return Relation.UNCLEAR if together and overlap > 0 else Relation.OTHER
 
 
-def moved(part: Segment) -> bool:
+def moved(part: TransactionPart) -> bool:
     """Whether the coordinator moved the epoch on when it ended this transaction."""
     return part.marker_epoch > part.epoch
 
 
-def _overlap(a: Segment, b: Segment) -> int:
+def _overlap(a: TransactionPart, b: TransactionPart) -> int:
     """Milliseconds for which both were open, below 0 where one began after the other's end."""
     return min(a.marker_ts, b.marker_ts) - max(a.first_ts, b.first_ts)
 
 
-def _offender(kind: str, part: Segment, detail: str) -> Offender:
-    return Offender(
+def _violation(kind: str, part: TransactionPart, detail: str) -> Violation:
+    return Violation(
         kind,
         topic=part.topic,
         partition=part.partition,

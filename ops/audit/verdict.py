@@ -1,4 +1,4 @@
-"""From what was gathered to a verdict: pure, so that it can be tried on every combination.
+"""From what was summary to a verdict: pure, so that it can be tried on every combination.
 
 Torn weighs more than duplicates, those more than gaps; undecided is what could still be any of them.
 """
@@ -11,10 +11,10 @@ from enum import StrEnum
 
 from connectctl.ops.audit import findings as audit_findings
 from connectctl.ops.audit.offset_positions import Offsets
-from connectctl.ops.audit.plan import Wish
+from connectctl.ops.audit.plan import AuditRequest
 from connectctl.ops.audit.sequences import SourceTotals
-from connectctl.ops.audit.summary import Gathered
-from connectctl.ops.audit.violations import Offender
+from connectctl.ops.audit.summary import Summary
+from connectctl.ops.audit.violations import Violation
 from connectctl.ops.core.finding import Finding, Severity
 
 LONG = 60.0
@@ -63,8 +63,8 @@ class Audit:
     """The answer. ``now`` is in seconds since the epoch, for the age of open transactions; ``offsets`` None: not asked."""
 
     cluster_id: str
-    wish: Wish
-    gathered: Gathered
+    request: AuditRequest
+    summary: Summary
     now: float
     offsets: Offsets | None = None
     why_no_sequence: str | None = None
@@ -85,19 +85,19 @@ class Audit:
         """Whether CI goes on: exactly once and in order; or headers only, as was wished, and nothing wrong with them."""
         errors = any(finding.severity is Severity.ERROR for finding in self.findings)
         enough = self.verdict is Verdict.EXACTLY_ONCE or (
-            self.wish.headers_only and not any(f.id in _UNPROVEN for f in self.findings)
+            self.request.headers_only and not any(f.id in _UNPROVEN for f in self.findings)
         )
         return enough and not errors
 
 
-def committed(gathered: Gathered) -> int:
+def committed(summary: Summary) -> int:
     """How many records are committed by the headers."""
-    return gathered.totals.records["committed"] + sum(part.plain for part in gathered.parts)
+    return summary.totals.records["committed"] + sum(part.plain for part in summary.parts)
 
 
-def torn(gathered: Gathered) -> int:
+def torn(summary: Summary) -> int:
     """How many records are torn off: of transactions that others of their partitions committed, and beyond the offset."""
-    return gathered.sums["torn"] + sum(part.records for part in gathered.torn_parts)
+    return summary.sums["torn"] + sum(part.records for part in summary.torn_parts)
 
 
 def findings_of(audit: Audit) -> tuple[Finding, ...]:
@@ -108,19 +108,19 @@ def findings_of(audit: Audit) -> tuple[Finding, ...]:
 
 
 def _of_transactions(audit: Audit) -> Iterator[Finding]:
-    gathered = audit.gathered
-    for part in gathered.torn_parts:
+    summary = audit.summary
+    for part in summary.torn_parts:
         yield audit_findings.TORN.found(_place(part), f"{_count(part.records)} of {_who(part)} were {part.detail}.")
-    for part in _worst(gathered, "unclear-transaction"):
+    for part in _worst(summary, "unclear-transaction"):
         yield audit_findings.UNCLEAR.found(_place(part), f"{_who(part)} {part.detail}; they overlap in time.")
     for kind, rule, what in (
         ("missing-batches", audit_findings.MISSING_BATCHES, "are missing"),
         ("stale-batch", audit_findings.STALE_BATCH, "are there again"),
     ):
-        for part in _worst(gathered, kind):
+        for part in _worst(summary, kind):
             message = f"Sequence {part.first} to {part.last} of {_who(part)} {what}."
             yield rule.found(_place(part), message)
-    for part in _worst(gathered, "open-transaction"):
+    for part in _worst(summary, "open-transaction"):
         age = max(0.0, audit.now - part.timestamp / 1000)
         message = f"{_who(part)} has {_count(part.records)} open for {age:.0f} s."
         severity = Severity.WARNING if age > LONG else None
@@ -130,8 +130,8 @@ def _of_transactions(audit: Audit) -> Iterator[Finding]:
 
 
 def _of_sources(audit: Audit) -> Iterator[Finding]:
-    gathered, topics = audit.gathered, ", ".join(audit.wish.topics)
-    sums, found = gathered.sums, gathered.found
+    summary, topics = audit.summary, ", ".join(audit.request.topics)
+    sums, found = summary.sums, summary.found
     for name, kind, rule, told in (
         ("duplicates", "duplicate", audit_findings.DUPLICATES, "more than once"),
         ("gaps", "gap", audit_findings.GAPS, "missing"),
@@ -140,7 +140,7 @@ def _of_sources(audit: Audit) -> Iterator[Finding]:
         ("lost", "lost", audit_findings.LOST, "missing before the committed offset"),
     ):
         if sums[name]:
-            worst = next(iter(_worst(gathered, kind)), None)
+            worst = next(iter(_worst(summary, kind)), None)
             example = f"; the most: {worst.source!r} {worst.first} to {worst.last} at {_place(worst)}" if worst else ""
             message = f"{_count(sums[name])} in {found[kind]:,} place{'' if found[kind] == 1 else 's'} {told}{example}."
             yield rule.found(topics, message, "See the evidence, all of it with --evidence DIR.")
@@ -148,7 +148,7 @@ def _of_sources(audit: Audit) -> Iterator[Finding]:
 
 
 def _of_lines(audit: Audit) -> Iterator[Finding]:
-    reads = audit.gathered.reads
+    reads = audit.summary.reads
     if audit.positions is None or reads is None:
         return
     low, high = audit.positions
@@ -158,87 +158,93 @@ def _of_lines(audit: Audit) -> Iterator[Finding]:
         return
     more = "more" if length > high else "fewer"
     message = f"{lines:,} lines of {length:,} characters are committed, {more} than the position {high:,}."
-    yield audit_findings.LINES.found(str(audit.wish.connector), message)
+    yield audit_findings.LINES.found(str(audit.request.connector), message)
 
 
 def _undecided(audit: Audit) -> Iterator[Finding]:
-    gathered, wish = audit.gathered, audit.wish
-    topics = ", ".join(wish.topics)
+    summary, request = audit.summary, audit.request
+    topics = ", ".join(request.topics)
     if _nothing(audit):
-        where = "between --since and --until" if wish.since and wish.until else "from --since on" if wish.since else ""
-        where = where or ("up to --until" if wish.until else "in the topic")
+        where = (
+            "between --since and --until"
+            if request.since and request.until
+            else "from --since on"
+            if request.since
+            else ""
+        )
+        where = where or ("up to --until" if request.until else "in the topic")
         message = f"There is no committed record {where}, so nothing is proven."
         yield audit_findings.NOTHING.found(topics, message, "Check the topic, --since and --until.")
     if audit.unread:
         yield audit_findings.NO_SPARK.found(topics, f"{audit.unread}.", "Or give --headers-only, or --engine local.")
-    if gathered.reads is not None:
-        yield from _disagreements(gathered)
-        unnumbered = sum(read.unnumbered for read in gathered.reads.values())
-        if wish.sequence is not None and unnumbered:
-            message = f"{_count(unnumbered)} of {committed(gathered):,} have no number at {wish.sequence.text}."
+    if summary.reads is not None:
+        yield from _disagreements(summary)
+        unnumbered = sum(read.unnumbered for read in summary.reads.values())
+        if request.sequence is not None and unnumbered:
+            message = f"{_count(unnumbered)} of {committed(summary):,} have no number at {request.sequence.text}."
             yield audit_findings.UNNUMBERED.found(topics, message, "Check --sequence against a record.")
-    behind = committed(gathered) - _readable(gathered)
-    if behind > 0 and not wish.headers_only:
+    behind = committed(summary) - _readable(summary)
+    if behind > 0 and not request.headers_only:
         message = f"{_count(behind)} are committed behind the last stable offset."
         yield audit_findings.UNREAD.found(
             topics, message, "Audit again when it has ended: connectctl transactions lag."
         )
-    if wish.sequence is None and not audit.unread and (committed(gathered) or wish.headers_only):
+    if request.sequence is None and not audit.unread and (committed(summary) or request.headers_only):
         why = f": {audit.why_no_sequence}" if audit.why_no_sequence else ""
-        told = "Only headers were requested" if wish.headers_only else f"No --sequence is given{why}"
-        hint = None if wish.headers_only else "Give --sequence '$.field', and --by, or --headers-only."
-        severity = Severity.INFO if wish.headers_only else None
+        told = "Only headers were requested" if request.headers_only else f"No --sequence is given{why}"
+        hint = None if request.headers_only else "Give --sequence '$.field', and --by, or --headers-only."
+        severity = Severity.INFO if request.headers_only else None
         yield audit_findings.NO_SEQUENCE.found(topics, f"{told}.", hint, severity=severity)
-    if audit.offsets is not None and audit.offsets.why and wish.sequence is not None:
+    if audit.offsets is not None and audit.offsets.why and request.sequence is not None:
         yield audit_findings.NOT_COMPARED.found(
-            str(wish.connector), f"{audit.offsets.why[:1].upper()}{audit.offsets.why[1:]}."
+            str(request.connector), f"{audit.offsets.why[:1].upper()}{audit.offsets.why[1:]}."
         )
 
 
 def _nothing(audit: Audit) -> bool:
     """Whether there was nothing that could prove anything; of headers alone, aborted and open transactions can."""
-    others = sum(audit.gathered.totals.records.values()) if audit.wish.headers_only else 0
-    return committed(audit.gathered) + others == 0
+    others = sum(audit.summary.totals.records.values()) if audit.request.headers_only else 0
+    return committed(audit.summary) + others == 0
 
 
-def _readable(gathered: Gathered) -> int:
-    return gathered.totals.readable + sum(part.readable for part in gathered.parts)
+def _readable(summary: Summary) -> int:
+    return summary.totals.readable + sum(part.readable for part in summary.parts)
 
 
-def _disagreements(gathered: Gathered) -> Iterator[Finding]:
+def _disagreements(summary: Summary) -> Iterator[Finding]:
     """Where the headers and the records differ; by partition as far as headers tell it there, else over all."""
-    assert gathered.reads is not None
-    read = sum(each.records for each in gathered.reads.values())
-    told = _readable(gathered)
-    if read != told and not any(part.legacy for part in gathered.parts):
-        subject = ", ".join(sorted({part.topic for part in gathered.parts}))
+    assert summary.reads is not None
+    read = sum(each.records for each in summary.reads.values())
+    told = _readable(summary)
+    if read != told and not any(part.legacy for part in summary.parts):
+        subject = ", ".join(sorted({part.topic for part in summary.parts}))
         message = f"Headers count {told:,} readable committed records, and {read:,} were read."
         yield audit_findings.DISAGREE.found(subject, message, "Audit again; if it stays, look at the brokers' logs.")
 
 
 def _of_topics(audit: Audit) -> Iterator[Finding]:
-    gathered = audit.gathered
+    summary = audit.summary
     plain: dict[str, int] = {}
-    for part in gathered.parts:
+    for part in summary.parts:
         plain[part.topic] = plain.get(part.topic, 0) + part.plain
     for topic, count in plain.items():
         if count:
             yield audit_findings.PLAIN.found(topic, f"{_count(count)} belong to no transaction.")
-    if audit.wish.since is None:
-        for topic in sorted({part.topic for part in gathered.parts if part.start > 0}):
-            first = min(part.start for part in gathered.parts if part.topic == topic)
+    if audit.request.since is None:
+        for topic in sorted({part.topic for part in summary.parts if part.start > 0}):
+            first = min(part.start for part in summary.parts if part.topic == topic)
             yield audit_findings.REMOVED.found(topic, f"It begins at offset {first:,}.")
 
 
-def _worst(gathered: Gathered, kind: str) -> list[Offender]:
-    return [entry[2] for entry in sorted(gathered.offenders.get(kind, ()), key=lambda e: (-e[0], -e[1]))]
+def _worst(summary: Summary, kind: str) -> list[Violation]:
+    return [entry[2] for entry in sorted(summary.violations.get(kind, ()), key=lambda e: (-e[0], -e[1]))]
 
 
-def _place(part: Offender) -> str:
+def _place(part: Violation) -> str:
     return f"{part.topic}-{part.partition} offset {part.offset}"
 
 
-def _who(part: Offender) -> str:
+def _who(part: Violation) -> str:
     return f"producer {part.producer_id} epoch {part.epoch}"
 
 
@@ -246,18 +252,18 @@ def _count(count: int) -> str:
     return f"{count:,} record{'' if count == 1 else 's'}"
 
 
-def matching(gathered: Gathered, offsets: Offsets) -> Offsets:
+def matching(summary: Summary, offsets: Offsets) -> Offsets:
     """``offsets``, unless none of them is of a source partition that was found: then the two are named differently."""
-    read = any(each.records for each in (gathered.reads or {}).values())
-    if offsets.numbers and (gathered.source_partitions or read) and not gathered.tracked:
+    read = any(each.records for each in (summary.reads or {}).values())
+    if offsets.numbers and (summary.source_partitions or read) and not summary.tracked:
         some = next(iter(offsets.numbers))
         return Offsets(why=f"no record is of a source partition called {some!r}, as the offsets are; give --by")
     return offsets
 
 
-def unseen(gathered: Gathered, offsets: Offsets, first: int | None) -> Iterator[SourceTotals]:
+def unseen(summary: Summary, offsets: Offsets, first: int | None) -> Iterator[SourceTotals]:
     """Source partitions that have an offset and no record at all: all of them up to the offset are lost."""
-    seen = {totals.source for totals in gathered.tracked}
+    seen = {totals.source for totals in summary.tracked}
     for name, committed_ in offsets.numbers.items():
         if name not in seen:
             lost = max(0, committed_.before - (first or 0) + 1)

@@ -18,7 +18,7 @@ KINDS = {
 }
 
 
-class Offender(NamedTuple):
+class Violation(NamedTuple):
     """One thing that is wrong, and where.
 
     ``first`` to ``last`` are sequence numbers (offsets for transactions), ``records`` how many of them. ``offset`` is where

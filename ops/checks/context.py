@@ -51,7 +51,7 @@ class Edges:
 
 
 @dataclass
-class Scene:
+class CheckContext:
     """The cluster as all areas see it. ``picked`` are the connectors that were asked for, all of them if none was named."""
 
     edges: Edges
@@ -109,23 +109,23 @@ class Scene:
         self.unseen += [Unseen("connectors of other groups", gap.why, gap.next_step) for gap in seen.gaps]
         return seen.seen
 
-    def told(self, name: str) -> str | None:
+    def worker_property(self, name: str) -> str | None:
         """A property of the workers, where all drivers that tell it tell the same."""
         values = {value for worker in self.view.workers if (value := self.edges.told(worker.address, name)) is not None}
         return values.pop() if len(values) == 1 else None
 
 
-def see(edges: Edges, group: ConnectGroup, named: Mapping[str, str | None], wanted: Sequence[str]) -> Scene:
+def see(edges: Edges, group: ConnectGroup, named: Mapping[str, str | None], wanted: Sequence[str]) -> CheckContext:
     """Look at the cluster. Raises ``BadInput`` for a connector in ``wanted`` that is not there."""
     edges = replace(edges, kafka=read_once(edges.kafka))
     view = observe.look(edges.kafka, edges.calls, group, named)
     known = {judged.name: judged.connector for judged in view.connectors}
     _check(wanted, list(known))
-    scene = Scene(edges, view, tuple(wanted))
+    context = CheckContext(edges, view, tuple(wanted))
     picked = frozenset(wanted) or known.keys()
-    scene.checked = tuple(Checked(c) for name, c in sorted(known.items()) if name in picked)
-    _read_config_topic(scene)
-    return scene
+    context.checked = tuple(Checked(c) for name, c in sorted(known.items()) if name in picked)
+    _read_config_topic(context)
+    return context
 
 
 def unseen_by(what: str, error: ConnectctlError) -> Unseen:
@@ -144,17 +144,17 @@ def _check(wanted: Sequence[str], known: Sequence[str]) -> None:
             raise BadInput(f"There is no connector {name}", next_step=hint)
 
 
-def _read_config_topic(scene: Scene) -> None:
-    topics = [scene.internal[role] for role in ("config", "status") if role in scene.internal]
+def _read_config_topic(context: CheckContext) -> None:
+    topics = [context.internal[role] for role in ("config", "status") if role in context.internal]
     try:
-        images = scene.edges.kafka.image(topics, patience=PATIENCE)
+        images = context.edges.kafka.image(topics, patience=PATIENCE)
     except ConnectctlError as e:
-        scene.unseen.append(unseen_by("the config and status topics", e))
+        context.unseen.append(unseen_by("the config and status topics", e))
         return
-    config = scene.internal.get("config")
+    config = context.internal.get("config")
     if config in images:
-        scene.state = config_topic.state_of(images[config])
-    status = scene.internal.get("status")
+        context.state = config_topic.state_of(images[config])
+    status = context.internal.get("status")
     if status in images:
-        scene.recorded = recorded_topics(images[status].latest)
-    scene.written = {key: at for image in images.values() for key, at in times(image.latest).items()}
+        context.recorded = recorded_topics(images[status].latest)
+    context.written = {key: at for image in images.values() for key, at in times(image.latest).items()}

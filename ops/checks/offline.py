@@ -11,7 +11,7 @@ from connectctl.ops.checks.connector_config import rules, validations
 from connectctl.ops.checks.connector_config.observe import Subject
 from connectctl.ops.checks.connector_config.rules import SAME_NAME, Outcome
 from connectctl.ops.checks.not_checked import NOT_SEEN, finding_of
-from connectctl.ops.checks.types import Unseen, Wish
+from connectctl.ops.checks.types import Goal, Unseen
 from connectctl.ops.core.finding import Finding, Severity
 
 if TYPE_CHECKING:
@@ -75,18 +75,18 @@ def ask_workers(calls: ConnectCalls, urls: Sequence[str], given: Sequence[Given]
     return tuple(found[at] for at in range(len(given)))
 
 
-def report(given: Sequence[Given], wish: Wish, known: Known | None, release: tuple[int, int] | None = None) -> Report:
+def report(given: Sequence[Given], goal: Goal, known: Known | None, release: tuple[int, int] | None = None) -> Report:
     """Judge every configuration; ``known`` is None where there is no cluster to ask, ``release`` the one that is planned."""
     answers = known.answers if known is not None and known.answers else ((),) * len(given)
     pairs = zip(given, answers, strict=True)
-    verdicts = tuple(_verdict(each, wish, said, known or Known(), release) for each, said in pairs)
-    return Report(verdicts, tuple(_general(verdicts, wish, known)))
+    verdicts = tuple(_verdict(each, goal, said, known or Known(), release) for each, said in pairs)
+    return Report(verdicts, tuple(_general(verdicts, goal, known)))
 
 
 def _verdict(
-    given: Given, wish: Wish, answers: tuple[Validation, ...], known: Known, release: tuple[int, int] | None
+    given: Given, goal: Goal, answers: tuple[Validation, ...], known: Known, release: tuple[int, int] | None
 ) -> Verdict:
-    subject = Subject(given.name, given.config, wish, answers, known.group_id, known.offsets_topic, release=release)
+    subject = Subject(given.name, given.config, goal, answers, known.group_id, known.offsets_topic, release=release)
     judged = rules.judge(subject)
     refused = tuple(rules.creation(given.name, given.initial_state, with_offsets=given.with_offsets))
     found = (*judged.findings, *refused, *rules.repeated(given.name, given.repeated))
@@ -94,14 +94,14 @@ def _verdict(
     return Verdict(given, subject, named, Outcome.REFUSED if refused else judged.outcome)
 
 
-def _general(verdicts: Sequence[Verdict], wish: Wish, known: Known | None) -> Iterator[Finding]:
+def _general(verdicts: Sequence[Verdict], goal: Goal, known: Known | None) -> Iterator[Finding]:
     count = Counter(verdict.given.name for verdict in verdicts)
     for name in (name for name, n in count.items() if name and n > 1):
         files = ", ".join(dict.fromkeys(verdict.given.file for verdict in verdicts if verdict.given.name == name))
         message = f"{count[name]} configurations have this name, in {files}."
         yield SAME_NAME.found(name, message, "Give each connector a name of its own.")
     if known is None:
-        yield undecided(verdicts, wish)
+        yield undecided(verdicts, goal)
         return
     yield from map(finding_of, known.unseen)
     names = Counter[str]()
@@ -114,12 +114,12 @@ def _general(verdicts: Sequence[Verdict], wish: Wish, known: Known | None) -> It
     yield from map(finding_of, validations.unseen(told))
 
 
-def undecided(verdicts: Sequence[Verdict], wish: Wish) -> Finding:
+def undecided(verdicts: Sequence[Verdict], goal: Goal) -> Finding:
     """UNSEEN001, as an info: what nobody can tell without workers."""
     parts = ["properties of the connector itself", "whether its class is there"]
     if any(verdict.subject.kind != "sink" for verdict in verdicts):
         parts.append("whether it supports exactly-once")
-        parts += ["whether the workers do (see --for)"] if wish is Wish.NOW else []
+        parts += ["whether the workers do (see --for)"] if goal is Goal.NOW else []
     if any(".override." in name for verdict in verdicts for name in verdict.given.config):
         parts.append("whether the overrides are allowed")
     if any("${" in (value or "") for verdict in verdicts for value in verdict.given.config.values()):

@@ -1,4 +1,4 @@
-"""All areas of preflight over one scene: each sees what it needs and says what it finds, none keeps another from it.
+"""All areas of preflight over one context: each sees what it needs and says what it finds, none keeps another from it.
 
 An area that cannot look says so with a finding of its own. Findings come out once, however many areas met them.
 """
@@ -22,7 +22,7 @@ from connectctl.ops.checks.connector_config.active_topics import active_topics
 from connectctl.ops.checks.connector_config.override_rules import POLICY
 from connectctl.ops.checks.consumers import observe as consumer_observe
 from connectctl.ops.checks.consumers import rules as consumer_rules
-from connectctl.ops.checks.context import PATIENCE, Scene, unseen_by
+from connectctl.ops.checks.context import PATIENCE, CheckContext, unseen_by
 from connectctl.ops.checks.fencing import observe as fencing_observe
 from connectctl.ops.checks.fencing import rules as fencing_rules
 from connectctl.ops.checks.internal_topics import rules as internal_topics_rules
@@ -33,7 +33,7 @@ from connectctl.ops.checks.tasks_max import observe as tasks_max_observe
 from connectctl.ops.checks.tasks_max import rules as tasks_max_rules
 from connectctl.ops.checks.transactions import observe as transaction_observe
 from connectctl.ops.checks.transactions import rules as transaction_rules
-from connectctl.ops.checks.types import Checked, Unseen, Wish
+from connectctl.ops.checks.types import Checked, Goal, Unseen
 from connectctl.ops.checks.workers import observe as worker_observe
 from connectctl.ops.checks.workers import rules as worker_rules
 from connectctl.ops.connect.offset_store import Mode
@@ -50,13 +50,13 @@ Said = Iterable["Finding | Unseen"]
 
 @dataclass
 class Judge:
-    """Judges ``scene`` for ``wish``. ``principals`` are those that the person gave, None where ACLs are of no interest.
+    """Judges ``context`` for ``goal``. ``principals`` are those that the person gave, None where ACLs are of no interest.
 
     ``release`` is the one of Kafka that is planned, None for the workers' own.
     """
 
-    scene: Scene
-    wish: Wish
+    context: CheckContext
+    goal: Goal
     principals: Principals | None = None
     release: Release | None = None
     now: float = field(default_factory=time.time)
@@ -66,13 +66,13 @@ class Judge:
         areas = self._areas()
         with ThreadPoolExecutor(len(areas)) as pool:
             asked = [(name, pool.submit(_all, look)) for name, look in areas.items()]
-            said: list[Finding | Unseen] = [*self.scene.view.findings]
+            said: list[Finding | Unseen] = [*self.context.view.findings]
             for name, answer in asked:
                 try:
                     said += answer.result()
                 except ConnectctlError as e:
                     said.append(unseen_by(name, e))
-        said += self.scene.unseen
+        said += self.context.unseen
         found = [finding_of(each) if isinstance(each, Unseen) else each for each in said]
         return list(dict.fromkeys(found))
 
@@ -95,29 +95,35 @@ class Judge:
     # ----------------------------------------------------------------------------------------------------- the areas
 
     def _workers(self) -> Iterator[Finding | Unseen]:
-        edges = self.scene.edges
-        seen = worker_observe.observe(self.scene.view, edges.kafka, edges.calls, edges.transactions())
+        edges = self.context.edges
+        seen = worker_observe.observe(self.context.view, edges.kafka, edges.calls, edges.transactions())
         yield from seen.unseen
-        yield from worker_rules.check(seen, self.wish)
+        yield from worker_rules.check(seen, self.goal)
 
     def _brokers(self) -> Iterator[Finding | Unseen]:
-        scene, edges = self.scene, self.scene.edges
+        context, edges = self.context, self.context.edges
         sources = broker_observe.BrokerSources(
-            edges.brokers(), edges.kafka, scene.sources, edges.bootstrap, scene.enabled, scene.versions, scene.told
+            edges.brokers(),
+            edges.kafka,
+            context.sources,
+            edges.bootstrap,
+            context.enabled,
+            context.versions,
+            context.worker_property,
         )
-        facts = broker_observe.observe(sources, self.wish)
+        facts = broker_observe.observe(sources, self.goal)
         yield from facts.unseen
-        yield from broker_rules.check(facts, self.wish)
+        yield from broker_rules.check(facts, self.goal)
 
     def _topics(self) -> Iterator[Finding | Unseen]:
-        scene, edges = self.scene, self.scene.edges
+        context, edges = self.context, self.context.edges
         sources = internal_topics_rules.TopicSources(
             edges.kafka,
             edges.transactions(),
-            scene.internal,
-            scene.sources,
+            context.internal,
+            context.sources,
             edges.bootstrap,
-            scene.directory,
+            context.directory,
             edges.brokers(),
         )
         seen = internal_topics_rules.observe(sources, self.now)
@@ -125,45 +131,45 @@ class Judge:
         yield from internal_topics_rules.check(seen)
 
     def _readers(self) -> Iterator[Finding | Unseen]:
-        scene, edges = self.scene, self.scene.edges
+        context, edges = self.context, self.context.edges
         sources = consumer_observe.ReaderSources(
             edges.brokers(),
             edges.transactions(),
             edges.kafka,
             edges.calls,
             self._everybody,
-            [each.name for each in scene.sources],
+            [each.name for each in context.sources],
             edges.bootstrap,
-            scene.enabled,
-            scene.internal.get("status"),
-            scene.told,
+            context.enabled,
+            context.internal.get("status"),
+            context.worker_property,
         )
-        facts = consumer_observe.observe(sources, self.wish)
+        facts = consumer_observe.observe(sources, self.goal)
         yield from facts.unseen
-        yield from consumer_rules.check(facts, self.wish)
+        yield from consumer_rules.check(facts, self.goal)
 
     @property
     def _everybody(self) -> list[Checked]:
         """All connectors, picked or not: any sink may read what a picked one writes."""
-        return [Checked(judged.connector) for judged in self.scene.view.connectors]
+        return [Checked(judged.connector) for judged in self.context.view.connectors]
 
     def _configurations(self) -> Iterator[Finding | Unseen]:
-        scene = self.scene
-        urls = [worker.url for worker in scene.view.workers if worker.problem is None]
-        configs = {each.name: each.config for each in scene.checked}
-        answers = validations.ask(scene.edges.calls, urls, configs, most=validations.MOST)
+        context = self.context
+        urls = [worker.url for worker in context.view.workers if worker.problem is None]
+        configs = {each.name: each.config for each in context.checked}
+        answers = validations.ask(context.edges.calls, urls, configs, most=validations.MOST)
         yield from validations.unseen(answers)
         yield from validations.unasked(urls, answers, configs)
-        supports = frozenset(worker.support for worker in scene.view.workers)
-        policy = scene.told(POLICY) if self.release else None
-        topic = scene.internal.get("offsets")
-        for each in scene.checked:
+        supports = frozenset(worker.support for worker in context.view.workers)
+        policy = context.worker_property(POLICY) if self.release else None
+        topic = context.internal.get("offsets")
+        for each in context.checked:
             asked = replace(each, validations=answers[each.name])
             yield from config_rules.check(
                 config_rules.subject_of(
                     asked,
-                    self.wish,
-                    group_id=scene.group.id,
+                    self.goal,
+                    group_id=context.group.id,
                     offsets_topic=topic,
                     release=self.release,
                     policy=policy,
@@ -175,82 +181,82 @@ class Judge:
         from connectctl.ops.operations.offsets.observe import Sources
         from connectctl.ops.operations.offsets.snapshot import Workers
 
-        scene, edges = self.scene, self.scene.edges
-        offsets = scene.internal.get("offsets")
+        context, edges = self.context, self.context.edges
+        offsets = context.internal.get("offsets")
         if offsets is None:
             return  # TOPIC002 tells of it
-        version = scene.versions[0] if scene.versions else None
-        config = scene.internal.get("config")
+        version = context.versions[0] if context.versions else None
+        config = context.internal.get("config")
         sources = Sources(
             edges.kafka, edges.bootstrap, config, offsets, edges.other_kafka, lambda: Workers(version), PATIENCE
         )
         facts = store_observe.observe(
             store_observe.StoreSources(
                 sources,
-                scene.sources,
+                context.sources,
                 self._mode(),
                 version,
                 edges.calls,
-                scene.internal,
-                scene.told("bootstrap.servers"),
-                scene.told("producer.bootstrap.servers"),
-                scene.recorded,
+                context.internal,
+                context.worker_property("bootstrap.servers"),
+                context.worker_property("producer.bootstrap.servers"),
+                context.recorded,
             ),
-            self.wish,
+            self.goal,
             self.now,
         )
         yield from facts.unseen
-        yield from store_rules.check(facts, self.wish)
+        yield from store_rules.check(facts, self.goal)
 
     def _mode(self) -> Mode | None:
-        return {True: Mode.ENABLED, False: Mode.NOT_ENABLED, None: None}[self.scene.enabled]
+        return {True: Mode.ENABLED, False: Mode.NOT_ENABLED, None: None}[self.context.enabled]
 
     def _fencing(self) -> Iterator[Finding | Unseen]:
-        scene, edges = self.scene, self.scene.edges
+        context, edges = self.context, self.context.edges
         facts = fencing_observe.observe(
             fencing_observe.FencingSources(
                 edges.transactions(),
                 edges.kafka,
-                scene.group.id,
+                context.group.id,
                 edges.bootstrap,
-                scene.sources,
-                scene.state,
-                scene.directory,
-                scene.enabled,
-                scene.versions,
-                max(1, len(scene.view.workers)),
-                scene.written,
+                context.sources,
+                context.state,
+                context.directory,
+                context.enabled,
+                context.versions,
+                max(1, len(context.view.workers)),
+                context.written,
                 active=lambda name: active_topics(edges.calls, [name])[0].get(name),
-                offsets_topic=scene.internal.get("offsets"),
+                offsets_topic=context.internal.get("offsets"),
             ),
             self.now,
         )
         yield from facts.unseen
-        yield from fencing_rules.check(facts, self.wish)
+        yield from fencing_rules.check(facts, self.goal)
 
     def _transactions(self) -> Iterator[Finding | Unseen]:
-        scene, edges = self.scene, self.scene.edges
+        context, edges = self.context, self.context.edges
         facts = transaction_observe.observe(
             transaction_observe.TransactionSources(
                 edges.transactions(),
-                scene.group.id,
+                context.group.id,
                 edges.bootstrap,
-                scene.internal.get("offsets", ""),
-                scene.sources,
-                scene.state,
-                scene.directory,
-                scene.enabled,
-                scene.written,
-                _number(scene.told("offset.flush.interval.ms")),
-                _number(scene.told("producer.transaction.timeout.ms")),
+                context.internal.get("offsets", ""),
+                context.sources,
+                context.state,
+                context.directory,
+                context.enabled,
+                context.written,
+                _number(context.worker_property("offset.flush.interval.ms")),
+                _number(context.worker_property("producer.transaction.timeout.ms")),
             ),
             self.now,
         )
         yield from facts.unseen
-        yield from transaction_rules.check(facts, self.wish)
+        yield from transaction_rules.check(facts, self.goal)
 
     def _tasks(self) -> Iterator[Finding | Unseen]:
-        seen = tasks_max_observe.look(self.scene.view, self.scene.edges.kafka).only(self.scene.names)
+        seen = tasks_max_observe.look(self.context.view, self.context.edges.kafka).only(self.context.names)
         # That a worker is silent, or that no connector is known, is CLUSTER004 and CLUSTER011 already.
         yield from (each for each in seen.unseen if not each.what.startswith(("worker ", "connectors")))
         yield from tasks_max_rules.check(seen, self.release)
@@ -259,18 +265,18 @@ class Judge:
         facts, unseen = self.acl_facts()
         yield from unseen
         if facts is not None:
-            yield from acls_rules.check(facts, self.wish)
+            yield from acls_rules.check(facts, self.goal)
 
     def acl_facts(self) -> tuple[AclFacts | None, tuple[Unseen, ...]]:
         """What there is to know of ACLs; for what is printed of the missing ones, too."""
-        scene, edges = self.scene, self.scene.edges
+        context, edges = self.context, self.context.edges
         sight = acls_observe.Sight(
-            scene.group,
-            [each.connector for each in scene.checked],
-            scene.internal,
-            scene.state,
-            any(w.support is Support.ENABLED for w in scene.view.workers),
-            scene.recorded,
+            context.group,
+            [each.connector for each in context.checked],
+            context.internal,
+            context.state,
+            any(w.support is Support.ENABLED for w in context.view.workers),
+            context.recorded,
         )
         return acls_observe.observe(edges.acls, sight, self.principals or Principals())
 

@@ -1,4 +1,4 @@
-"""What several checks look at: the wish, a connector with what the workers say of its configuration, what was not seen."""
+"""What several checks look at: the goal, a connector with what the workers say of its configuration, what was not seen."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from connectctl.ops.connect.connector import Connector
 
 
-class Wish(StrEnum):
+class Goal(StrEnum):
     """What the cluster is to become; NOW asks whether it is right as it is."""
 
     NOW = "now"

@@ -13,11 +13,11 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.audit.duplicate_ranges import Reader
-from connectctl.ops.audit.scan import PartTotals, Scan, Segment, Span
-from connectctl.ops.audit.sequences import Committed, Read, Run, SourceTotals, Sweep
-from connectctl.ops.audit.summary import Gathered
-from connectctl.ops.audit.transactions import Joining, Totals
-from connectctl.ops.audit.violations import Offender
+from connectctl.ops.audit.scan import PartitionRange, PartTotals, Scan, TransactionPart
+from connectctl.ops.audit.sequences import Committed, Read, SequenceCheck, SequenceRange, SourceTotals
+from connectctl.ops.audit.summary import Summary
+from connectctl.ops.audit.transactions import Totals, TransactionJoin
+from connectctl.ops.audit.violations import Violation
 from connectctl.ops.clients.kafka_protocol.column_reader import ColumnReader, OldFormat
 from connectctl.ops.clients.kafka_protocol.headers import Headers
 from connectctl.ops.clients.librdkafka.client import Kafka
@@ -46,8 +46,8 @@ OFFENDERS = (
     "other_until long"
 )
 RESULT = f"what string, weight long, told string, {OFFENDERS}"
-"""What is told of a part, a transaction total, a source partition (``told``, as JSON), or an offender in columns."""
-_BLANK = tuple(Offender(""))
+"""What is told of a part, a transaction total, a source partition (``told``, as JSON), or an violation in columns."""
+_BLANK = tuple(Violation(""))
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Cluster:
 # --------------------------------------------------------------------------------------------------------- the work
 
 
-def scanned(cluster: Cluster, spans: Sequence[Span]) -> Iterator[Segment | Offender | PartTotals]:
+def scanned(cluster: Cluster, spans: Sequence[PartitionRange]) -> Iterator[TransactionPart | Violation | PartTotals]:
     """The transactions in the partitions, what is wrong with their sequences, and at the end of each its totals."""
     headers = Headers(cluster.client, timeout=cluster.timeout)
     try:
@@ -73,7 +73,9 @@ def scanned(cluster: Cluster, spans: Sequence[Span]) -> Iterator[Segment | Offen
         headers.close()
 
 
-def ran(cluster: Cluster, spans: Sequence[Span], wanted: Wanted, *, by_column: bool = False) -> Iterator[Run]:
+def ran(
+    cluster: Cluster, spans: Sequence[PartitionRange], wanted: Wanted, *, by_column: bool = False
+) -> Iterator[SequenceRange]:
     """The runs of sequence numbers in what is committed of the partitions, each below its last stable offset.
 
     Read by librdkafka, or ``by_column``, which is quicker.
@@ -120,43 +122,43 @@ def reader(cluster: Cluster, wanted: Wanted) -> Reader:
     return read
 
 
-def joined(parts: Iterable[Segment]) -> Iterator[Offender | Totals]:
+def joined(parts: Iterable[TransactionPart]) -> Iterator[Violation | Totals]:
     """What is wrong with transactions whose parts come in ``transactions.order``, and their totals."""
-    joining = Joining()
+    joining = TransactionJoin()
     yield from joining.join(parts)
     yield joining.totals
 
 
 def swept(
-    runs: Iterable[Run], first: int | None, committed: Mapping[str, Committed]
-) -> Iterator[SourceTotals | Offender | Read]:
+    runs: Iterable[SequenceRange], first: int | None, committed: Mapping[str, Committed]
+) -> Iterator[SourceTotals | Violation | Read]:
     """What is wrong with source partitions whose runs come in order, and their totals."""
-    yield from Sweep(first, committed).sweep(runs)
+    yield from SequenceCheck(first, committed).sweep(runs)
 
 
 # ---------------------------------------------------------------------------------------------------------- on Spark
 
 
-def scan_frame(spark: SparkSession, cluster: Cluster, spans: Sequence[Span], tasks: int) -> DataFrame:
+def scan_frame(spark: SparkSession, cluster: Cluster, spans: Sequence[PartitionRange], tasks: int) -> DataFrame:
     """``scanned`` by at most ``tasks`` Spark tasks: transactions in the columns of ``SEGMENTS``, the rest as ``RESULT``.
 
     Both in one frame, so that the headers are read once.
     """
     shares = split(spans, tasks)
 
-    def rows(share: Sequence[Span]) -> Iterator[tuple[Any, ...]]:
+    def rows(share: Sequence[PartitionRange]) -> Iterator[tuple[Any, ...]]:
         for found in scanned(cluster, share):
-            if isinstance(found, Segment):
+            if isinstance(found, TransactionPart):
                 yield (*_result_of(None), *found)
             else:
-                yield (*_result_of(found), *[None] * len(Segment._fields))
+                yield (*_result_of(found), *[None] * len(TransactionPart._fields))
 
     return _of_shares(spark, shares, rows, f"{RESULT}, {_prefixed(SEGMENTS)}")
 
 
 def join_frame(scanned_: DataFrame, tasks: int) -> DataFrame:
     """``joined``, of the transactions in what ``scan_frame`` gives."""
-    columns = [f"s_{name} AS {name}" for name in Segment._fields]
+    columns = [f"s_{name} AS {name}" for name in TransactionPart._fields]
     parts = scanned_.where("s_producer_id IS NOT NULL").selectExpr(*columns)
     end = "CASE WHEN marker_ts < 0 THEN 4611686018427387904 ELSE marker_ts END"
     ordered = (
@@ -165,15 +167,17 @@ def join_frame(scanned_: DataFrame, tasks: int) -> DataFrame:
         .sortWithinPartitions("producer_id", "epoch", "ended", "topic", "partition")
         .drop("ended")
     )
-    return _by_rows(ordered, lambda rows: map(_result_of, joined(Segment(*row) for row in rows)), RESULT)
+    return _by_rows(ordered, lambda rows: map(_result_of, joined(TransactionPart(*row) for row in rows)), RESULT)
 
 
 def told_frame(scanned_: DataFrame) -> DataFrame:
     """What ``scan_frame`` gives besides transactions."""
-    return scanned_.where("s_producer_id IS NULL").select("what", "weight", "told", *Offender._fields)
+    return scanned_.where("s_producer_id IS NULL").select("what", "weight", "told", *Violation._fields)
 
 
-def run_frame(spark: SparkSession, cluster: Cluster, spans: Sequence[Span], wanted: Wanted, tasks: int) -> DataFrame:
+def run_frame(
+    spark: SparkSession, cluster: Cluster, spans: Sequence[PartitionRange], wanted: Wanted, tasks: int
+) -> DataFrame:
     """``ran`` by at most ``tasks`` Spark tasks; big partitions are shared out among several."""
     shares = split(pieces(spans, tasks), tasks)
     return _of_shares(spark, shares, lambda share: ran(cluster, share, wanted, by_column=True), RUNS)
@@ -183,26 +187,28 @@ def sweep_frame(
     runs: DataFrame, tasks: int, first: int | None = None, committed: Mapping[str, Committed] | None = None
 ) -> DataFrame:
     """``swept``, every source partition in one Spark task."""
-    ordered = runs.repartition(tasks, "stream", "source").sortWithinPartitions(*Run._fields[:7])
+    ordered = runs.repartition(tasks, "stream", "source").sortWithinPartitions(*SequenceRange._fields[:7])
     known = dict(committed or {})
-    return _by_rows(ordered, lambda rows: map(_result_of, swept((Run(*r) for r in rows), first, known)), RESULT)
+    return _by_rows(
+        ordered, lambda rows: map(_result_of, swept((SequenceRange(*r) for r in rows), first, known)), RESULT
+    )
 
 
 def gather_frame(found: DataFrame, shown: int) -> DataFrame:
     """What every task gathers from the rows of ``RESULT`` that it has, as JSON in one column."""
 
-    def gathered(rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[str]]:
-        whole = Gathered(shown)
+    def summary(rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[str]]:
+        whole = Summary(shown)
         for row in rows:
             whole.add(_found_in(row))
         yield (json.dumps(whole.as_row()),)
 
-    return _by_rows(found, gathered, "told string")
+    return _by_rows(found, summary, "told string")
 
 
-def split(spans: Sequence[Span], tasks: int) -> list[list[Span]]:
+def split(spans: Sequence[PartitionRange], tasks: int) -> list[list[PartitionRange]]:
     """The spans in shares, the biggest first, each to the share with the least to do that has none of its partition."""
-    shares: list[tuple[int, list[Span]]] = [(0, []) for _ in range(max(1, min(tasks, len(spans))))]
+    shares: list[tuple[int, list[PartitionRange]]] = [(0, []) for _ in range(max(1, min(tasks, len(spans))))]
     for span in sorted(spans, key=lambda s: -s.size):
         free = [n for n, (_, share) in enumerate(shares) if all((s.topic, s.partition) != span[:2] for s in share)]
         number = min(free or range(len(shares)), key=lambda n: shares[n][0])
@@ -211,7 +217,7 @@ def split(spans: Sequence[Span], tasks: int) -> list[list[Span]]:
     return [share for _, share in shares if share]
 
 
-def pieces(spans: Sequence[Span], tasks: int) -> list[Span]:
+def pieces(spans: Sequence[PartitionRange], tasks: int) -> list[PartitionRange]:
     """The same, with big partitions in as many pieces as it takes to give all tasks something to do."""
     whole = sum(span.size for span in spans)
     target = max(1, whole // max(1, tasks))
@@ -228,8 +234,8 @@ def pieces(spans: Sequence[Span], tasks: int) -> list[Span]:
 
 def _result_of(found: Any) -> tuple[Any, ...]:
     """Anything that the work gives as a row of ``RESULT``."""
-    if isinstance(found, Offender):
-        return ("offender", found.records, None, *found)
+    if isinstance(found, Violation):
+        return ("violation", found.records, None, *found)
     if found is None:
         return (None, 0, None, *_BLANK)
     if isinstance(found, SourceTotals):
@@ -246,8 +252,8 @@ def _result_of(found: Any) -> tuple[Any, ...]:
 def _found_in(row: tuple[Any, ...]) -> Any:
     """What ``_result_of`` made a row of."""
     what, _, told, *columns = row
-    if what == "offender":
-        return Offender(*columns)
+    if what == "violation":
+        return Violation(*columns)
     data = json.loads(told)
     if what == "transactions":
         totals = Totals()
@@ -263,8 +269,8 @@ def _prefixed(schema: str) -> str:
 
 def _of_shares(
     spark: SparkSession,
-    shares: Sequence[Sequence[Span]],
-    rows: Callable[[Sequence[Span]], Iterable[tuple[Any, ...]]],
+    shares: Sequence[Sequence[PartitionRange]],
+    rows: Callable[[Sequence[PartitionRange]], Iterable[tuple[Any, ...]]],
     schema: str,
 ) -> DataFrame:
     """A frame of what ``rows`` makes of each share, a Spark task for each."""

@@ -1,4 +1,4 @@
-"""Runs an audit: in this process, or with a Spark session; both give the same ``Gathered``."""
+"""Runs an audit: in this process, or with a Spark session; both give the same ``Summary``."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.audit import sequences, transactions
-from connectctl.ops.audit.scan import PartTotals, Segment, Span
+from connectctl.ops.audit.scan import PartitionRange, PartTotals, TransactionPart
 from connectctl.ops.audit.sequences import Committed
-from connectctl.ops.audit.summary import Gathered
-from connectctl.ops.audit.violations import Offender
+from connectctl.ops.audit.summary import Summary
+from connectctl.ops.audit.violations import Violation
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.jobs import audit
 from connectctl.ops.jobs.audit import Cluster
@@ -32,12 +32,12 @@ GLANCE = 0.5
 
 
 class Work:
-    """What is to be looked at. ``wanted`` is None where headers are enough; ``evidence`` a directory for all offenders."""
+    """What is to be looked at. ``wanted`` is None where headers are enough; ``evidence`` a directory for all violations."""
 
     def __init__(
         self,
         cluster: Cluster,
-        spans: Sequence[Span],
+        spans: Sequence[PartitionRange],
         wanted: Wanted | None,
         *,
         first: int | None = None,
@@ -54,23 +54,23 @@ class Work:
         return sum(span.size for span in self.spans)
 
 
-def locally(work: Work, advance: Advance) -> Gathered:
+def locally(work: Work, advance: Advance) -> Summary:
     """The audit in this process. Holds a row for every transaction and run: for topics that are not too big."""
-    gathered = Gathered(work.shown)
+    summary = Summary(work.shown)
     total, done = work.size * (2 if work.wanted else 1) or 1, 0
-    parts: list[Segment] = []
-    kept: list[Offender] = []
+    parts: list[TransactionPart] = []
+    kept: list[Violation] = []
 
     def take(found: Iterable[Any]) -> None:
         for each in found:
-            gathered.add(each)
-            if work.evidence is not None and isinstance(each, Offender):
+            summary.add(each)
+            if work.evidence is not None and isinstance(each, Violation):
                 kept.append(each)
 
     def rest(found: Iterator[Any]) -> Iterator[Any]:
         nonlocal done
         for each in found:
-            if isinstance(each, Segment):
+            if isinstance(each, TransactionPart):
                 parts.append(each)
             else:
                 yield each
@@ -81,26 +81,26 @@ def locally(work: Work, advance: Advance) -> Gathered:
     take(rest(audit.scanned(work.cluster, work.spans)))
     take(audit.joined(sorted(parts, key=transactions.order)))
     if work.wanted is not None:
-        gathered.reads = {}
+        summary.reads = {}
         runs = sorted(audit.ran(work.cluster, work.spans, work.wanted), key=sequences.order)
         take(audit.swept(runs, work.first, work.committed))
     advance(total, total)
     if work.evidence is not None:
         _write(kept, work.evidence)
-    return gathered
+    return summary
 
 
-def _write(offenders: Sequence[Offender], directory: Path) -> None:
+def _write(violations: Sequence[Violation], directory: Path) -> None:
     try:
         import pyarrow as pa
         from pyarrow import parquet
     except ImportError as e:
-        hint = "Run: pip install 'connectctl[spark]'."
+        hint = "SequenceRange: pip install 'connectctl[spark]'."
         raise ConnectctlError("--evidence needs pyarrow, which is not installed", next_step=hint) from e
     kinds = {"string": pa.string(), "long": pa.int64(), "int": pa.int32()}
     columns = [column.split() for column in audit.OFFENDERS.split(",")]
     schema = pa.schema([(name, kinds[kind]) for name, kind in columns])
-    table = pa.Table.from_pylist([offender._asdict() for offender in offenders], schema=schema)
+    table = pa.Table.from_pylist([violation._asdict() for violation in violations], schema=schema)
     try:
         directory.mkdir(parents=True, exist_ok=True)
         parquet.write_table(table, directory / "part-0.parquet")
@@ -108,7 +108,7 @@ def _write(offenders: Sequence[Offender], directory: Path) -> None:
         raise ConnectctlError(f"{directory} cannot be written", why=e.strerror or str(e)) from e
 
 
-def on_spark(spark: SparkSession, work: Work, advance: Advance) -> Gathered:
+def on_spark(spark: SparkSession, work: Work, advance: Advance) -> Summary:
     """The audit on Spark, as one job: every task gathers for itself, and the driver adds up what is small."""
     from pyspark import StorageLevel
 
@@ -116,9 +116,9 @@ def on_spark(spark: SparkSession, work: Work, advance: Advance) -> Gathered:
     tasks, shuffled = (max(least, work.size // each + 1) for each in (TASK_RECORDS, SHUFFLED_RECORDS))
     scanned = audit.scan_frame(spark, work.cluster, work.spans, tasks).persist(StorageLevel.DISK_ONLY)
     found = audit.told_frame(scanned).unionByName(audit.join_frame(scanned, shuffled))
-    gathered = Gathered(work.shown)
+    summary = Summary(work.shown)
     if work.wanted is not None:
-        gathered.reads = {}
+        summary.reads = {}
         runs = audit.run_frame(spark, work.cluster, work.spans, work.wanted, tasks)
         found = found.unionByName(audit.sweep_frame(runs, shuffled, work.first, work.committed))
     if work.evidence is not None:
@@ -126,14 +126,14 @@ def on_spark(spark: SparkSession, work: Work, advance: Advance) -> Gathered:
     try:
         with _watched(spark, advance):
             for row in audit.gather_frame(found, work.shown).collect():
-                gathered.merge(json.loads(row.told))
+                summary.merge(json.loads(row.told))
             if work.evidence is not None:
-                wrong = found.where("what = 'offender'").select(*Offender._fields)
+                wrong = found.where("what = 'violation'").select(*Violation._fields)
                 wrong.coalesce(1).write.mode("overwrite").parquet(str(work.evidence.absolute()))
     finally:
         found.unpersist()
         scanned.unpersist()
-    return gathered
+    return summary
 
 
 @contextmanager

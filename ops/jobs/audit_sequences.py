@@ -11,7 +11,7 @@ from typing import Any
 
 from connectctl.ops.audit import field_extractor
 from connectctl.ops.audit.field_extractor import Place, Spec
-from connectctl.ops.audit.sequences import Run
+from connectctl.ops.audit.sequences import SequenceRange
 from connectctl.ops.kafka.record_batch_decoder import Columns, Record
 
 HELD = 100_000
@@ -41,7 +41,7 @@ class Runs:
         self._open: dict[tuple[str, int], dict[Any, list[Any]]] = {}
         self._counts: dict[tuple[str, int], list[int]] = {}
 
-    def take(self, place: tuple[str, int], some: Sequence[Any] | Columns) -> Iterator[Run]:
+    def take(self, place: tuple[str, int], some: Sequence[Any] | Columns) -> Iterator[SequenceRange]:
         """The runs that end with these messages of librdkafka's, or columns, all of one topic and partition."""
         counts = self._counts.setdefault(place, [0, 0, 0])
         counts[0] += len(some)
@@ -58,15 +58,15 @@ class Runs:
         if sequence is not None:
             yield from self._runs(place, some, counts)
 
-    def rest(self) -> Iterator[Run]:
+    def rest(self) -> Iterator[SequenceRange]:
         """The runs that are still open, and the counts."""
         for place, open_ in self._open.items():
             for label, run in open_.items():
                 yield self._run(place, label, run)
         for (topic, partition), (records, unnumbered, characters) in self._counts.items():
-            yield Run("", None, records, topic, partition, -1, unnumbered, characters, -1)
+            yield SequenceRange("", None, records, topic, partition, -1, unnumbered, characters, -1)
 
-    def _runs(self, place: tuple[str, int], some: Sequence[Any], counts: list[int]) -> Iterator[Run]:
+    def _runs(self, place: tuple[str, int], some: Sequence[Any], counts: list[int]) -> Iterator[SequenceRange]:
         assert self._wanted.sequence is not None
         numbers, labels = self._extract(some, self._wanted.sequence, self._wanted.by)
         open_ = self._open.setdefault(place, {})
@@ -87,7 +87,7 @@ class Runs:
                 yield from self._room(place, label, run)
                 open_[label] = [number, number, offset, offset, some[n].timestamp()[1]]
 
-    def _stretches(self, place: tuple[str, int], some: Columns, found: Numbered) -> Iterator[Run]:
+    def _stretches(self, place: tuple[str, int], some: Columns, found: Numbered) -> Iterator[SequenceRange]:
         """As ``_runs``, one stretch of numbers that follow each other after the other."""
         open_ = self._open.setdefault(place, {})
         for label, first, last, begin, end in found.stretches():
@@ -99,7 +99,7 @@ class Runs:
                 yield from self._room(place, label, run)
                 open_[label] = [first, last, int(some.offsets[begin]), offset, some.timestamp(begin)]
 
-    def _room(self, place: tuple[str, int], label: Any, run: list[Any] | None) -> Iterator[Run]:
+    def _room(self, place: tuple[str, int], label: Any, run: list[Any] | None) -> Iterator[SequenceRange]:
         """Close ``run``, the one that is open for ``label``, or the oldest where too many are open."""
         open_ = self._open[place]
         if run is not None:
@@ -108,11 +108,11 @@ class Runs:
             oldest = next(iter(open_))
             yield self._run(place, oldest, open_.pop(oldest))
 
-    def _run(self, place: tuple[str, int], label: Any, run: list[Any]) -> Run:
+    def _run(self, place: tuple[str, int], label: Any, run: list[Any]) -> SequenceRange:
         topic, partition = place
         source = source_of(self._wanted.by, partition, label)
         stream = "" if self._wanted.together else topic
-        return Run(stream, source, run[0], topic, partition, run[2], run[1], run[3], run[4])
+        return SequenceRange(stream, source, run[0], topic, partition, run[2], run[1], run[3], run[4])
 
 
 def source_of(by: Spec, partition: int, label: Any) -> str:

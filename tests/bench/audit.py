@@ -48,16 +48,16 @@ for first in range(0, records, 10_000):
 
 HEADERS = """
 import sys, time
-from connectctl.ops.audit.scan import PartTotals, Segment, Span
+from connectctl.ops.audit.scan import PartTotals, TransactionPart, PartitionRange
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.jobs.audit import Cluster, scanned
 bootstrap, topic = sys.argv[1:]
 client = {"bootstrap.servers": bootstrap}
 extents = Kafka(client, timeout=60).extents([topic])[topic]
-spans = [Span(topic, p, 0, e.end, e.stable, e.end, True) for p, e in extents.items()]
+spans = [PartitionRange(topic, p, 0, e.end, e.stable, e.end, True) for p, e in extents.items()]
 list(scanned(Cluster(client, 60), [spans[0]._replace(until=1, horizon=1)]))
 began = time.perf_counter()
-found = sum(each.records for each in scanned(Cluster(client, 60), spans) if isinstance(each, Segment))
+found = sum(each.records for each in scanned(Cluster(client, 60), spans) if isinstance(each, TransactionPart))
 print(found / (time.perf_counter() - began))
 """
 
@@ -118,11 +118,11 @@ def audited(spark: Any, bootstrap: str, topic: str) -> int:
 
 def spans_of(bootstrap: str, topic: str) -> list[Any]:
     """The whole topic."""
-    from connectctl.ops.audit.scan import Span
+    from connectctl.ops.audit.scan import PartitionRange
     from connectctl.ops.clients.librdkafka.client import Kafka
 
     extents = Kafka({"bootstrap.servers": bootstrap}, timeout=60).extents([topic])[topic]
-    return [Span(topic, p, 0, e.end, e.stable, e.end, True) for p, e in sorted(extents.items())]
+    return [PartitionRange(topic, p, 0, e.end, e.stable, e.end, True) for p, e in sorted(extents.items())]
 
 
 def timed(work: Callable[[], Any]) -> float:

@@ -15,12 +15,12 @@ from connectctl.cli.main import app
 from connectctl.cli.views import audit
 from connectctl.cli.views.audit_html import page
 from connectctl.ops.audit import field_extractor
-from connectctl.ops.audit.plan import Wish
+from connectctl.ops.audit.plan import AuditRequest
 from connectctl.ops.audit.scan import PartTotals
 from connectctl.ops.audit.sequences import SourceTotals
-from connectctl.ops.audit.summary import Gathered
+from connectctl.ops.audit.summary import Summary
 from connectctl.ops.audit.verdict import Audit, findings_of
-from connectctl.ops.audit.violations import KINDS, Offender
+from connectctl.ops.audit.violations import KINDS, Violation
 from typer.testing import CliRunner
 
 if TYPE_CHECKING:
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 
 
 def audited(*, bad: bool = True) -> Audit:
-    gathered = Gathered()
-    gathered.reads = {}
-    gathered.add(PartTotals("<t>", 0, 0, 10, 10))
+    summary = Summary()
+    summary.reads = {}
+    summary.add(PartTotals("<t>", 0, 0, 10, 10))
     for n in range(20):
-        gathered.totals.sizes.add(1 << n, n + 1)
-        gathered.totals.timeline.add(1_700_000_000_000 + n * 60_000, "aborted" if bad else "committed", n)
+        summary.totals.sizes.add(1 << n, n + 1)
+        summary.totals.timeline.add(1_700_000_000_000 + n * 60_000, "aborted" if bad else "committed", n)
     if bad:
         for n, kind in enumerate(KINDS):
-            gathered.add(Offender(kind, "<s>", "<t>", 0, n, 0, 1, 2, 2, 1_700_000_000_000 + n * 99_000, 5, 0, "<d>"))
-        gathered.add(SourceTotals("<t>", "<s>", 10, 1, 2, 3, 4, 5, 0, 9))
-    found = Audit("<c>", Wish(("<t>",), field_extractor.sequence_spec("$.seq")), gathered, 1_700_000_000.0)
+            summary.add(Violation(kind, "<s>", "<t>", 0, n, 0, 1, 2, 2, 1_700_000_000_000 + n * 99_000, 5, 0, "<d>"))
+        summary.add(SourceTotals("<t>", "<s>", 10, 1, 2, 3, 4, 5, 0, 9))
+    found = Audit("<c>", AuditRequest(("<t>",), field_extractor.sequence_spec("$.seq")), summary, 1_700_000_000.0)
     return replace(found, findings=findings_of(found))
 
 
@@ -122,18 +122,18 @@ def test_without_spark_a_big_topic_is_judged_by_its_headers_and_says_what_is_mis
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from connectctl.cli.commands import audit_execution as command
-    from connectctl.ops.audit.scan import Span
+    from connectctl.ops.audit.scan import PartitionRange
     from connectctl.ops.operations.offsets.engine_choice import Choice
     from fakes.session import FakeSession
 
     monkeypatch.setattr("connectctl.ops.clients.spark.session.installed", lambda: False)
     session: Session = FakeSession()
-    big = [Span("t", 0, 0, 5_000_000, 5_000_000, 5_000_000)]
-    wish = Wish(("t",), field_extractor.sequence_spec("$.seq"))
-    work, unread = command._work(session, wish, big, None, None, Choice.AUTO, None)
+    big = [PartitionRange("t", 0, 0, 5_000_000, 5_000_000, 5_000_000)]
+    request = AuditRequest(("t",), field_extractor.sequence_spec("$.seq"))
+    work, unread = command._work(session, request, big, None, None, Choice.AUTO, None)
     assert work.wanted is None
     assert "pip install 'connectctl[spark]'" in str(unread)
-    work, unread = command._work(session, wish, big, None, None, Choice.LOCAL, None)
+    work, unread = command._work(session, request, big, None, None, Choice.LOCAL, None)
     assert (work.wanted is None, unread) == (False, None)
 
 

@@ -17,7 +17,7 @@ from connectctl.ops.checks.acls.emit import emit
 from connectctl.ops.checks.acls.observe import AclFacts, Asking, Sight, observe
 from connectctl.ops.checks.acls.principals import parse_principals
 from connectctl.ops.checks.acls.rules import check
-from connectctl.ops.checks.types import Unseen, Wish
+from connectctl.ops.checks.types import Goal, Unseen
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.transactions import Transactions
 from connectctl.ops.kafka.acls import Acls, Action, Binding, Operation, Resource
@@ -268,7 +268,7 @@ def found(session: Session) -> tuple[AclFacts, dict[str, str]]:
     facts, unseen = look(session, "User:ANONYMOUS", "super=User:ANONYMOUS")
     assert facts is not None
     assert unseen == ()
-    return facts, {f.id: f.message for f in check(facts, Wish.NOW) if f.subject == SOURCE}
+    return facts, {f.id: f.message for f in check(facts, Goal.NOW) if f.subject == SOURCE}
 
 
 @pytest.fixture
@@ -311,7 +311,7 @@ def test_what_preflight_says_is_missing_makes_tasks_fail_and_what_it_emits_makes
         eventually(lambda: "FAILED" in rest.state(SOURCE))
 
         # Without the ids of the admin client there is nothing to fence at first, and the connector runs.
-        (wanted,) = read(emit(facts, Wish.ENABLED, "yaml"), "text")
+        (wanted,) = read(emit(facts, Goal.ENABLED, "yaml"), "text")
         fencing = [b for b in wanted.bindings if (b.principal, b.resource) == ("User:anna", ID)]
         assert {b.name for b in fencing} == {f"{guarded.group_id}-{SOURCE}-{n}" for n in range(2)}
         grants.add(set(wanted.bindings) - set(fencing))

@@ -16,7 +16,7 @@ from connectctl.ops.checks.brokers import rules as broker_rules
 from connectctl.ops.checks.consumers import observe as consumer_observe
 from connectctl.ops.checks.consumers import rules as consumer_rules
 from connectctl.ops.checks.internal_topics import rules as internal_topics_rules
-from connectctl.ops.checks.types import Checked, Unseen, Wish
+from connectctl.ops.checks.types import Checked, Goal, Unseen
 from connectctl.ops.clients.kafka_protocol.brokers import Brokers
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.transactions import Transactions
@@ -63,10 +63,10 @@ class Edges:
         assert self.calls is not None
         return [Checked(each) for each in from_workers(self.calls) if each.name in names]
 
-    def of_brokers(self, *connectors: Checked, wish: Wish = Wish.ENABLED) -> tuple[dict[str, Finding], list[Unseen]]:
+    def of_brokers(self, *connectors: Checked, goal: Goal = Goal.ENABLED) -> tuple[dict[str, Finding], list[Unseen]]:
         sources = broker_observe.BrokerSources(self.brokers, self.kafka, connectors, self.bootstrap, True, ("4.3.1",))
-        facts = broker_observe.observe(sources, wish)
-        return {finding.id: finding for finding in broker_rules.check(facts, wish)}, list(facts.unseen)
+        facts = broker_observe.observe(sources, goal)
+        return {finding.id: finding for finding in broker_rules.check(facts, goal)}, list(facts.unseen)
 
     def of_topics(self, *connectors: Checked, now: float = 0.0) -> dict[tuple[str, str], Finding]:
         sources = internal_topics_rules.TopicSources(
@@ -82,7 +82,7 @@ class Edges:
         assert seen.unseen == ()
         return {(finding.id, finding.subject): finding for finding in internal_topics_rules.check(seen)}
 
-    def of_readers(self, *connectors: Checked, wish: Wish = Wish.ENABLED) -> dict[tuple[str, str], Finding]:
+    def of_readers(self, *connectors: Checked, goal: Goal = Goal.ENABLED) -> dict[tuple[str, str], Finding]:
         sources = consumer_observe.ReaderSources(
             self.brokers,
             self.transactions,
@@ -93,9 +93,9 @@ class Edges:
             self.bootstrap,
             True,
         )
-        facts = consumer_observe.observe(sources, wish)
+        facts = consumer_observe.observe(sources, goal)
         assert facts.unseen == ()
-        return {(finding.id, finding.subject): finding for finding in consumer_rules.check(facts, wish)}
+        return {(finding.id, finding.subject): finding for finding in consumer_rules.check(facts, goal)}
 
     def close(self) -> None:
         self.brokers.close()
@@ -133,19 +133,19 @@ def source_of(topic: str, **more: str) -> Checked:
 # ------------------------------------------------------------------------------------------------------------- brokers
 
 
-@pytest.mark.parametrize("wish", Wish)
+@pytest.mark.parametrize("goal", Goal)
 def test_a_clean_cluster_gives_no_finding(
-    here: Edges, cluster: Sandbox, made: Consumers, wish: Wish, tmp_path: Path
+    here: Edges, cluster: Sandbox, made: Consumers, goal: Goal, tmp_path: Path
 ) -> None:
     file = tmp_path / "lines.txt"
     file.write_text("one\n")
     config = {"connector.class": FILE_SOURCE, "file": str(file), "topic": made.new_topic("brokers-clean")}
-    name = f"brokers-clean-{wish.value}"
+    name = f"brokers-clean-{goal.value}"
     with connector(cluster, name, config) as rest:
         eventually(lambda: rest.state(name) == ["RUNNING", "RUNNING"])
         mine = here.checked(name)
-        assert here.of_brokers(*mine, wish=wish) == ({}, [])
-        assert here.of_readers(*mine, wish=wish) == {}
+        assert here.of_brokers(*mine, goal=goal) == ({}, [])
+        assert here.of_readers(*mine, goal=goal) == {}
         # Other tests may hold the workers' topics back at this moment, which is for TXN001 and TXN004 to say.
         assert [key for key in here.of_topics(*mine) if key[0].startswith("TOPIC")] == []
 
@@ -257,18 +257,18 @@ def test_a_sink_of_a_sources_topic_is_told_until_it_reads_committed(
     with connector(cluster, f"{topic}-from", into), connector(cluster, f"{topic}-to", out) as rest:
         eventually(lambda: here.checked(f"{topic}-from", f"{topic}-to")[1:])
 
-        def found(wish: Wish = Wish.ENABLED) -> set[str]:
+        def found(goal: Goal = Goal.ENABLED) -> set[str]:
             about = here.checked(f"{topic}-from", f"{topic}-to")
-            return {id_ for id_, _ in here.of_readers(*about, wish=wish)}
+            return {id_ for id_, _ in here.of_readers(*about, goal=goal)}
 
         assert found() == {"READER001", "SINK001"}
-        assert found(Wish.NOW) == {"READER001"}
+        assert found(Goal.NOW) == {"READER001"}
         with held(here.bootstrap, topic):
-            eventually(lambda: found(Wish.NOW) == {"READER001", "READER003"}, 120)
+            eventually(lambda: found(Goal.NOW) == {"READER001", "READER003"}, 120)
         rest.call(
             "PUT", f"/connectors/{topic}-to/config", out | {"consumer.override.isolation.level": "read_committed"}
         )
-        eventually(lambda: found(Wish.NOW) == set())
+        eventually(lambda: found(Goal.NOW) == set())
 
 
 def test_a_mirror_of_a_sources_topic_is_told_where_connect_would_refuse_it(
@@ -484,4 +484,4 @@ def who_reads(edges: Edges, topic: str) -> set[str]:
     given = consumer_observe.ReaderSources(
         edges.brokers, edges.transactions, edges.kafka, None, sources, names, edges.bootstrap, True
     )
-    return {each.what for each in consumer_observe.observe(given, Wish.ENABLED).unseen}
+    return {each.what for each in consumer_observe.observe(given, Goal.ENABLED).unseen}

@@ -15,7 +15,7 @@ from connectctl.ops.checks.fencing import rules as fencing_rules
 from connectctl.ops.checks.fencing.observe import TRANSACTION_STATE
 from connectctl.ops.checks.transactions import observe as transaction_observe
 from connectctl.ops.checks.transactions import rules as transaction_rules
-from connectctl.ops.checks.types import Checked, Wish
+from connectctl.ops.checks.types import Checked, Goal
 from connectctl.ops.clients.kafka_protocol.transactions import Transactions
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.rest.connect import Connect
@@ -40,7 +40,7 @@ def kafka(cluster: Sandbox) -> Kafka:
     return Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=20)
 
 
-def found(cluster: Sandbox, *names: str, wish: Wish = Wish.NOW, enabled: bool = True) -> dict[str, Finding]:
+def found(cluster: Sandbox, *names: str, goal: Goal = Goal.NOW, enabled: bool = True) -> dict[str, Finding]:
     """What preflight says of fencing and transactions of these connectors, by id."""
     here = kafka(cluster)
     rest = Connect(cluster.rest_urls, auth={}, tls={}, timeout=20)
@@ -79,7 +79,7 @@ def found(cluster: Sandbox, *names: str, wish: Wish = Wish.NOW, enabled: bool = 
     finally:
         calls.close()
     assert seen.unseen == paced.unseen == ()
-    return {f.id: f for f in (*fencing_rules.check(seen, wish), *transaction_rules.check(paced, wish))}
+    return {f.id: f for f in (*fencing_rules.check(seen, goal), *transaction_rules.check(paced, goal))}
 
 
 def test_ids_are_on_the_partitions_that_real_coordinators_put_them(cluster: Sandbox) -> None:
@@ -108,9 +108,9 @@ def test_a_running_connector_gives_no_finding(cluster: Sandbox, tmp_path: Path) 
     with connector(cluster, "fencing-plain", config) as rest:
         eventually(lambda: rest.state("fencing-plain") == ["RUNNING", "RUNNING"])
         eventually(lambda: rest.offsets("fencing-plain"))
-        for wish in Wish:
-            assert found(cluster, "fencing-plain", wish=wish) == {}
-            assert found(cluster, "fencing-plain", wish=wish, enabled=False) == {}
+        for goal in Goal:
+            assert found(cluster, "fencing-plain", goal=goal) == {}
+            assert found(cluster, "fencing-plain", goal=goal, enabled=False) == {}
 
 
 def test_a_round_for_many_tasks_is_foretold_and_its_cure_too(cluster: Sandbox) -> None:
@@ -121,7 +121,7 @@ def test_a_round_for_many_tasks_is_foretold_and_its_cure_too(cluster: Sandbox) -
         assert "broker 1 coordinates 110 of its 110 ids" in finding.message
         assert "times out after 90 s" in finding.message
         assert finding.next_step == "connectctl connectors cure fencing-many"
-        assert found(cluster, "fencing-many", wish=Wish.DOWNGRADE) == {}
+        assert found(cluster, "fencing-many", goal=Goal.DOWNGRADE) == {}
         rest.call("PATCH", "/connectors/fencing-many/config", CURE)
         eventually(lambda: found(cluster, "fencing-many") == {})
 
@@ -143,11 +143,11 @@ def test_an_id_that_another_application_uses_is_told(cluster: Sandbox, tmp_path:
         intruder.produce("fencing-payments", value=b"1")
         assert intruder.flush(60) == 0
         for enabled, severity in ((True, "warning"), (False, "error")):
-            told = found(cluster, name, wish=Wish.ENABLED, enabled=enabled)
+            told = found(cluster, name, goal=Goal.ENABLED, enabled=enabled)
             assert told["FENCE012"].severity == severity
             assert "open on fencing-payments" in told["FENCE012"].message
         intruder.abort_transaction(60)
-        assert found(cluster, name, wish=Wish.ENABLED, enabled=False) == {}
+        assert found(cluster, name, goal=Goal.ENABLED, enabled=False) == {}
 
 
 @pytest.mark.slow  # waits for a flush that comes after a minute

@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import Producer
 from connectctl.ops.checks.offset_stores.observe import StoreSources, observe
 from connectctl.ops.checks.offset_stores.rules import check
-from connectctl.ops.checks.types import Checked, Wish
+from connectctl.ops.checks.types import Checked, Goal
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.rest.connect import Connect
 from connectctl.ops.connect.connector import Connector
@@ -38,7 +38,7 @@ def key(name: str, id: int = 0) -> str:
 def found(
     cluster: Sandbox,
     *names: str,
-    wish: Wish = Wish.NOW,
+    goal: Goal = Goal.NOW,
     mode: Mode = Mode.ENABLED,
     planned: tuple[Checked, ...] = (),
 ) -> list[Finding]:
@@ -57,9 +57,9 @@ def found(
     checked = [Checked(each) for each in reading.from_workers(calls) if each.name in names]
     assert len(checked) == len(names)
     calls_ = calls if names else None
-    facts = observe(StoreSources(offsets, [*checked, *planned], mode, "4.3.1", calls_, topics), wish, time.time())
+    facts = observe(StoreSources(offsets, [*checked, *planned], mode, "4.3.1", calls_, topics), goal, time.time())
     assert facts.unseen == ()
-    return list(check(facts, wish))
+    return list(check(facts, goal))
 
 
 def by_id(findings: list[Finding]) -> dict[str, Finding]:
@@ -92,8 +92,8 @@ def test_connectors_with_nothing_special_give_no_finding(cluster: Sandbox, tmp_p
     name = f"stores-plain-{mode.name.lower().replace('_', '-')}"
     with connector(cluster, name, plain) as rest, connector(cluster, f"{name}-2", numbers):
         eventually(lambda: rest.offsets(name) and rest.offsets(f"{name}-2"))
-        for wish in Wish:
-            assert found(cluster, name, f"{name}-2", wish=wish, mode=mode) == []
+        for goal in Goal:
+            assert found(cluster, name, f"{name}-2", goal=goal, mode=mode) == []
 
 
 def test_a_connector_with_an_unseeded_topic_starts_over_as_foretold(cluster: Sandbox) -> None:
@@ -149,7 +149,7 @@ def test_topics_that_are_stale_shared_missing_or_not_the_connectors_own(cluster:
             return {"OFFSETS013", "STORE011", "STORE006"} <= set(by_id(found(cluster, *configs)))
 
         eventually(all_there)
-        told = {(f.id, f.subject) for f in found(cluster, *configs, wish=Wish.DOWNGRADE)}
+        told = {(f.id, f.subject) for f in found(cluster, *configs, goal=Goal.DOWNGRADE)}
         assert ("STORE010", "stores-ahead") in told
         assert ("STORE010", "stores-stale") not in told
         told = {(f.id, f.subject) for f in found(cluster, *configs)}
@@ -214,7 +214,7 @@ def test_another_spelling_of_the_same_cluster_makes_workers_write_every_offset_t
         assert live(cluster, global_, name)
         rest.call("PUT", f"/connectors/{name}/stop")
         eventually(lambda: rest.state(name) == ["STOPPED"])
-        before = by_id(found(cluster, name, wish=Wish.ENABLED, mode=Mode.NOT_ENABLED))
+        before = by_id(found(cluster, name, goal=Goal.ENABLED, mode=Mode.NOT_ENABLED))
         assert "STORE005" in before
         assert "STORE001" not in before
         assert by_id(found(cluster, name, mode=Mode.NOT_ENABLED)) == {}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Producer
 from connectctl.cli.session import Session
-from connectctl.ops.checks.types import Wish
+from connectctl.ops.checks.types import Goal
 from connectctl.ops.checks.workers import rules as area
 from connectctl.ops.checks.workers.observe import Proof, WorkersSeen, observe
 from connectctl.ops.connect.transactional_ids import leader_id
@@ -45,15 +45,15 @@ def seen(sandbox: Sandbox, group: Group | None = None) -> WorkersSeen:
         return observe(view, session.kafka, calls, session.transactions)
 
 
-def found(view: WorkersSeen, wish: Wish = Wish.NOW) -> dict[str, Finding]:
-    return {finding.id: finding for finding in area.check(view, wish)}
+def found(view: WorkersSeen, goal: Goal = Goal.NOW) -> dict[str, Finding]:
+    return {finding.id: finding for finding in area.check(view, goal)}
 
 
-def shows(sandbox: Sandbox, *ids: str, group: Group | None = None, wish: Wish = Wish.NOW) -> dict[str, Finding]:
+def shows(sandbox: Sandbox, *ids: str, group: Group | None = None, goal: Goal = Goal.NOW) -> dict[str, Finding]:
     """What is found once all of ``ids`` are among it."""
 
     def all_of_them() -> dict[str, Finding] | None:
-        findings = found(seen(sandbox, group), wish)
+        findings = found(seen(sandbox, group), goal)
         return findings if findings.keys() >= set(ids) else None
 
     return dict(eventually(all_of_them))
@@ -73,17 +73,17 @@ def connector_at_last(sandbox: Sandbox, name: str) -> Iterator[None]:
 def test_an_enabled_worker_is_clean_for_every_wish(sandbox: Sandbox) -> None:
     with connector(sandbox, "workers-clean", SOURCE):
         view = eventually(lambda: v if (v := seen(sandbox)).proof is Proof.PREPARING else None)
-        assert {wish: list(area.check(view, wish)) for wish in Wish} == {wish: [] for wish in Wish}
+        assert {goal: list(area.check(view, goal)) for goal in Goal} == {goal: [] for goal in Goal}
         assert view.unseen == ()
 
 
 def test_modes_and_releases_are_judged_by_the_wish(sandbox: Sandbox) -> None:
     group = sandbox.extra_group("modes", support="disabled")
-    for wish in (Wish.NOW, Wish.PREPARING, Wish.DOWNGRADE):
-        assert found(seen(sandbox, group), wish) == {}
+    for goal in (Goal.NOW, Goal.PREPARING, Goal.DOWNGRADE):
+        assert found(seen(sandbox, group), goal) == {}
     assert (
         "no transactional id connect-cluster-modes"
-        in shows(sandbox, "WORKER005", group=group, wish=Wish.ENABLED)["WORKER005"].message
+        in shows(sandbox, "WORKER005", group=group, goal=Goal.ENABLED)["WORKER005"].message
     )
 
     group.add_worker(support="enabled")
@@ -102,14 +102,14 @@ def test_modes_and_releases_are_judged_by_the_wish(sandbox: Sandbox) -> None:
 def test_a_worker_of_3_2_is_too_old(sandbox: Sandbox) -> None:
     group = sandbox.extra_group("ancient", kafka_version="3.2")
     assert found(seen(sandbox, group)) == {}
-    told = shows(sandbox, "WORKER001", group=group, wish=Wish.PREPARING)["WORKER001"]
+    told = shows(sandbox, "WORKER001", group=group, goal=Goal.PREPARING)["WORKER001"]
     assert "Kafka Connect 3.2.3" in told.message
     group.stop_worker(1)
 
 
 def test_a_leader_that_is_preparing_proves_nothing_of_the_others(sandbox: Sandbox) -> None:
     group = sandbox.extra_group("half", support="preparing", workers=2)
-    assert list(shows(sandbox, "WORKER006", group=group, wish=Wish.ENABLED)) == ["WORKER006"]
+    assert list(shows(sandbox, "WORKER006", group=group, goal=Goal.ENABLED)) == ["WORKER006"]
     assert found(seen(sandbox, group)) == {}
     group.stop_worker(2)
     group.stop_worker(1)
@@ -152,7 +152,7 @@ def test_a_transactional_producer_on_the_config_topic_is_told(sandbox: Sandbox) 
     producer.begin_transaction()
     producer.produce(sandbox.topics["config"], key=b"logger-cluster-nobody", value=b'{"level":"INFO"}')
     producer.commit_transaction(30)
-    writers = [f for f in area.check(seen(sandbox), Wish.NOW) if f.id == "WORKER010"]
+    writers = [f for f in area.check(seen(sandbox), Goal.NOW) if f.id == "WORKER010"]
     assert any("the transactional id intruder wrote to it just now" in f.message for f in writers)
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from connectctl.ops.checks.acls.evaluation import Judgement
     from connectctl.ops.checks.acls.observe import AclFacts
     from connectctl.ops.checks.acls.requirements import Need
-    from connectctl.ops.checks.types import Unseen, Wish
+    from connectctl.ops.checks.types import Goal, Unseen
 
 KIND = "AclBindings"
 FORMS = ("kafka-acls", "yaml")
@@ -55,9 +55,9 @@ class Grant:
         return f"the {self.role} of {self.connector}" if self.connector else "the workers"
 
 
-def emit(facts: AclFacts, wish: Wish, form: str, *, prefixed: bool = False, unseen: Sequence[Unseen] = ()) -> str:
+def emit(facts: AclFacts, goal: Goal, form: str, *, prefixed: bool = False, unseen: Sequence[Unseen] = ()) -> str:
     """The text for ``--emit FORM``, one of ``FORMS``; ``prefixed``: one pattern for all tasks of a connector."""
-    judgements = judge(facts, stage_of(wish, facts.enabled_now))
+    judgements = judge(facts, stage_of(goal, facts.enabled_now))
     missing = grants(facts, judgements, prefixed=prefixed)
     notes = [*_about(facts), *(f"Not looked at: {u.what}, because {u.why}." for u in unseen), *_denied(judgements)]
     return "\n".join(_commands(facts, missing, notes) if form == "kafka-acls" else _yaml(facts, missing, notes)) + "\n"

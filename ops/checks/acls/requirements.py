@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.acls.principals import Role
-from connectctl.ops.checks.types import Wish
+from connectctl.ops.checks.types import Goal
 from connectctl.ops.connect.transactional_ids import leader_id, task_id
 from connectctl.ops.kafka.acls import CLUSTER_NAME, Action, Operation, Resource
 
@@ -113,11 +113,11 @@ class Need:
     task: bool = False
 
 
-def stage_of(wish: Wish, enabled_now: bool) -> Stage:
-    """The stage whose permissions matter under ``wish``; NOW asks for what is in use."""
-    if wish is Wish.NOW:
+def stage_of(goal: Goal, enabled_now: bool) -> Stage:
+    """The stage whose permissions matter under ``goal``; NOW asks for what is in use."""
+    if goal is Goal.NOW:
         return Stage.ENABLED if enabled_now else Stage.DISABLED
-    return {Wish.PREPARING: Stage.PREPARING, Wish.ENABLED: Stage.ENABLED}.get(wish, Stage.DISABLED)
+    return {Goal.PREPARING: Stage.PREPARING, Goal.ENABLED: Stage.ENABLED}.get(goal, Stage.DISABLED)
 
 
 def needs(facts: AclFacts, stage: Stage) -> Iterator[Need]:

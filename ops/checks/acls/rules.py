@@ -18,7 +18,7 @@ from connectctl.ops.kafka.acls import Because, Resource
 if TYPE_CHECKING:
     from connectctl.ops.checks.acls.observe import AclFacts
     from connectctl.ops.checks.acls.requirements import Need
-    from connectctl.ops.checks.types import Wish
+    from connectctl.ops.checks.types import Goal
     from connectctl.ops.core.finding import Finding
     from connectctl.ops.kafka.acls import Binding
 
@@ -39,9 +39,9 @@ _MOST = 4
 """Names that a message gives before it counts the rest."""
 
 
-def check(facts: AclFacts, wish: Wish) -> Iterator[Finding]:
-    """All findings about ACLs under ``wish``; none where the brokers have no authorizer."""
-    judgements = judge(facts, stage_of(wish, facts.enabled_now))
+def check(facts: AclFacts, goal: Goal) -> Iterator[Finding]:
+    """All findings about ACLs under ``goal``; none where the brokers have no authorizer."""
+    judgements = judge(facts, stage_of(goal, facts.enabled_now))
     yield from lacks(facts, judgements)
     yield from denies(judgements)
     yield from overreaches(facts, judgements)
@@ -54,9 +54,9 @@ def lacks(facts: AclFacts, judgements: Iterable[Judgement]) -> Iterator[Finding]
         found = list(some)
         needs = [j.need for j in found]
         rule = SEES_LESS if optional else _BY_ROLE[needs[0].role]
-        softened = Severity.WARNING if _may_be_allowed_otherwise(facts, cluster) and not optional else None
+        downgrade_severity = Severity.WARNING if _may_be_allowed_otherwise(facts, cluster) and not optional else None
         message = f"{_who(needs[0])} lacks {said(needs)}{_where(facts, found)}."
-        yield rule.found(connector or facts.group_id, message, _next(facts, needs), severity=softened)
+        yield rule.found(connector or facts.group_id, message, _next(facts, needs), severity=downgrade_severity)
 
 
 def denies(judgements: Iterable[Judgement]) -> Iterator[Finding]:
@@ -141,7 +141,7 @@ def _next(facts: AclFacts, needs: list[Need]) -> str:
 
 
 def _command(facts: AclFacts, connector: str, stage: Stage) -> str:
-    wish = [] if stage is Stage.DISABLED else ["--for", stage.value]
+    goal = [] if stage is Stage.DISABLED else ["--for", stage.value]
     principals = [part for argument in facts.said.arguments for part in ("--principal", argument)]
-    words = ["connectctl", "preflight", *([connector] if connector else []), *wish, *principals]
+    words = ["connectctl", "preflight", *([connector] if connector else []), *goal, *principals]
     return shlex.join([*words, "--emit", "kafka-acls"])

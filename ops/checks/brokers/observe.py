@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from connectctl.ops.checks.connector_config.active_topics import reason
-from connectctl.ops.checks.types import Unseen, Wish
+from connectctl.ops.checks.types import Goal, Unseen
 from connectctl.ops.connect.offset_store import client_bootstrap, connects_to
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.brokers import BrokerVersion
@@ -67,8 +67,8 @@ class BrokerFacts:
 class BrokerSources:
     """Where to look. ``connectors`` are source connectors; ``bootstrap`` are the workers' ``bootstrap.servers``.
 
-    ``told`` is a property of the workers as a driver tells it, None where none does; ``transaction.timeout.ms`` and
-    ``producer.transaction.timeout.ms`` count. ``versions`` are the workers'.
+    ``worker_property`` reads a property of the workers through a driver, else None: ``transaction.timeout.ms``
+    and ``producer.transaction.timeout.ms``. ``versions`` are the workers'.
     """
 
     reads: BrokerReads
@@ -77,17 +77,17 @@ class BrokerSources:
     bootstrap: str
     enabled: bool | None
     versions: Sequence[str] = ()
-    told: Callable[[str], str | None] = lambda name: None
+    worker_property: Callable[[str], str | None] = lambda name: None
 
 
-def concerned(enabled: bool | None, wish: Wish) -> bool:
-    """Whether the wish, or the cluster as it is, has transactions at all; the leader has them from ``preparing`` on."""
-    return wish in (Wish.PREPARING, Wish.ENABLED) or (wish is Wish.NOW and enabled is not False)
+def concerned(enabled: bool | None, goal: Goal) -> bool:
+    """Whether the goal, or the cluster as it is, has transactions at all; the leader has them from ``preparing`` on."""
+    return goal in (Goal.PREPARING, Goal.ENABLED) or (goal is Goal.NOW and enabled is not False)
 
 
-def observe(sources: BrokerSources, wish: Wish) -> BrokerFacts:
+def observe(sources: BrokerSources, goal: Goal) -> BrokerFacts:
     """See what transactions need, all at once. Where nothing needs them nothing is asked."""
-    if not concerned(sources.enabled, wish):
+    if not concerned(sources.enabled, goal):
         return BrokerFacts(0, enabled=sources.enabled)
     unseen: list[Unseen] = []
     reads, kafka = sources.reads, sources.kafka
@@ -112,8 +112,8 @@ def observe(sources: BrokerSources, wish: Wish) -> BrokerFacts:
         settings={broker: each for broker, each in told.items() if not isinstance(each, ConnectctlError)},
         transaction_state=log.get(TRANSACTION_STATE),
         log_hidden=secret,
-        sources=tuple(_timeout(each, sources.told) for each in here),
-        leader=_leader(sources.told),
+        sources=tuple(_timeout(each, sources.worker_property) for each in here),
+        leader=_leader(sources.worker_property),
         enabled=sources.enabled,
         workers=tuple(sorted(set(sources.versions))),
         unseen=tuple(unseen),
@@ -163,15 +163,15 @@ def _by_cluster(sources: BrokerSources) -> tuple[list[Checked], list[Unseen]]:
     ]
 
 
-def _timeout(each: Checked, told: Callable[[str], str | None]) -> ProducerTimeout:
+def _timeout(each: Checked, worker_property: Callable[[str], str | None]) -> ProducerTimeout:
     """A task's, as a worker layers it: the connector's override, the worker's ``producer.``, the default."""
     own, workers = f"producer.override.{TIMEOUT}", f"producer.{TIMEOUT}"
-    return next(_given(each.name, ((own, each.config.get(own)), (workers, told(workers)))))
+    return next(_given(each.name, ((own, each.config.get(own)), (workers, worker_property(workers)))))
 
 
-def _leader(told: Callable[[str], str | None]) -> ProducerTimeout:
+def _leader(worker_property: Callable[[str], str | None]) -> ProducerTimeout:
     """The leader's own producer has the worker's properties without a prefix."""
-    return next(_given("leader", ((TIMEOUT, told(TIMEOUT)),)))
+    return next(_given("leader", ((TIMEOUT, worker_property(TIMEOUT)),)))
 
 
 def _given(name: str, values: Sequence[tuple[str, str | None]]) -> Iterator[ProducerTimeout]:

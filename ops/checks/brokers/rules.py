@@ -18,8 +18,8 @@ from connectctl.ops.checks.brokers.observe import (
     ProducerTimeout,
     concerned,
 )
-from connectctl.ops.checks.severity import leads_to_enabled, softened
-from connectctl.ops.checks.types import Wish
+from connectctl.ops.checks.severity import downgrade_severity, leads_to_enabled
+from connectctl.ops.checks.types import Goal
 from connectctl.ops.connect.release import release_of
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.kafka import replication
@@ -44,15 +44,15 @@ _FENCES_WITH_IT_SINCE = (3, 7, 1)
 _DAY_MS = 24 * 60 * 60 * 1000
 
 
-def check(facts: BrokerFacts, wish: Wish) -> Iterator[Finding]:
-    """Everything about the brokers; nothing where neither the wish nor the cluster has transactions."""
-    if not concerned(facts.enabled, wish):
+def check(facts: BrokerFacts, goal: Goal) -> Iterator[Finding]:
+    """Everything about the brokers; nothing where neither the goal nor the cluster has transactions."""
+    if not concerned(facts.enabled, goal):
         return
     for rule in (too_old, mixed, unverified, old_protocol, cannot_be_created):
         yield from rule(facts)
     yield from _of_log(facts)
     for judged in (timeouts_refused, leader_refused, fencing_refused, ids_expire):
-        yield from judged(facts, wish)
+        yield from judged(facts, goal)
 
 
 def too_old(facts: BrokerFacts) -> Iterator[Finding]:
@@ -168,42 +168,42 @@ def _of_settings(log: TopicFacts, brokers: int) -> Iterator[Finding]:
         )
 
 
-def timeouts_refused(facts: BrokerFacts, wish: Wish) -> Iterator[Finding]:
+def timeouts_refused(facts: BrokerFacts, goal: Goal) -> Iterator[Finding]:
     """BROKER013, for each source connector."""
-    if not leads_to_enabled(facts.enabled, wish):
+    if not leads_to_enabled(facts.enabled, goal):
         return
     for each in facts.sources:
         if refusing := _refusing(facts, each.milliseconds):
             limit = min(refusing.values())
             hint = f"Set producer.override.{TIMEOUT} to {limit} or less, or raise {MAX_TIMEOUT} on the brokers."
-            severity = softened(rules.TIMEOUT_REFUSED.severity, wish)
+            severity = downgrade_severity(rules.TIMEOUT_REFUSED.severity, goal)
             message = f"{_said(each)}, and {_allowed(refusing)}."
             yield rules.TIMEOUT_REFUSED.found(each.name, message, hint, severity=severity)
 
 
-def leader_refused(facts: BrokerFacts, wish: Wish) -> Iterator[Finding]:
+def leader_refused(facts: BrokerFacts, goal: Goal) -> Iterator[Finding]:
     """BROKER014, once: the leader has transactions from preparing on."""
     refusing = _refusing(facts, facts.leader.milliseconds)
-    if refusing and (wish is not Wish.NOW or facts.enabled):
+    if refusing and (goal is not Goal.NOW or facts.enabled):
         hint = f"Raise {MAX_TIMEOUT} on the brokers, or set {TIMEOUT}={min(refusing.values())} on the workers."
         yield rules.LEADER_REFUSED.found("leader", f"{_said(facts.leader)}, and {_allowed(refusing)}.", hint)
 
 
-def fencing_refused(facts: BrokerFacts, wish: Wish) -> Iterator[Finding]:
+def fencing_refused(facts: BrokerFacts, goal: Goal) -> Iterator[Finding]:
     """BROKER015, once; older workers fence with a timeout of 1 ms."""
     releases = [release_of(version) for version in facts.workers]
     new = not releases or any(release is None or release >= _FENCES_WITH_IT_SINCE for release in releases)
     refusing = _refusing(facts, _FENCING_TIMEOUT_MS)
-    if refusing and new and leads_to_enabled(facts.enabled, wish):
+    if refusing and new and leads_to_enabled(facts.enabled, goal):
         hint = f"Set {MAX_TIMEOUT} on the brokers to {_FENCING_TIMEOUT_MS} at least."
-        severity = softened(rules.FENCING_REFUSED.severity, wish)
+        severity = downgrade_severity(rules.FENCING_REFUSED.severity, goal)
         yield rules.FENCING_REFUSED.found("brokers", f"{_allowed(refusing)}.", hint, severity=severity)
 
 
-def ids_expire(facts: BrokerFacts, wish: Wish) -> Iterator[Finding]:
+def ids_expire(facts: BrokerFacts, goal: Goal) -> Iterator[Finding]:
     """BROKER016, once."""
     soon = {broker: value for broker, value in facts.numbers(EXPIRATION).items() if value < _DAY_MS}
-    if soon and leads_to_enabled(facts.enabled, wish):
+    if soon and leads_to_enabled(facts.enabled, goal):
         message = f"{EXPIRATION} of {_brokers(list(soon))} is {min(soon.values()):,} ms."
         yield rules.IDS_EXPIRE.found("brokers", message, f"Set {EXPIRATION} on the brokers to 604800000, the default.")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from connectctl.ops.checks.connector_config import exactly_once_findings as rules
 from connectctl.ops.checks.connector_config.observe import SINK, SOURCE, Subject, Words, number_problem, word_problem
-from connectctl.ops.checks.types import PluginSays, Wish
+from connectctl.ops.checks.types import Goal, PluginSays
 from connectctl.ops.connect.worker import NOT_ENABLED
 from connectctl.ops.core.finding import Severity
 
@@ -89,7 +89,7 @@ def required(subject: Subject, words: Words) -> None:
     On the way to preparing or disabled they are warnings for a connector that is there: it is not validated when workers
     change, and goes on running.
     """
-    if subject.running and subject.wish in (Wish.PREPARING, Wish.DOWNGRADE):
+    if subject.running and subject.goal in (Goal.PREPARING, Goal.DOWNGRADE):
         words.add(rules.NOT_ENABLED, SUPPORT, GOES_ON, GOES_ON_STEP, severity=Severity.WARNING)
         return
     if False in subject.modes:

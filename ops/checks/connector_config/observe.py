@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from connectctl.ops.checks.types import PluginSays, Validation, Wish
+from connectctl.ops.checks.types import Goal, PluginSays, Validation
 from connectctl.ops.config.masking import MASK, is_secret, secrets_of
 from connectctl.ops.connect.worker import Support
 
@@ -37,7 +37,7 @@ class Subject:
 
     name: str
     config: Mapping[str, str | None]
-    wish: Wish = Wish.NOW
+    goal: Goal = Goal.NOW
     validations: tuple[Validation, ...] = ()
     group_id: str | None = None
     offsets_topic: str | None = None
@@ -67,8 +67,8 @@ class Subject:
     @property
     def modes(self) -> frozenset[bool]:
         """Whether exactly-once is enabled where this runs: both where workers differ, neither where nobody knows."""
-        if self.wish is not Wish.NOW:
-            return frozenset({self.wish is Wish.ENABLED})
+        if self.goal is not Goal.NOW:
+            return frozenset({self.goal is Goal.ENABLED})
         known = {*(each.support for each in self.answers)} or {*self.supports}
         known -= {Support.UNKNOWN}
         return frozenset(support is Support.ENABLED for support in known)

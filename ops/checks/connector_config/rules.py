@@ -23,7 +23,7 @@ from connectctl.ops.checks.connector_config import (
 from connectctl.ops.checks.connector_config.active_topics import configured_topics
 from connectctl.ops.checks.connector_config.observe import SOURCE, Hit, Subject, Words, same_words, scrubbed
 from connectctl.ops.checks.offset_stores.findings import OWN_TARGET
-from connectctl.ops.checks.types import PluginSays, Wish
+from connectctl.ops.checks.types import Goal, PluginSays
 from connectctl.ops.connect.worker import NOT_ENABLED
 from connectctl.ops.core.finding import Severity
 from connectctl.ops.core.rule import Rule
@@ -73,7 +73,7 @@ class Judged:
 
 def subject_of(
     checked: Checked,
-    wish: Wish,
+    goal: Goal,
     *,
     group_id: str | None = None,
     offsets_topic: str | None = None,
@@ -85,7 +85,7 @@ def subject_of(
     return Subject(
         checked.name,
         checked.config,
-        wish,
+        goal,
         checked.validations,
         group_id,
         offsets_topic,
@@ -132,7 +132,7 @@ def own_target(subject: Subject, words: Words) -> None:
 
 
 def _said(subject: Subject) -> tuple[_Said, ...]:
-    """The workers' errors as far as they matter under the wish, those of several workers together."""
+    """The workers' errors as far as they matter under the goal, those of several workers together."""
     found: dict[tuple[str, str], list[str]] = {}
     texts: dict[tuple[str, str], str] = {}
     for answer in subject.answers:
@@ -144,12 +144,12 @@ def _said(subject: Subject) -> tuple[_Said, ...]:
 
 
 def _errors(answer: Validation, subject: Subject) -> Iterator[tuple[str, str]]:
-    more = answer.once_enabled if subject.wish is Wish.ENABLED else {}
+    more = answer.once_enabled if subject.goal is Goal.ENABLED else {}
     for name in dict.fromkeys((*answer.errors, *more)):
         texts = dict.fromkeys((*answer.errors.get(name, ()), *more.get(name, ())))
         for text in texts:
             follows = text.startswith(_FOLLOWS) and len(texts) > 1
-            if not follows and not (text == NOT_ENABLED and subject.wish is not Wish.NOW):
+            if not follows and not (text == NOT_ENABLED and subject.goal is not Goal.NOW):
                 yield name, text
 
 

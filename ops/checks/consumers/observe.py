@@ -21,7 +21,7 @@ from connectctl.ops.checks.connector_config.active_topics import (
 )
 from connectctl.ops.checks.connector_config.sink_topics import is_mirror, of_mirror, of_sink
 from connectctl.ops.checks.severity import leads_to_enabled
-from connectctl.ops.checks.types import Checked, Unseen, Wish
+from connectctl.ops.checks.types import Checked, Goal, Unseen
 from connectctl.ops.connect.offset_store import connects_to
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.bootstrap import share_a_server
@@ -64,7 +64,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Beyond:
+class ReadBeyondLso:
     """A committed offset above the last stable offset, which was asked for later; ``end`` is the high watermark."""
 
     place: Place
@@ -83,7 +83,7 @@ class ReaderFacts:
     sources: tuple[Written, ...] = ()
     connectors: tuple[Reading, ...] = ()
     groups: tuple[ReaderGroup, ...] = ()
-    beyond: Mapping[str, tuple[Beyond, ...]] = field(default_factory=dict)
+    beyond: Mapping[str, tuple[ReadBeyondLso, ...]] = field(default_factory=dict)
     sinks: tuple[str, ...] = ()
     enabled: bool | None = None
     unseen: tuple[Unseen, ...] = ()
@@ -109,8 +109,8 @@ class ReaderFacts:
 class ReaderSources:
     """Where to look. ``connectors`` are all connectors, sinks among them; ``sources`` names those whose topics count.
 
-    ``bootstrap`` are the workers' ``bootstrap.servers``; ``told`` is a property of the workers as a driver tells it, of
-    which ``consumer.isolation.level`` counts. ``calls`` is None where no worker answers.
+    ``bootstrap`` are the workers' ``bootstrap.servers``; ``worker_property`` reads a property of the workers
+    through a driver: ``consumer.isolation.level``. ``calls`` is None where no worker answers.
     """
 
     reads: BrokerReads
@@ -122,7 +122,7 @@ class ReaderSources:
     bootstrap: str
     enabled: bool | None
     status_topic: str | None = None
-    told: Callable[[str], str | None] = lambda name: None
+    worker_property: Callable[[str], str | None] = lambda name: None
 
 
 def topics_of(sources: Iterable[Written]) -> frozenset[str]:
@@ -130,11 +130,11 @@ def topics_of(sources: Iterable[Written]) -> frozenset[str]:
     return frozenset().union(*(each.topics for each in sources))
 
 
-def observe(sources: ReaderSources, wish: Wish) -> ReaderFacts:
+def observe(sources: ReaderSources, goal: Goal) -> ReaderFacts:
     """See who reads. Where nothing is written in transactions nobody is asked."""
     sinks = tuple(sorted(each.name for each in sources.connectors if each.connector.type == SINK))
     empty = ReaderFacts(sinks=sinks, enabled=sources.enabled)
-    if not leads_to_enabled(sources.enabled, wish) or not sources.sources:
+    if not leads_to_enabled(sources.enabled, goal) or not sources.sources:
         return empty
     unseen: list[Unseen] = []
     with ThreadPoolExecutor(1) as pool:
@@ -210,7 +210,7 @@ def _readings(sources: ReaderSources, topics: frozenset[str]) -> Iterable[Readin
                 continue
             read = of_sink(each.config, topics)
             own = f"consumer.override.{ISOLATION}"
-            level = each.config.get(own) or sources.told(f"consumer.{ISOLATION}") if read else None
+            level = each.config.get(own) or sources.worker_property(f"consumer.{ISOLATION}") if read else None
             group = each.config.get("consumer.override.group.id") or f"connect-{each.name}"
             reading = Reading(each.name, SINK, read, level, own, group)
         elif is_mirror(each.config):
@@ -231,7 +231,7 @@ def _readings(sources: ReaderSources, topics: frozenset[str]) -> Iterable[Readin
 
 def _beyond(
     calls: TransactionCalls, groups: Sequence[ReaderGroup], topics: frozenset[str], unseen: list[Unseen]
-) -> dict[str, tuple[Beyond, ...]]:
+) -> dict[str, tuple[ReadBeyondLso, ...]]:
     """Where groups committed further than read_committed readers get.
 
     The last stable offset is asked for after the commits were, and never goes back: what was beyond it is beyond it still.
@@ -244,7 +244,7 @@ def _beyond(
         return {}
     found = {
         group.id: tuple(
-            Beyond(place, committed, known.stable, known.end)
+            ReadBeyondLso(place, committed, known.stable, known.end)
             for place, committed in sorted(group.committed.items())
             if isinstance(known := bounds.get(place), Bounds) and known.stable < committed <= known.end
         )

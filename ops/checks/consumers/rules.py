@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.consumers.observe import COMMITTED, ISOLATION, MIRROR, SINK, UNCOMMITTED, ReaderFacts
 from connectctl.ops.checks.severity import leads_to_enabled
-from connectctl.ops.checks.types import Wish
+from connectctl.ops.checks.types import Goal
 from connectctl.ops.core.finding import Severity
 from connectctl.ops.core.rule import Rule
 from connectctl.ops.kafka.brokers import SHARE
 
 if TYPE_CHECKING:
-    from connectctl.ops.checks.consumers.observe import Beyond, Reading, Written
+    from connectctl.ops.checks.consumers.observe import ReadBeyondLso, Reading, Written
     from connectctl.ops.core.finding import Finding
     from connectctl.ops.kafka.brokers import ReaderGroup
 
@@ -28,23 +28,23 @@ CANNOT_BE_SEEN = Rule("READER005", Severity.INFO)
 SINKS_UNTOUCHED = Rule("SINK001", Severity.INFO)
 
 
-def check(facts: ReaderFacts, wish: Wish) -> Iterator[Finding]:
+def check(facts: ReaderFacts, goal: Goal) -> Iterator[Finding]:
     """Everything about readers and sinks, where source connectors have transactions or are to have them."""
-    yield from sinks_untouched(facts, wish)
-    if not leads_to_enabled(facts.enabled, wish):
+    yield from sinks_untouched(facts, goal)
+    if not leads_to_enabled(facts.enabled, goal):
         return
     for reading in facts.connectors:
         yield from reads_all(reading)
     for group in facts.groups:
         yield from proven(group, facts)
-        yield from shares_all(group, facts)
+        yield from share_group_reads_all(group, facts)
     for source in facts.sources:
         yield from cannot_be_seen(source, facts)
 
 
-def sinks_untouched(facts: ReaderFacts, wish: Wish) -> Iterator[Finding]:
+def sinks_untouched(facts: ReaderFacts, goal: Goal) -> Iterator[Finding]:
     """SINK001, once."""
-    if facts.sinks and wish in (Wish.PREPARING, Wish.ENABLED):
+    if facts.sinks and goal in (Goal.PREPARING, Goal.ENABLED):
         message = f"{_some(facts.sinks)}: exactly-once source support changes nothing for sinks."
         hint = f"Set consumer.override.{ISOLATION}={COMMITTED} on those that read what source connectors write."
         yield SINKS_UNTOUCHED.found("sinks", message, hint)
@@ -82,7 +82,7 @@ def proven(group: ReaderGroup, facts: ReaderFacts) -> Iterator[Finding]:
     yield PROVEN.found(group.id, message + _clients(group), f"Set {ISOLATION}={COMMITTED} in its consumers.")
 
 
-def shares_all(group: ReaderGroup, facts: ReaderFacts) -> Iterator[Finding]:
+def share_group_reads_all(group: ReaderGroup, facts: ReaderFacts) -> Iterator[Finding]:
     """READER004, for a share group."""
     if group.type == SHARE and group.isolation == UNCOMMITTED:
         message = f"It reads {_some(group.topics & facts.topics)}, and its share.isolation.level is {group.isolation}."
@@ -98,7 +98,7 @@ def cannot_be_seen(source: Written, facts: ReaderFacts) -> Iterator[Finding]:
         yield CANNOT_BE_SEEN.found(source.name, message, f"Check {ISOLATION}={COMMITTED} in their consumers.")
 
 
-def _at_the_end(evidence: tuple[Beyond, ...]) -> bool:
+def _at_the_end(evidence: tuple[ReadBeyondLso, ...]) -> bool:
     return all(each.committed == each.end for each in evidence)
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from connectctl.ops.checks.fencing.observe import Fenced, FencingFacts
-from connectctl.ops.checks.severity import leads_to_enabled, softened
-from connectctl.ops.checks.types import Wish
+from connectctl.ops.checks.severity import downgrade_severity, leads_to_enabled
+from connectctl.ops.checks.types import Goal
 from connectctl.ops.connect.release import EXACTLY_ONCE, older, release_of
 from connectctl.ops.connect.transactional_ids import TaskRef, leader_id, task_id
 from connectctl.ops.connect.zombie_fencing import FORWARD_LIMIT, LEADER_LIMIT, Backoff, diagnose
@@ -25,18 +25,18 @@ OLD_FENCING = Rule("FENCE011", Severity.WARNING)
 FOREIGN = Rule("FENCE012", Severity.WARNING)
 
 
-def check(facts: FencingFacts, wish: Wish) -> Iterator[Finding]:
-    """Everything about fencing; nothing where the wish leads to no transactions, because then nothing is fenced."""
-    if not leads_to_enabled(facts.enabled, wish):
+def check(facts: FencingFacts, goal: Goal) -> Iterator[Finding]:
+    """Everything about fencing; nothing where the goal leads to no transactions, because then nothing is fenced."""
+    if not leads_to_enabled(facts.enabled, goal):
         return
-    due = [finding for finding in map(diagnose, facts.rounds if wish is Wish.NOW else ()) if finding]
+    due = [finding for finding in map(diagnose, facts.rounds if goal is Goal.NOW else ()) if finding]
     yield from due
     told = {finding.subject for finding in due}
     for each in facts.connectors:
         yield from ambiguous(facts, each)
         if each.name not in told:
-            yield from filter(None, [slow_round(facts, each, wish)])
-        yield from foreign(facts, each, wish)
+            yield from filter(None, [slow_round(facts, each, goal)])
+        yield from foreign(facts, each, goal)
     yield from filter(None, [old_fencing(facts)])
 
 
@@ -51,7 +51,7 @@ def seconds(ids: int, backoff: Backoff, versions: Sequence[str]) -> float:
     return backoff.seconds(ids)
 
 
-def slow_round(facts: FencingFacts, each: Fenced, wish: Wish) -> Finding | None:
+def slow_round(facts: FencingFacts, each: Fenced, goal: Goal) -> Finding | None:
     """FENCE010, from the ids of the coordinator that has most of them."""
     loads = each.by_broker.items() if each.by_broker else ()
     broker, most = max(loads, key=lambda item: item[1], default=(None, 0))
@@ -65,7 +65,7 @@ def slow_round(facts: FencingFacts, each: Fenced, wish: Wish) -> Finding | None:
     share = _share(facts, each, broker, most)
     message = f"Its next round of fencing takes about {time:.0f} s: {share}. {_limits(time, facts)}"
     hint = f"connectctl connectors cure {each.name}"
-    return SLOW_ROUND.found(each.name, message, hint, severity=softened(severity, wish))
+    return SLOW_ROUND.found(each.name, message, hint, severity=downgrade_severity(severity, goal))
 
 
 def _share(facts: FencingFacts, each: Fenced, broker: int | None, most: int) -> str:
@@ -106,7 +106,7 @@ def _other(facts: FencingFacts, each: Fenced, owner: TaskRef) -> bool:
     return (owner.group, owner.connector) != (facts.group, each.name)
 
 
-def foreign(facts: FencingFacts, each: Fenced, wish: Wish) -> Iterator[Finding]:
+def foreign(facts: FencingFacts, each: Fenced, goal: Goal) -> Iterator[Finding]:
     """FENCE012, for every id that a stranger uses; certain only where no worker can have begun the transaction."""
     for id, places in sorted(each.foreign.items()):
         if facts.enabled is False:
@@ -117,7 +117,7 @@ def foreign(facts: FencingFacts, each: Fenced, wish: Wish) -> Iterator[Finding]:
         rule = replace(FOREIGN, severity=Severity.ERROR) if facts.enabled is False else FOREIGN
         message = f"{id} has a transaction open on {where}, {why}."
         yield rule.found(
-            each.name, message, f"connectctl transactions show {id}", severity=softened(rule.severity, wish)
+            each.name, message, f"connectctl transactions show {id}", severity=downgrade_severity(rule.severity, goal)
         )
 
 

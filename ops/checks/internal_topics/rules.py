@@ -120,7 +120,7 @@ def _roles(sources: TopicSources) -> dict[str, str]:
 
 
 def check(seen: TopicsSeen) -> Iterator[Finding]:
-    """Everything about the internal topics; what they are is the same for every wish."""
+    """Everything about the internal topics; what they are is the same for every goal."""
     for facts in seen.topics:
         role = seen.roles.get(facts.name, DEDICATED)
         yield from _writable(role, facts, bounded=seen.bounded)

@@ -1,4 +1,4 @@
-"""Which offset store every source connector has, now and under the wish, and what is in it: looked at, not judged."""
+"""Which offset store every source connector has, now and under the goal, and what is in it: looked at, not judged."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.connector_config.active_topics import active_topics, configured_topics, reason
 from connectctl.ops.checks.severity import leads_to_enabled
-from connectctl.ops.checks.types import Unseen, Wish
+from connectctl.ops.checks.types import Goal, Unseen
 from connectctl.ops.connect.offset_store import CLIENTS, Kind, Mode, Store, client_bootstrap, store_of
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.bootstrap import same_to_connect
@@ -30,16 +30,16 @@ MOST = 500_000
 _SHOW = "connectctl offsets show"
 
 
-def aim(mode: Mode | None, wish: Wish) -> Mode | None:
-    """The workers' mode that the wish leads to, None where it is today's and not known."""
-    if mode is None and wish is Wish.NOW:
+def target_mode(mode: Mode | None, goal: Goal) -> Mode | None:
+    """The workers' mode that the goal leads to, None where it is today's and not known."""
+    if mode is None and goal is Goal.NOW:
         return None
-    return Mode.ENABLED if leads_to_enabled(mode is Mode.ENABLED, wish) else Mode.NOT_ENABLED
+    return Mode.ENABLED if leads_to_enabled(mode is Mode.ENABLED, goal) else Mode.NOT_ENABLED
 
 
 @dataclass(frozen=True)
 class ConnectorStore:
-    """A source connector's store ``now`` and ``then``, when the wish has come true, with what its offsets topics hold.
+    """A source connector's store ``now`` and ``then``, when the goal has come true, with what its offsets topics hold.
 
     ``offsets`` is None where they were not read. ``targets`` are the topics that it writes to, ``clients`` the bootstrap
     servers of its producer, consumer and admin.
@@ -132,11 +132,11 @@ class StoreSources:
         return {c: self.bootstrap if same_to_connect(b, self.bootstrap) else b for c, b in found.items()}
 
 
-def observe(sources: StoreSources, wish: Wish, now: float) -> StoreFacts:
+def observe(sources: StoreSources, goal: Goal, now: float) -> StoreFacts:
     """See the stores of all connectors of ``sources``; ``now`` in seconds since the epoch."""
-    found = [_stores(each, sources, wish) for each in sources.connectors]
+    found = [_stores(each, sources, goal) for each in sources.connectors]
     unseen: tuple[Unseen, ...] = ()
-    if sources.mode is None and wish is not Wish.ENABLED and found:
+    if sources.mode is None and goal is not Goal.ENABLED and found:
         why = "no worker tells whether exactly-once is enabled, on which implicit dedicated topics depend"
         unseen = (Unseen("offset stores", why, "connectctl cluster show"),)
     with ThreadPoolExecutor(3) as pool:
@@ -161,12 +161,12 @@ def observe(sources: StoreSources, wish: Wish, now: float) -> StoreFacts:
     )
 
 
-def _stores(each: Checked, sources: StoreSources, wish: Wish) -> ConnectorStore:
+def _stores(each: Checked, sources: StoreSources, goal: Goal) -> ConnectorStore:
     def store(mode: Mode | None) -> Store:
         topic = sources.offsets.offsets_topic
         return store_of(mode or Mode.NOT_ENABLED, each.config, topic, sources.bootstrap, sources.producer_bootstrap)
 
-    now, then = store(sources.mode), store(aim(sources.mode, wish))
+    now, then = store(sources.mode), store(target_mode(sources.mode, goal))
     return ConnectorStore(each.name, each.config, now, then, clients=sources.clients(each.config))
 
 

@@ -22,9 +22,9 @@ from connectctl.ops.checks.offset_stores.findings import (
     TWO_SPELLINGS,
     WILL_BE_CREATED,
 )
-from connectctl.ops.checks.offset_stores.observe import ConnectorStore, StoreFacts, aim, names
-from connectctl.ops.checks.severity import softened
-from connectctl.ops.checks.types import Wish
+from connectctl.ops.checks.offset_stores.observe import ConnectorStore, StoreFacts, names, target_mode
+from connectctl.ops.checks.severity import downgrade_severity
+from connectctl.ops.checks.types import Goal
 from connectctl.ops.connect.offset_store import Kind, Mode
 from connectctl.ops.connect.offsets_findings import STALE_MS
 from connectctl.ops.connect.release import release_of
@@ -36,17 +36,17 @@ if TYPE_CHECKING:
 _FIRST_BROKEN_RESET, _LAST_KNOWN = (3, 8), (4, 3)
 
 
-def check(facts: StoreFacts, wish: Wish) -> Iterator[Finding]:
+def check(facts: StoreFacts, goal: Goal) -> Iterator[Finding]:
     """Everything about offset stores: the rules here, and OFFSETS001–018 where no rule here says more."""
-    found = [*_of_each(facts, wish), *shared(facts), *filter(None, [reset_fails(facts, wish)])]
+    found = [*_of_each(facts, goal), *shared(facts), *filter(None, [reset_fails(facts, goal)])]
     yield from _oddities(facts, {(each.id, each.subject) for each in found})
     yield from found
 
 
-def _of_each(facts: StoreFacts, wish: Wish) -> Iterator[Finding]:
-    rules = (loses_its_place, stale, cannot_be_created, will_be_created, two_spellings, internal_topic, clients_apart)
+def _of_each(facts: StoreFacts, goal: Goal) -> Iterator[Finding]:
+    rules = (loses_its_place, stale, cannot_be_created, will_be_created, two_spellings, internal_topic, split_clients)
     for each in facts.connectors:
-        yield from filter(None, (rule(facts, each, wish) for rule in (*rules, own_target, implicit, left_behind)))
+        yield from filter(None, (rule(facts, each, goal) for rule in (*rules, own_target, implicit, orphaned_topic)))
 
 
 def _oddities(facts: StoreFacts, said: set[tuple[str, str]]) -> Iterator[Finding]:
@@ -65,9 +65,9 @@ def _oddities(facts: StoreFacts, said: set[tuple[str, str]]) -> Iterator[Finding
         yield finding
 
 
-def _softly(rule_is: Severity, each: ConnectorStore, wish: Wish) -> Severity:
+def _softly(rule_is: Severity, each: ConnectorStore, goal: Goal) -> Severity:
     """The severity of what only the step after ``preparing`` brings about."""
-    return softened(rule_is, wish) if each.now != each.then else rule_is
+    return downgrade_severity(rule_is, goal) if each.now != each.then else rule_is
 
 
 def _same_topic(facts: StoreFacts, each: ConnectorStore) -> bool:
@@ -101,7 +101,7 @@ def _seed(each: ConnectorStore) -> str:
     )
 
 
-def loses_its_place(facts: StoreFacts, each: ConnectorStore, wish: Wish) -> Finding | None:
+def loses_its_place(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Finding | None:
     """STORE001, for a separate topic without what the global one has of the connector."""
     lost = _lost(each)
     if each.then.kind is not Kind.SEPARATE or not lost or (_seeded(each) and each.now == each.then):
@@ -112,11 +112,11 @@ def loses_its_place(facts: StoreFacts, each: ConnectorStore, wish: Wish) -> Find
         f"Its offsets are in {facts.offsets_topic} and not in its dedicated topic {_where(each)}{how}: its tasks start "
         f"{count} over, {lost[0].key.text} for one."
     )
-    severity = _softly(Severity.ERROR, each, wish)
+    severity = _softly(Severity.ERROR, each, goal)
     return LOSES_ITS_PLACE.found(each.name, message, _seed(each), severity=severity)
 
 
-def stale(facts: StoreFacts, each: ConnectorStore, wish: Wish) -> Finding | None:
+def stale(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Finding | None:
     """STORE002, for a separate topic of earlier times that is about to be used again."""
     if each.then.kind is not Kind.SEPARATE or each.now == each.then or _same_topic(facts, each):
         return None
@@ -130,7 +130,7 @@ def stale(facts: StoreFacts, each: ConnectorStore, wish: Wish) -> Finding | None
                 f"Its dedicated topic {_where(each)} is {behind // 1000} s older than {facts.offsets_topic} for "
                 f"{entry.key.text}, and will win as soon as exactly-once is enabled: its tasks go back to where they were."
             )
-            return STALE.found(each.name, message, _seed(each), severity=_softly(Severity.ERROR, each, wish))
+            return STALE.found(each.name, message, _seed(each), severity=_softly(Severity.ERROR, each, goal))
     return None
 
 
@@ -146,7 +146,7 @@ def _replicas(facts: StoreFacts) -> int:
     return max(known.replicas.values(), default=0) if known else 0
 
 
-def cannot_be_created(facts: StoreFacts, each: ConnectorStore, wish: Wish) -> Finding | None:
+def cannot_be_created(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Finding | None:
     """STORE003, for a topic that needs more brokers than there are."""
     there = facts.cluster(each.then.bootstrap)
     if there is None or not _missing(facts, each) or _replicas(facts) <= there.brokers:
@@ -156,10 +156,10 @@ def cannot_be_created(facts: StoreFacts, each: ConnectorStore, wish: Wish) -> Fi
         f"{_replicas(facts)} replicas, as {facts.offsets_topic} has, of {there.brokers} brokers."
     )
     hint = f"Create {each.then.topic} there with cleanup.policy=compact and fewer replicas."
-    return CANNOT_BE_CREATED.found(each.name, message, hint, severity=_softly(Severity.ERROR, each, wish))
+    return CANNOT_BE_CREATED.found(each.name, message, hint, severity=_softly(Severity.ERROR, each, goal))
 
 
-def will_be_created(facts: StoreFacts, each: ConnectorStore, wish: Wish) -> Finding | None:
+def will_be_created(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Finding | None:
     """STORE004, for a topic that the workers will make, and nothing to lose."""
     there = facts.cluster(each.then.bootstrap)
     if there is None or not _missing(facts, each) or _replicas(facts) > there.brokers or _lost(each):
@@ -172,7 +172,7 @@ def will_be_created(facts: StoreFacts, each: ConnectorStore, wish: Wish) -> Find
     return WILL_BE_CREATED.found(each.name, message, hint)
 
 
-def two_spellings(facts: StoreFacts, each: ConnectorStore, wish: Wish) -> Finding | None:
+def two_spellings(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Finding | None:
     """STORE005, for the workers' own topic that Connect takes for another one."""
     if not _same_topic(facts, each):
         return None
@@ -187,7 +187,7 @@ def two_spellings(facts: StoreFacts, each: ConnectorStore, wish: Wish) -> Findin
     return TWO_SPELLINGS.found(each.name, message, hint)
 
 
-def internal_topic(facts: StoreFacts, each: ConnectorStore, wish: Wish) -> Finding | None:
+def internal_topic(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Finding | None:
     """STORE006, for a dedicated topic that is the workers' config or status topic."""
     roles = {facts.internal.get(role): role for role in ("config", "status")}
     role = roles.get(each.then.topic)
@@ -197,7 +197,7 @@ def internal_topic(facts: StoreFacts, each: ConnectorStore, wish: Wish) -> Findi
     return INTERNAL_TOPIC.found(each.name, message, f"Set offsets.storage.topic={each.name}-offsets on it.")
 
 
-def clients_apart(facts: StoreFacts, each: ConnectorStore, wish: Wish) -> Finding | None:
+def split_clients(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Finding | None:
     """STORE007, for offsets that are written on one Kafka cluster and read on another."""
     if each.then.kind is Kind.WORKERS:
         return None
@@ -212,10 +212,10 @@ def clients_apart(facts: StoreFacts, each: ConnectorStore, wish: Wish) -> Findin
         "are written where they are not read."
     )
     hint = "; ".join(f"{client}.override.bootstrap.servers={each.clients['producer']}" for client in apart)
-    return CLIENTS_APART.found(each.name, message, f"Set {hint}", severity=_softly(Severity.ERROR, each, wish))
+    return CLIENTS_APART.found(each.name, message, f"Set {hint}", severity=_softly(Severity.ERROR, each, goal))
 
 
-def own_target(facts: StoreFacts, each: ConnectorStore, wish: Wish) -> Finding | None:
+def own_target(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Finding | None:
     """STORE008, for a connector that writes its records to an offsets topic of its own."""
     writes_to = each.clients.get("producer")
     own = {each.then.topic} if each.then.kind is not Kind.WORKERS else set()
@@ -223,14 +223,14 @@ def own_target(facts: StoreFacts, each: ConnectorStore, wish: Wish) -> Finding |
     hit = sorted(own & each.targets)
     if not hit:
         return None
-    refused = aim(facts.mode, wish) is Mode.ENABLED and each.then.topic in hit
+    refused = target_mode(facts.mode, goal) is Mode.ENABLED and each.then.topic in hit
     message = f"It writes its records to {hit[0]}, where its source offsets are."
     message += " With exactly-once enabled its tasks fail with the first of them." if refused else ""
-    severity = _softly(Severity.ERROR, each, wish) if refused else Severity.WARNING
+    severity = _softly(Severity.ERROR, each, goal) if refused else Severity.WARNING
     return OWN_TARGET.found(each.name, message, "Give it another target topic.", severity=severity)
 
 
-def implicit(facts: StoreFacts, each: ConnectorStore, wish: Wish) -> Finding | None:
+def implicit(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Finding | None:
     """STORE009, for a dedicated topic that comes with exactly-once, without anything to lose."""
     if each.now == each.then or not each.then.implicit or _lost(each) or facts.is_workers(each.then.bootstrap):
         return None
@@ -243,9 +243,9 @@ def implicit(facts: StoreFacts, each: ConnectorStore, wish: Wish) -> Finding | N
     )
 
 
-def left_behind(facts: StoreFacts, each: ConnectorStore, wish: Wish) -> Finding | None:
+def orphaned_topic(facts: StoreFacts, each: ConnectorStore, goal: Goal) -> Finding | None:
     """STORE010, for offsets that only the dedicated topic has when workers stop reading it."""
-    back = wish is Wish.DOWNGRADE or (wish is Wish.PREPARING and facts.mode is Mode.ENABLED)
+    back = goal is Goal.DOWNGRADE or (goal is Goal.PREPARING and facts.mode is Mode.ENABLED)
     if not back or each.now.kind is not Kind.SEPARATE or each.offsets is None:
         return None
     ahead = [entry for entry in each.offsets.offsets if _ahead(entry, facts.taken_at * 1000)]
@@ -284,12 +284,12 @@ def shared(facts: StoreFacts) -> Iterator[Finding]:
             yield SHARED.found(topic, message, "Set another offsets.storage.topic on all but one of them.")
 
 
-def reset_fails(facts: StoreFacts, wish: Wish) -> Finding | None:
+def reset_fails(facts: StoreFacts, goal: Goal) -> Finding | None:
     """STORE012, for connectors whose offsets the workers' own REST API cannot reset."""
     release = release_of(facts.version)
     hit = [each for each in facts.connectors if each.then.kind is Kind.SEPARATE]
     broken = release is not None and _FIRST_BROKEN_RESET <= release[:2] <= _LAST_KNOWN
-    if not hit or not broken or aim(facts.mode, wish) is not Mode.ENABLED:
+    if not hit or not broken or target_mode(facts.mode, goal) is not Mode.ENABLED:
         return None
     message = (
         f"DELETE /connectors/…/offsets fails for them on {facts.version} with exactly-once enabled, and leaves their "

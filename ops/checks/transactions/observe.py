@@ -45,7 +45,7 @@ class Boundary(StrEnum):
 
 
 @dataclass(frozen=True)
-class Paced:
+class TransactionPacing:
     """A source connector's transactions. Times are in milliseconds.
 
     ``interval_told`` and ``timeout_told`` are False where nobody says and Kafka's default stands in. ``tasks`` have their
@@ -70,7 +70,7 @@ class Paced:
 class TransactionFacts:
     """All that was seen; ``taken_at`` is in seconds since the epoch, ``limit_ms`` the brokers' longest time-out."""
 
-    connectors: tuple[Paced, ...]
+    connectors: tuple[TransactionPacing, ...]
     enabled: bool | None
     taken_at: float
     limit_ms: int = BROKER_LIMIT_MS
@@ -125,7 +125,7 @@ def paced(
     each: Checked,
     tasks: Mapping[int, Transaction],
     failed: tuple[tuple[FailedTask, Transaction | Code], ...] = (),
-) -> Paced:
+) -> TransactionPacing:
     """What the configuration of ``each`` makes of its transactions, and what its coordinators say of its time-out."""
     boundary = each.config.get("transaction.boundary", Boundary.POLL).strip().lower()
     interval, timeout = _number(each.config.get(INTERVAL)), _number(each.config.get(TIMEOUT))
@@ -135,7 +135,7 @@ def paced(
     if timeout is None:
         # The coordinator keeps what the producer asked for, wherever that was set.
         timeout = min(live) if live else sources.timeout_ms
-    return Paced(
+    return TransactionPacing(
         name=each.name,
         boundary=Boundary(boundary) if boundary in set(Boundary) else Boundary.POLL,
         interval_ms=DEFAULT_INTERVAL_MS if interval is None else interval,

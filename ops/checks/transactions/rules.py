@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from connectctl.ops.checks.severity import leads_to_enabled, softened
-from connectctl.ops.checks.transactions.observe import INTERVAL, TIMEOUT, Boundary, Paced, TransactionFacts
-from connectctl.ops.checks.types import Wish
+from connectctl.ops.checks.severity import downgrade_severity, leads_to_enabled
+from connectctl.ops.checks.transactions.observe import INTERVAL, TIMEOUT, Boundary, TransactionFacts, TransactionPacing
+from connectctl.ops.checks.types import Goal
 from connectctl.ops.connect.fenced_task_diagnosis import explain
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Rule
@@ -34,19 +34,19 @@ BLOCKS_OTHERS = Rule("TXN008", Severity.WARNING)
 SILENTLY_ABORTED = Rule("TXN009", Severity.ERROR)
 
 
-def check(facts: TransactionFacts, wish: Wish) -> Iterator[Finding]:
-    """Everything about the size and time of transactions; of failed tasks for every wish, as they have failed already."""
-    leads = leads_to_enabled(facts.enabled, wish)
+def check(facts: TransactionFacts, goal: Goal) -> Iterator[Finding]:
+    """Everything about the size and time of transactions; of failed tasks for every goal, as they have failed already."""
+    leads = leads_to_enabled(facts.enabled, goal)
     for each in facts.connectors:
         yield from failures(facts, each)
         if leads:
-            yield from filter(None, [interval_too_long(facts, each, wish)])
+            yield from filter(None, [interval_too_long(facts, each, goal)])
             yield from open_for_long(facts, each)
             yield from silently_aborted(facts, each)
             yield from filter(None, [blocks_others(facts, each)])
 
 
-def interval_too_long(facts: TransactionFacts, each: Paced, wish: Wish) -> Finding | None:
+def interval_too_long(facts: TransactionFacts, each: TransactionPacing, goal: Goal) -> Finding | None:
     """TXN005, an error where the interval alone is as long as the time-out."""
     if each.boundary is not Boundary.INTERVAL or each.interval_ms < each.timeout_ms * NEAR:
         return None
@@ -59,14 +59,14 @@ def interval_too_long(facts: TransactionFacts, each: Paced, wish: Wish) -> Findi
         f"{_seconds(each.timeout_ms)}{default}."
     )
     certain = each.interval_ms >= each.timeout_ms and (sure or each.interval_told)
-    severity = softened(Severity.ERROR, wish) if certain else Severity.WARNING
+    severity = downgrade_severity(Severity.ERROR, goal) if certain else Severity.WARNING
     hint = f"Set {INTERVAL}={max(1000, each.timeout_ms // 4)} on {each.name}"
     if each.interval_ms * 2 <= facts.limit_ms:
         hint += f", or {TIMEOUT}={each.interval_ms * 2}"
     return INTERVAL_TOO_LONG.found(each.name, message, hint, severity=severity)
 
 
-def open_for_long(facts: TransactionFacts, each: Paced) -> Iterator[Finding]:
+def open_for_long(facts: TransactionFacts, each: TransactionPacing) -> Iterator[Finding]:
     """TXN006, for tasks whose transactions are open now; an interval that is not over yet is no wonder."""
     usual = each.interval_ms / 1000 if each.boundary is Boundary.INTERVAL else 0.0
     for task, known in sorted(each.tasks.items()):
@@ -78,7 +78,7 @@ def open_for_long(facts: TransactionFacts, each: Paced) -> Iterator[Finding]:
         yield OPEN_FOR_LONG.found(f"{each.name} task {task}", message, _remedy(facts, each, timeout))
 
 
-def silently_aborted(facts: TransactionFacts, each: Paced) -> Iterator[Finding]:
+def silently_aborted(facts: TransactionFacts, each: TransactionPacing) -> Iterator[Finding]:
     """TXN009, for running tasks whose id was last seen aborted, where only a time-out or a tool can have done that."""
     if each.boundary is Boundary.CONNECTOR:
         return
@@ -95,7 +95,7 @@ def silently_aborted(facts: TransactionFacts, each: Paced) -> Iterator[Finding]:
             )
 
 
-def failures(facts: TransactionFacts, each: Paced) -> Iterator[Finding]:
+def failures(facts: TransactionFacts, each: TransactionPacing) -> Iterator[Finding]:
     """TXN007 for a transaction that really expired, FENCE007 for what Connect only takes for one."""
     for task, seen in each.failed:
         if isinstance(seen, Transaction) and seen.state == "CompleteAbort":
@@ -104,14 +104,14 @@ def failures(facts: TransactionFacts, each: Paced) -> Iterator[Finding]:
             yield finding
 
 
-def _expired(facts: TransactionFacts, each: Paced, task: FailedTask, seen: Transaction) -> Finding:
+def _expired(facts: TransactionFacts, each: TransactionPacing, task: FailedTask, seen: Transaction) -> Finding:
     timeout = seen.timeout_ms or each.timeout_ms
     message = f"Its transaction was open for longer than {_seconds(timeout)}, and its coordinator aborted it."
     hint = f"{_remedy(facts, each, timeout)}; then connectctl connectors restart {each.name} --only-failed"
     return EXPIRED.found(f"{each.name} task {task.owner.task}", message, hint)
 
 
-def blocks_others(facts: TransactionFacts, each: Paced) -> Finding | None:
+def blocks_others(facts: TransactionFacts, each: TransactionPacing) -> Finding | None:
     """TXN008, for a time-out that was made long, and neighbours on the same topic."""
     if not each.timeout_told or each.timeout_ms < BLOCKING_MS:
         return None
@@ -126,7 +126,7 @@ def blocks_others(facts: TransactionFacts, each: Paced) -> Finding | None:
     return BLOCKS_OTHERS.found(each.name, message, hint)
 
 
-def _remedy(facts: TransactionFacts, each: Paced, timeout_ms: int) -> str:
+def _remedy(facts: TransactionFacts, each: TransactionPacing, timeout_ms: int) -> str:
     """What to set: a longer time-out where brokers allow it, and what ends transactions earlier at this boundary."""
     found = []
     if timeout_ms < facts.limit_ms:

@@ -55,9 +55,9 @@ class WorkersSeen:
     """All that was seen; ``now`` is when, in seconds since the epoch.
 
     ``lists`` are the connectors that each worker lists, by its address. ``leader`` is the leader's transactional id as
-    its coordinator has it, None where it has none, and of no meaning where not ``leader_seen``. ``neighbours`` are the other
-    groups of Connect workers on the same Kafka cluster, ``sharing`` those among them whose config topic is ours as far as
-    can be seen, ``statuses`` the worker by part in our status topic.
+    its coordinator has it, None where it has none, and of no meaning where not ``leader_seen``. ``other_groups`` are the
+    other groups of Connect workers on the same Kafka cluster, ``groups_sharing_topics`` those of them whose config topic is
+    ours as far as can be seen, ``statuses`` the worker by part in our status topic.
     """
 
     group: ConnectGroup
@@ -67,8 +67,8 @@ class WorkersSeen:
     leader: Transaction | None = None
     leader_seen: bool = False
     config: ConfigTopic | None = None
-    neighbours: tuple[ConnectGroup, ...] = ()
-    sharing: frozenset[str] = frozenset()
+    other_groups: tuple[ConnectGroup, ...] = ()
+    groups_sharing_topics: frozenset[str] = frozenset()
     statuses: Mapping[tuple[str, int], str] = field(default_factory=dict)
     unseen: tuple[Unseen, ...] = ()
 
@@ -98,9 +98,9 @@ def observe(view: ClusterView, kafka: KafkaReads, calls: ConnectCalls, transacti
         lists = pool.submit(_lists, calls, view.workers)
         leader, seen = watch.leader()
         config = watch.config(leader)
-        neighbours = watch.neighbours()
-        sharing = watch.sharing(config, neighbours)
-        statuses = watch.statuses() if neighbours else {}
+        other_groups = watch.other_groups()
+        groups_sharing_topics = watch.groups_sharing_topics(config, other_groups)
+        statuses = watch.statuses() if other_groups else {}
         listed = lists.result()
     return WorkersSeen(
         group=view.group,
@@ -110,8 +110,8 @@ def observe(view: ClusterView, kafka: KafkaReads, calls: ConnectCalls, transacti
         leader=leader,
         leader_seen=seen,
         config=config,
-        neighbours=neighbours,
-        sharing=sharing,
+        other_groups=other_groups,
+        groups_sharing_topics=groups_sharing_topics,
         statuses=statuses,
         unseen=tuple(watch.unseen),
     )
@@ -206,7 +206,7 @@ class _Watch:
             {listing.producer_id: listing.id for listing in listed.seen},
         )
 
-    def neighbours(self) -> tuple[ConnectGroup, ...]:
+    def other_groups(self) -> tuple[ConnectGroup, ...]:
         """The other groups of Connect workers that have members."""
         found = []
         try:
@@ -219,12 +219,12 @@ class _Watch:
             self._miss("the other groups of Connect workers", e.why or e.what, e.next_step)
         return tuple(group for group in found if group.members)
 
-    def sharing(self, config: ConfigTopic | None, neighbours: Sequence[ConnectGroup]) -> frozenset[str]:
-        """The neighbours that run connectors of our config topic only, and for which no other config topic is found."""
+    def groups_sharing_topics(self, config: ConfigTopic | None, other_groups: Sequence[ConnectGroup]) -> frozenset[str]:
+        """The other_groups that run connectors of our config topic only, and for which no other config topic is found."""
         if config is None:
             return frozenset()
-        running = {group.id: {name for name, _ in group.owners} for group in neighbours}
-        alike = [group for group in neighbours if running[group.id] and running[group.id] <= config.connectors]
+        running = {group.id: {name for name, _ in group.owners} for group in other_groups}
+        alike = [group for group in other_groups if running[group.id] and running[group.id] <= config.connectors]
         found: set[str] = set()
         for group in alike:
             try:

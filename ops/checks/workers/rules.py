@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from connectctl.ops.checks.types import Wish
+from connectctl.ops.checks.types import Goal
 from connectctl.ops.checks.workers import findings as rules
 from connectctl.ops.checks.workers.observe import Proof, addresses
 from connectctl.ops.connect.internal_topics import address
@@ -34,13 +34,13 @@ _NAMED = 3
 """How many names a message gives before it only counts."""
 
 
-def check(seen: WorkersSeen, wish: Wish) -> Iterator[Finding]:
+def check(seen: WorkersSeen, goal: Goal) -> Iterator[Finding]:
     """All findings about the workers as a group, besides what was not seen."""
-    yield from too_old(seen, wish)
+    yield from too_old(seen, goal)
     yield from protocol(seen)
     yield from leader_behind(seen)
-    yield from unprepared(seen, wish)
-    yield from unproven(seen, wish)
+    yield from unprepared(seen, goal)
+    yield from unproven(seen, goal)
     yield from without_id(seen)
     yield from leader_open(seen)
     yield from id_elsewhere(seen)
@@ -51,9 +51,9 @@ def check(seen: WorkersSeen, wish: Wish) -> Iterator[Finding]:
     yield from shared_status(seen)
 
 
-def too_old(seen: WorkersSeen, wish: Wish) -> Iterator[Finding]:
+def too_old(seen: WorkersSeen, goal: Goal) -> Iterator[Finding]:
     """WORKER001: on the way to exactly-once, a worker before 3.3."""
-    if wish not in (Wish.PREPARING, Wish.ENABLED):
+    if goal not in (Goal.PREPARING, Goal.ENABLED):
         return
     for worker in seen.workers:
         if worker.support is Support.NOT_SUPPORTED or older(worker.version, EXACTLY_ONCE):
@@ -84,21 +84,21 @@ def leader_behind(seen: WorkersSeen) -> Iterator[Finding]:
         yield rules.LEADER_BEHIND.found(leading.address, message, hint)
 
 
-def unprepared(seen: WorkersSeen, wish: Wish) -> Iterator[Finding]:
+def unprepared(seen: WorkersSeen, goal: Goal) -> Iterator[Finding]:
     """WORKER005: on the way to enabled, a leader that shows nothing of preparing."""
     leading = seen.leading
-    if wish is not Wish.ENABLED or leading is None or leading.support is not Support.NOT_ENABLED:
+    if goal is not Goal.ENABLED or leading is None or leading.support is not Support.NOT_ENABLED:
         return
     if seen.proof in (Proof.ABSENT, Proof.LEFT):
         hint = "Make every worker preparing before the first is enabled: connectctl upgrade plan"
         yield rules.UNPREPARED.found(leading.address, f"It leads. {_evidence(seen)}", hint)
 
 
-def unproven(seen: WorkersSeen, wish: Wish) -> Iterator[Finding]:
+def unproven(seen: WorkersSeen, goal: Goal) -> Iterator[Finding]:
     """WORKER006: on the way to enabled, followers of which nobody can tell."""
     leading = seen.leading
     proven = seen.proof in (Proof.PREPARING, Proof.CLAIMED)
-    if wish is not Wish.ENABLED or leading is None or not (proven or leading.support is Support.ENABLED):
+    if goal is not Goal.ENABLED or leading is None or not (proven or leading.support is Support.ENABLED):
         return
     others = [w.address for w in seen.workers if not w.leader and w.support is Support.NOT_ENABLED]
     if others:
@@ -177,8 +177,8 @@ def lists_differ(seen: WorkersSeen) -> Iterator[Finding]:
 
 def shared_config(seen: WorkersSeen) -> Iterator[Finding]:
     """WORKER013: a neighbour that runs our connectors and has no other config topic; more evidence makes it certain."""
-    for neighbour in seen.neighbours:
-        if seen.config is None or neighbour.id not in seen.sharing:
+    for neighbour in seen.other_groups:
+        if seen.config is None or neighbour.id not in seen.groups_sharing_topics:
             continue
         theirs = sorted({connector for connector, _ in neighbour.owners})
         certain = leader_id(neighbour.id) in seen.config.owners.values() or bool(_reported_by(seen, neighbour))
@@ -191,7 +191,7 @@ def shared_config(seen: WorkersSeen) -> Iterator[Finding]:
 
 def shared_status(seen: WorkersSeen) -> Iterator[Finding]:
     """WORKER014: states in our status topic that a neighbour's worker wrote about what it runs."""
-    for neighbour in seen.neighbours:
+    for neighbour in seen.other_groups:
         if names := _reported_by(seen, neighbour):
             message = f"{neighbour.id} writes the states of {_some(names)} to the status topic of this group."
             hint = f"Give {_some(sorted(addresses(neighbour)))} a status.storage.topic of its own."

@@ -17,7 +17,7 @@ from connectctl.ops.checks.connector_config.exactly_once_rules import (
     TIMEOUT,
 )
 from connectctl.ops.checks.connector_config.observe import Subject, number_problem, word_problem
-from connectctl.ops.checks.types import Wish
+from connectctl.ops.checks.types import Goal
 from connectctl.ops.connect.worker import NOT_ENABLED
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.core.finding import Severity
@@ -66,7 +66,7 @@ def _problems(
     for each, value in config.items():
         if _REFERENCE.search(value):
             yield f"{each} refers to a config provider, and there is none here"
-    subject = Subject(name, config, Wish.ENABLED, (), group, offsets_topic, is_source=True)
+    subject = Subject(name, config, Goal.ENABLED, (), group, offsets_topic, is_source=True)
     for finding in rules.judge(subject).findings:
         # Where no time-out is given, a task here takes one that is long enough.
         fits = finding.id == LONG_INTERVAL.id and TIMEOUT not in config

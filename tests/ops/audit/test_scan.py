@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from connectctl.ops.audit.scan import OPEN, Scan, Segment, Span
-from connectctl.ops.audit.violations import Offender
+from connectctl.ops.audit.scan import OPEN, PartitionRange, Scan, TransactionPart
+from connectctl.ops.audit.violations import Violation
 from connectctl.ops.kafka.batch_headers import ABORT, COMMIT, Batch, Marker
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,18 +43,18 @@ class Log:
         return self
 
 
-def walked(log: Log, **bounds: Any) -> tuple[list[Segment], list[Offender], Scan]:
-    span = Span("t", 0, **({"start": 0, "until": END, "stable": END, "horizon": END, "whole": True} | bounds))
+def walked(log: Log, **bounds: Any) -> tuple[list[TransactionPart], list[Violation], Scan]:
+    span = PartitionRange("t", 0, **({"start": 0, "until": END, "stable": END, "horizon": END, "whole": True} | bounds))
     scan = Scan(span)
     found = list(scan.walk(log.items))
-    return [f for f in found if isinstance(f, Segment)], [f for f in found if isinstance(f, Offender)], scan
+    return [f for f in found if isinstance(f, TransactionPart)], [f for f in found if isinstance(f, Violation)], scan
 
 
 def test_transactions_are_told_with_their_records_and_outcomes() -> None:
     log = Log().data(1, 5).data(2, 3).data(1, 5).marker(1, COMMIT).plain(4).marker(2, ABORT).data(1, 2)
-    parts, offenders, scan = walked(log)
+    parts, violations, scan = walked(log)
     assert [(p.producer_id, p.outcome, p.records) for p in parts] == [(1, COMMIT, 10), (2, ABORT, 3), (1, OPEN, 2)]
-    assert offenders == []
+    assert violations == []
     assert (scan.totals.plain, scan.totals.markers, scan.totals.producers) == (4, 2, 2)
 
 
@@ -72,8 +72,8 @@ def test_a_batch_that_a_bound_cuts_counts_by_what_is_inside() -> None:
 
 @pytest.mark.parametrize("epoch", [0, 1], ids=["as it was", "moved on"])
 def test_a_commit_that_finds_its_transaction_aborted_is_a_torn_one(epoch: int) -> None:
-    _, offenders, _ = walked(Log().data(1, 5).marker(1, ABORT).marker(1, COMMIT, epoch))
-    assert [(o.kind, o.offset, o.records) for o in offenders] == [("torn-transaction", 0, 5)]
+    _, violations, _ = walked(Log().data(1, 5).marker(1, ABORT).marker(1, COMMIT, epoch))
+    assert [(o.kind, o.offset, o.records) for o in violations] == [("torn-transaction", 0, 5)]
 
 
 def test_a_commit_of_what_began_after_an_abort_is_not() -> None:
@@ -83,12 +83,12 @@ def test_a_commit_of_what_began_after_an_abort_is_not() -> None:
 
 
 def test_missing_and_repeated_batches_are_told() -> None:
-    _, offenders, _ = walked(Log().data(1, 5, transactional=False).data(1, 5, transactional=False, skip=3))
-    assert [(o.kind, o.first, o.last, o.records) for o in offenders] == [("missing-batches", 5, 7, 3)]
-    _, offenders, _ = walked(Log().data(1, 5, transactional=False).data(1, 5, transactional=False, skip=-5))
-    assert [(o.kind, o.first, o.records) for o in offenders] == [("stale-batch", 0, 5)]
-    _, offenders, _ = walked(Log().data(1, 5, epoch=3).data(1, 5, epoch=2))
-    assert [o.kind for o in offenders] == ["stale-batch"]
+    _, violations, _ = walked(Log().data(1, 5, transactional=False).data(1, 5, transactional=False, skip=3))
+    assert [(o.kind, o.first, o.last, o.records) for o in violations] == [("missing-batches", 5, 7, 3)]
+    _, violations, _ = walked(Log().data(1, 5, transactional=False).data(1, 5, transactional=False, skip=-5))
+    assert [(o.kind, o.first, o.records) for o in violations] == [("stale-batch", 0, 5)]
+    _, violations, _ = walked(Log().data(1, 5, epoch=3).data(1, 5, epoch=2))
+    assert [o.kind for o in violations] == ["stale-batch"]
 
 
 def test_where_the_beginning_is_gone_or_compacted_sequences_are_not_judged() -> None:
@@ -127,11 +127,11 @@ def test_every_record_is_counted_once_with_the_outcome_that_came_next(steps: lis
             log.marker(producer, number)
             expected[number] += open_.pop(producer)
     expected[OPEN] = sum(open_.values())
-    parts, offenders, scan = walked(log, stable=stable)
+    parts, violations, scan = walked(log, stable=stable)
     assert {o: sum(p.records for p in parts if p.outcome == o) for o in (ABORT, COMMIT, OPEN)} | {
         "plain": scan.totals.plain
     } == expected
-    assert offenders == []
+    assert violations == []
     below = sum(p.readable for p in parts) + scan.totals.readable
     data = [item for item in log.items if isinstance(item, Batch)]
     assert below == sum(max(0, min(b.last_offset + 1, stable) - b.offset) for b in data)

@@ -7,33 +7,33 @@ from typing import Any
 from unittest import mock
 
 from connectctl.ops.audit.duplicate_ranges import resolve
-from connectctl.ops.audit.sequences import Committed, Read, Run, SourceTotals, Sweep, order
-from connectctl.ops.audit.summary import Gathered
-from connectctl.ops.audit.violations import Offender
+from connectctl.ops.audit.sequences import Committed, Read, SequenceCheck, SequenceRange, SourceTotals, order
+from connectctl.ops.audit.summary import Summary
+from connectctl.ops.audit.violations import Violation
 from hypothesis import given
 from hypothesis import strategies as st
 
 
-def runs(numbers: list[int], source: str = "s", partition: int = 0) -> list[Run]:
+def runs(numbers: list[int], source: str = "s", partition: int = 0) -> list[SequenceRange]:
     """The runs of a source partition whose records have these numbers, in the order of the log."""
-    found: list[Run] = []
+    found: list[SequenceRange] = []
     for offset, number in enumerate(numbers):
         if found and found[-1].last + 1 == number:
             found[-1] = found[-1]._replace(last=number, last_offset=offset)
         else:
-            found.append(Run("t", source, number, "t", partition, offset, number, offset, 1000 + offset))
+            found.append(SequenceRange("t", source, number, "t", partition, offset, number, offset, 1000 + offset))
     return found
 
 
-def swept(found: list[Run], **more: Any) -> tuple[SourceTotals, list[Offender]]:
-    told = list(Sweep(**more).sweep(sorted(found, key=order)))
+def swept(found: list[SequenceRange], **more: Any) -> tuple[SourceTotals, list[Violation]]:
+    told = list(SequenceCheck(**more).sweep(sorted(found, key=order)))
     (totals,) = [each for each in told if isinstance(each, SourceTotals)]
-    return totals, [each for each in told if isinstance(each, Offender)]
+    return totals, [each for each in told if isinstance(each, Violation)]
 
 
 def test_what_is_in_order_is_one_run_and_no_offence() -> None:
-    totals, offenders = swept(runs(list(range(5, 500))))
-    assert (totals.records, totals.lowest, totals.highest, totals.offences, offenders) == (495, 5, 499, 0, [])
+    totals, violations = swept(runs(list(range(5, 500))))
+    assert (totals.records, totals.lowest, totals.highest, totals.offences, violations) == (495, 5, 499, 0, [])
 
 
 def test_offences_tell_numbers_and_offsets() -> None:
@@ -78,18 +78,18 @@ def test_offsets_are_compared_both_ways() -> None:
 
 
 def test_counts_of_pieces_of_a_partition_add_up() -> None:
-    counts = [Run("", None, 10, "t", 0, -1, 2, 30, -1), Run("", None, 5, "t", 0, -1, 0, 12, -1)]
-    assert list(Sweep().sweep(counts)) == [Read("t", 0, 15, 2, 42)]
+    counts = [SequenceRange("", None, 10, "t", 0, -1, 2, 30, -1), SequenceRange("", None, 5, "t", 0, -1, 0, 12, -1)]
+    assert list(SequenceCheck().sweep(counts)) == [Read("t", 0, 15, 2, 42)]
 
 
 @given(st.lists(st.integers(0, 25), min_size=1, max_size=40))
 def test_duplicates_and_gaps_are_what_counting_one_by_one_gives(numbers: list[int]) -> None:
-    totals, offenders = swept(runs(numbers))
+    totals, violations = swept(runs(numbers))
     distinct = set(numbers)
     assert totals.records == len(numbers)
     assert totals.duplicates == len(numbers) - len(distinct)
     assert totals.gaps == max(numbers) - min(numbers) + 1 - len(distinct)
-    assert sum(o.records for o in offenders if o.kind == "duplicate") == totals.duplicates
+    assert sum(o.records for o in violations if o.kind == "duplicate") == totals.duplicates
     firsts = list(dict.fromkeys(numbers))
     if firsts == sorted(firsts):
         assert totals.reordered == 0
@@ -100,8 +100,8 @@ def test_duplicates_and_gaps_are_what_counting_one_by_one_gives(numbers: list[in
 @given(st.lists(st.tuples(st.integers(0, 12), st.sampled_from("abx")), min_size=1, max_size=40))
 def test_a_duplicate_names_the_first_copy_and_disorder_a_smaller_number_behind_it(log: list[tuple[int, str]]) -> None:
     """Whatever lies between: ``x`` is what takes an offset and is no record, a marker or an aborted record."""
-    found, cut = Gathered(100), []
-    held: dict[str, Run] = {}
+    found, cut = Summary(100), []
+    held: dict[str, SequenceRange] = {}
     for offset, (number, source) in enumerate(log):
         run = held.get(source)
         if source == "x":
@@ -111,9 +111,9 @@ def test_a_duplicate_names_the_first_copy_and_disorder_a_smaller_number_behind_i
             continue
         if run is not None:
             cut.append(run)
-        held[source] = Run("t", source, number, "t", 0, offset, number, offset, 1)
+        held[source] = SequenceRange("t", source, number, "t", 0, offset, number, offset, 1)
     cut += held.values()
-    for each in Sweep().sweep(sorted(cut, key=order)):
+    for each in SequenceCheck().sweep(sorted(cut, key=order)):
         found.add(each)
 
     def read(topic: str, partition: int, first: int, end: int) -> Iterator[tuple[str, int, int]]:
@@ -122,15 +122,15 @@ def test_a_duplicate_names_the_first_copy_and_disorder_a_smaller_number_behind_i
 
     with mock.patch("connectctl.ops.audit.duplicate_ranges.STRETCH", 3):
         resolve(found, read)
-    for offender in found.evidence:
-        places = [at for at, (n, s) in enumerate(log) if (n, s) == (offender.first, offender.source)]
-        if offender.kind == "duplicate":
-            assert offender.other == places[0]
-            assert offender.offset in places[1:]
-        elif offender.kind == "reordered":
-            assert offender.offset in places
-            assert offender.offset < offender.other
-            assert log[offender.other][0] < offender.first
+    for violation in found.evidence:
+        places = [at for at, (n, s) in enumerate(log) if (n, s) == (violation.first, violation.source)]
+        if violation.kind == "duplicate":
+            assert violation.other == places[0]
+            assert violation.offset in places[1:]
+        elif violation.kind == "reordered":
+            assert violation.offset in places
+            assert violation.offset < violation.other
+            assert log[violation.other][0] < violation.first
 
 
 @given(st.lists(st.integers(0, 25), min_size=1, max_size=40), st.integers(1, 39))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from connectctl.ops.audit.scan import OPEN, Segment
-from connectctl.ops.audit.transactions import Joining, Totals, order
+from connectctl.ops.audit.scan import OPEN, TransactionPart
+from connectctl.ops.audit.transactions import Totals, TransactionJoin, order
 from connectctl.ops.kafka.batch_headers import ABORT, COMMIT
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 def part(
     partition: int, outcome: int, begin: int, end: int, *, epoch: int = 0, moved: bool = False, **more: Any
-) -> Segment:
+) -> TransactionPart:
     known: dict[str, Any] = {"producer_id": 1, "records": 1, "readable": 1, "append_time": False, "topic": "t"} | more
-    return Segment(
+    return TransactionPart(
         epoch=epoch,
         marker_ts=end,
         partition=partition,
@@ -31,9 +31,9 @@ def part(
     )
 
 
-def judged(*parts: Segment) -> tuple[dict[str, int], list[str]]:
-    joining = Joining()
-    kinds = [offender.kind for offender in joining.join(sorted(parts, key=order))]
+def judged(*parts: TransactionPart) -> tuple[dict[str, int], list[str]]:
+    joining = TransactionJoin()
+    kinds = [violation.kind for violation in joining.join(sorted(parts, key=order))]
     return joining.totals.transactions, kinds
 
 
@@ -107,7 +107,7 @@ def test_transactions_that_follow_each_other_are_counted_and_none_is_torn(histor
 
 
 def test_totals_of_several_tasks_add_up() -> None:
-    one = Joining()
+    one = TransactionJoin()
     list(one.join([part(0, COMMIT, 1000, 2000)]))
     whole = Totals()
     whole.merge(one.totals.as_row())

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from connectctl.ops.audit import field_extractor, sequences, transactions
 from connectctl.ops.audit.field_extractor import by_spec, sequence_spec
-from connectctl.ops.audit.scan import Segment, Span
-from connectctl.ops.audit.sequences import Committed, Run
-from connectctl.ops.audit.violations import Offender
+from connectctl.ops.audit.scan import PartitionRange, TransactionPart
+from connectctl.ops.audit.sequences import Committed, SequenceRange
+from connectctl.ops.audit.violations import Violation
 from connectctl.ops.jobs import audit
 from connectctl.ops.jobs.audit_sequences import Runs, Wanted
 from connectctl.ops.kafka.batch_headers import ABORT, COMMIT
@@ -56,7 +56,7 @@ class Message:
 def found(messages: list[Message], sequence: str, by: str = "key", size: int = 3) -> list[tuple[Any, ...]]:
     """Source, first and last number of every run, and at the end the counts; messages come in batches of ``size``."""
     runs = Runs(Wanted(sequence_spec(sequence), by_spec(by)))
-    told: list[Run] = []
+    told: list[SequenceRange] = []
     for at in range(0, len(messages), size):
         for partition in (0, 1):
             some = [message for message in messages[at : at + size] if message.partition() == partition]
@@ -136,7 +136,7 @@ def test_lines_are_measured_as_the_file_has_them() -> None:
 
 spans = st.lists(
     st.builds(
-        lambda p, start, size: Span("t", p, start, start + size, start + size, start + size),
+        lambda p, start, size: PartitionRange("t", p, start, start + size, start + size, start + size),
         st.integers(0, 5),
         st.integers(0, 9),
         st.integers(1, 9999),
@@ -147,7 +147,9 @@ spans = st.lists(
 
 
 @given(spans, st.integers(1, 8))
-def test_pieces_cover_every_offset_once_and_no_task_has_two_of_a_partition(some: list[Span], tasks: int) -> None:
+def test_pieces_cover_every_offset_once_and_no_task_has_two_of_a_partition(
+    some: list[PartitionRange], tasks: int
+) -> None:
     shares = audit.split(audit.pieces(some, tasks), tasks)
     assert len(shares) <= tasks
     covered = sorted((s.partition, n) for share in shares for s in share for n in (s.start, s.until))
@@ -169,8 +171,9 @@ def as_rows(told: Iterator[Any]) -> list[tuple[Any, ...]]:
 
 def test_runs_are_swept_on_spark_as_here(spark: SparkSession) -> None:
     runs = [
-        Run("t", f"s{n % 5}", n * 3 % 40, "t", n % 2, n, n * 3 % 40 + n % 4, n + 3, 1000 + n) for n in range(200)
-    ] + [Run("", None, 100, "t", p, -1, 3, 0, -1) for p in range(2)]
+        SequenceRange("t", f"s{n % 5}", n * 3 % 40, "t", n % 2, n, n * 3 % 40 + n % 4, n + 3, 1000 + n)
+        for n in range(200)
+    ] + [SequenceRange("", None, 100, "t", p, -1, 3, 0, -1) for p in range(2)]
     committed = {"s1": Committed(3, 3), "s2": Committed(90, 90)}
     frame = spark.createDataFrame([tuple(run) for run in runs], audit.RUNS)
     here = as_rows(audit.swept(sorted(runs, key=sequences.order), 0, committed))
@@ -181,7 +184,7 @@ def test_runs_are_swept_on_spark_as_here(spark: SparkSession) -> None:
 
 def test_transactions_are_joined_on_spark_as_here(spark: SparkSession) -> None:
     parts = [
-        Segment(
+        TransactionPart(
             producer_id=n % 3,
             epoch=n // 6,
             marker_ts=1000 + 10 * n if n % 11 else -1,
@@ -206,8 +209,8 @@ def test_transactions_are_joined_on_spark_as_here(spark: SparkSession) -> None:
         [(*blank, *part) for part in parts], f"{audit.RESULT}, {audit._prefixed(audit.SEGMENTS)}"
     )
     there = audit.join_frame(frame.repartition(4), 2).collect()
-    assert sorted(str(Offender(*row[3:])) for row in there if row.what == "offender") == sorted(
-        str(each) for each in here if isinstance(each, Offender)
+    assert sorted(str(Violation(*row[3:])) for row in there if row.what == "violation") == sorted(
+        str(each) for each in here if isinstance(each, Violation)
     )
     whole = transactions.Totals()
     for row in there:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from connectctl.ops.audit.field_extractor import by_spec, sequence_spec
-from connectctl.ops.audit.sequences import Run
+from connectctl.ops.audit.sequences import SequenceRange
 from connectctl.ops.clients.kafka_protocol import column_reader
 from connectctl.ops.clients.kafka_protocol.column_reader import _Answer, _portions
 from connectctl.ops.jobs.audit_sequences import Runs, Wanted
@@ -181,7 +181,7 @@ KEY = st.sampled_from([None, b"", b"a", b'{"by":1}', b"\xff"])
 HEADED = st.lists(st.tuples(st.just("s"), st.sampled_from([b"1", b"2", None])), max_size=1)
 
 
-def runs_of(wanted: Wanted, batches: list[Any]) -> list[Run]:
+def runs_of(wanted: Wanted, batches: list[Any]) -> list[SequenceRange]:
     runs = Runs(wanted)
     found = [run for some in batches for run in runs.take(("t", 3), some)]
     return sorted([*found, *runs.rest()], key=str)

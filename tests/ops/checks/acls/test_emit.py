@@ -15,7 +15,7 @@ from connectctl.ops.checks.acls.observe import AclFacts, SourceAccess
 from connectctl.ops.checks.acls.principals import CLIENTS, Role
 from connectctl.ops.checks.acls.requirements import Stage
 from connectctl.ops.checks.acls.rules import check
-from connectctl.ops.checks.types import Unseen, Wish
+from connectctl.ops.checks.types import Goal, Unseen
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.kafka.acls import Acls, Authorizer, Binding, Operation, Pattern, Resource
 from fakes.acls import allow
@@ -50,7 +50,7 @@ def commands(text: str) -> list[list[str]]:
 
 
 def test_commands_stand_under_the_support_that_needs_them() -> None:
-    text = emit(facts(*WORKER), Wish.ENABLED, "kafka-acls")
+    text = emit(facts(*WORKER), Goal.ENABLED, "kafka-acls")
     preparing, enabled = (
         text.index(f"# Needed before exactly.once.source.support={s}") for s in ("preparing", "enabled")
     )
@@ -58,11 +58,11 @@ def test_commands_stand_under_the_support_that_needs_them() -> None:
     assert "Needed as the cluster is" not in text
     assert text.index("--transactional-id connect-cluster-g") in range(preparing, enabled)
     assert text.index("--transactional-id g-src-0 --transactional-id g-src-1") > enabled
-    assert "enabled" not in emit(facts(*WORKER), Wish.PREPARING, "kafka-acls")
+    assert "enabled" not in emit(facts(*WORKER), Goal.PREPARING, "kafka-acls")
 
 
 def test_a_command_gives_one_principal_all_operations_on_all_names_at_once() -> None:
-    producer = commands(emit(facts(*WORKER), Wish.ENABLED, "kafka-acls"))[1]
+    producer = commands(emit(facts(*WORKER), Goal.ENABLED, "kafka-acls"))[1]
     assert producer[:3] == ["kafka-acls.sh", "--bootstrap-server", HOME]
     assert producer[-10:-4] == ["--allow-principal", "User:p", "--operation", "Write", "--operation", "Describe"]
     assert producer[-4:] == ["--transactional-id", "g-src-0", "--transactional-id", "g-src-1"]
@@ -83,17 +83,17 @@ def test_names_that_a_shell_or_the_tool_would_misread_are_quoted() -> None:
 
 def test_a_prefix_ends_with_its_dash_and_says_what_it_covers_besides() -> None:
     both = facts(*WORKER, sources=(connector(), connector("src-1")), groups=frozenset({"g-src", "h"}))
-    text = emit(both, Wish.ENABLED, "kafka-acls", prefixed=True)
+    text = emit(both, Goal.ENABLED, "kafka-acls", prefixed=True)
     assert "--transactional-id g-src- --resource-pattern-type prefixed" in text
     assert "The prefix g-src- also covers transactional ids of connector src-1, group g-src; any of" in text
-    alone = emit(facts(*WORKER), Wish.ENABLED, "kafka-acls", prefixed=True)
+    alone = emit(facts(*WORKER), Goal.ENABLED, "kafka-acls", prefixed=True)
     assert (
         "would also cover the transactional ids of a connector called src-… or a group called g-src; there is" in alone
     )
 
 
 def test_what_denies_is_told_in_a_comment_because_nothing_that_is_added_helps() -> None:
-    text = emit(facts(*WORKER, allow("User:p", WRITE, ID, "g-src-0", deny=True)), Wish.ENABLED, "kafka-acls")
+    text = emit(facts(*WORKER, allow("User:p", WRITE, ID, "g-src-0", deny=True)), Goal.ENABLED, "kafka-acls")
     (told,) = [line for line in text.splitlines() if "Denied, whatever is added" in line]
     assert told.startswith("# ")
     assert "--remove --force --deny-principal User:p" in told
@@ -103,21 +103,21 @@ def test_what_was_not_looked_at_is_told() -> None:
     unseen = (Unseen("the permissions of x", "its principal is unknown"),)
     for form in ("kafka-acls", "yaml"):
         assert "# Not looked at: the permissions of x, because its principal" in emit(
-            facts(), Wish.NOW, form, unseen=unseen
+            facts(), Goal.NOW, form, unseen=unseen
         )
 
 
 def test_where_nothing_is_missing_that_is_said() -> None:
-    assert "# Nothing is missing.\n" in emit(facts(*WORKER), Wish.NOW, "kafka-acls")
-    assert "items: []\n" in emit(facts(*WORKER), Wish.NOW, "yaml")
+    assert "# Nothing is missing.\n" in emit(facts(*WORKER), Goal.NOW, "kafka-acls")
+    assert "items: []\n" in emit(facts(*WORKER), Goal.NOW, "yaml")
     without = facts(clusters={HOME: ClusterAcls(HOME, "id", None)})
-    assert "# The brokers at b1:9092,b2:9092 have no authorizer" in emit(without, Wish.ENABLED, "kafka-acls")
+    assert "# The brokers at b1:9092,b2:9092 have no authorizer" in emit(without, Goal.ENABLED, "kafka-acls")
 
 
 def test_a_binding_that_several_need_is_given_once() -> None:
     same = dict.fromkeys(CLIENTS, "User:w")
     sources = tuple(replace(connector(name), principals=same) for name in ("a", "b"))
-    (wanted,) = read(emit(facts(sources=sources), Wish.ENABLED, "yaml"), "text")
+    (wanted,) = read(emit(facts(sources=sources), Goal.ENABLED, "yaml"), "text")
     assert len(wanted.bindings) == len(set(wanted.bindings))
 
 
@@ -125,23 +125,23 @@ def test_every_cluster_has_a_document_and_its_own_commands() -> None:
     other = ClusterAcls("other:9092", "other-id", Acls(()), frozenset({"g-offsets"}))
     two = facts(*WORKER, sources=(connector(cluster="other:9092"),))
     two = replace(two, clusters={**two.clusters, "other:9092": other})
-    home, away = read(emit(two, Wish.ENABLED, "yaml"), "text")
+    home, away = read(emit(two, Goal.ENABLED, "yaml"), "text")
     assert [b.principal for b in home.bindings] == ["User:w", "User:w"]
     assert (away.cluster_id, away.bootstrap) == ("other-id", "other:9092")
-    assert {line[2] for line in commands(emit(two, Wish.ENABLED, "kafka-acls"))} == {HOME, "other:9092"}
+    assert {line[2] for line in commands(emit(two, Goal.ENABLED, "kafka-acls"))} == {HOME, "other:9092"}
 
 
 @pytest.mark.parametrize("prefixed", [False, True])
-@pytest.mark.parametrize("wish", list(Wish))
-def test_after_what_is_printed_is_applied_nothing_is_missing(wish: Wish, prefixed: bool) -> None:
+@pytest.mark.parametrize("goal", list(Goal))
+def test_after_what_is_printed_is_applied_nothing_is_missing(goal: Goal, prefixed: bool) -> None:
     before = facts()
-    (wanted,) = read(emit(before, wish, "yaml", prefixed=prefixed), "text")
-    assert list(check(facts(*wanted.bindings), wish)) == []
+    (wanted,) = read(emit(before, goal, "yaml", prefixed=prefixed), "text")
+    assert list(check(facts(*wanted.bindings), goal)) == []
     assert {s for s, _ in wanted.items} <= set(Stage)
 
 
 def test_yaml_keeps_to_its_schema() -> None:
-    for document in yaml.safe_load_all(emit(facts(), Wish.ENABLED, "yaml", prefixed=True)):
+    for document in yaml.safe_load_all(emit(facts(), Goal.ENABLED, "yaml", prefixed=True)):
         jsonschema.validate(document, SCHEMA)
 
 
@@ -149,7 +149,7 @@ def test_yaml_keeps_to_its_schema() -> None:
 @given(st.text(min_size=1), st.text(min_size=1))
 def test_names_survive_yaml_and_the_shell(group: str, name: str) -> None:
     strange = replace(facts(sources=(connector(name, ids=1),)), group_id=group)
-    (wanted,) = read(emit(strange, Wish.ENABLED, "yaml"), "text")
+    (wanted,) = read(emit(strange, Goal.ENABLED, "yaml"), "text")
     id_ = f"{group}-{name}-0"
     assert id_ in {b.name for b in wanted.bindings if b.resource is ID}
     (line,) = additions([allow("User:p", WRITE, ID, id_)], HOME)

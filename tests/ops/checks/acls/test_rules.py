@@ -8,7 +8,7 @@ import pytest
 from connectctl.ops.checks.acls.observe import AclFacts, Asking, Sight, observe
 from connectctl.ops.checks.acls.principals import parse_principals
 from connectctl.ops.checks.acls.rules import check
-from connectctl.ops.checks.types import Unseen, Wish
+from connectctl.ops.checks.types import Goal, Unseen
 from connectctl.ops.connect.config_topic import ConfigState, ConfiguredConnector
 from connectctl.ops.connect.connect_protocol import ConnectGroup, Member
 from connectctl.ops.connect.connector import Connector
@@ -91,11 +91,11 @@ class World:
             raise NotAuthorized("no rights")
         return self.groups
 
-    def found(self, wish: Wish = Wish.ENABLED) -> list[Finding]:
+    def found(self, goal: Goal = Goal.ENABLED) -> list[Finding]:
         facts, unseen = self.look()
         assert facts is not None
         assert unseen == ()
-        return list(check(facts, wish))
+        return list(check(facts, goal))
 
     def without(self, *gone: Binding) -> World:
         assert self.acls.acls is not None
@@ -117,15 +117,15 @@ def ids(findings: list[Finding]) -> list[str]:
     return [finding.id for finding in findings]
 
 
-@pytest.mark.parametrize("wish", list(Wish))
-def test_a_cluster_with_all_its_permissions_gives_no_finding(wish: Wish) -> None:
-    assert World().found(wish) == []
+@pytest.mark.parametrize("goal", list(Goal))
+def test_a_cluster_with_all_its_permissions_gives_no_finding(goal: Goal) -> None:
+    assert World().found(goal) == []
 
 
-@pytest.mark.parametrize("wish", list(Wish))
-def test_without_an_authorizer_nothing_is_needed_and_nobody_has_to_say_who_anybody_is(wish: Wish) -> None:
+@pytest.mark.parametrize("goal", list(Goal))
+def test_without_an_authorizer_nothing_is_needed_and_nobody_has_to_say_who_anybody_is(goal: Goal) -> None:
     world = World(FakeAcls(None), said=())
-    assert world.found(wish) == []
+    assert world.found(goal) == []
 
 
 def test_sinks_need_nothing_of_this() -> None:
@@ -140,23 +140,23 @@ def test_sinks_need_nothing_of_this() -> None:
             LEADER[0],
             "ACL001",
             "Write and Describe on TransactionalId connect-cluster-g",
-            (Wish.PREPARING, Wish.ENABLED),
+            (Goal.PREPARING, Goal.ENABLED),
         ),
-        (WORKER[0], "ACL001", "User:w, the workers' principal, lacks Read on Group g", tuple(Wish)),
-        (WORKER[1], "ACL001", "Read, Write and Describe on Topic g-config, g-offsets and g-status", tuple(Wish)),
-        (CLIENTS[0], "ACL002", "User:p, its producer, lacks Write on Topic g-offsets", (Wish.ENABLED,)),
-        (CLIENTS[1], "ACL003", "User:c, its consumer, lacks Read on Topic g-offsets", (Wish.ENABLED,)),
-        (CLIENTS[2], "ACL004", "User:a, its admin, lacks Describe on Topic g-offsets", (Wish.ENABLED,)),
-        (CLIENTS[4], "ACL002", "lacks Write and Describe on TransactionalId g-src-1", (Wish.ENABLED,)),
-        (CLIENTS[5], "ACL004", "lacks Write and Describe on TransactionalId g-src-0", (Wish.ENABLED,)),
+        (WORKER[0], "ACL001", "User:w, the workers' principal, lacks Read on Group g", tuple(Goal)),
+        (WORKER[1], "ACL001", "Read, Write and Describe on Topic g-config, g-offsets and g-status", tuple(Goal)),
+        (CLIENTS[0], "ACL002", "User:p, its producer, lacks Write on Topic g-offsets", (Goal.ENABLED,)),
+        (CLIENTS[1], "ACL003", "User:c, its consumer, lacks Read on Topic g-offsets", (Goal.ENABLED,)),
+        (CLIENTS[2], "ACL004", "User:a, its admin, lacks Describe on Topic g-offsets", (Goal.ENABLED,)),
+        (CLIENTS[4], "ACL002", "lacks Write and Describe on TransactionalId g-src-1", (Goal.ENABLED,)),
+        (CLIENTS[5], "ACL004", "lacks Write and Describe on TransactionalId g-src-0", (Goal.ENABLED,)),
     ],
 )
 def test_what_is_missing_is_told_under_the_wishes_that_need_it(
-    gone: Binding, rule: str, says: str, wishes: tuple[Wish, ...]
+    gone: Binding, rule: str, says: str, wishes: tuple[Goal, ...]
 ) -> None:
-    for wish in Wish:
-        findings = [f for f in World().without(gone).found(wish) if f.severity is not Severity.INFO]
-        assert ids(findings) == ([rule] if wish in wishes else [])
+    for goal in Goal:
+        findings = [f for f in World().without(gone).found(goal) if f.severity is not Severity.INFO]
+        assert ids(findings) == ([rule] if goal in wishes else [])
         for finding in findings:
             assert says in finding.message
             assert finding.severity is Severity.ERROR
@@ -164,8 +164,8 @@ def test_what_is_missing_is_told_under_the_wishes_that_need_it(
 
 
 def test_a_cluster_that_is_enabled_now_needs_all_of_it_now() -> None:
-    assert ids(World(enabled=True).without(CLIENTS[0]).found(Wish.NOW)) == ["ACL002"]
-    assert World(enabled=True).without(CLIENTS[0]).found(Wish.DOWNGRADE) == []
+    assert ids(World(enabled=True).without(CLIENTS[0]).found(Goal.NOW)) == ["ACL002"]
+    assert World(enabled=True).without(CLIENTS[0]).found(Goal.DOWNGRADE) == []
 
 
 def test_write_is_enough_because_it_brings_describe() -> None:
@@ -205,7 +205,7 @@ DEDICATED = source("src", {"offsets.storage.topic": "own"})
 
 
 def test_an_offsets_topic_of_its_own_is_needed_in_every_mode_and_created_where_it_is_missing() -> None:
-    missing = World(connectors=[DEDICATED]).found(Wish.NOW)
+    missing = World(connectors=[DEDICATED]).found(Goal.NOW)
     assert [(f.id, f.message) for f in missing] == [
         ("ACL002", "User:p, its producer, lacks Write on Topic own."),
         ("ACL003", "User:c, its consumer, lacks Read on Topic own."),
@@ -215,25 +215,25 @@ def test_an_offsets_topic_of_its_own_is_needed_in_every_mode_and_created_where_i
         allow(P, WRITE, TOPIC, "own"), allow(C, READ, TOPIC, "own"), allow(A, DESCRIBE, TOPIC, "own")
     )
     there.acls.topics.add("own")
-    assert there.found(Wish.NOW) == []
+    assert there.found(Goal.NOW) == []
 
 
 def test_whoever_may_create_anything_may_create_a_topic() -> None:
     world = World(connectors=[DEDICATED]).also(
         allow(P, WRITE, TOPIC, "own"), allow(C, READ, TOPIC, "own"), allow(A, DESCRIBE, TOPIC, "own")
     )
-    assert ids(world.found(Wish.NOW)) == ["ACL004"]
-    assert world.also(allow(A, CREATE, CLUSTER, "kafka-cluster")).found(Wish.NOW) == []
+    assert ids(world.found(Goal.NOW)) == ["ACL004"]
+    assert world.also(allow(A, CREATE, CLUSTER, "kafka-cluster")).found(Goal.NOW) == []
 
 
 def test_target_topics_are_those_that_it_has_written_to() -> None:
     world = World(topics={"src": ["out"]})
-    (finding,) = world.found(Wish.NOW)
+    (finding,) = world.found(Goal.NOW)
     assert finding.message == "User:p, its producer, lacks Write and Describe on Topic out."
     world.also(allow(P, WRITE, TOPIC, "out"))
     assert world.found() == []
     world.connectors = [source("src", {"topic.creation.default.partitions": "3"})]
-    (finding,) = world.found(Wish.NOW)
+    (finding,) = world.found(Goal.NOW)
     assert finding.message == "User:a, its admin, lacks Describe on Topic out."
 
 
@@ -360,7 +360,7 @@ def test_a_cluster_that_cannot_be_asked_is_told_and_the_rest_is_checked() -> Non
         Unseen("the ACLs of the Kafka cluster at other:9092", "no rights: lacks Describe on Cluster", "Give it."),
     )
     assert facts is not None
-    assert ids(list(check(facts, Wish.ENABLED))) == ["ACL001"]
+    assert ids(list(check(facts, Goal.ENABLED))) == ["ACL001"]
 
 
 def test_a_principal_that_may_not_list_acls_learns_that_nothing_was_checked() -> None:
@@ -384,7 +384,7 @@ def test_an_authorizer_that_may_decide_by_more_than_acls_is_told_and_makes_error
     facts, (unseen,) = world.look()
     assert "com.example.Ranger" in unseen.why
     assert facts is not None
-    assert [(f.id, f.severity) for f in check(facts, Wish.ENABLED)] == [("ACL001", Severity.WARNING)]
+    assert [(f.id, f.severity) for f in check(facts, Goal.ENABLED)] == [("ACL001", Severity.WARNING)]
 
 
 def test_principals_that_nobody_told_are_told_once_for_each_reason() -> None:

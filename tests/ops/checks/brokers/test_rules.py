@@ -17,7 +17,7 @@ from connectctl.ops.checks.brokers.observe import (
     ProducerTimeout,
     observe,
 )
-from connectctl.ops.checks.types import Checked, Wish
+from connectctl.ops.checks.types import Checked, Goal
 from connectctl.ops.clients.protocols import TopicFacts
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Unreachable
@@ -62,8 +62,8 @@ def settings(**told: str) -> dict[int, dict[str, str]]:
     return {1: dict(DEFAULTS), 2: DEFAULTS | own, 3: dict(DEFAULTS)}
 
 
-def ids(facts: BrokerFacts, wish: Wish = Wish.ENABLED) -> list[tuple[str, Severity]]:
-    return [(finding.id, finding.severity) for finding in rules.check(facts, wish)]
+def ids(facts: BrokerFacts, goal: Goal = Goal.ENABLED) -> list[tuple[str, Severity]]:
+    return [(finding.id, finding.severity) for finding in rules.check(facts, goal)]
 
 
 def version(release: tuple[int, ...] = (4, 3), apis: dict[int, int] | None = None, **features: int) -> BrokerVersion:
@@ -71,12 +71,12 @@ def version(release: tuple[int, ...] = (4, 3), apis: dict[int, int] | None = Non
     return replace(broker(2, release, **levels), apis=apis or APIS)
 
 
-@pytest.mark.parametrize("wish", Wish)
-def test_brokers_as_they_should_be_give_no_finding(wish: Wish) -> None:
-    assert ids(facts(), wish) == []
+@pytest.mark.parametrize("goal", Goal)
+def test_brokers_as_they_should_be_give_no_finding(goal: Goal) -> None:
+    assert ids(facts(), goal) == []
     alone = facts(brokers=1, versions={1: broker()}, settings={1: DEFAULTS}, transaction_state=None)
-    assert ids(alone, wish) == []
-    assert ids(replace(alone, transaction_state=log(1, 1, min_insync_replicas="1")), wish) == []
+    assert ids(alone, goal) == []
+    assert ids(replace(alone, transaction_state=log(1, 1, min_insync_replicas="1")), goal) == []
 
 
 @pytest.mark.parametrize(
@@ -102,8 +102,8 @@ def test_brokers_as_they_should_be_give_no_finding(wish: Wish) -> None:
 )
 def test_each_thing_that_is_wrong_is_found(broken: dict[str, Any], found: str) -> None:
     assert found in [id_ for id_, _ in ids(facts(**broken))]
-    assert ids(facts(**broken), Wish.DOWNGRADE) == []
-    assert ids(facts(**broken, enabled=False), Wish.NOW) == []
+    assert ids(facts(**broken), Goal.DOWNGRADE) == []
+    assert ids(facts(**broken, enabled=False), Goal.NOW) == []
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_a_timeout_is_refused_exactly_where_it_is_above_the_brokers(timeout: int
         settings=settings(transaction_max_timeout_ms=str(limit)),
         sources=(ProducerTimeout("orders", timeout, OVERRIDE),),
     )
-    refused = [finding for finding in rules.check(seen, Wish.ENABLED) if finding.id == "BROKER013"]
+    refused = [finding for finding in rules.check(seen, Goal.ENABLED) if finding.id == "BROKER013"]
     assert bool(refused) is (timeout > min(limit, 900_000))
     for finding in refused:
         assert (finding.subject, f"{timeout:,}" in finding.message) == ("orders", True)
@@ -170,8 +170,8 @@ def test_a_timeout_is_refused_exactly_where_it_is_above_the_brokers(timeout: int
 
 def test_what_only_the_next_step_brings_about_is_a_warning_for_preparing() -> None:
     seen = facts(settings={1: DEFAULTS | {MAX_TIMEOUT: "50000"}}, enabled=False)
-    assert ids(seen, Wish.ENABLED) == [("BROKER013", ERROR), ("BROKER014", ERROR), ("BROKER015", ERROR)]
-    assert ids(seen, Wish.PREPARING) == [("BROKER013", WARNING), ("BROKER014", ERROR), ("BROKER015", WARNING)]
+    assert ids(seen, Goal.ENABLED) == [("BROKER013", ERROR), ("BROKER014", ERROR), ("BROKER015", ERROR)]
+    assert ids(seen, Goal.PREPARING) == [("BROKER013", WARNING), ("BROKER014", ERROR), ("BROKER015", WARNING)]
 
 
 @pytest.mark.parametrize(("workers", "expected"), [(("3.7.0",), []), (("3.7.1",), ["BROKER015"]), ((), ["BROKER015"])])
@@ -191,14 +191,14 @@ def sources(fake: FakeBrokers | None = None, **configs: dict[str, str]) -> Broke
 
 
 def test_a_connectors_timeout_is_its_override_else_the_workers_else_kafkas() -> None:
-    seen = observe(sources(own={OVERRIDE: "5000"}, bad={OVERRIDE: "long"}, none={}), Wish.ENABLED)
+    seen = observe(sources(own={OVERRIDE: "5000"}, bad={OVERRIDE: "long"}, none={}), Goal.ENABLED)
     assert {each.name: (each.milliseconds, each.property) for each in seen.sources} == {
         "own": (5000, OVERRIDE),
         "bad": (60_000, None),
         "none": (60_000, None),
     }
     told = {"producer.transaction.timeout.ms": "7000", "transaction.timeout.ms": "8000"}
-    seen = observe(replace(sources(none={}), told=told.get), Wish.ENABLED)
+    seen = observe(replace(sources(none={}), worker_property=told.get), Goal.ENABLED)
     assert [(each.milliseconds, each.property) for each in (*seen.sources, seen.leader)] == [
         (7000, "producer.transaction.timeout.ms"),
         (8000, "transaction.timeout.ms"),
@@ -207,7 +207,7 @@ def test_a_connectors_timeout_is_its_override_else_the_workers_else_kafkas() -> 
 
 def test_a_connector_that_writes_to_another_cluster_is_not_judged_by_these_brokers_and_that_is_said() -> None:
     far = {"producer.override.bootstrap.servers": "there:9092", OVERRIDE: "5000000"}
-    seen = observe(sources(far=far, near={"producer.override.bootstrap.servers": "other:1,here:9092"}), Wish.ENABLED)
+    seen = observe(sources(far=far, near={"producer.override.bootstrap.servers": "other:1,here:9092"}), Goal.ENABLED)
     assert [each.name for each in seen.sources] == ["near"]
     assert [(each.what, each.why) for each in seen.unseen] == [
         ("the brokers at there:9092", "far writes to another Kafka cluster")
@@ -217,7 +217,7 @@ def test_a_connector_that_writes_to_another_cluster_is_not_judged_by_these_broke
 def test_what_brokers_do_not_tell_is_unseen_and_the_rest_is_judged() -> None:
     fake = FakeBrokers(known={1: broker(), 2: Unreachable("Kafka does not answer")}, told={1: DENIED, 2: DENIED})
     fake.unseen = {TRANSACTION_STATE}
-    seen = observe(sources(fake), Wish.ENABLED)
+    seen = observe(sources(fake), Goal.ENABLED)
     assert [each.what for each in seen.unseen] == [
         "the version of broker 2",
         "the settings of broker 1, 2",
@@ -230,14 +230,14 @@ def test_what_brokers_do_not_tell_is_unseen_and_the_rest_is_judged() -> None:
 
 @pytest.mark.parametrize("error", [Unreachable("down"), ConnectctlError("broken", why="so")])
 def test_brokers_that_answer_nothing_are_no_error_of_ours(error: ConnectctlError) -> None:
-    seen = observe(sources(FakeBrokers(down=error)), Wish.NOW)
+    seen = observe(sources(FakeBrokers(down=error)), Goal.NOW)
     assert {each.what for each in seen.unseen} == {TRANSACTION_STATE, "the brokers' versions", "the brokers' settings"}
 
 
-@pytest.mark.parametrize(("enabled", "wish"), [(True, Wish.DOWNGRADE), (False, Wish.NOW)])
-def test_where_nothing_has_transactions_nobody_is_asked(enabled: bool, wish: Wish) -> None:
+@pytest.mark.parametrize(("enabled", "goal"), [(True, Goal.DOWNGRADE), (False, Goal.NOW)])
+def test_where_nothing_has_transactions_nobody_is_asked(enabled: bool, goal: Goal) -> None:
     asked = replace(sources(FakeBrokers(down=Unreachable("down"))), enabled=enabled)
-    assert observe(asked, wish).unseen == ()
+    assert observe(asked, goal).unseen == ()
 
 
 def test_the_defaults_of_the_fake_are_the_settings_that_are_asked_for() -> None:

@@ -11,7 +11,7 @@ from connectctl.ops.checks.connector_config import rules, validations
 from connectctl.ops.checks.connector_config.exactly_once_rules import SAYS_NO, SAYS_NOTHING
 from connectctl.ops.checks.connector_config.observe import Subject, listed, number_problem, same_words, topic_problem
 from connectctl.ops.checks.connector_config.rules import Outcome, judge, subject_of
-from connectctl.ops.checks.types import Checked, PluginSays, Validation, Wish
+from connectctl.ops.checks.types import Checked, Goal, PluginSays, Validation
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.connect.worker import NOT_ENABLED, Support
 from connectctl.ops.core.errors import ConnectctlError, TimedOut, Unreachable
@@ -43,111 +43,111 @@ def validation(
 
 
 def subject(
-    config: Mapping[str, str | None], *answers: Validation, wish: Wish = Wish.NOW, name: str = "c", **more: Any
+    config: Mapping[str, str | None], *answers: Validation, goal: Goal = Goal.NOW, name: str = "c", **more: Any
 ) -> Subject:
-    return Subject(name, {"connector.class": FILE, "topic": "t"} | dict(config), wish, answers, **more)
+    return Subject(name, {"connector.class": FILE, "topic": "t"} | dict(config), goal, answers, **more)
 
 
 def ids(found: Subject) -> list[str]:
     return sorted(finding.id for finding in judge(found).findings)
 
 
-@pytest.mark.parametrize("wish", Wish)
+@pytest.mark.parametrize("goal", Goal)
 @pytest.mark.parametrize("plugin", [PluginSays.SUPPORTED, PluginSays.UNKNOWN])
 @pytest.mark.parametrize("enabled", [True, False])
-def test_a_connector_in_order_gives_no_finding(wish: Wish, plugin: PluginSays, enabled: bool) -> None:
+def test_a_connector_in_order_gives_no_finding(goal: Goal, plugin: PluginSays, enabled: bool) -> None:
     config = {"connector.class": FILE, "topic": "t", "file": "x", "tasks.max": "1", "name": "c"}
     checked = Checked(Connector("c", None, config=config), (validation(enabled=enabled, plugin=plugin),))
-    assert rules.check(subject_of(checked, wish, group_id="g", offsets_topic="g-offsets")) == ()
+    assert rules.check(subject_of(checked, goal, group_id="g", offsets_topic="g-offsets")) == ()
 
 
-SOURCE_TABLE: list[tuple[dict[str, str | None], Wish, list[str]]] = [
-    ({SUPPORT: "required"}, Wish.ENABLED, []),
-    ({SUPPORT: "required"}, Wish.PREPARING, ["EOS001"]),
-    ({SUPPORT: " REQUIRED "}, Wish.DOWNGRADE, ["EOS001"]),
-    ({SUPPORT: "requested"}, Wish.PREPARING, []),
-    ({SUPPORT: "maybe"}, Wish.NOW, ["EOS006"]),
-    ({SUPPORT: ""}, Wish.NOW, ["EOS006"]),
-    ({SUPPORT: "${file:x:y}"}, Wish.PREPARING, []),
-    ({BOUNDARY: "never"}, Wish.NOW, ["EOS007"]),
-    ({BOUNDARY: "Poll"}, Wish.ENABLED, []),
-    ({BOUNDARY: "poll"}, Wish.PREPARING, ["EOS013"]),
-    ({INTERVAL: "-1"}, Wish.NOW, ["EOS009"]),
-    ({INTERVAL: "1.5"}, Wish.NOW, ["EOS009"]),
-    ({INTERVAL: str(2**63)}, Wish.NOW, ["EOS009"]),
-    ({INTERVAL: "5"}, Wish.ENABLED, ["EOS010"]),
-    ({BOUNDARY: "interval", INTERVAL: "59999"}, Wish.ENABLED, []),
-    ({BOUNDARY: "interval", INTERVAL: "60000"}, Wish.ENABLED, ["EOS011"]),
-    ({BOUNDARY: "interval", INTERVAL: "60000", TIMEOUT: "600000"}, Wish.ENABLED, []),
-    ({BOUNDARY: "interval", INTERVAL: "60000"}, Wish.PREPARING, ["EOS013"]),
-    ({BOUNDARY: "interval"}, Wish.ENABLED, ["EOS012"]),
-    ({BOUNDARY: "interval", TIMEOUT: "120000"}, Wish.ENABLED, []),
-    ({"exactly.once.source.support": "enabled"}, Wish.NOW, ["EOS014"]),
-    ({"offset.storage.topic": "o"}, Wish.NOW, ["EOS014"]),
-    ({"connector.class": " "}, Wish.NOW, ["CONFIG001"]),
-    ({"name": "d"}, Wish.NOW, ["CONFIG002"]),
-    ({"tasks.max": "0"}, Wish.NOW, ["CONFIG004"]),
-    ({"tasks.max": "1.0"}, Wish.NOW, ["CONFIG004"]),
-    ({"tasks.max": " +2 "}, Wish.NOW, []),
-    ({"tasks.max.enforce": "no"}, Wish.NOW, ["CONFIG006"]),
-    ({"tasks.max.enforce": "FALSE"}, Wish.NOW, ["CONFIG005"]),
-    ({"errors.tolerance": "ALL"}, Wish.NOW, ["CONFIG006"]),
-    ({"errors.tolerance": "all"}, Wish.NOW, []),
-    ({"errors.retry.timeout": ""}, Wish.NOW, ["CONFIG006"]),
-    ({"errors.retry.delay.max.ms": "-7"}, Wish.NOW, []),
-    ({"errors.log.enable": "yes"}, Wish.NOW, ["CONFIG006"]),
-    ({"config.action.reload": "RESTART"}, Wish.NOW, ["CONFIG006"]),
-    ({"anything": None}, Wish.NOW, ["CONFIG007"]),
-    ({"transforms": "a"}, Wish.NOW, ["CONFIG012"]),
-    ({"transforms": "a,a", "transforms.a.type": "x"}, Wish.NOW, ["CONFIG012"]),
-    ({"transforms": "a,,b", "transforms.a.type": "x", "transforms.b.type": "x"}, Wish.NOW, ["CONFIG012"]),
-    ({"transforms": "a", "transforms.a.type": "x", "transforms.a.negate": "true"}, Wish.NOW, ["CONFIG012"]),
-    ({"transforms": "a", "transforms.a.type": "x", "transforms.a.predicate": "p"}, Wish.NOW, ["CONFIG013"]),
-    ({"transforms": "a", "transforms.a.type": "x", "predicates": "p", "predicates.p.type": "y"}, Wish.NOW, []),
-    ({"predicates": "p"}, Wish.NOW, ["CONFIG012"]),
-    ({"transforms.a.type": "x"}, Wish.NOW, ["CONFIG014"]),
-    ({"predicates.p.type": "x"}, Wish.NOW, ["CONFIG014"]),
-    ({"topic.creation.default.partitions": "1"}, Wish.NOW, ["CONFIG015"]),
-    ({"topic.creation.groups": "g"}, Wish.NOW, ["CONFIG015", "CONFIG015"]),
-    ({"producer.override.enable.idempotence": "false"}, Wish.ENABLED, ["CONFIG020"]),
-    ({"producer.override.enable.idempotence": "TRUE"}, Wish.ENABLED, []),
-    ({"producer.override.enable.idempotence": "false"}, Wish.PREPARING, []),
-    ({"producer.override.transactional.id": "x"}, Wish.ENABLED, ["CONFIG020"]),
-    ({"producer.override.transactional.id": "x"}, Wish.PREPARING, ["CONFIG023"]),
-    ({"consumer.override.isolation.level": "read_uncommitted"}, Wish.ENABLED, ["CONFIG020"]),
-    ({"consumer.override.isolation.level": "read_committed"}, Wish.ENABLED, []),
-    ({"producer.override.acks": "1"}, Wish.ENABLED, ["CONFIG021"]),
-    ({"producer.override.acks": "-1"}, Wish.ENABLED, []),
-    ({"producer.override.acks": "1"}, Wish.PREPARING, []),
-    ({"producer.override.acks": "0", "producer.override.enable.idempotence": "true"}, Wish.PREPARING, ["CONFIG021"]),
-    ({"producer.override.retries": "0"}, Wish.ENABLED, ["CONFIG021"]),
-    ({"producer.override.max.in.flight.requests.per.connection": "6"}, Wish.ENABLED, ["CONFIG021"]),
-    ({"producer.override.max.in.flight.requests.per.connection": "5"}, Wish.ENABLED, []),
-    ({TIMEOUT: "0"}, Wish.ENABLED, ["CONFIG022"]),
-    ({TIMEOUT: "-5"}, Wish.PREPARING, []),
-    ({"producer.override.acks": "ALL"}, Wish.PREPARING, ["CONFIG024"]),
-    ({TIMEOUT: "soon"}, Wish.NOW, ["CONFIG024"]),
-    ({"producer.override.security.protocol": "TLS"}, Wish.NOW, ["CONFIG024"]),
-    ({"producer.override.security.protocol": "sasl_ssl"}, Wish.NOW, []),
-    ({"producer.override.bootstrap.servers": " "}, Wish.NOW, ["CONFIG024"]),
-    ({"admin.override.retry.backoff.ms": "-1"}, Wish.ENABLED, ["CONFIG024"]),
-    ({"admin.override.retry.backoff.ms": "-1"}, Wish.PREPARING, []),
-    ({"admin.override.retry.backoff.ms": "-1", "offsets.storage.topic": "o"}, Wish.PREPARING, ["CONFIG024"]),
-    ({"offsets.storage.topic": " "}, Wish.NOW, ["CONFIG026"]),
-    ({"offsets.storage.topic": "a b"}, Wish.NOW, ["CONFIG026"]),
-    ({"offsets.storage.topic": ".."}, Wish.NOW, ["CONFIG026"]),
-    ({"offsets.storage.topic": "x" * 250}, Wish.NOW, ["CONFIG026"]),
-    ({"offsets.storage.topic": "o"}, Wish.NOW, []),
-    ({"topic": "a b"}, Wish.NOW, ["CONFIG027"]),
-    ({"offsets.storage.topic": "t"}, Wish.ENABLED, ["STORE008"]),
-    ({"topic": "workers-offsets"}, Wish.ENABLED, ["STORE008"]),
-    ({"topic": "workers-offsets"}, Wish.PREPARING, []),
+SOURCE_TABLE: list[tuple[dict[str, str | None], Goal, list[str]]] = [
+    ({SUPPORT: "required"}, Goal.ENABLED, []),
+    ({SUPPORT: "required"}, Goal.PREPARING, ["EOS001"]),
+    ({SUPPORT: " REQUIRED "}, Goal.DOWNGRADE, ["EOS001"]),
+    ({SUPPORT: "requested"}, Goal.PREPARING, []),
+    ({SUPPORT: "maybe"}, Goal.NOW, ["EOS006"]),
+    ({SUPPORT: ""}, Goal.NOW, ["EOS006"]),
+    ({SUPPORT: "${file:x:y}"}, Goal.PREPARING, []),
+    ({BOUNDARY: "never"}, Goal.NOW, ["EOS007"]),
+    ({BOUNDARY: "Poll"}, Goal.ENABLED, []),
+    ({BOUNDARY: "poll"}, Goal.PREPARING, ["EOS013"]),
+    ({INTERVAL: "-1"}, Goal.NOW, ["EOS009"]),
+    ({INTERVAL: "1.5"}, Goal.NOW, ["EOS009"]),
+    ({INTERVAL: str(2**63)}, Goal.NOW, ["EOS009"]),
+    ({INTERVAL: "5"}, Goal.ENABLED, ["EOS010"]),
+    ({BOUNDARY: "interval", INTERVAL: "59999"}, Goal.ENABLED, []),
+    ({BOUNDARY: "interval", INTERVAL: "60000"}, Goal.ENABLED, ["EOS011"]),
+    ({BOUNDARY: "interval", INTERVAL: "60000", TIMEOUT: "600000"}, Goal.ENABLED, []),
+    ({BOUNDARY: "interval", INTERVAL: "60000"}, Goal.PREPARING, ["EOS013"]),
+    ({BOUNDARY: "interval"}, Goal.ENABLED, ["EOS012"]),
+    ({BOUNDARY: "interval", TIMEOUT: "120000"}, Goal.ENABLED, []),
+    ({"exactly.once.source.support": "enabled"}, Goal.NOW, ["EOS014"]),
+    ({"offset.storage.topic": "o"}, Goal.NOW, ["EOS014"]),
+    ({"connector.class": " "}, Goal.NOW, ["CONFIG001"]),
+    ({"name": "d"}, Goal.NOW, ["CONFIG002"]),
+    ({"tasks.max": "0"}, Goal.NOW, ["CONFIG004"]),
+    ({"tasks.max": "1.0"}, Goal.NOW, ["CONFIG004"]),
+    ({"tasks.max": " +2 "}, Goal.NOW, []),
+    ({"tasks.max.enforce": "no"}, Goal.NOW, ["CONFIG006"]),
+    ({"tasks.max.enforce": "FALSE"}, Goal.NOW, ["CONFIG005"]),
+    ({"errors.tolerance": "ALL"}, Goal.NOW, ["CONFIG006"]),
+    ({"errors.tolerance": "all"}, Goal.NOW, []),
+    ({"errors.retry.timeout": ""}, Goal.NOW, ["CONFIG006"]),
+    ({"errors.retry.delay.max.ms": "-7"}, Goal.NOW, []),
+    ({"errors.log.enable": "yes"}, Goal.NOW, ["CONFIG006"]),
+    ({"config.action.reload": "RESTART"}, Goal.NOW, ["CONFIG006"]),
+    ({"anything": None}, Goal.NOW, ["CONFIG007"]),
+    ({"transforms": "a"}, Goal.NOW, ["CONFIG012"]),
+    ({"transforms": "a,a", "transforms.a.type": "x"}, Goal.NOW, ["CONFIG012"]),
+    ({"transforms": "a,,b", "transforms.a.type": "x", "transforms.b.type": "x"}, Goal.NOW, ["CONFIG012"]),
+    ({"transforms": "a", "transforms.a.type": "x", "transforms.a.negate": "true"}, Goal.NOW, ["CONFIG012"]),
+    ({"transforms": "a", "transforms.a.type": "x", "transforms.a.predicate": "p"}, Goal.NOW, ["CONFIG013"]),
+    ({"transforms": "a", "transforms.a.type": "x", "predicates": "p", "predicates.p.type": "y"}, Goal.NOW, []),
+    ({"predicates": "p"}, Goal.NOW, ["CONFIG012"]),
+    ({"transforms.a.type": "x"}, Goal.NOW, ["CONFIG014"]),
+    ({"predicates.p.type": "x"}, Goal.NOW, ["CONFIG014"]),
+    ({"topic.creation.default.partitions": "1"}, Goal.NOW, ["CONFIG015"]),
+    ({"topic.creation.groups": "g"}, Goal.NOW, ["CONFIG015", "CONFIG015"]),
+    ({"producer.override.enable.idempotence": "false"}, Goal.ENABLED, ["CONFIG020"]),
+    ({"producer.override.enable.idempotence": "TRUE"}, Goal.ENABLED, []),
+    ({"producer.override.enable.idempotence": "false"}, Goal.PREPARING, []),
+    ({"producer.override.transactional.id": "x"}, Goal.ENABLED, ["CONFIG020"]),
+    ({"producer.override.transactional.id": "x"}, Goal.PREPARING, ["CONFIG023"]),
+    ({"consumer.override.isolation.level": "read_uncommitted"}, Goal.ENABLED, ["CONFIG020"]),
+    ({"consumer.override.isolation.level": "read_committed"}, Goal.ENABLED, []),
+    ({"producer.override.acks": "1"}, Goal.ENABLED, ["CONFIG021"]),
+    ({"producer.override.acks": "-1"}, Goal.ENABLED, []),
+    ({"producer.override.acks": "1"}, Goal.PREPARING, []),
+    ({"producer.override.acks": "0", "producer.override.enable.idempotence": "true"}, Goal.PREPARING, ["CONFIG021"]),
+    ({"producer.override.retries": "0"}, Goal.ENABLED, ["CONFIG021"]),
+    ({"producer.override.max.in.flight.requests.per.connection": "6"}, Goal.ENABLED, ["CONFIG021"]),
+    ({"producer.override.max.in.flight.requests.per.connection": "5"}, Goal.ENABLED, []),
+    ({TIMEOUT: "0"}, Goal.ENABLED, ["CONFIG022"]),
+    ({TIMEOUT: "-5"}, Goal.PREPARING, []),
+    ({"producer.override.acks": "ALL"}, Goal.PREPARING, ["CONFIG024"]),
+    ({TIMEOUT: "soon"}, Goal.NOW, ["CONFIG024"]),
+    ({"producer.override.security.protocol": "TLS"}, Goal.NOW, ["CONFIG024"]),
+    ({"producer.override.security.protocol": "sasl_ssl"}, Goal.NOW, []),
+    ({"producer.override.bootstrap.servers": " "}, Goal.NOW, ["CONFIG024"]),
+    ({"admin.override.retry.backoff.ms": "-1"}, Goal.ENABLED, ["CONFIG024"]),
+    ({"admin.override.retry.backoff.ms": "-1"}, Goal.PREPARING, []),
+    ({"admin.override.retry.backoff.ms": "-1", "offsets.storage.topic": "o"}, Goal.PREPARING, ["CONFIG024"]),
+    ({"offsets.storage.topic": " "}, Goal.NOW, ["CONFIG026"]),
+    ({"offsets.storage.topic": "a b"}, Goal.NOW, ["CONFIG026"]),
+    ({"offsets.storage.topic": ".."}, Goal.NOW, ["CONFIG026"]),
+    ({"offsets.storage.topic": "x" * 250}, Goal.NOW, ["CONFIG026"]),
+    ({"offsets.storage.topic": "o"}, Goal.NOW, []),
+    ({"topic": "a b"}, Goal.NOW, ["CONFIG027"]),
+    ({"offsets.storage.topic": "t"}, Goal.ENABLED, ["STORE008"]),
+    ({"topic": "workers-offsets"}, Goal.ENABLED, ["STORE008"]),
+    ({"topic": "workers-offsets"}, Goal.PREPARING, []),
 ]
 
 
-@pytest.mark.parametrize(("config", "wish", "expected"), SOURCE_TABLE)
-def test_what_is_found_about_a_source(config: dict[str, str | None], wish: Wish, expected: list[str]) -> None:
-    assert ids(subject(config, wish=wish, offsets_topic="workers-offsets")) == expected
+@pytest.mark.parametrize(("config", "goal", "expected"), SOURCE_TABLE)
+def test_what_is_found_about_a_source(config: dict[str, str | None], goal: Goal, expected: list[str]) -> None:
+    assert ids(subject(config, goal=goal, offsets_topic="workers-offsets")) == expected
 
 
 @pytest.mark.parametrize(
@@ -171,10 +171,10 @@ def test_what_is_found_about_a_source(config: dict[str, str | None], wish: Wish,
         ({SUPPORT: "required", BOUNDARY: "never", INTERVAL: "-1"}, ["EOS013"]),
     ],
 )
-@pytest.mark.parametrize("wish", [Wish.NOW, Wish.ENABLED])
-def test_what_is_found_about_a_sink(config: dict[str, str | None], expected: list[str], wish: Wish) -> None:
+@pytest.mark.parametrize("goal", [Goal.NOW, Goal.ENABLED])
+def test_what_is_found_about_a_sink(config: dict[str, str | None], expected: list[str], goal: Goal) -> None:
     whole = {"connector.class": SINK, "topics": "a"} | config
-    assert ids(Subject("c", whole, wish, group_id="workers")) == expected
+    assert ids(Subject("c", whole, goal, group_id="workers")) == expected
 
 
 def test_a_sink_by_its_name_in_the_workers_group() -> None:
@@ -264,7 +264,7 @@ def test_a_refused_override_is_the_policys_and_for_enabled_before_it_is_asked() 
     assert ids(subject({name: "all"}, validation({name: (text,)}))) == ["CONFIG025"]
     later = validation(enabled=False, once_enabled={"admin.override.retries": (text,)})
     assert ids(subject({}, later)) == []
-    assert ids(subject({}, later, wish=Wish.ENABLED)) == ["CONFIG025"]
+    assert ids(subject({}, later, goal=Goal.ENABLED)) == ["CONFIG025"]
 
 
 @pytest.mark.parametrize(
@@ -290,9 +290,9 @@ def test_overrides_that_the_default_of_a_later_release_refuses(
 
 
 def test_overrides_of_clients_that_a_connector_has_not_are_not_asked_about() -> None:
-    found = subject({"admin.override.retries": "9"}, wish=Wish.PREPARING, release=(5, 0))
+    found = subject({"admin.override.retries": "9"}, goal=Goal.PREPARING, release=(5, 0))
     assert ids(found) == []
-    assert ids(subject({"admin.override.retries": "9"}, wish=Wish.ENABLED, release=(5, 0))) == ["CONFIG028"]
+    assert ids(subject({"admin.override.retries": "9"}, goal=Goal.ENABLED, release=(5, 0))) == ["CONFIG028"]
     sink = {"connector.class": "x.Sink", "topics": "t", "consumer.override.max.poll.records": "9"}
     assert "CONFIG028" in ids(subject(sink, release=(5, 0)))
 
@@ -319,19 +319,19 @@ def test_plugins_that_answer_differently_are_a_disagreement() -> None:
     assert "supported on one:8083; unknown on two:8083" in found.message
 
 
-@pytest.mark.parametrize("wish", [Wish.PREPARING, Wish.DOWNGRADE])
+@pytest.mark.parametrize("goal", [Goal.PREPARING, Goal.DOWNGRADE])
 @pytest.mark.parametrize("plugin", [PluginSays.SUPPORTED, PluginSays.UNSUPPORTED, PluginSays.FAILS])
 @pytest.mark.parametrize("enabled", [True, False])
 def test_a_connector_that_requires_exactly_once_is_no_reason_not_to_go_down(
-    wish: Wish, plugin: PluginSays, enabled: bool
+    goal: Goal, plugin: PluginSays, enabled: bool
 ) -> None:
     said = {} if enabled else {SUPPORT: (NOT_ENABLED,)}
     answer = validation(said, enabled=enabled, plugin=plugin)
-    (found,) = rules.check(subject({SUPPORT: "required"}, answer, wish=wish, running=True))
+    (found,) = rules.check(subject({SUPPORT: "required"}, answer, goal=goal, running=True))
     assert (found.id, found.severity) == ("EOS001", Severity.WARNING)
     assert "keeps running" in found.message
     assert "requested" in str(found.next_step)
-    (created,) = rules.check(subject({SUPPORT: "required"}, validation(plugin=PluginSays.SUPPORTED), wish=wish))
+    (created,) = rules.check(subject({SUPPORT: "required"}, validation(plugin=PluginSays.SUPPORTED), goal=goal))
     assert (created.id, created.severity) == ("EOS001", Severity.ERROR)
 
 
@@ -339,8 +339,8 @@ def test_a_connector_that_requires_exactly_once_is_no_reason_not_to_go_down(
 def test_for_enabled_and_for_preparing_do_not_depend_on_what_workers_are(enabled: bool) -> None:
     said = {SUPPORT: (NOT_ENABLED,)} if not enabled else {}
     answer = validation(said, enabled=enabled)
-    assert ids(subject({SUPPORT: "required"}, answer, wish=Wish.ENABLED)) == []
-    assert ids(subject({SUPPORT: "required"}, answer, wish=Wish.PREPARING)) == ["EOS001"]
+    assert ids(subject({SUPPORT: "required"}, answer, goal=Goal.ENABLED)) == []
+    assert ids(subject({SUPPORT: "required"}, answer, goal=Goal.PREPARING)) == ["EOS001"]
 
 
 def test_secrets_appear_in_no_finding_even_where_a_worker_looked_them_up() -> None:
@@ -406,11 +406,11 @@ NAMES = st.sampled_from(
 )
 
 
-@given(st.dictionaries(NAMES, st.none() | st.text(max_size=8), max_size=8), st.text(max_size=5), st.sampled_from(Wish))
+@given(st.dictionaries(NAMES, st.none() | st.text(max_size=8), max_size=8), st.text(max_size=5), st.sampled_from(Goal))
 def test_any_configuration_is_judged_and_every_finding_can_be_explained(
-    config: dict[str, str | None], name: str, wish: Wish
+    config: dict[str, str | None], name: str, goal: Goal
 ) -> None:
-    for finding in judge(Subject(name, config, wish, group_id="g", offsets_topic="o")).findings:
+    for finding in judge(Subject(name, config, goal, group_id="g", offsets_topic="o")).findings:
         assert finding.id in IDS | {"STORE008"}
         assert finding.next_step
         assert finding.why

@@ -7,7 +7,7 @@ import pytest
 from connectctl.ops.checks.connector_config.active_topics import recorded_topics
 from connectctl.ops.checks.consumers import rules
 from connectctl.ops.checks.consumers.observe import ReaderFacts, ReaderSources, Written, observe
-from connectctl.ops.checks.types import Checked, Wish
+from connectctl.ops.checks.types import Checked, Goal
 from connectctl.ops.clients.protocols import Record
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Unreachable
@@ -84,28 +84,28 @@ def committed(id_: str, offset: int, state: str = "Stable") -> ReaderGroup:
     return ReaderGroup(id_, state=state, committed={ORDERS: offset})
 
 
-def found(given: ReaderSources, wish: Wish = Wish.ENABLED) -> list[Finding]:
-    return list(rules.check(observe(given, wish), wish))
+def found(given: ReaderSources, goal: Goal = Goal.ENABLED) -> list[Finding]:
+    return list(rules.check(observe(given, goal), goal))
 
 
-def ids(given: ReaderSources, wish: Wish = Wish.ENABLED) -> list[tuple[str, str]]:
-    return [(finding.id, finding.subject) for finding in found(given, wish) if finding.id != "SINK001"]
+def ids(given: ReaderSources, goal: Goal = Goal.ENABLED) -> list[tuple[str, str]]:
+    return [(finding.id, finding.subject) for finding in found(given, goal) if finding.id != "SINK001"]
 
 
-@pytest.mark.parametrize("wish", Wish)
-def test_a_cluster_without_sinks_and_readers_gives_no_finding(wish: Wish) -> None:
-    assert found(sources(), wish) == []
-    assert observe(sources(), wish).unseen == ()
+@pytest.mark.parametrize("goal", Goal)
+def test_a_cluster_without_sinks_and_readers_gives_no_finding(goal: Goal) -> None:
+    assert found(sources(), goal) == []
+    assert observe(sources(), goal).unseen == ()
 
 
 # --------------------------------------------------------------------------------------------------------------- sinks
 
 
-@pytest.mark.parametrize(("wish", "said"), [(Wish.NOW, 0), (Wish.PREPARING, 1), (Wish.ENABLED, 1), (Wish.DOWNGRADE, 0)])
+@pytest.mark.parametrize(("goal", "said"), [(Goal.NOW, 0), (Goal.PREPARING, 1), (Goal.ENABLED, 1), (Goal.DOWNGRADE, 0)])
 @pytest.mark.parametrize("enabled", [True, False, None])
-def test_that_sinks_are_untouched_is_said_once(wish: Wish, said: int, enabled: bool | None) -> None:
+def test_that_sinks_are_untouched_is_said_once(goal: Goal, said: int, enabled: bool | None) -> None:
     given = sources(sink("a"), sink("b"), enabled=enabled)
-    about = [finding for finding in found(given, wish) if finding.id == "SINK001"]
+    about = [finding for finding in found(given, goal) if finding.id == "SINK001"]
     assert len(about) == said
     assert all((each.severity, "a, b" in each.message) == (Severity.INFO, True) for each in about)
 
@@ -126,7 +126,7 @@ def test_that_sinks_are_untouched_is_said_once(wish: Wish, said: int, enabled: b
     ],
 )
 def test_a_sink_without_read_committed_is_told(config: dict[str, str], told: str | None, judged: bool) -> None:
-    given = sources(sink("snk", SINK | config), told={"consumer.isolation.level": told}.get)
+    given = sources(sink("snk", SINK | config), worker_property={"consumer.isolation.level": told}.get)
     assert ids(given) == ([("READER001", "snk")] if judged else [])
 
 
@@ -164,7 +164,7 @@ def test_a_mirror_of_this_cluster_without_read_committed_is_told(config: dict[st
 
 
 def test_what_a_mirror_reads_is_not_taken_for_what_it_writes() -> None:
-    seen = observe(sources(mirror(topics="upstream")), Wish.ENABLED)
+    seen = observe(sources(mirror(topics="upstream")), Goal.ENABLED)
     assert {each.name: set(each.topics) for each in seen.sources} == {"src": {"orders"}, "mirror": set()}
 
 
@@ -218,39 +218,39 @@ def test_a_share_groups_level_is_seen(level: str, judged: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("enabled", "wish", "asked"),
+    ("enabled", "goal", "asked"),
     [
-        (True, Wish.NOW, True),
-        (False, Wish.NOW, False),
-        (None, Wish.NOW, False),
-        (False, Wish.PREPARING, True),
-        (True, Wish.PREPARING, False),
-        (False, Wish.ENABLED, True),
-        (True, Wish.DOWNGRADE, False),
+        (True, Goal.NOW, True),
+        (False, Goal.NOW, False),
+        (None, Goal.NOW, False),
+        (False, Goal.PREPARING, True),
+        (True, Goal.PREPARING, False),
+        (False, Goal.ENABLED, True),
+        (True, Goal.DOWNGRADE, False),
     ],
 )
-def test_readers_matter_where_there_are_or_will_be_transactions(enabled: bool | None, wish: Wish, asked: bool) -> None:
+def test_readers_matter_where_there_are_or_will_be_transactions(enabled: bool | None, goal: Goal, asked: bool) -> None:
     given = sources(sink(), fake=reading(committed("app", 95)), enabled=enabled)
-    assert ids(given, wish) == ([("READER001", "snk"), ("READER003", "app")] if asked else [])
+    assert ids(given, goal) == ([("READER001", "snk"), ("READER003", "app")] if asked else [])
 
 
 # -------------------------------------------------------------------------------------------------------- what is unseen
 
 
 def unseen(given: ReaderSources) -> list[str]:
-    return [each.what for each in observe(given, Wish.ENABLED).unseen]
+    return [each.what for each in observe(given, Goal.ENABLED).unseen]
 
 
 def test_topics_are_those_that_workers_saw_and_those_that_the_configuration_names() -> None:
     given = sources(calls=Topics({"src": ["payments"]}))
-    assert observe(given, Wish.ENABLED).topics == {"orders", "payments"}
+    assert observe(given, Goal.ENABLED).topics == {"orders", "payments"}
 
 
 def test_where_no_worker_tells_topics_the_status_topic_does() -> None:
     said = {"topic": {"name": "payments", "connector": "src", "task": 0, "discoverTimestamp": 1}}
     kafka = FakeKafka(records={"sta": records(("status-topic-payments:connector-src", said))})
     given = sources(calls=Topics(error=TRACKING_OFF), kafka=kafka, status_topic="sta")
-    assert (set(observe(given, Wish.ENABLED).topics), unseen(given)) == ({"orders", "payments"}, [])
+    assert (set(observe(given, Goal.ENABLED).topics), unseen(given)) == ({"orders", "payments"}, [])
     assert unseen(replace(given, kafka=FakeKafka())) == ["the active topics of src"]
     assert unseen(replace(given, kafka=FakeKafka(records={"sta": []}, forbidden={"sta"}))) == [
         "the active topics of src"
@@ -298,12 +298,12 @@ def test_without_last_stable_offsets_groups_are_named_and_the_gap_is_said() -> N
 
 
 def test_facts_without_anything_give_no_finding() -> None:
-    assert list(rules.check(ReaderFacts(), Wish.ENABLED)) == []
+    assert list(rules.check(ReaderFacts(), Goal.ENABLED)) == []
 
 
 def test_the_readers_of_a_cluster_are_gone_through_once_however_many_connectors_write() -> None:
     written = tuple(Written(f"c{n}", frozenset({f"t{n}", "shared"})) for n in range(100))
     groups = Counted(ReaderGroup(f"g{n}", committed={Place(f"t{n}", 0): 1}) for n in range(100))
-    told = list(rules.check(ReaderFacts(written, groups=groups, enabled=True), Wish.ENABLED))
+    told = list(rules.check(ReaderFacts(written, groups=groups, enabled=True), Goal.ENABLED))
     assert sorted(f.subject for f in told if f.id == "READER005") == sorted(each.name for each in written)
     assert groups.passes < 5

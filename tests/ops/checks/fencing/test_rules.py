@@ -15,7 +15,7 @@ from connectctl.ops.checks.fencing.observe import (
     observe,
 )
 from connectctl.ops.checks.fencing.rules import check, seconds
-from connectctl.ops.checks.types import Checked, Wish
+from connectctl.ops.checks.types import Checked, Goal
 from connectctl.ops.clients.protocols import TopicFacts
 from connectctl.ops.connect import config_topic
 from connectctl.ops.connect.connector import Connector, Status
@@ -94,8 +94,8 @@ def facts(*connectors: Fenced, enabled: bool | None = True, workers: int = 2, **
     return replace(FencingFacts("g", connectors, NONE, enabled, ("4.3.1",), workers), **more)
 
 
-def one(found: FencingFacts, wish: Wish = Wish.NOW) -> Finding | None:
-    findings = list(check(found, wish))
+def one(found: FencingFacts, goal: Goal = Goal.NOW) -> Finding | None:
+    findings = list(check(found, goal))
     assert len(findings) < 2, findings
     return findings[0] if findings else None
 
@@ -146,26 +146,26 @@ def test_on_another_kafka_cluster_only_the_worst_is_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("enabled", "wish", "severity"),
+    ("enabled", "goal", "severity"),
     [
-        (True, Wish.NOW, "error"),
-        (False, Wish.NOW, None),
-        (False, Wish.PREPARING, "warning"),
-        (False, Wish.ENABLED, "error"),
-        (True, Wish.PREPARING, None),
-        (True, Wish.DOWNGRADE, None),
-        (None, Wish.NOW, None),
+        (True, Goal.NOW, "error"),
+        (False, Goal.NOW, None),
+        (False, Goal.PREPARING, "warning"),
+        (False, Goal.ENABLED, "error"),
+        (True, Goal.PREPARING, None),
+        (True, Goal.DOWNGRADE, None),
+        (None, Goal.NOW, None),
     ],
 )
-def test_nothing_is_fenced_without_exactly_once(enabled: bool | None, wish: Wish, severity: str | None) -> None:
-    finding = one(facts(fenced(110), enabled=enabled), wish)
+def test_nothing_is_fenced_without_exactly_once(enabled: bool | None, goal: Goal, severity: str | None) -> None:
+    finding = one(facts(fenced(110), enabled=enabled), goal)
     assert (finding.severity if finding else None) == severity
 
 
 def test_a_round_that_is_due_is_told_instead_of_one_that_will_be() -> None:
     due = FencingRound("c", (110,), (100,), 5.0, Backoff(), 2)
-    assert [finding.id for finding in check(facts(fenced(110), rounds=(due,)), Wish.NOW)] == ["FENCE008"]
-    assert [finding.id for finding in check(facts(fenced(110), rounds=(due,)), Wish.ENABLED)] == ["FENCE010"]
+    assert [finding.id for finding in check(facts(fenced(110), rounds=(due,)), Goal.NOW)] == ["FENCE008"]
+    assert [finding.id for finding in check(facts(fenced(110), rounds=(due,)), Goal.ENABLED)] == ["FENCE010"]
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_versions_that_fail_to_fence_open_transactions_are_told(version: str, to
 def colliding(name: str, ours: str, others: dict[str, set[str]], ids: int = 1) -> list[Finding]:
     directory = TransactionalIdIndex({ours: frozenset((name,))} | {g: frozenset(names) for g, names in others.items()})
     connector = Fenced(name, ids, {1: ids}, Backoff())
-    return list(check(FencingFacts(ours, (connector,), directory, True), Wish.NOW))
+    return list(check(FencingFacts(ours, (connector,), directory, True), Goal.NOW))
 
 
 def test_two_groups_whose_names_run_into_each_other_share_their_ids() -> None:
@@ -271,7 +271,7 @@ def test_a_transaction_that_no_task_can_have_begun_is_a_strangers(
     calls = FakeCoordinators({"g-c-1": ongoing("g-c-1", *topics)})
     seen = observe(sources(calls, enabled, active=lambda name: active), 10.0)
     assert (set(seen.connectors[0].foreign) == {"g-c-1"}) is strange
-    told = [finding for finding in check(seen, Wish.ENABLED) if finding.id == "FENCE012"]
+    told = [finding for finding in check(seen, Goal.ENABLED) if finding.id == "FENCE012"]
     assert bool(told) is strange
     if told:
         assert told[0].severity == ("error" if enabled is False else "warning")

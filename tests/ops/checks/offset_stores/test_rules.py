@@ -12,11 +12,11 @@ from connectctl.ops.checks.offset_stores.observe import (
     SeenCluster,
     StoreFacts,
     StoreSources,
-    aim,
     observe,
+    target_mode,
 )
 from connectctl.ops.checks.offset_stores.rules import check
-from connectctl.ops.checks.types import Checked, Wish
+from connectctl.ops.checks.types import Checked, Goal
 from connectctl.ops.clients.protocols import TopicFacts
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.connect.offset_store import Kind, Mode, Store, store_of
@@ -90,19 +90,19 @@ def test_the_order_of_servers_makes_no_store(order: list[str], mode: Mode) -> No
 
 
 @pytest.mark.parametrize(
-    ("mode", "wish", "leads_to"),
+    ("mode", "goal", "leads_to"),
     [
-        (Mode.ENABLED, Wish.NOW, Mode.ENABLED),
-        (Mode.NOT_ENABLED, Wish.NOW, Mode.NOT_ENABLED),
-        (None, Wish.NOW, None),
-        (Mode.NOT_ENABLED, Wish.PREPARING, Mode.ENABLED),
-        (Mode.ENABLED, Wish.PREPARING, Mode.NOT_ENABLED),
-        (None, Wish.ENABLED, Mode.ENABLED),
-        (Mode.ENABLED, Wish.DOWNGRADE, Mode.NOT_ENABLED),
+        (Mode.ENABLED, Goal.NOW, Mode.ENABLED),
+        (Mode.NOT_ENABLED, Goal.NOW, Mode.NOT_ENABLED),
+        (None, Goal.NOW, None),
+        (Mode.NOT_ENABLED, Goal.PREPARING, Mode.ENABLED),
+        (Mode.ENABLED, Goal.PREPARING, Mode.NOT_ENABLED),
+        (None, Goal.ENABLED, Mode.ENABLED),
+        (Mode.ENABLED, Goal.DOWNGRADE, Mode.NOT_ENABLED),
     ],
 )
-def test_preparing_is_the_way_to_enabled_and_the_way_back(mode: Mode | None, wish: Wish, leads_to: Mode | None) -> None:
-    assert aim(mode, wish) == leads_to
+def test_preparing_is_the_way_to_enabled_and_the_way_back(mode: Mode | None, goal: Goal, leads_to: Mode | None) -> None:
+    assert target_mode(mode, goal) == leads_to
 
 
 # ------------------------------------------------------------------------------------------------------------- the rules
@@ -126,7 +126,7 @@ def facts(
     config: dict[str, str],
     *entries: SourceOffset,
     mode: Mode = Mode.ENABLED,
-    wish: Wish = Wish.NOW,
+    goal: Goal = Goal.NOW,
     topics: tuple[str, ...] = ("own",),
     there: SeenCluster | None = None,
     targets: tuple[str, ...] = (),
@@ -134,7 +134,7 @@ def facts(
 ) -> StoreFacts:
     """A connector ``c`` with this configuration and these offsets; ``there`` is the cluster at ``far``."""
     now = store_of(mode, config, GLOBAL, HERE)
-    then = store_of(aim(mode, wish) or mode, config, GLOBAL, HERE)
+    then = store_of(target_mode(mode, goal) or mode, config, GLOBAL, HERE)
     own = then if then.kind is SEPARATE else now
     offsets = ConnectorOffsets("c", own.topic if own.kind is SEPARATE else None, entries)
     clients = {c: config.get(f"{c}.override.bootstrap.servers", HERE) for c in ("producer", "consumer", "admin")}
@@ -152,24 +152,24 @@ def facts(
     return replace(found, **more)
 
 
-def only(found: StoreFacts, id: str, wish: Wish = Wish.NOW) -> Finding:
+def only(found: StoreFacts, id: str, goal: Goal = Goal.NOW) -> Finding:
     """The one finding with this id."""
-    (finding,) = [finding for finding in check(found, wish) if finding.id == id]
+    (finding,) = [finding for finding in check(found, goal) if finding.id == id]
     return finding
 
 
-def ids(found: StoreFacts, wish: Wish = Wish.NOW) -> set[str]:
-    return {finding.id for finding in check(found, wish)}
+def ids(found: StoreFacts, goal: Goal = Goal.NOW) -> set[str]:
+    return {finding.id for finding in check(found, goal)}
 
 
 FAR = SeenCluster("far", 3, {GLOBAL: layout(GLOBAL, 3)})
 
 
-@pytest.mark.parametrize("wish", list(Wish))
+@pytest.mark.parametrize("goal", list(Goal))
 @pytest.mark.parametrize("mode", [Mode.ENABLED, Mode.NOT_ENABLED])
-def test_a_connector_without_overrides_gives_no_finding(mode: Mode, wish: Wish) -> None:
-    found = facts({"topic": "lines"}, entry(5, separate=False), mode=mode, wish=wish, targets=("lines",))
-    assert list(check(found, wish)) == []
+def test_a_connector_without_overrides_gives_no_finding(mode: Mode, goal: Goal) -> None:
+    found = facts({"topic": "lines"}, entry(5, separate=False), mode=mode, goal=goal, targets=("lines",))
+    assert list(check(found, goal)) == []
 
 
 def test_a_dedicated_topic_that_is_not_seeded_loses_the_place() -> None:
@@ -189,26 +189,26 @@ def test_a_seeded_topic_loses_nothing_and_one_that_is_half_seeded_is_told_by_its
 
 
 def test_an_implicit_topic_is_foreseen_for_enabled_and_only_warned_of_for_preparing() -> None:
-    def of(wish: Wish) -> StoreFacts:
-        return facts(ALL_ELSEWHERE, entry(5), mode=Mode.NOT_ENABLED, wish=wish, there=FAR)
+    def of(goal: Goal) -> StoreFacts:
+        return facts(ALL_ELSEWHERE, entry(5), mode=Mode.NOT_ENABLED, goal=goal, there=FAR)
 
-    finding = only(of(Wish.ENABLED), "STORE001", Wish.ENABLED)
+    finding = only(of(Goal.ENABLED), "STORE001", Goal.ENABLED)
     assert finding.severity == "error"
     assert "without asking" in finding.message
     assert "set offsets.storage.topic=c-offsets on it, then connectctl offsets merge c" in (finding.next_step or "")
-    assert only(of(Wish.PREPARING), "STORE001", Wish.PREPARING).severity == "warning"
-    assert ids(of(Wish.NOW)) == set()
-    assert ids(of(Wish.DOWNGRADE), Wish.DOWNGRADE) == set()
+    assert only(of(Goal.PREPARING), "STORE001", Goal.PREPARING).severity == "warning"
+    assert ids(of(Goal.NOW)) == set()
+    assert ids(of(Goal.DOWNGRADE), Goal.DOWNGRADE) == set()
 
 
 def test_an_old_implicit_topic_wins_when_exactly_once_comes_back() -> None:
     old = entry(50, 5, ages=(10, 100_000))
-    found = facts(ALL_ELSEWHERE, old, mode=Mode.NOT_ENABLED, wish=Wish.ENABLED, there=FAR)
-    finding = only(found, "STORE002", Wish.ENABLED)
+    found = facts(ALL_ELSEWHERE, old, mode=Mode.NOT_ENABLED, goal=Goal.ENABLED, there=FAR)
+    finding = only(found, "STORE002", Goal.ENABLED)
     assert "99990 s older" in finding.message
     assert finding.severity == "error"
-    same = facts(ALL_ELSEWHERE, entry(5, 5, ages=(10, 99)), mode=Mode.NOT_ENABLED, wish=Wish.ENABLED, there=FAR)
-    assert "STORE002" not in ids(same, Wish.ENABLED)
+    same = facts(ALL_ELSEWHERE, entry(5, 5, ages=(10, 99)), mode=Mode.NOT_ENABLED, goal=Goal.ENABLED, there=FAR)
+    assert "STORE002" not in ids(same, Goal.ENABLED)
 
 
 def test_a_topic_that_cannot_be_created_is_an_error_and_one_that_can_an_info() -> None:
@@ -260,8 +260,8 @@ def test_a_connector_that_writes_to_its_own_offsets_topic_fails_with_exactly_onc
 
 
 def test_an_implicit_topic_without_anything_to_lose_is_good_to_know() -> None:
-    found = facts(ALL_ELSEWHERE, mode=Mode.NOT_ENABLED, wish=Wish.ENABLED, there=FAR)
-    assert only(found, "STORE009", Wish.ENABLED).severity == "info"
+    found = facts(ALL_ELSEWHERE, mode=Mode.NOT_ENABLED, goal=Goal.ENABLED, there=FAR)
+    assert only(found, "STORE009", Goal.ENABLED).severity == "info"
 
 
 @pytest.mark.parametrize(
@@ -279,14 +279,14 @@ def test_an_implicit_topic_without_anything_to_lose_is_good_to_know() -> None:
 def test_a_global_topic_that_is_behind_is_told_before_a_downgrade(
     global_: int | None, dedicated: int, ages: tuple[int, int], told: bool
 ) -> None:
-    found = facts(ALL_ELSEWHERE, entry(global_, dedicated, ages=ages), wish=Wish.DOWNGRADE, there=FAR)
-    assert ("STORE010" in ids(found, Wish.DOWNGRADE)) is told
+    found = facts(ALL_ELSEWHERE, entry(global_, dedicated, ages=ages), goal=Goal.DOWNGRADE, there=FAR)
+    assert ("STORE010" in ids(found, Goal.DOWNGRADE)) is told
     assert "STORE010" not in ids(found)
 
 
 def test_a_topic_that_the_configuration_names_is_left_only_by_old_workers() -> None:
-    found = facts(NAMED, entry(5, 9, ages=(500, 400)), wish=Wish.DOWNGRADE)
-    finding = only(found, "STORE010", Wish.DOWNGRADE)
+    found = facts(NAMED, entry(5, 9, ages=(500, 400)), goal=Goal.DOWNGRADE)
+    finding = only(found, "STORE010", Goal.DOWNGRADE)
     assert finding.severity == "info"
     assert "Workers before 3.3" in finding.message
     assert finding.next_step == "connectctl offsets merge c --into global --stop"
@@ -327,13 +327,13 @@ def sources(config: dict[str, str], mode: Mode | None = Mode.ENABLED, **more: An
 
 
 def test_looking_reads_both_topics_and_judges_what_workers_will_do() -> None:
-    seen = observe(sources(NAMED), Wish.NOW, 0.0)
+    seen = observe(sources(NAMED), Goal.NOW, 0.0)
     assert seen.unseen == ()
     assert ids(seen) == {"STORE001", "STORE012"}
 
 
 def test_a_cluster_that_cannot_be_reached_is_no_silent_pass() -> None:
-    seen = observe(sources(ALL_ELSEWHERE), Wish.NOW, 0.0)
+    seen = observe(sources(ALL_ELSEWHERE), Goal.NOW, 0.0)
     (unseen,) = seen.unseen
     assert "far:9092" in unseen.what
     assert "connection refused" in unseen.why
@@ -341,11 +341,11 @@ def test_a_cluster_that_cannot_be_reached_is_no_silent_pass() -> None:
 
 
 def test_workers_that_do_not_tell_their_mode_are_no_silent_pass() -> None:
-    assert [unseen.what for unseen in observe(sources({}, None), Wish.NOW, 0.0).unseen] == ["offset stores"]
+    assert [unseen.what for unseen in observe(sources({}, None), Goal.NOW, 0.0).unseen] == ["offset stores"]
 
 
 def test_an_offsets_topic_that_may_not_be_read_is_no_silent_pass() -> None:
     given_ = sources(NAMED)
     given_.offsets.kafka.forbidden.add(GLOBAL)  # type: ignore[attr-defined]
-    (unseen,) = observe(given_, Wish.NOW, 0.0).unseen
+    (unseen,) = observe(given_, Goal.NOW, 0.0).unseen
     assert unseen.what == "source offsets"

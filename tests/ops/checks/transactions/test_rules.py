@@ -10,13 +10,13 @@ from connectctl.ops.checks.transactions.observe import (
     INTERVAL,
     TIMEOUT,
     Boundary,
-    Paced,
     TransactionFacts,
+    TransactionPacing,
     TransactionSources,
     observe,
 )
 from connectctl.ops.checks.transactions.rules import check
-from connectctl.ops.checks.types import Checked, Wish
+from connectctl.ops.checks.types import Checked, Goal
 from connectctl.ops.connect.connector import Connector, Status
 from connectctl.ops.connect.transactional_ids import TransactionalIdIndex
 from connectctl.ops.core.finding import Finding
@@ -51,8 +51,8 @@ def open_for(seconds: float, timeout_ms: int = 60_000, state: str = "Ongoing") -
     return Transaction("g-c-0", state, 1, 0, timeout_ms, int((NOW - seconds) * 1000), (), 1)
 
 
-def one(found: TransactionFacts, wish: Wish = Wish.NOW) -> Finding | None:
-    findings = list(check(found, wish))
+def one(found: TransactionFacts, goal: Goal = Goal.NOW) -> Finding | None:
+    findings = list(check(found, goal))
     assert len(findings) < 2, findings
     return findings[0] if findings else None
 
@@ -96,18 +96,18 @@ def test_the_remedy_is_within_what_brokers_allow() -> None:
 
 
 @pytest.mark.parametrize(
-    ("enabled", "wish", "severity"),
+    ("enabled", "goal", "severity"),
     [
-        (True, Wish.NOW, "error"),
-        (False, Wish.NOW, None),
-        (None, Wish.NOW, None),
-        (False, Wish.PREPARING, "warning"),
-        (False, Wish.ENABLED, "error"),
-        (True, Wish.DOWNGRADE, None),
+        (True, Goal.NOW, "error"),
+        (False, Goal.NOW, None),
+        (None, Goal.NOW, None),
+        (False, Goal.PREPARING, "warning"),
+        (False, Goal.ENABLED, "error"),
+        (True, Goal.DOWNGRADE, None),
     ],
 )
-def test_boundaries_matter_only_with_exactly_once(enabled: bool | None, wish: Wish, severity: str | None) -> None:
-    finding = one(look(BY_INTERVAL | {INTERVAL: "60000"}, enabled=enabled), wish)
+def test_boundaries_matter_only_with_exactly_once(enabled: bool | None, goal: Goal, severity: str | None) -> None:
+    finding = one(look(BY_INTERVAL | {INTERVAL: "60000"}, enabled=enabled), goal)
     assert (finding.severity if finding else None) == severity
 
 
@@ -179,7 +179,7 @@ def test_a_running_task_whose_transaction_was_aborted_writes_nothing(
 
 def test_what_has_failed_is_told_for_every_wish() -> None:
     found = look({}, open_for(0, state="CompleteAbort"), status=Status("FAILED", "w", EXPIRED), enabled=False)
-    assert all(one(found, wish) for wish in Wish)
+    assert all(one(found, goal) for goal in Goal)
 
 
 @pytest.mark.parametrize(
@@ -213,8 +213,8 @@ def test_transactions_on_another_cluster_are_no_silent_pass() -> None:
 
 def test_connectors_are_not_held_against_each_other_one_by_one() -> None:
     connectors = Counted(
-        Paced(f"c{n}", Boundary.POLL, 1, True, 600_000, True, store=("offsets", HERE)) for n in range(100)
+        TransactionPacing(f"c{n}", Boundary.POLL, 1, True, 600_000, True, store=("offsets", HERE)) for n in range(100)
     )
-    findings = list(check(TransactionFacts(connectors, True, NOW), Wish.NOW))
+    findings = list(check(TransactionFacts(connectors, True, NOW), Goal.NOW))
     assert {f.message.partition("where ")[2] for f in findings} == {"99 other connectors have offsets, too."}
     assert (len(findings), connectors.passes) == (100, 2)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from connectctl.ops.checks.internal_topics.config_topic_writers import ConfigTopic, Write, newest_write
-from connectctl.ops.checks.types import Wish
+from connectctl.ops.checks.types import Goal
 from connectctl.ops.checks.workers import observe as worker_observe
 from connectctl.ops.checks.workers import rules
 from connectctl.ops.checks.workers.observe import Proof, WorkersSeen
@@ -47,12 +47,12 @@ def seen(
     return replace(WorkersSeen(GROUP, found, NOW, leader=leader, leader_seen=True, config=config, unseen=()), **more)
 
 
-def ids(view: WorkersSeen, wish: Wish = Wish.NOW) -> list[str]:
-    return [f.id for f in rules.check(view, wish)]
+def ids(view: WorkersSeen, goal: Goal = Goal.NOW) -> list[str]:
+    return [f.id for f in rules.check(view, goal)]
 
 
-def text(view: WorkersSeen, wish: Wish = Wish.NOW) -> str:
-    return " ".join(f"{f.subject}: {f.message} {f.next_step}" for f in rules.check(view, wish))
+def text(view: WorkersSeen, goal: Goal = Goal.NOW) -> str:
+    return " ".join(f"{f.subject}: {f.message} {f.next_step}" for f in rules.check(view, goal))
 
 
 CLEAN = seen(ON, ON)
@@ -63,50 +63,50 @@ NO_WISH: list[str] = []
     ("view", "by_wish"),
     [
         (CLEAN, {}),
-        (seen(OFF, OFF), {Wish.ENABLED: ["WORKER006"]}),
+        (seen(OFF, OFF), {Goal.ENABLED: ["WORKER006"]}),
         (seen(OFF), {}),
-        (seen(OFF, OFF, config=NEVER), {Wish.ENABLED: ["WORKER006"]}),
-        (seen(OFF, OFF, leader=None), {Wish.ENABLED: ["WORKER005"]}),
-        (seen(OFF, OFF, config=PLAIN), {Wish.ENABLED: ["WORKER005"]}),
-        (seen(ON, OFF), {Wish.ENABLED: ["WORKER006"]}),
+        (seen(OFF, OFF, config=NEVER), {Goal.ENABLED: ["WORKER006"]}),
+        (seen(OFF, OFF, leader=None), {Goal.ENABLED: ["WORKER005"]}),
+        (seen(OFF, OFF, config=PLAIN), {Goal.ENABLED: ["WORKER005"]}),
+        (seen(ON, OFF), {Goal.ENABLED: ["WORKER006"]}),
         (seen(OFF, OFF, leader=None, leader_seen=False), {}),
         (seen(ANY, ANY), {}),
     ],
 )
-def test_the_modes_are_judged_by_the_wish(view: WorkersSeen, by_wish: Mapping[Wish, list[str]]) -> None:
-    assert {wish: ids(view, wish) for wish in Wish} == {wish: by_wish.get(wish, NO_WISH) for wish in Wish}
+def test_the_modes_are_judged_by_the_wish(view: WorkersSeen, by_wish: Mapping[Goal, list[str]]) -> None:
+    assert {goal: ids(view, goal) for goal in Goal} == {goal: by_wish.get(goal, NO_WISH) for goal in Goal}
 
 
 @pytest.mark.parametrize(
-    ("view", "wish", "expected"),
+    ("view", "goal", "expected"),
     [
-        (seen(OLD, OLD, version="3.2.3", leader=None), Wish.PREPARING, ["WORKER001", "WORKER001"]),
-        (seen(ANY, version="3.2.3", leader=None), Wish.ENABLED, ["WORKER001"]),
-        (seen(ANY, version="6.2.0-ccs", leader=None), Wish.ENABLED, ["WORKER001"]),
-        (seen(OLD, version="3.2.3", leader=None), Wish.NOW, []),
-        (seen(OLD, version="3.2.3", leader=None), Wish.DOWNGRADE, []),
-        (seen(ON, group=replace(GROUP, protocol="compatible")), Wish.NOW, ["WORKER002"]),
-        (seen(ON, group=replace(GROUP, protocol="default")), Wish.NOW, ["WORKER003"]),
-        (seen(ON, group=replace(GROUP, protocol="")), Wish.NOW, []),
-        (seen(OFF, ON, leader=None), Wish.NOW, ["WORKER004"]),
-        (seen(OFF, ON, config=PLAIN), Wish.NOW, ["WORKER004"]),
-        (seen(OFF, ON, leader=None), Wish.ENABLED, ["WORKER004", "WORKER005"]),
-        (seen(OFF, ON), Wish.NOW, []),
-        (seen(ON, ON, leader=None), Wish.NOW, ["WORKER007"]),
-        (seen(ON, ON, leader=None, leader_seen=False), Wish.NOW, []),
-        (seen(ON, leader=replace(LEADER, state="Ongoing", started_ms=int(NOW - 61) * 1000)), Wish.NOW, ["WORKER008"]),
-        (seen(ON, leader=replace(LEADER, state="Ongoing", started_ms=int(NOW - 5) * 1000)), Wish.NOW, []),
-        (seen(ON, leader=replace(LEADER, partitions=(Place("cfg", 0),))), Wish.NOW, []),
-        (seen(ON, leader=replace(LEADER, partitions=(Place("data", 0),))), Wish.NOW, ["WORKER009"]),
-        (seen(ON, config=PLAIN), Wish.NOW, ["WORKER011"]),
-        (seen(ON, config=replace(PLAIN, leader_wrote=NOW - 50)), Wish.NOW, []),
-        (seen(ON, config=NEVER), Wish.NOW, []),
-        (seen(ON, lists={"w0": frozenset("ab"), "w1": frozenset("a")}), Wish.NOW, ["WORKER012"]),
-        (seen(ON, lists={"w0": frozenset("ab"), "w1": frozenset("ab")}), Wish.NOW, []),
+        (seen(OLD, OLD, version="3.2.3", leader=None), Goal.PREPARING, ["WORKER001", "WORKER001"]),
+        (seen(ANY, version="3.2.3", leader=None), Goal.ENABLED, ["WORKER001"]),
+        (seen(ANY, version="6.2.0-ccs", leader=None), Goal.ENABLED, ["WORKER001"]),
+        (seen(OLD, version="3.2.3", leader=None), Goal.NOW, []),
+        (seen(OLD, version="3.2.3", leader=None), Goal.DOWNGRADE, []),
+        (seen(ON, group=replace(GROUP, protocol="compatible")), Goal.NOW, ["WORKER002"]),
+        (seen(ON, group=replace(GROUP, protocol="default")), Goal.NOW, ["WORKER003"]),
+        (seen(ON, group=replace(GROUP, protocol="")), Goal.NOW, []),
+        (seen(OFF, ON, leader=None), Goal.NOW, ["WORKER004"]),
+        (seen(OFF, ON, config=PLAIN), Goal.NOW, ["WORKER004"]),
+        (seen(OFF, ON, leader=None), Goal.ENABLED, ["WORKER004", "WORKER005"]),
+        (seen(OFF, ON), Goal.NOW, []),
+        (seen(ON, ON, leader=None), Goal.NOW, ["WORKER007"]),
+        (seen(ON, ON, leader=None, leader_seen=False), Goal.NOW, []),
+        (seen(ON, leader=replace(LEADER, state="Ongoing", started_ms=int(NOW - 61) * 1000)), Goal.NOW, ["WORKER008"]),
+        (seen(ON, leader=replace(LEADER, state="Ongoing", started_ms=int(NOW - 5) * 1000)), Goal.NOW, []),
+        (seen(ON, leader=replace(LEADER, partitions=(Place("cfg", 0),))), Goal.NOW, []),
+        (seen(ON, leader=replace(LEADER, partitions=(Place("data", 0),))), Goal.NOW, ["WORKER009"]),
+        (seen(ON, config=PLAIN), Goal.NOW, ["WORKER011"]),
+        (seen(ON, config=replace(PLAIN, leader_wrote=NOW - 50)), Goal.NOW, []),
+        (seen(ON, config=NEVER), Goal.NOW, []),
+        (seen(ON, lists={"w0": frozenset("ab"), "w1": frozenset("a")}), Goal.NOW, ["WORKER012"]),
+        (seen(ON, lists={"w0": frozenset("ab"), "w1": frozenset("ab")}), Goal.NOW, []),
     ],
 )
-def test_what_is_found(view: WorkersSeen, wish: Wish, expected: list[str]) -> None:
-    assert ids(view, wish) == expected
+def test_what_is_found(view: WorkersSeen, goal: Goal, expected: list[str]) -> None:
+    assert ids(view, goal) == expected
 
 
 def writer(number: int, *, seconds_ago: float = 0, opened: int | None = None) -> PartitionProducer:
@@ -133,7 +133,7 @@ def test_other_writers_are_told_by_what_is_known_of_them(
     producer: PartitionProducer, owners: Mapping[int, str], version: str, said: tuple[str, str] | None
 ) -> None:
     config = replace(WROTE, foreign=(producer,), owners=owners)
-    found = list(rules.check(seen(ON, config=config, version=version), Wish.NOW))
+    found = list(rules.check(seen(ON, config=config, version=version), Goal.NOW))
     assert [f.id for f in found] == ([] if said is None else ["WORKER010"])
     if said is not None:
         assert found[0].severity == said[0]
@@ -147,9 +147,9 @@ NEIGHBOUR = connect_group("other", three=[("a", -1), ("a", 0)])
     ("more", "expected"),
     [
         ({}, []),
-        ({"sharing": frozenset({"other"})}, [("WORKER013", "warning")]),
+        ({"groups_sharing_topics": frozenset({"other"})}, [("WORKER013", "warning")]),
         (
-            {"sharing": frozenset({"other"}), "statuses": {("a", 0): "three:8083"}},
+            {"groups_sharing_topics": frozenset({"other"}), "statuses": {("a", 0): "three:8083"}},
             [("WORKER013", "error"), ("WORKER014", "warning")],
         ),
         ({"statuses": {("a", 0): "three:8083", ("a", -1): "one:8083"}}, [("WORKER014", "warning")]),
@@ -157,14 +157,14 @@ NEIGHBOUR = connect_group("other", three=[("a", -1), ("a", 0)])
     ],
 )
 def test_another_group_on_our_topics(more: Mapping[str, Any], expected: list[tuple[str, str]]) -> None:
-    view = seen(ON, neighbours=(NEIGHBOUR,), **more)
-    assert [(f.id, f.severity.value) for f in rules.check(view, Wish.NOW)] == expected
+    view = seen(ON, other_groups=(NEIGHBOUR,), **more)
+    assert [(f.id, f.severity.value) for f in rules.check(view, Goal.NOW)] == expected
 
 
 def test_another_leader_that_writes_makes_a_shared_topic_certain() -> None:
     config = replace(WROTE, foreign=(writer(9),), owners={9: "connect-cluster-other"})
-    view = seen(ON, neighbours=(NEIGHBOUR,), sharing=frozenset({"other"}), config=config)
-    assert {(f.id, f.severity.value) for f in rules.check(view, Wish.NOW)} == {
+    view = seen(ON, other_groups=(NEIGHBOUR,), groups_sharing_topics=frozenset({"other"}), config=config)
+    assert {(f.id, f.severity.value) for f in rules.check(view, Goal.NOW)} == {
         ("WORKER010", "error"),
         ("WORKER013", "error"),
     }
@@ -174,11 +174,11 @@ def test_messages_name_workers_and_evidence() -> None:
     assert text(seen(OFF, ON, leader=None)).startswith(
         f"w0:8083: The leader is disabled, and w1:8083 enabled. Kafka knows no transactional id {ID}"
     )
-    assert "It wrote commit-a to the config topic without" in text(seen(OFF, config=PLAIN), Wish.ENABLED)
+    assert "It wrote commit-a to the config topic without" in text(seen(OFF, config=PLAIN), Goal.ENABLED)
     assert "w1 does not know b" in text(seen(ON, lists={"w0": frozenset("ab"), "w1": frozenset("a")}))
     many = {"w0": frozenset("abcde"), "w1": frozenset()}
     assert "w1 does not know a, b, c and 2 more" in text(seen(ON, lists=many))
-    assert "whether w1:8083, w2:8083 also are" in text(seen(ON, OFF, OFF), Wish.ENABLED)
+    assert "whether w1:8083, w2:8083 also are" in text(seen(ON, OFF, OFF), Goal.ENABLED)
 
 
 # --------------------------------------------------------------------------------------------------------------- facts
@@ -217,14 +217,14 @@ NAMED: dict[str, str | None] = {"config": "cfg", "offsets": "off", "status": "st
 STATUS = b'{"state":"RUNNING","trace":null,"worker_id":"three:8083","generation":1}'
 
 
-def kafka(*, neighbours: Mapping[str, ConnectGroup] | None = None) -> FakeKafka:
+def kafka(*, other_groups: Mapping[str, ConnectGroup] | None = None) -> FakeKafka:
     config = [
         Record(b"connector-a", b'{"properties":{"connector.class":"x.Source"}}', 0, 0, int(NOW * 1000)),
         Record(b"task-a-0", b'{"properties":{}}', 0, 1, int(NOW * 1000)),
         Record(b"commit-a", b'{"tasks":1}', 0, 2, int(NOW * 1000)),
     ]
     status = [Record(b"status-task-a-0", STATUS, 0, 0, int(NOW * 1000))]
-    return FakeKafka({"cfg": config, "off": [], "sta": status}, groups=dict(neighbours or {}))
+    return FakeKafka({"cfg": config, "off": [], "sta": status}, groups=dict(other_groups or {}))
 
 
 def coordinators(*producers: PartitionProducer, **known: Transaction) -> FakeCoordinators:
@@ -268,7 +268,7 @@ def test_a_clean_cluster_is_seen_whole_and_clean() -> None:
     assert (view.unseen, view.proof, view.leader) == ((), Proof.PREPARING, LEADER)
     assert view.config is not None
     assert (view.config.connectors, view.config.foreign, view.config.leader_wrote) == (frozenset("a"), (), NOW)
-    assert {wish: ids(view, wish) for wish in Wish} == {wish: [] for wish in Wish}
+    assert {goal: ids(view, goal) for goal in Goal} == {goal: [] for goal in Goal}
 
 
 def test_lists_that_differ_for_a_moment_are_no_finding() -> None:
@@ -284,9 +284,9 @@ def test_foreign_writers_are_named_by_their_transactional_ids() -> None:
 
 
 def test_a_neighbour_with_our_connectors_and_no_topic_of_its_own_shares_ours() -> None:
-    view = observe(kafka(neighbours={"other": NEIGHBOUR}), calls(), coordinators(writer(7)))
-    assert (view.sharing, ids(view)) == (frozenset({"other"}), ["WORKER013", "WORKER014"])
-    reads = kafka(neighbours={"other": NEIGHBOUR})
+    view = observe(kafka(other_groups={"other": NEIGHBOUR}), calls(), coordinators(writer(7)))
+    assert (view.groups_sharing_topics, ids(view)) == (frozenset({"other"}), ["WORKER013", "WORKER014"])
+    reads = kafka(other_groups={"other": NEIGHBOUR})
     reads.records["theirs"] = list(reads.records["cfg"])
     reads.records["sta"] = []
     assert ids(observe(reads, calls(), coordinators(writer(7)))) == []
@@ -301,7 +301,7 @@ def test_what_may_not_be_looked_at_is_told_and_the_rest_is_judged() -> None:
         f"the leader's transactional id {ID}",
         "who writes to the config topic cfg",
     ]
-    assert (view.proof, ids(view, Wish.ENABLED)) == (Proof.UNKNOWN, [])
+    assert (view.proof, ids(view, Goal.ENABLED)) == (Proof.UNKNOWN, [])
 
 
 def test_brokers_that_tell_nothing_of_transactions_cost_findings_and_not_the_answer() -> None:
@@ -317,11 +317,11 @@ def test_brokers_that_tell_nothing_of_transactions_cost_findings_and_not_the_ans
 
     view = observe(kafka(), calls(), Ancient())
     assert [u.why for u in view.unseen] == ["needs 3.0"] * 3
-    assert ids(view, Wish.ENABLED) == []
+    assert ids(view, Goal.ENABLED) == []
 
 
 def test_topics_that_may_not_be_read_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    reads = kafka(neighbours={"other": NEIGHBOUR})
+    reads = kafka(other_groups={"other": NEIGHBOUR})
     view = cluster_observe.look(reads, calls(), GROUP, NAMED)
 
     def denied(*_: object, **__: object) -> dict[str, Any]:
