@@ -81,8 +81,8 @@ def test_heavy_libraries_are_imported_where_they_are_used(path: Path) -> None:
 
 KNOWN = {
     "ops/config/": ("config", "core.errors", "core.finding"),
-    "ops/kafka/": ("kafka", "config", "core.errors", "core.finding", "clients.protocols"),
-    "ops/connect/": ("connect", "kafka", "config", "core.errors", "core.finding", "core.rule", "clients.protocols"),
+    "ops/kafka/": ("kafka", "config", "core.errors", "core.finding"),
+    "ops/connect/": ("connect", "kafka", "config", "core.errors", "core.finding", "core.rule"),
 }
 """What packages of values and pure rules may know of ``connectctl.ops``."""
 

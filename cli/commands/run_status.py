@@ -11,7 +11,7 @@ from connectctl.cli.views.run import MEASURED, measured, sizes
 from connectctl.ops.config.masking import masked
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import Record
+    from connectctl.ops.kafka.records import Record
     from connectctl.ops.task_runtime.job.internal_topics import RunClients
     from connectctl.ops.task_runtime.job.status_topic import TaskStatus
 

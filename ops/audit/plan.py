@@ -13,7 +13,7 @@ from connectctl.ops.audit.scan import PartitionRange
 from connectctl.ops.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import OffsetRange
+    from connectctl.ops.kafka.topics import OffsetRange
 
 Places = Mapping[str, Mapping[int, "OffsetRange"]]
 Offsets = Mapping[str, Mapping[int, int]]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,128 +20,11 @@ if TYPE_CHECKING:
     from connectctl.ops.kafka.brokers import BrokerVersion, ReaderGroups
     from connectctl.ops.kafka.consumer_group import ClientGroup
     from connectctl.ops.kafka.error_handling import Code
+    from connectctl.ops.kafka.fence_attempt import InitProducerIdResponse
+    from connectctl.ops.kafka.records import Record, TopicImage
+    from connectctl.ops.kafka.topics import OffsetRange, TopicFacts
     from connectctl.ops.kafka.transactions import Bounds, Listing, PartitionProducer, Place, Transaction
     from connectctl.ops.kafka.visibility import Gap, Observation
-
-
-class Record(NamedTuple):
-    """One Kafka record. ``timestamp`` is in milliseconds since the epoch, None where the broker has none."""
-
-    key: bytes | None
-    value: bytes | None
-    partition: int
-    offset: int
-    timestamp: int | None = None
-
-
-Row = tuple[bytes, bytes, bool, int, int, Any, Any]
-"""A record by what it is sorted by (the key's group, the key, whether there is none, partition, offset), with timestamp
-and value."""
-
-
-def record_in(row: Row) -> Record:
-    """The record of a row."""
-    _, key, without, partition, offset, timestamp, value = row
-    return Record(None if without else key, value, partition, offset, timestamp)
-
-
-class SortedRecords(Collection[Record]):
-    """Records in the order of groups and keys, which come from where there is more room than in memory."""
-
-    @abstractmethod
-    def blocks(self, group: bytes | None = None) -> Iterator[list[Row]]:
-        """The same in lists of some thousands, none of them empty, with all that there is of a key in one of them.
-
-        With ``group`` only those that hold some of it, and with it what is beside it.
-        """
-
-
-@dataclass(frozen=True)
-class UnreadTail:
-    """A partition that could not be read to its end: an open transaction holds its last stable offset at ``stable``."""
-
-    partition: int
-    stable: int
-    end: int
-
-
-@dataclass(frozen=True)
-class TopicImage:
-    """A topic as compaction would leave it: the newest record of each key in each partition.
-
-    Keys are kept per partition, because the same key in two partitions is two records that compaction never unites.
-    ``records`` counts all that were read, ``keyless`` those among them that had no key. ``end_offsets`` are the high
-    watermarks when the reading began. Order within ``latest`` is not defined; use the offsets. ``superseded`` are the
-    older records that compaction has not removed yet, where they were asked for. ``in_order``: the topic is too big for
-    memory, and ``latest`` gives its records from disk, by connector (``source_keys.owner_of``) and key.
-    """
-
-    topic: str
-    records: int
-    latest: Collection[Record]
-    end_offsets: Mapping[int, int]
-    held_back: tuple[UnreadTail, ...] = ()
-    keyless: int = 0
-    superseded: tuple[Record, ...] = ()
-    in_order: bool = False
-    made: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
-    """What was made of ``latest``, so that it is made once; see ``config_topic.state_of``."""
-
-
-@dataclass(frozen=True, slots=True)
-class OffsetRange:
-    """Where a partition begins and ends. Readers with read_committed get no further than ``stable``, which is at most
-    ``end``, the high watermark.
-    """
-
-    first: int
-    stable: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
-class KnownEnds:
-    """How far a topic is known to reach, from what was read of it: no end of it is below, whoever asks later.
-
-    ``id`` is the topic's, by which it can be told from another of that name; None of brokers before 2.8. ``ends`` are by
-    partition, 0 where nothing is known.
-    """
-
-    id: str | None = None
-    ends: tuple[int, ...] = ()
-
-    def further(self, other: KnownEnds) -> KnownEnds:
-        """What both know. Of another topic of the same name, ``other`` is the newer."""
-        if self.id != other.id and self.id is not None:
-            return other
-        longest = max(len(self.ends), len(other.ends))
-        ends = zip(_padded(self.ends, longest), _padded(other.ends, longest), strict=True)
-        return KnownEnds(other.id, tuple(max(pair) for pair in ends))
-
-
-def furthest(one: Mapping[str, KnownEnds], other: Mapping[str, KnownEnds]) -> dict[str, KnownEnds]:
-    """What both know of topics, by what these are called there."""
-    known = {which: one[which].further(reached) if which in one else reached for which, reached in other.items()}
-    return {**one, **known}
-
-
-def _padded(ends: tuple[int, ...], length: int) -> tuple[int, ...]:
-    return ends + (0,) * (length - len(ends))
-
-
-@dataclass(frozen=True)
-class TopicFacts:
-    """How a topic is laid out. ``replicas`` and ``in_sync`` give counts by partition; ``config`` what was asked for.
-
-    ``leaders`` are the brokers that lead the partitions, None where none does.
-    """
-
-    name: str
-    partitions: int
-    replicas: Mapping[int, int]
-    in_sync: Mapping[int, int]
-    config: Mapping[str, str] = field(default_factory=dict)
-    leaders: Mapping[int, int | None] = field(default_factory=dict)
 
 
 class KafkaReads(Protocol):
@@ -233,16 +115,6 @@ class ConnectCalls(Protocol):
     ) -> Any:
         """Send a changing request; retried while workers answer that a rebalance is under way."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class InitProducerIdResponse:
-    """A coordinator's answer to InitProducerId; ``lookup`` where already FindCoordinator failed."""
-
-    code: Code
-    producer_id: int = -1
-    epoch: int = -1
-    lookup: bool = False
 
 
 class ClusterLock(Protocol):

@@ -13,9 +13,9 @@ from connectctl.ops.connect.worker import Support
 from connectctl.ops.core.finding import Finding, Severity
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import TopicFacts
     from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.connect.worker import Worker
+    from connectctl.ops.kafka.topics import TopicFacts
 
 
 def no_members(group: ConnectGroup) -> Finding | None:

@@ -17,7 +17,7 @@ from connectctl.ops.config.masking import remember
 from connectctl.ops.core.finding import Finding, Severity
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import Record, TopicImage
+    from connectctl.ops.kafka.records import Record, TopicImage
 
 CONNECTOR = "connector-"
 TASK = "task-"

@@ -20,8 +20,8 @@ from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
 from connectctl.ops.connect.internal_topics import address
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import Record
     from connectctl.ops.connect.connect_protocol import ConnectGroup
+    from connectctl.ops.kafka.records import Record
 
 _UNRESERVED = frozenset(ascii_letters + digits + "-._~")
 """What a URL may have in it as it is (RFC 3986)."""

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.config.json_text import read_json
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import Record
     from connectctl.ops.connect.config_topic import ConfigState
     from connectctl.ops.connect.connect_protocol import ConnectGroup
+    from connectctl.ops.kafka.records import Record
     from connectctl.ops.kafka.visibility import Gap
 
 

@@ -11,7 +11,7 @@ from connectctl.ops.connect.source_offsets import ConnectorOffsets, SourceOffset
 from connectctl.ops.core.finding import Finding, Severity
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import Record, UnreadTail
+    from connectctl.ops.kafka.records import Record, UnreadTail
 
 EXACT_IN_A_DOUBLE = 1 << 53
 STALE_MS = 60_000

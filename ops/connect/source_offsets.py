@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from connectctl.ops.connect.source_keys import SourceKey, TooLarge, decode_json, holds_nested
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import Record
+    from connectctl.ops.kafka.records import Record
 
 
 class StoredOffset(NamedTuple):

@@ -18,7 +18,7 @@ from connectctl.ops.connect.config_topic import COMMIT, CONNECTOR, TASK
 from connectctl.ops.core.finding import Finding, Severity
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import Record
+    from connectctl.ops.kafka.records import Record
 
 _Decoded = tuple[str, Any, "Record"]
 

@@ -14,8 +14,8 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from connectctl.ops.clients.protocols import Record
 from connectctl.ops.connect.source_keys import parse_key
+from connectctl.ops.kafka.records import Record
 from connectctl.ops.operations.offsets.backup_file import backup_lines
 from connectctl.ops.operations.offsets.changes import Side
 from connectctl.ops.operations.offsets.key_filter import Purpose, is_relevant

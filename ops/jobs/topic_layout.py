@@ -7,14 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from connectctl.ops.clients.protocols import KafkaReads, OffsetRange, TopicImage, UnreadTail
+from connectctl.ops.clients.protocols import KafkaReads
 from connectctl.ops.jobs.offsets import Row, Source, source_of
 from connectctl.ops.jobs.topic_reader import Wanted
+from connectctl.ops.kafka.records import TopicImage, UnreadTail
+from connectctl.ops.kafka.topics import OffsetRange
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
-    from connectctl.ops.clients.protocols import Record
+    from connectctl.ops.kafka.records import Record
     from connectctl.ops.operations.offsets.observe import Sources
 
 POLL = 0.2

@@ -9,16 +9,22 @@ ending its transaction.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from connectctl.ops.kafka.error_handling import FENCE, LOOKUP, Code, ErrorAction, Verdict, verdict
 from connectctl.ops.kafka.transactions import ABORTING, ENDING, Transaction
 
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import InitProducerIdResponse
-
 MOST_EPOCHS = 6
 """How many requests for one id may have used up an epoch before it is given up: of 32,767 there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class InitProducerIdResponse:
+    """A coordinator's answer to InitProducerId; ``lookup`` where already FindCoordinator failed."""
+
+    code: Code
+    producer_id: int = -1
+    epoch: int = -1
+    lookup: bool = False
 
 
 @dataclass(frozen=True, slots=True)

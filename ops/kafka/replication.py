@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from connectctl.ops.clients.protocols import TopicFacts
+    from connectctl.ops.kafka.topics import TopicFacts
 
 MIN_IN_SYNC, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
 

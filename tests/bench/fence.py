@@ -19,8 +19,8 @@ import time
 from pathlib import Path
 
 from connectctl.ops.clients.kafka_protocol.transactions import Transactions
-from connectctl.ops.clients.protocols import InitProducerIdResponse
 from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.fence_attempt import InitProducerIdResponse
 from connectctl.ops.sandbox import cluster
 from connectctl.ops.sandbox.jars.cache import BROKER, cached
 

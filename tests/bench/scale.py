@@ -30,8 +30,8 @@ from typing import Any
 import httpx
 from company import GROUP, SINK, SOURCE, create, produce  # type: ignore[import-not-found]  # beside this file
 from connectctl.ops.clients.kafka_protocol.transactions import Transactions
-from connectctl.ops.clients.protocols import InitProducerIdResponse
 from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.fence_attempt import InitProducerIdResponse
 from connectctl.ops.sandbox import cluster, launch
 from connectctl.ops.sandbox.cluster import Sandbox, SandboxSpec
 

@@ -14,8 +14,8 @@ from connectctl.cli.commands import run_status
 from connectctl.cli.main import app
 from connectctl.cli.output.prometheus import MetricsFile
 from connectctl.cli.views import run as run_view
-from connectctl.ops.clients.protocols import Record
 from connectctl.ops.core.errors import BadInput
+from connectctl.ops.kafka.records import Record
 from connectctl.ops.task_runtime.attempt.task_attempt import TaskReport
 from connectctl.ops.task_runtime.job.job_file import Until
 from connectctl.ops.task_runtime.job.runner import Result

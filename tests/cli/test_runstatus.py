@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from connectctl.cli.commands.run_status import _names
-from connectctl.ops.clients.protocols import Record
+from connectctl.ops.kafka.records import Record
 from connectctl.ops.task_runtime.job.status_topic import RUN_PREFIX
 
 STATUS = json.dumps({"state": "RUNNING", "trace": None, "worker_id": "w:1", "generation": 1}).encode()

@@ -14,7 +14,8 @@ from connectctl.ops.kafka.transactions import Place, Transaction
 from fakes.coordinators import FakeCoordinators
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import InitProducerIdResponse, TransactionCalls
+    from connectctl.ops.clients.protocols import TransactionCalls
+    from connectctl.ops.kafka.fence_attempt import InitProducerIdResponse
     from connectctl.ops.sandbox.cluster import Sandbox
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from connectctl.ops.clients.protocols import Record
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.records import Record
 from fakes.kafkawrites import FakeKafkaWrites
 
 if TYPE_CHECKING:

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from connectctl.ops.clients.protocols import ConfiguredValue, InitProducerIdResponse, RestartMode
+from connectctl.ops.clients.protocols import ConfiguredValue, RestartMode
 from connectctl.ops.kafka.brokers import BrokerVersion
 from connectctl.ops.kafka.consumer_group import GROUP_AWARE, ClientGroup, GroupMember, StreamsMember
 from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.fence_attempt import InitProducerIdResponse
 from connectctl.ops.kafka.streams_eos import PROPERTY, ProducerModel, model_of_id, model_of_value, process_of
 from connectctl.ops.kafka.transactions import Listing, Transaction
 from connectctl.ops.kafka.visibility import Complete

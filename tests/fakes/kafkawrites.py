@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from connectctl.ops.clients.protocols import Record
 from connectctl.ops.core.errors import ConnectctlError, Unreachable
+from connectctl.ops.kafka.records import Record
 from fakes.kafkareads import FakeKafka
 
 

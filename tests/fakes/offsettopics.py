@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from connectctl.ops.clients.protocols import Record, TopicImage, UnreadTail
 from connectctl.ops.connect.source_keys import connect_json
 from connectctl.ops.kafka.partitioner import java_partition
+from connectctl.ops.kafka.records import Record, TopicImage, UnreadTail
 from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState, RecordChange, topic_state
 from connectctl.ops.operations.offsets.snapshot import ReadTopic
 from hypothesis import strategies as st

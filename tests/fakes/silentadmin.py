@@ -13,8 +13,8 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
-    from connectctl.ops.clients.protocols import KnownEnds
     from connectctl.ops.kafka.sentinels import Offset
+    from connectctl.ops.kafka.topics import KnownEnds
 
 NONE = -1001
 """RD_KAFKA_OFFSET_INVALID."""

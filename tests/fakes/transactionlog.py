@@ -7,8 +7,9 @@ import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from connectctl.ops.clients.protocols import PrecedingLog, Record
+from connectctl.ops.clients.protocols import PrecedingLog
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.records import Record
 from connectctl.ops.kafka.transaction_log import STATES, LogEntry
 from connectctl.ops.kafka.transactions import PartitionProducer, Place
 

@@ -20,7 +20,7 @@ from connectctl.ops.operations.transactions.hanging import opened
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
-    from connectctl.ops.clients.protocols import Record
+    from connectctl.ops.kafka.records import Record
 
 PATIENCE = 90.0
 """Seconds for the transactions of those that were killed to time out."""

@@ -30,7 +30,8 @@ from live.grants import OPERATIONS, Grants
 from live.real import Workers, connector, create_topic, eventually, workers, write
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import AclReads, InitProducerIdResponse
+    from connectctl.ops.clients.protocols import AclReads
+    from connectctl.ops.kafka.fence_attempt import InitProducerIdResponse
     from connectctl.ops.sandbox.cluster import Sandbox
 
 pytestmark = pytest.mark.live

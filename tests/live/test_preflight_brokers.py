@@ -35,7 +35,7 @@ from live.grants import Grants
 from live.real import FILE_SOURCE, connector, eventually, write
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import InitProducerIdResponse
+    from connectctl.ops.kafka.fence_attempt import InitProducerIdResponse
     from connectctl.ops.sandbox.cluster import Sandbox
 
 pytestmark = pytest.mark.live

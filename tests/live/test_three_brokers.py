@@ -32,7 +32,7 @@ from live.real import connectctl, create_topic, eventually, write
 from live.test_runtime_campaign import seed, withstand
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import TopicImage
+    from connectctl.ops.kafka.records import TopicImage
 
 pytestmark = pytest.mark.live
 KEYS = 40

@@ -10,11 +10,11 @@ import pytest
 from connectctl.cli.commands.upgrade import observe
 from connectctl.migrations.registry import Ask, named
 from connectctl.ops.checks.tasks_max.observe import TasksSeen
-from connectctl.ops.clients.protocols import Record
 from connectctl.ops.connect.connector import State
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.journal import Run, RunState, StepEvent
 from connectctl.ops.core.plan import Plan
+from connectctl.ops.kafka.records import Record
 from connectctl.ops.operations.connectors.steps import SetTargetState
 from connectctl.ops.operations.offsets.changes import MergeOffsets, Side
 from connectctl.ops.operations.offsets.planning import Changes, ConnectorState

@@ -15,7 +15,8 @@ from connectctl.ops.kafka.brokers import BrokerVersion
 
 if TYPE_CHECKING:
     from connectctl.ops.checks.types import Checked
-    from connectctl.ops.clients.protocols import BrokerReads, KafkaReads, TopicFacts
+    from connectctl.ops.clients.protocols import BrokerReads, KafkaReads
+    from connectctl.ops.kafka.topics import TopicFacts
 
 T = TypeVar("T")
 TRANSACTION_STATE = "__transaction_state"

@@ -33,7 +33,7 @@ from connectctl.ops.kafka.brokers import (
 from connectctl.ops.kafka.replication import numbers
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import TopicFacts
+    from connectctl.ops.kafka.topics import TopicFacts
 
 _END_OFFSETS, _VERIFIES = 2, 4
 """The versions of ListOffsets with isolation levels (KIP-98), and of AddPartitionsToTxn that verify (KIP-890)."""

@@ -12,7 +12,8 @@ from connectctl.ops.connect.connector import path_of
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import ConnectCalls, Record
+    from connectctl.ops.clients.protocols import ConnectCalls
+    from connectctl.ops.kafka.records import Record
 
 PATIENCE = 3.0
 """Seconds that the workers may take to name one connector's topics."""

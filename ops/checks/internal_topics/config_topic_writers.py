@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from connectctl.ops.connect import config_topic
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import Record, TopicImage
+    from connectctl.ops.kafka.records import Record, TopicImage
     from connectctl.ops.kafka.transactions import PartitionProducer
 
 _ALONE = (config_topic.COMMIT, config_topic.FENCING, "session-key", "restart-connector-")

@@ -26,9 +26,10 @@ from connectctl.ops.operations.transactions.lag import measure
 
 if TYPE_CHECKING:
     from connectctl.ops.checks.types import Checked
-    from connectctl.ops.clients.protocols import BrokerReads, KafkaReads, TopicFacts, TransactionCalls
+    from connectctl.ops.clients.protocols import BrokerReads, KafkaReads, TransactionCalls
     from connectctl.ops.connect.transactional_ids import TransactionalIdIndex
     from connectctl.ops.core.finding import Finding
+    from connectctl.ops.kafka.topics import TopicFacts
 
 OFFSETS, DEDICATED = "offsets", "dedicated offsets"
 TOMBSTONES, SHORTEST_MS = "delete.retention.ms", 60 * 60 * 1000

@@ -20,9 +20,10 @@ from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, Workers
 if TYPE_CHECKING:
     from connectctl.ops.checks.connector_config.active_topics import Recorded
     from connectctl.ops.checks.types import Checked
-    from connectctl.ops.clients.protocols import ConnectCalls, TopicFacts
+    from connectctl.ops.clients.protocols import ConnectCalls
     from connectctl.ops.connect.source_offsets import ConnectorOffsets
     from connectctl.ops.core.finding import Finding
+    from connectctl.ops.kafka.topics import TopicFacts
     from connectctl.ops.operations.offsets.observe import Sources
 
 MOST = 500_000

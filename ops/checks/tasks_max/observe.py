@@ -16,9 +16,10 @@ from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.operations.connectors import observe as reading
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads, TopicImage
+    from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
     from connectctl.ops.connect.config_topic import ConfiguredConnector
     from connectctl.ops.connect.connector import Status
+    from connectctl.ops.kafka.records import TopicImage
     from connectctl.ops.operations.cluster.observe import ClusterView
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
 

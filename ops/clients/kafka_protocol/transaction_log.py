@@ -13,11 +13,12 @@ from connectctl.ops.clients.kafka_protocol.headers import Headers
 from connectctl.ops.clients.kafka_protocol.leaders import EARLIEST, Leaders
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.librdkafka.read import read_wanted
-from connectctl.ops.clients.protocols import PrecedingLog, Record
+from connectctl.ops.clients.protocols import PrecedingLog
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.kafka.batch_headers import Batch, Marker
 from connectctl.ops.kafka.error_handling import PRODUCERS, Code, verdict
 from connectctl.ops.kafka.partitioner import coordinator_partition
+from connectctl.ops.kafka.records import Record
 from connectctl.ops.kafka.sentinels import Offset
 from connectctl.ops.kafka.transaction_log import TOPIC
 from connectctl.ops.kafka.visibility import whole

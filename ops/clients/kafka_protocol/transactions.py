@@ -15,10 +15,10 @@ from connectctl.ops.clients.kafka_protocol.broker_fanout import BrokerFanout
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient, batches, code_of, known_code
 from connectctl.ops.clients.kafka_protocol.leaders import Leaders
 from connectctl.ops.clients.kafka_protocol.name_visibility import Namespaces
-from connectctl.ops.clients.protocols import InitProducerIdResponse
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.kafka.acls import Resource
 from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.fence_attempt import InitProducerIdResponse
 from connectctl.ops.kafka.sentinels import number_of
 from connectctl.ops.kafka.transactions import Bounds, Listing, PartitionProducer, Place, Transaction
 from connectctl.ops.kafka.visibility import DESCRIBE_CLUSTER, Gap, Reason, observation_of

@@ -16,7 +16,6 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from connectctl.ops.clients.connection_errors import explained
-from connectctl.ops.clients.protocols import OffsetRange, Record, TopicFacts, TopicImage
 from connectctl.ops.connect.connect_protocol import (
     ConnectGroup,
     Member,
@@ -25,7 +24,9 @@ from connectctl.ops.connect.connect_protocol import (
     decode_metadata,
 )
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, TimedOut, Unreachable
+from connectctl.ops.kafka.records import Record, TopicImage
 from connectctl.ops.kafka.sentinels import number_of
+from connectctl.ops.kafka.topics import OffsetRange, TopicFacts
 from connectctl.ops.kafka.visibility import Gap, Reason, describe_configs, not_authorized, observation_of, whole
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.librdkafka.client import MOVING
-from connectctl.ops.clients.protocols import KnownEnds, OffsetRange
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, TimedOut
 from connectctl.ops.kafka.sentinels import Offset, offset_of
+from connectctl.ops.kafka.topics import KnownEnds, OffsetRange
 from connectctl.ops.kafka.transactions import Place
 from connectctl.ops.kafka.visibility import describe_topic
 

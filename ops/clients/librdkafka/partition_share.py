@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.librdkafka.read import Reading, consumer_of, record_of
-from connectctl.ops.clients.protocols import Record
+from connectctl.ops.kafka.records import Record
 from connectctl.ops.kafka.sentinels import Offset
 
 if TYPE_CHECKING:

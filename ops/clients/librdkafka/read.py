@@ -15,9 +15,9 @@ from connectctl.ops.clients.librdkafka import spill
 from connectctl.ops.clients.librdkafka.message_runs import stretches
 from connectctl.ops.clients.librdkafka.partition_offsets import end_offsets, read_extents
 from connectctl.ops.clients.librdkafka.spill import Spilled
-from connectctl.ops.clients.protocols import Record, TopicImage, UnreadTail
 from connectctl.ops.connect.source_keys import owner_of
 from connectctl.ops.core.errors import Unreachable
+from connectctl.ops.kafka.records import Record, TopicImage, UnreadTail
 from connectctl.ops.kafka.visibility import read_topic
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import IO
 
-from connectctl.ops.clients.protocols import Record, Row, SortedRecords, record_in
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.records import Record, Row, SortedRecords, record_in
 
 MOST = 200_000
 """Records of all topics of one reading that are kept in memory: some 200 MB, with what it takes to sort them."""

@@ -24,9 +24,10 @@ from connectctl.ops.core.errors import BadInput, NotAuthorized
 from connectctl.ops.kafka.visibility import Gap, Reason, observation_of, read_topic, whole
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import KafkaReads, TopicFacts
+    from connectctl.ops.clients.protocols import KafkaReads
     from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.core.finding import Finding
+    from connectctl.ops.kafka.topics import TopicFacts
     from connectctl.ops.kafka.visibility import Observation
 
 SAMPLE = 20

@@ -22,11 +22,12 @@ from connectctl.ops.operations.connectors import observe as reading
 from connectctl.ops.operations.connectors import republish
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads, TopicFacts
+    from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
     from connectctl.ops.connect.connect_protocol import ConnectGroup, Member
     from connectctl.ops.connect.connector import Connector
     from connectctl.ops.connect.internal_topics import TopicChoice
     from connectctl.ops.core.finding import Finding
+    from connectctl.ops.kafka.topics import TopicFacts
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
 PATIENCE = 3.0

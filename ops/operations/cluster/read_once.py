@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import KafkaReads, TopicImage
+    from connectctl.ops.clients.protocols import KafkaReads
+    from connectctl.ops.kafka.records import TopicImage
 
 
 def read_once(kafka: KafkaReads) -> KafkaReads:

@@ -16,10 +16,11 @@ from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.operations.fencing.observe import describe_ids
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import Record, TransactionCalls
+    from connectctl.ops.clients.protocols import TransactionCalls
     from connectctl.ops.connect.config_topic import ConfiguredConnector
     from connectctl.ops.connect.connector import Connector
     from connectctl.ops.core.errors import ConnectctlError
+    from connectctl.ops.kafka.records import Record
 
 STATUS = "status-task-"
 

@@ -17,7 +17,8 @@ from connectctl.ops.kafka.transactions import Transaction, task_timeout
 from connectctl.ops.operations.fencing.snapshot import Action, FenceOutcome, FenceTarget, IdResult
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import InitProducerIdResponse, TransactionCalls
+    from connectctl.ops.clients.protocols import TransactionCalls
+    from connectctl.ops.kafka.fence_attempt import InitProducerIdResponse
 
 FIRST_PAUSE = 0.02
 MAX_PAUSE = 1.0

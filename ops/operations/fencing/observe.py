@@ -17,9 +17,10 @@ from connectctl.ops.operations.fencing.planning import candidates, incomplete
 from connectctl.ops.operations.fencing.snapshot import FenceRequest, Snapshot, TaskIdRange
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import Record, TransactionCalls
+    from connectctl.ops.clients.protocols import TransactionCalls
     from connectctl.ops.connect.config_topic import ConfigState
     from connectctl.ops.connect.connect_protocol import ConnectGroup
+    from connectctl.ops.kafka.records import Record
     from connectctl.ops.kafka.transactions import Listing
     from connectctl.ops.kafka.visibility import Gap, Observation
 

@@ -17,7 +17,7 @@ from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, emptied
 from connectctl.ops.operations.offsets.topic_state import topic_states
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import Record
+    from connectctl.ops.kafka.records import Record
     from connectctl.ops.operations.offsets.observe import Sources
     from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState
     from connectctl.ops.operations.offsets.snapshot import OffsetsSnapshot, ReadTopic

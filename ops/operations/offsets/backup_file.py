@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from connectctl.ops.operations.offsets import topic_dump
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import Record
+    from connectctl.ops.kafka.records import Record
     from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState
 
 Where = tuple[str | None, str]

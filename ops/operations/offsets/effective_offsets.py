@@ -23,8 +23,8 @@ from connectctl.ops.kafka.partitioner import partitions_of
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic, SourceOffsets
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import Record
     from connectctl.ops.core.finding import Finding
+    from connectctl.ops.kafka.records import Record
 
 
 def assemble(snapshot: OffsetsSnapshot, wish: OffsetsQuery) -> SourceOffsets:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from connectctl.ops.clients.protocols import Record, SortedRecords, record_in
 from connectctl.ops.connect.source_keys import owner_of
+from connectctl.ops.kafka.records import Record, SortedRecords, record_in
 from connectctl.ops.operations.offsets.backup_file import Saved, read_backup
 from connectctl.ops.operations.offsets.effective_offsets import topics_of
 from connectctl.ops.operations.offsets.key_filter import filter_records

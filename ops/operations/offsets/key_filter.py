@@ -21,7 +21,7 @@ from connectctl.ops.operations.offsets.plain_records import Owners, Shapes
 from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState, decide, is_of
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import Record
+    from connectctl.ops.kafka.records import Record
     from connectctl.ops.operations.offsets.backup_file import Saved
 
 

@@ -13,9 +13,9 @@ from itertools import chain, groupby
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.clients.protocols import Record, SortedRecords, record_in
 from connectctl.ops.connect import offsets_findings
 from connectctl.ops.connect.source_keys import SourceKey, owner_of, parse_key
+from connectctl.ops.kafka.records import Record, SortedRecords, record_in
 from connectctl.ops.operations.offsets.effective_offsets import Entry, Sides, check_known, partitions_in, topics_of
 from connectctl.ops.operations.offsets.plain_records import Plain, Rows
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic

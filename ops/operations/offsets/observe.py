@@ -16,8 +16,9 @@ from connectctl.ops.operations.connectors.observe import Facts, read_facts
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic, Workers
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import KafkaReads, KafkaWrites, TopicImage, TransactionCalls
+    from connectctl.ops.clients.protocols import KafkaReads, KafkaWrites, TransactionCalls
     from connectctl.ops.connect.config_topic import ConfigState
+    from connectctl.ops.kafka.records import TopicImage
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from connectctl.ops.clients.protocols import Row
 from connectctl.ops.connect.source_keys import SourceKey, parse_key
 from connectctl.ops.kafka.partitioner import partitions_of
+from connectctl.ops.kafka.records import Row
 
 MOST_SHAPES = 64
 """Orders of member names that are told apart; to compile an expression takes as long as to parse some twenty keys."""

@@ -27,7 +27,7 @@ from connectctl.ops.operations.offsets.changes import (
 )
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import Record
+    from connectctl.ops.kafka.records import Record
     from connectctl.ops.operations.offsets.backup_file import Saved
     from connectctl.ops.operations.offsets.snapshot import ReadTopic
 

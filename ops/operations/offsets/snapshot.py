@@ -11,8 +11,8 @@ from connectctl.ops.connect.source_offsets import ConnectorOffsets
 from connectctl.ops.core.finding import Finding
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import TopicImage
     from connectctl.ops.connect.config_topic import ConfigState
+    from connectctl.ops.kafka.records import TopicImage
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from connectctl.ops.clients.protocols import Record, TopicImage
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect import config_topic
 from connectctl.ops.connect.offset_store import Store, separate_store
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.kafka.partitioner import java_partition, murmur2
+from connectctl.ops.kafka.records import Record, TopicImage
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic
 
 UNNAMED = "dump"

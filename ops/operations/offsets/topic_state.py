@@ -14,7 +14,7 @@ from connectctl.ops.operations.offsets.snapshot import OffsetsSnapshot, ReadTopi
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from connectctl.ops.clients.protocols import TopicImage
+    from connectctl.ops.kafka.records import TopicImage
     from connectctl.ops.operations.offsets.observe import Sources
     from connectctl.ops.operations.offsets.record_changes import ByKey
 

@@ -14,7 +14,8 @@ from connectctl.ops.operations.transactions.outcome import Decision, decide, unk
 from connectctl.ops.operations.transactions.producer_history import Event, history, of_place
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import Record, TransactionLogReads
+    from connectctl.ops.clients.protocols import TransactionLogReads
+    from connectctl.ops.kafka.records import Record
     from connectctl.ops.kafka.transactions import PartitionProducer, Place
 
 SLACK_MS = 60_000

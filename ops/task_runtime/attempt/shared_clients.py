@@ -18,7 +18,7 @@ from connectctl.ops.task_runtime.task.generation_check import GenerationCheck
 from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import KnownEnds
+    from connectctl.ops.kafka.topics import KnownEnds
     from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
     from connectctl.ops.task_runtime.task.commit_history import Position
 

@@ -10,10 +10,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
-from connectctl.ops.clients.protocols import KnownEnds
 from connectctl.ops.config.masking import masked
 from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.topics import KnownEnds
 from connectctl.ops.task_runtime.attempt.control_channel import HEARTBEAT, TaskChannel
 from connectctl.ops.task_runtime.attempt.shared_clients import PRIMARY, SharedClients
 from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec

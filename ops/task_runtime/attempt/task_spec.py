@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import KnownEnds
+    from connectctl.ops.kafka.topics import KnownEnds
     from connectctl.ops.task_runtime.job.config_topic_records import Generation
     from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings
 

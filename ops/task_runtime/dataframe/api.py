@@ -16,9 +16,9 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.clients.protocols import KnownEnds, furthest
 from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.core.errors import ConnectctlError, Refused
+from connectctl.ops.kafka.topics import KnownEnds, furthest
 from connectctl.ops.kafka.visibility import Reason, whole
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
 from connectctl.ops.task_runtime.attempt.control_channel import driver_address

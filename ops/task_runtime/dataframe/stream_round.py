@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.clients.protocols import KnownEnds, furthest
 from connectctl.ops.clients.spark.session import first_line
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.topics import KnownEnds, furthest
 from connectctl.ops.task_runtime.attempt.task_attempt import FAILED, TaskLimits
 from connectctl.ops.task_runtime.dataframe.batch_round import DataFrameRound, query_of, rejection, written_by
 from connectctl.ops.task_runtime.dataframe.task import FrameReport, joined

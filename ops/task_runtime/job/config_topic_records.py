@@ -16,7 +16,7 @@ from connectctl.ops.connect.config_topic import COMMIT, CONNECTOR, FENCING, TARG
 from connectctl.ops.connect.source_keys import connect_json
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import Record
+    from connectctl.ops.kafka.records import Record
 
 STARTED, STOPPED = "STARTED", "STOPPED"
 KeyValue = tuple[bytes, bytes]

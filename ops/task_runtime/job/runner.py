@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from connectctl.ops.clients.kafka_protocol.run_presence import Presence
-    from connectctl.ops.clients.protocols import KnownEnds
+    from connectctl.ops.kafka.topics import KnownEnds
     from connectctl.ops.task_runtime.attempt.control_channel import Address
     from connectctl.ops.task_runtime.attempt.task_attempt import TaskLimits
     from connectctl.ops.task_runtime.dataframe.read import JobDataFrame

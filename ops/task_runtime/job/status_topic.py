@@ -21,7 +21,7 @@ from connectctl.ops.core.errors import BadInput
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
-    from connectctl.ops.clients.protocols import Record
+    from connectctl.ops.kafka.records import Record
 
 RUNNING, FAILED, STOPPED, UNASSIGNED = "RUNNING", "FAILED", "STOPPED", "UNASSIGNED"
 RUN_PREFIX = "run-"

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
-from connectctl.ops.clients.protocols import KnownEnds
 from connectctl.ops.kafka.record_batch_encoder import RecordColumns
+from connectctl.ops.kafka.topics import KnownEnds
 from connectctl.ops.task_runtime.spi.metrics import TaskMeter
 from connectctl.ops.task_runtime.task.progress import TaskProgress
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from connectctl.ops.clients.protocols import KnownEnds
 from connectctl.ops.kafka.partitioner import java_partition
+from connectctl.ops.kafka.topics import KnownEnds
 from connectctl.ops.task_runtime.task.transactional_producer import UnknownOutcome
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.librdkafka.partition_offsets import end_offsets, read_extents
 from connectctl.ops.clients.librdkafka.stream import stream
-from connectctl.ops.clients.protocols import KnownEnds, Record
 from connectctl.ops.core.errors import TimedOut
+from connectctl.ops.kafka.records import Record
+from connectctl.ops.kafka.topics import KnownEnds
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.librdkafka.partition_offsets import end_offsets
 from connectctl.ops.clients.librdkafka.read import BATCH, WAIT, consumer_of
-from connectctl.ops.clients.protocols import KnownEnds
 from connectctl.ops.connect.source_keys import SourceKey, parse_key
 from connectctl.ops.core.errors import TimedOut
 from connectctl.ops.kafka.partitioner import java_partition
+from connectctl.ops.kafka.topics import KnownEnds
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from connectctl.ops.audit.plan import Bound, bound, spans
 from connectctl.ops.audit.timeline import SLOTS, Sizes, Timeline
-from connectctl.ops.clients.protocols import OffsetRange
 from connectctl.ops.core.errors import BadInput
+from connectctl.ops.kafka.topics import OffsetRange
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -15,10 +15,10 @@ from connectctl.ops.clients.kafka_protocol.consumer_groups import Groups
 from connectctl.ops.clients.kafka_protocol.leaders import EARLIEST, LATEST, Leaders
 from connectctl.ops.clients.kafka_protocol.transactions import Transactions
 from connectctl.ops.clients.librdkafka import client as kafkamodule
-from connectctl.ops.clients.protocols import InitProducerIdResponse
 from connectctl.ops.core.errors import ConnectctlError, TimedOut, Unreachable
 from connectctl.ops.kafka.brokers import ReaderGroup
 from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.fence_attempt import InitProducerIdResponse
 from connectctl.ops.kafka.sentinels import number_of, offset_of
 from connectctl.ops.kafka.transactions import Place
 from fakes.admin import FakeAdmin, FakeKafka, error

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from connectctl.ops.clients.protocols import TopicImage
 from connectctl.ops.config import masking
 from connectctl.ops.config.masking import MASK, masked
 from connectctl.ops.connect import config_topic
+from connectctl.ops.kafka.records import TopicImage
 from fakes.kafkareads import records
 
 

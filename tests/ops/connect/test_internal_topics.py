@@ -4,7 +4,6 @@ import json
 from typing import Any
 
 import pytest
-from connectctl.ops.clients.protocols import Record
 from connectctl.ops.connect.internal_topics import (
     ClusterSignals,
     ConfigTopicSignals,
@@ -16,6 +15,7 @@ from connectctl.ops.connect.internal_topics import (
     choose_config,
     classify,
 )
+from connectctl.ops.kafka.records import Record
 from fakes.kafkareads import connect_group, records
 from hypothesis import given
 from hypothesis import strategies as st

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from connectctl.ops.clients.protocols import Record
 from connectctl.ops.connect import task_config_commits
 from connectctl.ops.connect.task_config_commits import UNDER_WAY, TaskConfigOrder, endangered, task_configs_lost
+from connectctl.ops.kafka.records import Record
 
 NOW = 1_000_000.0
 CONFIG = {"properties": {"connector.class": "X", "tasks.max": "2"}}

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pytest
-from connectctl.ops.clients.protocols import Record, TopicImage
 from connectctl.ops.connect.config_topic import ConfigState, ConfiguredConnector
 from connectctl.ops.connect.offset_store import Kind, Store
 from connectctl.ops.jobs import offsets, offsets_backup
 from connectctl.ops.jobs.offsets import SCHEMA, Looked, Row, Source, named, source_of
 from connectctl.ops.kafka.partitioner import java_partition
+from connectctl.ops.kafka.records import Record, TopicImage
 from connectctl.ops.operations.offsets import planning
 from connectctl.ops.operations.offsets.backup_file import Saved, backup_lines
 from connectctl.ops.operations.offsets.changes import MergeOffsets, Policy, RestoreOffsets, Side

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from connectctl.ops.clients.protocols import InitProducerIdResponse
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.fence_attempt import (
     MOST_EPOCHS,
     FenceAttempt,
     Fenced,
+    InitProducerIdResponse,
     Problem,
     after_answer,
     after_describe,

@@ -16,7 +16,7 @@ from connectctl.ops.task_runtime.connectors.topic_copy.source_clients import UNR
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
-    from connectctl.ops.clients.protocols import OffsetRange
+    from connectctl.ops.kafka.topics import OffsetRange
 
 WAIT = 0.05
 """Seconds that librdkafka may take to fill a batch."""

@@ -18,11 +18,11 @@ from connectctl.ops.checks.brokers.observe import (
     observe,
 )
 from connectctl.ops.checks.types import Checked, Goal
-from connectctl.ops.clients.protocols import TopicFacts
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Unreachable
 from connectctl.ops.core.finding import Severity
 from connectctl.ops.kafka.brokers import BrokerVersion
+from connectctl.ops.kafka.topics import TopicFacts
 from fakes.brokers import APIS, DEFAULTS, FakeBrokers, broker
 from fakes.kafkareads import FakeKafka
 from hypothesis import given

@@ -8,12 +8,12 @@ from connectctl.ops.checks.connector_config.active_topics import recorded_topics
 from connectctl.ops.checks.consumers import rules
 from connectctl.ops.checks.consumers.observe import ReaderFacts, ReaderSources, Written, observe
 from connectctl.ops.checks.types import Checked, Goal
-from connectctl.ops.clients.protocols import Record
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Unreachable
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.kafka.brokers import Member, ReaderGroup
 from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.records import Record
 from connectctl.ops.kafka.transactions import Bounds, PartitionProducer, Place
 from fakes.brokers import FakeBrokers
 from fakes.coordinators import FakeCoordinators

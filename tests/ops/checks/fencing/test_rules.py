@@ -16,7 +16,6 @@ from connectctl.ops.checks.fencing.observe import (
 )
 from connectctl.ops.checks.fencing.rules import check, seconds
 from connectctl.ops.checks.types import Checked, Goal
-from connectctl.ops.clients.protocols import TopicFacts
 from connectctl.ops.connect import config_topic
 from connectctl.ops.connect.connector import Connector, Status
 from connectctl.ops.connect.transactional_ids import TransactionalIdIndex, task_id
@@ -24,6 +23,7 @@ from connectctl.ops.connect.zombie_fencing import CURE, Backoff, FencingRound
 from connectctl.ops.core.finding import Finding
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.partitioner import coordinator_partition, java_hash
+from connectctl.ops.kafka.topics import TopicFacts
 from connectctl.ops.kafka.transactions import Place, Transaction
 from fakes.coordinators import FakeCoordinators
 from fakes.kafkareads import FakeKafka, records

@@ -7,11 +7,11 @@ import pytest
 from connectctl.ops.checks.internal_topics import rules
 from connectctl.ops.checks.internal_topics.rules import DEDICATED, TopicSources, TopicsSeen, observe
 from connectctl.ops.checks.types import Checked
-from connectctl.ops.clients.protocols import TopicFacts
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.connect.transactional_ids import TransactionalIdIndex
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.core.finding import Severity
+from connectctl.ops.kafka.topics import TopicFacts
 from connectctl.ops.kafka.transactions import PartitionProducer, Place, Transaction
 from fakes.brokers import FakeBrokers, broker
 from fakes.coordinators import FakeCoordinators

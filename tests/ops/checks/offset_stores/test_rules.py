@@ -17,13 +17,13 @@ from connectctl.ops.checks.offset_stores.observe import (
 )
 from connectctl.ops.checks.offset_stores.rules import check
 from connectctl.ops.checks.types import Checked, Goal
-from connectctl.ops.clients.protocols import TopicFacts
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.connect.offset_store import Kind, Mode, Store, store_of
 from connectctl.ops.connect.source_keys import SourceKey, parse_key
 from connectctl.ops.connect.source_offsets import ConnectorOffsets, SourceOffset, StoredOffset, effective, worker_reads
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.core.finding import Finding, Severity
+from connectctl.ops.kafka.topics import TopicFacts
 from connectctl.ops.operations.offsets.observe import Sources
 from connectctl.ops.operations.offsets.snapshot import Workers
 from fakes.kafkareads import FakeKafka, records

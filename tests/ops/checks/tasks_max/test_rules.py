@@ -8,11 +8,11 @@ from connectctl.ops.checks.tasks_max import observe as tasks_max_observe
 from connectctl.ops.checks.tasks_max import rules
 from connectctl.ops.checks.tasks_max.forecast import Outlook, horizon, now, then
 from connectctl.ops.checks.tasks_max.observe import CONFIG_TOPIC, WORKERS, Refusal, Release, TaskSet, TasksSeen
-from connectctl.ops.clients.protocols import Record
 from connectctl.ops.connect.connector import Connector, Status
 from connectctl.ops.connect.worker import Worker
 from connectctl.ops.core.errors import BadInput, NotAuthorized, Unreachable
 from connectctl.ops.core.finding import Finding
+from connectctl.ops.kafka.records import Record
 from connectctl.ops.operations.cluster import observe as cluster_observe
 from connectctl.ops.operations.connectors.observe import judged
 from fakes.kafkareads import FakeKafka, connect_group, records

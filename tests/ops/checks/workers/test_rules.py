@@ -10,11 +10,11 @@ from connectctl.ops.checks.types import Goal
 from connectctl.ops.checks.workers import observe as worker_observe
 from connectctl.ops.checks.workers import rules
 from connectctl.ops.checks.workers.observe import Proof, WorkersSeen
-from connectctl.ops.clients.protocols import Record, TopicImage
 from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.connect.worker import Support, Worker
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.records import Record, TopicImage
 from connectctl.ops.kafka.transactions import PartitionProducer, Place, Transaction
 from connectctl.ops.kafka.visibility import Observation
 from connectctl.ops.operations.cluster import observe as cluster_observe

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from connectctl.ops.clients.librdkafka import partition_offsets
 from connectctl.ops.clients.librdkafka.partition_offsets import end_offsets, offsets_at, read_extents
-from connectctl.ops.clients.protocols import KnownEnds, OffsetRange
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, TimedOut, Unreachable
+from connectctl.ops.kafka.topics import KnownEnds, OffsetRange
 from fakes.admin import Answer, FakeAdmin, FakeKafka
 
 WHOLE = {"t": {0: 5, 1: 5}}

@@ -9,10 +9,11 @@ from confluent_kafka import KafkaError
 from connectctl.ops.clients.librdkafka import read as readingmodule
 from connectctl.ops.clients.librdkafka import spill
 from connectctl.ops.clients.librdkafka.read import Reading
-from connectctl.ops.clients.protocols import OffsetRange, UnreadTail
 from connectctl.ops.connect.source_keys import owner_of
 from connectctl.ops.core.errors import Unreachable
+from connectctl.ops.kafka.records import UnreadTail
 from connectctl.ops.kafka.sentinels import Offset
+from connectctl.ops.kafka.topics import OffsetRange
 from fakes.admin import FakeAdmin, FakeKafka
 from hypothesis import given
 from hypothesis import strategies as st

@@ -4,13 +4,13 @@ import time
 from dataclasses import replace
 
 import pytest
-from connectctl.ops.clients.protocols import TopicFacts
 from connectctl.ops.clients.rest.connect import Connect
 from connectctl.ops.connect import cluster_findings as say
 from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.connect.worker import Support, Worker
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, NotTrusted, Unreachable
 from connectctl.ops.core.finding import Finding
+from connectctl.ops.kafka.topics import TopicFacts
 from connectctl.ops.operations.cluster.observe import ClusterView, look
 from connectctl.ops.operations.connectors.observe import see
 from fakes.kafkareads import FakeKafka, connect_group, records

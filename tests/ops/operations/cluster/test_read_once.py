@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from connectctl.ops.clients.protocols import TopicImage, UnreadTail
 from connectctl.ops.connect import config_topic
+from connectctl.ops.kafka.records import TopicImage, UnreadTail
 from connectctl.ops.operations.cluster.observe import look
 from connectctl.ops.operations.cluster.read_once import read_once
 from connectctl.ops.operations.connectors.observe import see

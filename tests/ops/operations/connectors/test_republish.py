@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from connectctl.ops.clients.protocols import Record
 from connectctl.ops.connect.connector import Connector, Status
 from connectctl.ops.connect.task_config_commits import TaskConfigOrder
 from connectctl.ops.core.errors import Refused, TimedOut
+from connectctl.ops.kafka.records import Record
 from connectctl.ops.operations.connectors.republish import (
     AwaitPublished,
     RepublishContext,

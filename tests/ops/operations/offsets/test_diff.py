@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from connectctl.ops.clients.protocols import Record
 from connectctl.ops.connect.config_topic import ConfigState, ConfiguredConnector
 from connectctl.ops.connect.offset_store import Kind, Store
+from connectctl.ops.kafka.records import Record
 from connectctl.ops.operations.offsets.diff import Difference, differences, effective_of, said_by, without_what_is_same
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot

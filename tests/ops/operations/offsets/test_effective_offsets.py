@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from connectctl.ops.clients.protocols import Record, TopicImage, UnreadTail
 from connectctl.ops.connect.config_topic import ConfigState, ConfiguredConnector
 from connectctl.ops.connect.offset_store import Kind, Store, separate_store
 from connectctl.ops.connect.source_keys import connect_json
@@ -13,6 +12,7 @@ from connectctl.ops.connect.source_offsets import UNKNOWN, ConnectorOffsets
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.kafka.partitioner import java_partition
+from connectctl.ops.kafka.records import Record, TopicImage, UnreadTail
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic, SourceOffsets
 from hypothesis import given

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from connectctl.ops.clients.protocols import Record
+from connectctl.ops.kafka.records import Record
 from connectctl.ops.operations.offsets.changes import MergeOffsets, Side
 from connectctl.ops.operations.offsets.diff import differences, said_by
 from connectctl.ops.operations.offsets.key_filter import AllKeys, DifferingKeys, filter_records

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from connectctl.ops.clients.protocols import UnreadTail
 from connectctl.ops.connect.source_keys import SourceKey, parse_key, spelled_by_rest
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.kafka.partitioner import java_partition
+from connectctl.ops.kafka.records import UnreadTail
 from connectctl.ops.operations.offsets.backup_file import backup_lines, read_backup
 from connectctl.ops.operations.offsets.changes import (
     CopyOffsets,

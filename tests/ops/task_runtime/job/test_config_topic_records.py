@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from connectctl.ops.clients.protocols import Record
 from connectctl.ops.connect import config_topic
+from connectctl.ops.kafka.records import Record
 from connectctl.ops.task_runtime.job.config_topic_records import (
     ConfigTopicState,
     Generation,

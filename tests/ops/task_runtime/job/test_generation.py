@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from connectctl.ops.clients.protocols import InitProducerIdResponse, Record, TopicImage, UnreadTail
 from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut, Unreachable
 from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.fence_attempt import InitProducerIdResponse
+from connectctl.ops.kafka.records import Record, TopicImage, UnreadTail
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.task_runtime.job import generation
 from connectctl.ops.task_runtime.job.config_topic_records import (

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from connectctl.ops.clients.protocols import Record, TopicFacts, TopicImage
 from connectctl.ops.connect.connect_protocol import ConnectGroup, Member
 from connectctl.ops.core.errors import BadInput, NotAuthorized, Refused
 from connectctl.ops.kafka.brokers import BrokerVersion
 from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.records import Record, TopicImage
+from connectctl.ops.kafka.topics import TopicFacts
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.kafka.visibility import Complete
 from connectctl.ops.task_runtime.job.config_topic_records import KeyValue, task_set

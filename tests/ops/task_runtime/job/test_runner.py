@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from connectctl.ops.clients.protocols import KnownEnds
 from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut, Unreachable
+from connectctl.ops.kafka.topics import KnownEnds
 from connectctl.ops.task_runtime.attempt.task_attempt import TaskReport
 from connectctl.ops.task_runtime.job import runner
 from connectctl.ops.task_runtime.job.config_topic_records import ConfigTopicState

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from connectctl.ops.clients.protocols import Record
 from connectctl.ops.connect.connector import statuses_from_topic
 from connectctl.ops.connect.internal_topics import classify
+from connectctl.ops.kafka.records import Record
 from connectctl.ops.task_runtime.job.status_topic import (
     RUN_PREFIX,
     TaskStatus,

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError
 from connectctl.ops.clients.librdkafka import partition_offsets
-from connectctl.ops.clients.protocols import KnownEnds
 from connectctl.ops.core.errors import ConnectctlError, TimedOut
 from connectctl.ops.kafka.partitioner import java_partition
+from connectctl.ops.kafka.topics import KnownEnds
 from connectctl.ops.task_runtime.task import offset_store as committedmodule
 from connectctl.ops.task_runtime.task.commit_history import CommitHistory
 from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore, current_ends

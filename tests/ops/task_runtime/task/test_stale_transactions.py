@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from connectctl.ops.clients.protocols import OffsetRange
 from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.topics import OffsetRange
 from connectctl.ops.kafka.transactions import PartitionProducer, Place, Transaction
 from connectctl.ops.task_runtime.attempt import coalesced_read
 from connectctl.ops.task_runtime.task import stale_transactions

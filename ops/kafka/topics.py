@@ -1,0 +1,62 @@
+"""Topics of Kafka: their layout, and the offsets at which their partitions begin and end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRange:
+    """Where a partition begins and ends. Readers with read_committed get no further than ``stable``, which is at most
+    ``end``, the high watermark.
+    """
+
+    first: int
+    stable: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class KnownEnds:
+    """How far a topic is known to reach, from what was read of it: no end of it is below, whoever asks later.
+
+    ``id`` is the topic's, by which it can be told from another of that name; None of brokers before 2.8. ``ends`` are by
+    partition, 0 where nothing is known.
+    """
+
+    id: str | None = None
+    ends: tuple[int, ...] = ()
+
+    def further(self, other: KnownEnds) -> KnownEnds:
+        """What both know. Of another topic of the same name, ``other`` is the newer."""
+        if self.id != other.id and self.id is not None:
+            return other
+        longest = max(len(self.ends), len(other.ends))
+        ends = zip(_padded(self.ends, longest), _padded(other.ends, longest), strict=True)
+        return KnownEnds(other.id, tuple(max(pair) for pair in ends))
+
+
+def furthest(one: Mapping[str, KnownEnds], other: Mapping[str, KnownEnds]) -> dict[str, KnownEnds]:
+    """What both know of topics, by what these are called there."""
+    known = {which: one[which].further(reached) if which in one else reached for which, reached in other.items()}
+    return {**one, **known}
+
+
+def _padded(ends: tuple[int, ...], length: int) -> tuple[int, ...]:
+    return ends + (0,) * (length - len(ends))
+
+
+@dataclass(frozen=True)
+class TopicFacts:
+    """How a topic is laid out. ``replicas`` and ``in_sync`` give counts by partition; ``config`` what was asked for.
+
+    ``leaders`` are the brokers that lead the partitions, None where none does.
+    """
+
+    name: str
+    partitions: int
+    replicas: Mapping[int, int]
+    in_sync: Mapping[int, int]
+    config: Mapping[str, str] = field(default_factory=dict)
+    leaders: Mapping[int, int | None] = field(default_factory=dict)
