@@ -7,7 +7,8 @@ re-created one inherits it (the task count record above all).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from sys import intern
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,15 @@ TARGET = "target-state-"
 FENCING = "tasks-fencing-"
 _PREFIXES = (FENCING, TARGET, CONNECTOR, COMMIT, TASK)
 STATE = "state"
-_QUIET = ("session-key", "restart-connector-", "logger-cluster-")
+_QUIET = {"session-key": "algorithm", "restart-connector-": "include-tasks", "logger-cluster-": "level"}
+MEMBERS = {
+    CONNECTOR: "properties",
+    TASK: "properties",
+    COMMIT: "tasks",
+    TARGET: "state",
+    FENCING: "task-count",
+} | _QUIET
+"""Every kind of record, by the beginning of its key, with a member that its value always has."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +97,7 @@ def parse(records: Iterable[Record], topic: str) -> ConfigState:
     findings: list[Finding] = []
     for record in sorted(records, key=lambda r: r.offset):
         try:
-            key = (record.key or b"").decode()
-            value = None if record.value is None else read_json(record.value)
+            key, value = decode(record)
         except ValueError:
             findings.append(_unreadable(topic, record, "it is not a Connect record"))
             continue
@@ -102,9 +110,29 @@ def parse(records: Iterable[Record], topic: str) -> ConfigState:
                 # Thousands of connectors have the same names of properties.
                 value["properties"] = {intern(name): text for name, text in value["properties"].items()}
             newest[key] = (record.offset, value)
-        elif not key.startswith(_QUIET):
+        elif not key.startswith(tuple(_QUIET)):
             findings.append(_unreadable(topic, record, f"no worker knows a record with the key {key!r}"))
     return replace(_assemble(newest, own, findings), limits=limits)
+
+
+def decode(record: Record) -> tuple[str, Any]:
+    """The key and the JSON value of a record of the config or status topic, None for a tombstone. Raises ``ValueError``."""
+    return (record.key or b"").decode(), None if record.value is None else read_json(record.value)
+
+
+def newest(records: Iterable[Record], wanted: Callable[[str], bool]) -> dict[str, tuple[int, dict[str, Any]]]:
+    """Offset and value of the newest record of each key that is ``wanted``, empty for a tombstone.
+
+    What is not a Connect record changes nothing, as with workers.
+    """
+    found: dict[str, tuple[int, dict[str, Any]]] = {}
+    for record in sorted(records, key=lambda r: r.offset):
+        if wanted((record.key or b"").decode(errors="replace")):
+            with suppress(ValueError):
+                key, value = decode(record)
+                if value is None or isinstance(value, dict):
+                    found[key] = record.offset, value or {}
+    return found
 
 
 def _limit(

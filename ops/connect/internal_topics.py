@@ -11,9 +11,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from connectctl.ops.config.json_text import read_json
+from connectctl.ops.connect.config_topic import CONNECTOR, MEMBERS, decode
 
 if TYPE_CHECKING:
     from connectctl.ops.connect.config_topic import ConfigState
@@ -30,16 +31,6 @@ class Role(StrEnum):
     STATUS = "status"
 
 
-_CONFIG_KEYS = {
-    "connector-": "properties",
-    "task-": "properties",
-    "commit-": "tasks",
-    "target-state-": "state",
-    "tasks-fencing-": "task-count",
-    "session-key": "algorithm",
-    "restart-connector-": "include-tasks",
-    "logger-cluster-": "level",
-}
 _STATUS_KEYS = {"status-connector-": "worker_id", "status-task-": "worker_id", "status-topic-": "topic"}
 
 
@@ -126,15 +117,14 @@ def _testimony(record: Record) -> tuple[Role | None, str | None, str | None]:
     if record.key is None:
         return None, None, None
     try:
-        key = record.key.decode()
-        value: Any = None if record.value is None else read_json(record.value)
+        key, value = decode(record)
     except ValueError:
         return None, None, None
     if value is not None and not isinstance(value, dict):
         return None, None, None
-    for prefix, member in _CONFIG_KEYS.items():
+    for prefix, member in MEMBERS.items():
         if key.startswith(prefix) and (value is None or member in value):
-            return Role.CONFIG, key.removeprefix(prefix) if prefix == "connector-" else None, None
+            return Role.CONFIG, key.removeprefix(prefix) if prefix == CONNECTOR else None, None
     for prefix, member in _STATUS_KEYS.items():
         if key.startswith(prefix) and (value is None or member in value):
             return Role.STATUS, _named_in(key, prefix), (value or {}).get("worker_id")

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect.transactional_ids import TaskRef, TransactionalIdIndex, of_connector
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, verdict
@@ -98,20 +97,13 @@ def describe_ids(calls: TransactionCalls, ids: Sequence[str]) -> dict[str, Trans
 
 def task_id_ranges(records: Iterable[Record]) -> dict[str, TaskIdRange]:
     """The task id range of each connector by the latest records of the config topic, deleted connectors included."""
-    from connectctl.ops.connect.config_topic import COMMIT, FENCING
+    from connectctl.ops.connect.config_topic import COMMIT, FENCING, MEMBERS, newest
 
     found: dict[str, TaskIdRange] = {}
-    for record in sorted(records, key=lambda r: r.offset):
-        key = (record.key or b"").decode(errors="replace")
-        for prefix, name, field in ((FENCING, "task-count", "record"), (COMMIT, "tasks", "configs")):
-            if key.startswith(prefix):
-                try:
-                    value = read_json(record.value or b"{}")
-                except ValueError:
-                    continue
-                connector = key.removeprefix(prefix)
-                number = value.get(name, 0) if isinstance(value, dict) else 0
-                found[connector] = replace(found.get(connector, TaskIdRange()), **{field: number})
+    for key, (_, value) in newest(records, lambda key: key.startswith((FENCING, COMMIT))).items():
+        prefix, field = (FENCING, "record") if key.startswith(FENCING) else (COMMIT, "configs")
+        connector, number = key.removeprefix(prefix), value.get(MEMBERS[prefix], 0)
+        found[connector] = replace(found.get(connector, TaskIdRange()), **{field: number})
     return found
 
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from connectctl.ops.config.json_text import read_json
 from connectctl.ops.config.masking import remember
-from connectctl.ops.connect.config_topic import COMMIT, CONNECTOR, FENCING, TARGET, TASK
+from connectctl.ops.connect.config_topic import COMMIT, CONNECTOR, FENCING, TARGET, TASK, newest
 from connectctl.ops.connect.source_keys import connect_json
 
 if TYPE_CHECKING:
@@ -46,17 +45,13 @@ class ConfigTopicState:
 
 def config_topic_state(records: Iterable[Record], name: str) -> ConfigTopicState:
     """What ``records`` of a config topic, in any order, add up to for the connector ``name``."""
-    newest: dict[str, tuple[int, Any]] = {}
-    for record in sorted(records, key=lambda r: r.offset):
-        key = (record.key or b"").decode("utf-8", "replace")
-        if _of(key, name):
-            newest[key] = record.offset, _value(record.value)
-    commit_at, commit = newest.get(COMMIT + name, (-1, {}))
-    fenced_at, fencing = newest.get(FENCING + name, (-1, {}))
-    target_at, target = newest.get(TARGET + name, (-1, {}))
-    _, config = newest.get(CONNECTOR + name, (-1, {}))
+    found = newest(records, lambda key: _of(key, name))
+    commit_at, commit = found.get(COMMIT + name, (-1, {}))
+    fenced_at, fencing = found.get(FENCING + name, (-1, {}))
+    target_at, target = found.get(TARGET + name, (-1, {}))
+    _, config = found.get(CONNECTOR + name, (-1, {}))
     count = int(commit.get("tasks", 0))
-    tasks = [newest.get(f"{TASK}{name}-{n}", (-1, {}))[1].get("properties") for n in range(count)]
+    tasks = [found.get(f"{TASK}{name}-{n}", (-1, {}))[1].get("properties") for n in range(count)]
     for each in (config.get("properties"), *tasks):
         remember(each or {})
     return ConfigTopicState(
@@ -76,14 +71,6 @@ def _of(key: str, name: str) -> bool:
         return True
     stem, _, number = key.rpartition("-")
     return stem == TASK + name and number.isdigit()
-
-
-def _value(raw: bytes | None) -> dict[str, Any]:
-    try:
-        found = read_json(raw or b"{}")
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def task_set(name: str, config: Mapping[str, str], tasks: Sequence[Mapping[str, str]]) -> list[KeyValue]:

@@ -69,7 +69,7 @@ def test_a_set_with_a_task_missing_is_no_set() -> None:
 
 def test_records_that_are_no_json_and_tombstones_say_nothing() -> None:
     records = [Record(b"commit-c-1", b"{", 0, 0), Record(b"tasks-fencing-c-1", None, 0, 1), Record(None, b"", 0, 2)]
-    assert config_topic_state(records, "c-1") == ConfigTopicState(commit=0, fenced=1)
+    assert config_topic_state(records, "c-1") == ConfigTopicState(fenced=1)
 
 
 def test_a_generation_may_start_once_its_round_of_fencing_is_over() -> None:
