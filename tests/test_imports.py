@@ -112,10 +112,6 @@ def imported(path: Path, modules: dict[str, Path]) -> Iterator[str]:
 
 CIRCLES = (
     # To be broken; nothing may be added.
-    ("operations.offsets.backup_file", "operations.offsets.record_changes"),
-    ("operations.offsets.steps", "operations.offsets.task_producers"),
-    ("commands.connectors",),
-    ("operations.tasks_max.remedies", "operations.upgrade."),
     ("clients.kafka_protocol.", "clients.librdkafka."),
     ("commands.offsets.", "commands.runs", "commands.upgrade.", "views.upgrade"),
 )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from connectctl.cli import apply, completed_names
 from connectctl.cli.apply import DryRunOption, OutputOption, YesOption
+from connectctl.cli.commands import connectors_cure, connectors_show
+from connectctl.cli.commands.connectors_cluster import Cluster, cluster_of
 from connectctl.cli.garbage_collection import without_collection
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
@@ -16,12 +17,10 @@ from connectctl.cli.views import connectors as connectors_view
 from connectctl.ops.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
-    from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.core.plan import Plan
-    from connectctl.ops.operations.connectors.observe import ConnectorHealth, Facts
+    from connectctl.ops.operations.connectors.observe import ConnectorHealth
     from connectctl.ops.operations.connectors.steps import StepContext
 
 app = typer.Typer(
@@ -41,25 +40,6 @@ HealthOption = Annotated[
 WaitOption = Annotated[
     bool, typer.Option("--wait", help="Wait until it is so, for --timeout seconds; fail at once on FAILED.")
 ]
-
-
-@dataclass
-class Cluster:
-    """The edges of a command. Without ``--bootstrap-servers`` but with ``--rest`` only the workers are asked."""
-
-    calls: ConnectCalls
-    kafka: KafkaReads | None
-    group: ConnectGroup | None
-    facts: Callable[[], Facts] | None = None
-
-
-def _cluster(session: Session) -> Cluster:
-    settings = session.settings
-    if settings.get("rest") and not settings.get("bootstrap_servers"):
-        return Cluster(session.connect_to(None), None, None)
-    kafka = session.kafka
-    group = session.group()
-    return Cluster(session.connect_to(group), kafka, group)
 
 
 @app.command("list")
@@ -82,7 +62,7 @@ def list_(ctx: typer.Context, exit_code: HealthOption = False, output: OutputOpt
     from connectctl.ops.operations.connectors.observe import see
 
     session: Session = ctx.obj
-    cluster = _cluster(session)
+    cluster = cluster_of(session)
     with without_collection():
         seen = see(cluster.calls, cluster.kafka, cluster.group, session.named_topics)
     if cluster.group is not None and is_unknown(cluster.group) and not seen.connectors:
@@ -118,10 +98,8 @@ def show(
     Values whose names sound like secrets are masked. The target state, the task count record (for how many tasks
     producers were last fenced) and whether fencing is pending are from the config topic.
     """
-    from connectctl.cli.commands import connectors_show
-
     session: Session = ctx.obj
-    cluster = _cluster(session)
+    cluster = cluster_of(session)
     connectors_show.show(session, cluster, connector, output)
 
 
@@ -245,10 +223,8 @@ def cure(
     Then the connector is stopped and resumed, because that makes it publish its tasks again. If that is interrupted in
     between, it stays stopped: connectctl connectors resume NAME.
     """
-    from connectctl.cli.commands import connectors_cure
-
     session: Session = ctx.obj
-    cluster = _cluster(session)
+    cluster = cluster_of(session)
     plan = connectors_cure.planned(session, cluster, connector)
     context = connectors_cure.context_of(session, cluster, plan)
     apply.apply(session, plan, context, dry_run=dry_run, yes=yes, output=output)
@@ -294,7 +270,7 @@ def observed(session: Session) -> Cluster:
     from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
     from connectctl.ops.operations.connectors import observe
 
-    cluster = _cluster(session)
+    cluster = cluster_of(session)
     if cluster.group is not None and is_unknown(cluster.group):
         raise unknown_group(cluster.group, session.transactions.connect_groups)
     if cluster.kafka is not None and cluster.group is not None:

@@ -10,7 +10,7 @@ from connectctl.cli.transaction_sources import directory_of
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 
 if TYPE_CHECKING:
-    from connectctl.cli.commands.connectors import Cluster
+    from connectctl.cli.commands.connectors_cluster import Cluster
     from connectctl.cli.session import Session
     from connectctl.ops.clients.protocols import KafkaReads
     from connectctl.ops.connect.config_topic import ConfiguredConnector

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from connectctl.cli.commands.connectors_cure import truth
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Block, Output
 from connectctl.cli.views import connectors
 from connectctl.ops.config.masking import config_of, masked, remember
 
 if TYPE_CHECKING:
-    from connectctl.cli.commands.connectors import Cluster
+    from connectctl.cli.commands.connectors_cluster import Cluster
     from connectctl.cli.session import Session
     from connectctl.ops.connect.config_topic import ConfiguredConnector
     from connectctl.ops.connect.connector import Status
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 def show(session: Session, cluster: Cluster, name: str, output: Output) -> None:
     """Print the connector called ``name``."""
-    from connectctl.cli.commands.connectors_cure import truth
     from connectctl.ops.operations.connectors.observe import defined_passwords, see, select
 
     seen = see(cluster.calls, cluster.kafka, cluster.group, session.named_topics)

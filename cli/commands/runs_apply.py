@@ -15,7 +15,7 @@ from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.plan import Plan
 
 if TYPE_CHECKING:
-    from connectctl.cli.commands.connectors import Cluster
+    from connectctl.cli.commands.connectors_cluster import Cluster
     from connectctl.cli.output.terminal import Output
     from connectctl.cli.session import Session
     from connectctl.ops.operations.fencing.snapshot import FencePlan

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from connectctl.ops.connect.run_presence import Holder
     from connectctl.ops.core.journal import Journal, Run
     from connectctl.ops.core.plan import Plan
-    from connectctl.ops.operations.offsets.backup_file import Saved
     from connectctl.ops.operations.offsets.changes import OffsetRequest
+    from connectctl.ops.operations.offsets.context import OffsetContext
     from connectctl.ops.operations.offsets.engine import Asked, Engine
     from connectctl.ops.operations.offsets.key_filter import Purpose
     from connectctl.ops.operations.offsets.observe import Sources
     from connectctl.ops.operations.offsets.planning import Changes, ConnectorState
-    from connectctl.ops.operations.offsets.steps import OffsetContext
+    from connectctl.ops.operations.offsets.record_changes import Saved
 
 SHOWN = 20
 """Records of a plan that are shown; all are in ``-o json``."""
@@ -233,7 +233,7 @@ def change(
 
 def context_of(session: Session, looked: Looked, journal: Journal) -> OffsetContext:
     """What the steps work with."""
-    from connectctl.ops.operations.offsets.steps import OffsetContext
+    from connectctl.ops.operations.offsets.context import OffsetContext
 
     return OffsetContext(
         looked.calls,

@@ -18,7 +18,7 @@ from connectctl.ops.operations.connectors import observe as reading
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
     from connectctl.ops.connect.config_topic import ConfiguredConnector
-    from connectctl.ops.connect.connector import Status
+    from connectctl.ops.connect.connector import Connector, Status
     from connectctl.ops.kafka.records import TopicImage
     from connectctl.ops.operations.cluster.observe import ClusterView
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
@@ -269,3 +269,9 @@ def _last_set(tasks: Mapping[int, tuple[int, str | None]]) -> list[str | None]:
     """
     first = tasks[0][0] if 0 in tasks else -1
     return [limit for _, (offset, limit) in sorted(tasks.items()) if 0 <= first <= offset]
+
+
+def crowded(connector: Connector) -> bool:
+    """Whether a connector has more tasks than its tasks.max, or wanted more and is FAILED for that."""
+    limit = str(connector.config.get("tasks.max", "1")).strip()
+    return refusal_in(connector.status) is not None or (limit.isdecimal() and len(connector.tasks) > int(limit) > 0)

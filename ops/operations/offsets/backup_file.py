@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from json.encoder import encode_basestring as _quoted
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,12 +12,7 @@ from connectctl.ops.operations.offsets import topic_dump
 
 if TYPE_CHECKING:
     from connectctl.ops.kafka.records import Record
-    from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState
-
-Where = tuple[str | None, str]
-"""A topic: its cluster's bootstrap servers, None for the workers' own cluster, and its name."""
-Saved = Mapping[Where, Sequence["Record"]]
-"""The records of a backup by topic. Topics of one name on two clusters are two topics."""
+    from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState, Saved, Where
 
 
 def backup_lines(places: Sequence[OffsetsTopicState]) -> Iterator[str]:

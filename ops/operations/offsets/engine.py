@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Protocol
 
 from connectctl.ops.connect.source_keys import owner_of
 from connectctl.ops.kafka.records import Record, SortedRecords, record_in
-from connectctl.ops.operations.offsets.backup_file import Saved, read_backup
+from connectctl.ops.operations.offsets.backup_file import read_backup
 from connectctl.ops.operations.offsets.effective_offsets import topics_of
 from connectctl.ops.operations.offsets.key_filter import filter_records
 from connectctl.ops.operations.offsets.large_topics import is_big
 from connectctl.ops.operations.offsets.observe import Sources, observe
-from connectctl.ops.operations.offsets.record_changes import by_connector
+from connectctl.ops.operations.offsets.record_changes import Saved, by_connector
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic, emptied
 from connectctl.ops.operations.offsets.topic_state import topic_states
 

@@ -22,7 +22,7 @@ from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState, 
 
 if TYPE_CHECKING:
     from connectctl.ops.kafka.records import Record
-    from connectctl.ops.operations.offsets.backup_file import Saved
+    from connectctl.ops.operations.offsets.record_changes import Saved
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from connectctl.ops.operations.offsets.task_producers import FenceTasks, Produce
 if TYPE_CHECKING:
     from connectctl.ops.connect.run_presence import Holder
     from connectctl.ops.core.journal import Run
-    from connectctl.ops.operations.offsets.backup_file import Saved
+    from connectctl.ops.operations.offsets.record_changes import Saved
 
 TOPIC_PROPERTY = "offsets.storage.topic"
 

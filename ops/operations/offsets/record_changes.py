@@ -28,8 +28,13 @@ from connectctl.ops.operations.offsets.changes import (
 
 if TYPE_CHECKING:
     from connectctl.ops.kafka.records import Record
-    from connectctl.ops.operations.offsets.backup_file import Saved
     from connectctl.ops.operations.offsets.snapshot import ReadTopic
+
+
+Where = tuple[str | None, str]
+"""A topic: its cluster's bootstrap servers, None for the workers' own cluster, and its name."""
+Saved = Mapping[Where, Sequence["Record"]]
+"""The records of a backup by topic. Topics of one name on two clusters are two topics."""
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ it is fenced at its next transaction, and whatever takes its place reads the off
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect import config_topic
 from connectctl.ops.connect.transactional_ids import task_id
-from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused
+from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 from connectctl.ops.core.step import Step
 from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, verdict
 from connectctl.ops.kafka.transactions import Transaction
@@ -24,13 +24,10 @@ from connectctl.ops.operations.fencing.snapshot import TaskIdRange
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import TransactionCalls
-    from connectctl.ops.connect.run_presence import Holder
+    from connectctl.ops.operations.offsets.context import OffsetContext, Who
     from connectctl.ops.operations.offsets.observe import Sources
-    from connectctl.ops.operations.offsets.steps import OffsetContext
 
 _PRODUCER = "producer.override."
-Who = Mapping[str, tuple[int, int]]
-"""Producer id and epoch by transactional id."""
 
 
 @dataclass(frozen=True)
@@ -124,13 +121,3 @@ def moved(context: OffsetContext, connector: str) -> str | None:
     _, calls = producers_of(context.sources, context.group_id, connector)
     now = who(calls, list(fenced)) if calls is not None else {}
     return next((id_ for id_, before in fenced.items() if now.get(id_) != before), None)
-
-
-def in_use(connector: str, holders: Sequence[Holder]) -> Refused:
-    """The error where a run of connectctl has the connector."""
-    return Refused(
-        f"The offsets of {connector} are not written: another connectctl run has it",
-        why="; ".join(map(str, holders)),
-        next_step="End that run first (SIGTERM), and run it again afterwards: it goes on from what is written.",
-        code="in-use",
-    )

@@ -27,12 +27,6 @@ _BREAKS_NOW = (Outlook.FAILED, Outlook.NEXT_START, Outlook.MAY_FAIL)
 _BREAKS_THEN = (Outlook.FAILS, Outlook.MAY_FAIL)
 
 
-def crowded(connector: Connector) -> bool:
-    """Whether a connector has more tasks than its tasks.max, or wanted more and is FAILED for that."""
-    limit = str(connector.config.get(MAX, "1")).strip()
-    return refusal_in(connector.status) is not None or (limit.isdecimal() and len(connector.tasks) > int(limit) > 0)
-
-
 class Choice(StrEnum):
     """What to do about a connector that tasks.max will break."""
 

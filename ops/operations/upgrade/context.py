@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.visibility import Gap
-from connectctl.ops.operations.offsets.steps import OffsetContext
+from connectctl.ops.operations.offsets.context import OffsetContext
 from connectctl.ops.operations.upgrade import observe, run_state
 from connectctl.ops.operations.upgrade.gates import Demand, Look
 from connectctl.ops.operations.upgrade.mode import How, Value
-from connectctl.ops.operations.upgrade.restart_order import whose_turn
 from connectctl.ops.operations.upgrade.snapshot import Ground
-from connectctl.ops.operations.upgrade.steps import Turn
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import WorkerDriver
@@ -97,18 +95,6 @@ class UpgradeContext(OffsetContext):
     def see(self) -> Look:
         """The cluster at this moment."""
         return observe.look(self.eyes, self.now())
-
-    def turn(self, step: Turn) -> tuple[str, ...]:
-        """Who is taken at the step's turn; decided when first asked, and written down."""
-        key = step.turn
-        if key not in self.notes.turns:
-            prefix = f"{step.phase}."
-            taken = {int(k.removeprefix(prefix)): v for k, v in self.notes.turns.items() if k.startswith(prefix)}
-            leader = observe.leader_of(self.eyes.group())
-            planned = self.planned.get(step.phase) or (step.workers,)
-            self.notes.turns[key] = whose_turn(planned, taken, step.slot, leader, self.ground.broken)
-            self.save()
-        return self.notes.turns[key]
 
     def expected(self) -> tuple[str, ...]:
         """The workers that must be there: all but those that were broken before and have not had their turn."""

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.core.errors import ConnectctlError, TimedOut
+from connectctl.ops.operations.upgrade.context import POLL, UpgradeContext
 from connectctl.ops.operations.upgrade.gates import Seen, Watch, take
+from connectctl.ops.operations.upgrade.observe import MAX_DELAY, leader_of
 
 if TYPE_CHECKING:
-    from connectctl.ops.operations.upgrade.context import UpgradeContext
     from connectctl.ops.operations.upgrade.gates import Look, Trouble
 
 LONGEST_SETTLE = 5.0
@@ -25,8 +26,6 @@ def wait(context: UpgradeContext, gate: str, *, forgives_fencing: bool = False, 
 
     ``gate`` names the place in the run: a task is restarted once at each.
     """
-    from connectctl.ops.operations.upgrade.context import POLL
-
     demand = replace(context.demand(forgives_fencing=forgives_fencing), settle=settle_seconds(context))
     watch, shown = Watch(context.now()), ""
     while True:
@@ -53,8 +52,6 @@ def settle_seconds(context: UpgradeContext) -> float:
 
     A longer delay is seen while it is pending, in the workers' assignments.
     """
-    from connectctl.ops.operations.upgrade.observe import MAX_DELAY, leader_of
-
     try:
         leader = leader_of(context.eyes.group())
         told = context.driver.told(leader, MAX_DELAY) if leader else None

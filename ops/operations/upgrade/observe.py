@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from connectctl.ops.checks.tasks_max.observe import crowded
 from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
 from connectctl.ops.connect.connector import Connector, Owners, Status, cause_of, owners_of
 from connectctl.ops.connect.internal_topics import address
@@ -18,7 +19,6 @@ from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.kafka.visibility import Gap, Reason, describe_id, gap_of
 from connectctl.ops.operations.cluster.observe import MOST_AT_ONCE, PATIENCE, ask_all
 from connectctl.ops.operations.connectors import observe as reading
-from connectctl.ops.operations.tasks_max.remedies import crowded
 from connectctl.ops.operations.upgrade.gates import FENCING, Look, Trouble
 from connectctl.ops.operations.upgrade.mode import PROPERTY, Belief, Evidence, LeaderId, Mode, Value, mode_of
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot, RollingWorker

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from connectctl.ops.connect.release import EXACTLY_ONCE, older
 from connectctl.ops.connect.worker import Support
 from connectctl.ops.core.errors import ConnectctlError, TimedOut
+from connectctl.ops.operations.upgrade.context import POLL, UpgradeContext
 from connectctl.ops.operations.upgrade.mode import Value
 from connectctl.ops.operations.upgrade.run_state import CHANGED, JOINED, RESTARTED, RESTARTING, Entry
 
 if TYPE_CHECKING:
     from connectctl.ops.connect.worker import Worker
-    from connectctl.ops.operations.upgrade.context import UpgradeContext
 
 
 def wait_for_start(context: UpgradeContext, workers: Sequence[str], *, by_hand: bool) -> bool:
@@ -23,8 +23,6 @@ def wait_for_start(context: UpgradeContext, workers: Sequence[str], *, by_hand: 
     worker that is away is starting then, and one whose order was carried out is stopping or starting: restarted again, it
     would only need longer. The time is that of a gate, counted from the order.
     """
-    from connectctl.ops.operations.upgrade.context import POLL
-
     shown = False
     while True:
         members, notes = context.members(), context.notes.workers
@@ -49,8 +47,6 @@ def _starting(context: UpgradeContext, entry: Entry | None, member: str | None, 
 
 def wait_for(context: UpgradeContext, worker: str, value: str, *, by_hand: bool) -> str:
     """Wait until ``worker`` is back with ``value``. Raises ``TimedOut``, or ``ConnectctlError`` for a wrong mode."""
-    from connectctl.ops.operations.upgrade.context import POLL
-
     before = context.notes.workers[worker].before
     patience = context.patience.by_hand if by_hand else context.patience.timeout
     began, shown, members = context.now(), "", None

@@ -14,7 +14,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from connectctl.ops.connect.release import EXACTLY_ONCE, older
 from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.core.step import Step
+from connectctl.ops.operations.upgrade.gate_wait import wait
 from connectctl.ops.operations.upgrade.mode import PROPERTY, Value
+from connectctl.ops.operations.upgrade.observe import leader_of
+from connectctl.ops.operations.upgrade.rejoin import wait_for, wait_for_start
+from connectctl.ops.operations.upgrade.restart_order import whose_turn
 from connectctl.ops.operations.upgrade.run_state import CHANGED, JOINED, RESTARTED, RESTARTING, Entry
 
 if TYPE_CHECKING:
@@ -66,11 +70,22 @@ class Turn(Step):
 
     def decided(self, context: UpgradeContext) -> Turn:
         """The step with the workers that are taken at its turn, which is decided at the first step of it."""
-        workers = context.turn(self)
-        found: Turn = as_taken(self, {self.turn: workers})
+        found: Turn = as_taken(self, {self.turn: self._taken(context)})
         if not found.planned or self.value == Value.NOT_SUPPORTED:
             return found
-        return replace(found, by_hand=any(context.driver.manner(worker).by_hand for worker in workers))
+        return replace(found, by_hand=any(context.driver.manner(worker).by_hand for worker in found.workers))
+
+    def _taken(self, context: UpgradeContext) -> tuple[str, ...]:
+        """Who is taken at this turn; decided when first asked, and written down."""
+        turns, key = context.notes.turns, self.turn
+        if key not in turns:
+            prefix = f"{self.phase}."
+            taken = {int(k.removeprefix(prefix)): v for k, v in turns.items() if k.startswith(prefix)}
+            leader = leader_of(context.eyes.group())
+            planned = context.planned.get(self.phase) or (self.workers,)
+            turns[key] = whose_turn(planned, taken, self.slot, leader, context.ground.broken)
+            context.save()
+        return turns[key]
 
     def swapped(self, turns: Mapping[str, tuple[str, ...]]) -> str:
         """What to add where another worker was taken than planned, and why."""
@@ -128,8 +143,6 @@ class RestartWorker(Turn):
         return f"restart {self.whom}{self.hand}"
 
     def is_done(self, context: UpgradeContext) -> str | None:
-        from connectctl.ops.operations.upgrade.rejoin import wait_for_start
-
         done = "it has been restarted since its property was changed"
         return done if wait_for_start(context, self.workers, by_hand=self.by_hand) else None
 
@@ -182,8 +195,6 @@ class Rejoin(Turn):
         return f"wait until {self.whom} is back in the group, {in_words(self.value)}"
 
     def apply(self, context: UpgradeContext) -> str | None:
-        from connectctl.ops.operations.upgrade.rejoin import wait_for
-
         told = [wait_for(context, worker, self.value, by_hand=self.by_hand) for worker in self.workers]
         return "; ".join(told)
 
@@ -200,8 +211,6 @@ class Gate(Turn):
         return f"wait until the cluster is healthy with {self.whom}"
 
     def apply(self, context: UpgradeContext) -> str | None:
-        from connectctl.ops.operations.upgrade.gate_wait import wait
-
         return wait(context, self.turn, forgives_fencing=self.forgives_fencing)
 
 
@@ -220,8 +229,6 @@ class FirstGate(Step):
         return "check cluster health"
 
     def apply(self, context: UpgradeContext) -> str | None:
-        from connectctl.ops.operations.upgrade.gate_wait import wait
-
         try:
             return wait(context, "first", restarts=False)
         except Refused:
@@ -279,8 +286,6 @@ class RestartFailed(Step):
         return "restart the tasks that could not reach the fencing endpoint"
 
     def apply(self, context: UpgradeContext) -> str | None:
-        from connectctl.ops.operations.upgrade.gate_wait import wait
-
         return wait(context, "last")
 
 

@@ -14,12 +14,12 @@ from connectctl.ops.jobs.offsets import SCHEMA, Looked, Row, Source, named, sour
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.kafka.records import Record, TopicImage
 from connectctl.ops.operations.offsets import planning
-from connectctl.ops.operations.offsets.backup_file import Saved, backup_lines
+from connectctl.ops.operations.offsets.backup_file import backup_lines
 from connectctl.ops.operations.offsets.changes import MergeOffsets, Policy, RestoreOffsets, Side
 from connectctl.ops.operations.offsets.diff import differences, said_by
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.key_filter import DifferingKeys, MisreadKeys, Purpose
-from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState, decide, topic_state
+from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState, Saved, decide, topic_state
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st

@@ -4,12 +4,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from connectctl.ops.checks.tasks_max.observe import Release, TaskSet, TasksSeen
+from connectctl.ops.checks.tasks_max.observe import Release, TaskSet, TasksSeen, crowded
 from connectctl.ops.connect.connector import Connector, Status
 from connectctl.ops.connect.worker import Worker
 from connectctl.ops.core.errors import BadInput, ConnectctlError, TimedOut
 from connectctl.ops.operations.connectors.observe import judged
-from connectctl.ops.operations.tasks_max.remedies import Choice, Reconfigure, SettleTasks, choices, crowded, steps, ways
+from connectctl.ops.operations.tasks_max.remedies import Choice, Reconfigure, SettleTasks, choices, steps, ways
 from connectctl.ops.operations.upgrade.context import UpgradeContext
 from hypothesis import given
 from hypothesis import strategies as st

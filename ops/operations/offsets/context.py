@@ -1,0 +1,109 @@
+"""What the steps of a change of source offsets work with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from connectctl.ops.connect.connector import State, at_rest, judge
+from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused
+from connectctl.ops.operations.connectors.steps import POLL, StepContext
+from connectctl.ops.operations.offsets.engine import Asked, Engine, Local, View
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import ClusterLock, KafkaWrites
+    from connectctl.ops.connect.run_presence import Holder
+    from connectctl.ops.core.journal import Journal
+    from connectctl.ops.operations.offsets.observe import Sources
+
+SETTLING = 10.0
+"""Seconds that a rebalance may keep a connector UNASSIGNED before that counts."""
+Who = Mapping[str, tuple[int, int]]
+"""Producer id and epoch by transactional id."""
+
+
+@dataclass
+class OffsetContext(StepContext):
+    """The context of steps that change offsets. ``lock`` is the cluster's, for the executor."""
+
+    sources: Sources | None = None
+    group_id: str = ""
+    journal: Journal | None = None
+    others: dict[str, KafkaWrites] = field(default_factory=dict)
+    engine: Engine = field(default_factory=Local)
+    fenced: dict[str, Who] = field(default_factory=dict)
+    """Producer id and epoch of the task's ids after fencing in this run, by connector."""
+    lock: ClusterLock = field(default=None)  # type: ignore[assignment]
+
+    def view(self, asked: Asked) -> View:
+        """One connector's topics now. Raises if they cannot be read completely."""
+        assert self.sources is not None
+        connector = asked.purpose.connector
+        found = self.engine.view(self.sources, [asked])
+        if problems := [at.problem for at in found.places[connector] if at.problem]:
+            hint = "See connectctl transactions hanging." if any("transaction" in p for p in problems) else None
+            raise ConnectctlError(
+                f"Could not read all offsets of {connector}",
+                why="; ".join(problems),
+                next_step=hint,
+                code="hidden",
+            )
+        store = found.snapshot.stores.get(connector)
+        if store is not None and store.bootstrap is not None and store.bootstrap not in self.others:
+            self.others[store.bootstrap] = self.sources.writes(store.bootstrap, store.overrides)
+        return found
+
+    def running(self, connector: str) -> str | None:
+        """Evidence that a task of ``connector`` may be writing offsets, None if none can."""
+        assert self.sources is not None
+        if not self.sources.kafka.group(self.group_id).members:
+            return None
+        began = self.now()
+        while True:
+            try:
+                found = self.read(connector)
+            except ConnectctlError as e:
+                if e.code == "not-found":
+                    return None
+                raise
+            if at_rest(found):
+                return None
+            verdict = judge(found, found.owners)
+            # One that is stopped is not at rest before its tasks have left the assignment, nor seen so in a rebalance.
+            settling = found.target_state == "STOPPED" or verdict.state is State.UNASSIGNED
+            if not settling or self.now() - began > SETTLING:
+                return str(verdict) if verdict.state is not State.STOPPED else "STOPPED with tasks still stopping"
+            self.sleep(POLL)
+
+    def refuse_while_running(self, connector: str) -> None:
+        """Raises ``Refused`` where a task of ``connector`` may be writing offsets, on a worker or in a run of connectctl."""
+        assert self.sources is not None
+        if state := self.running(connector):
+            hint = f"connectctl connectors stop {connector} --wait"
+            raise Refused(f"{connector} is {state}; it must be stopped while its offsets are changed", next_step=hint)
+        holders: tuple[Holder, ...] = ()
+        with suppress(NotAuthorized):  # the plan was made because fencing is sufficient
+            holders = self.sources.kafka.holders(self.group_id, connector)
+        if holders:
+            raise in_use(connector, holders)
+
+    def kafka(self, bootstrap: str | None) -> KafkaWrites:
+        """The cluster at ``bootstrap``, the workers' own for None."""
+        assert self.sources is not None
+        if bootstrap is None:
+            return self.sources.writes()
+        if bootstrap not in self.others:
+            self.others[bootstrap] = self.sources.writes(bootstrap)
+        return self.others[bootstrap]
+
+
+def in_use(connector: str, holders: Sequence[Holder]) -> Refused:
+    """The error where a run of connectctl has the connector."""
+    return Refused(
+        f"The offsets of {connector} are not written: another connectctl run has it",
+        why="; ".join(map(str, holders)),
+        next_step="End that run first (SIGTERM), and run it again afterwards: it goes on from what is written.",
+        code="in-use",
+    )
