@@ -1,0 +1,155 @@
+"""Names and messages use the words of docs/glossary.md: a list of words that are not used, with those to use instead."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+FILES = sorted(path for top in ("cli", "ops", "migrations") for path in (ROOT / top).rglob("*.py"))
+
+WORDS = {
+    "wish": "request, changes, target",
+    "wished": "requested",
+    "told": "reported, configured",
+    "judged": "health, evaluated",
+    "judge": "evaluate",
+    "hands": "context",
+    "eyes": "reader",
+    "stand": "status",
+    "standing": "status",
+    "whose": "owner",
+    "chase": "attempt",
+    "caught": "fenced",
+    "oddity": "finding",
+    "oddities": "findings",
+    "manner": "mode",
+    "surroundings": "context",
+    "clues": "signals",
+    "testimony": "candidate",
+    "beliefs": "journal records",
+    "belief": "journal record",
+    "newcomers": "new members",
+    "unwell": "unhealthy",
+    "neighbours": "shared, other groups",
+    "hear": "receive",
+    "heard": "received",
+}
+"""Words that no name of a class, function, argument or attribute contains, and what to say instead."""
+
+PHRASES = {
+    "nobody knows": "unknown",
+    "nobody can tell": "could not list, could not determine",
+    "is told": "is reported",
+    "comes true": "is reached",
+    "come true": "be reached",
+    "gives up": "stops, fails",
+    "as wished": "as requested",
+    "not to be had": "unavailable",
+    "at that moment": "then, while",
+    "goes on": "resumes, continues",
+    "go on": "resume, continue",
+    "is no yaml": "invalid YAML",
+    "out of reach": "could not be read",
+    "tells of": "describes, reports",
+    "does not tell": "does not report",
+    "as far as it stands": "currently",
+    "by now": "so far",
+}
+"""What no string that is shown says, and what it says instead."""
+
+KNOWN: dict[str, tuple[int, int]] = {
+    "cli": (3, 5),
+    "cli/commands": (15, 16),
+    "cli/output": (1, 2),
+    "cli/views": (2, 2),
+    "migrations": (15, 8),
+    "ops/audit": (1, 5),
+    "ops/checks": (17, 15),
+    "ops/clients": (30, 22),
+    "ops/config": (0, 4),
+    "ops/connect": (3, 9),
+    "ops/core": (0, 2),
+    "ops/jobs": (1, 1),
+    "ops/kafka": (2, 11),
+    "ops/operations": (45, 23),
+    "ops/sandbox": (0, 2),
+    "ops/task_runtime": (25, 60),
+}
+"""Packages that are not clean yet, with how many names and how many strings: they may only fall."""
+
+
+def package(path: Path) -> str:
+    """``cli/commands`` of ``cli/commands/offsets/show.py``: two levels at most."""
+    return "/".join(path.relative_to(ROOT).parts[:-1][:2])
+
+
+def names(tree: ast.Module) -> Iterator[str]:
+    """What is defined: classes, functions, arguments, fields and attributes."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            yield node.name
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            yield node.target.id
+
+
+def words(name: str) -> list[str]:
+    """``TransactionalIdIndex`` and ``transactional_id_index`` have the same three words."""
+    return [part.lower() for part in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
+
+
+def strings(tree: ast.Module) -> Iterator[str]:
+    """Every string, docstrings too: those of commands are their help."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield " ".join(node.value.lower().split())
+
+
+def private_names(path: Path) -> list[str]:
+    return sorted({name for name in names(ast.parse(path.read_text())) if WORDS.keys() & set(words(name))})
+
+
+def private_phrases(path: Path) -> list[str]:
+    found = strings(ast.parse(path.read_text()))
+    return [phrase for text in found for phrase in PHRASES if re.search(rf"\b{phrase}\b", text)]
+
+
+@pytest.mark.parametrize("which", sorted({package(path) for path in FILES}))
+def test_names_and_strings_use_the_words_of_the_field(which: str) -> None:
+    paths = [path for path in FILES if package(path) == which]
+    held = {path.relative_to(ROOT).as_posix(): private_names(path) for path in paths}
+    said = {path.relative_to(ROOT).as_posix(): private_phrases(path) for path in paths}
+    most_names, most_phrases = KNOWN.get(which, (0, 0))
+    assert sum(map(len, held.values())) <= most_names, {path: found for path, found in held.items() if found}
+    assert sum(map(len, said.values())) <= most_phrases, {path: found for path, found in said.items() if found}
+
+
+def test_only_packages_that_are_there_are_excused() -> None:
+    assert KNOWN.keys() <= {package(path) for path in FILES}
+
+
+def test_names_are_taken_apart() -> None:
+    source = "class ToldOff:\n    def hear_them(self, wish_list): self.as_HTTPEyes = 1"
+    assert sorted(names(ast.parse(source))) == ["ToldOff", "as_HTTPEyes", "hear_them", "self", "wish_list"]
+    assert [words(each) for each in ("ToldOff", "as_HTTPEyes")] == [["told", "off"], ["as", "http", "eyes"]]
+
+
+def test_every_word_of_the_architecture_is_in_the_glossary() -> None:
+    glossary = (ROOT / "docs/glossary.md").read_text()
+    rows = re.findall(r"^\| (\w+) \| .* \|$", (ROOT / "docs/architecture.md").read_text(), re.MULTILINE)
+    five = [word for word in rows if word[0].isupper()]
+    assert five == ["Snapshot", "Plan", "Step", "Run", "Finding"]
+    assert [word for word in five if f"\n| {word} |" not in glossary] == []
+
+
+def test_the_files_of_the_glossary_are_there() -> None:
+    files = re.findall(r"`((?:ops|cli|migrations)/[\w/]+\.py)`", (ROOT / "docs/glossary.md").read_text())
+    assert [file for file in files if not (ROOT / file).is_file()] == []
