@@ -7,7 +7,6 @@ edge is first used, so that ``--help`` and offline commands touch nothing.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.config import paths
 from connectctl.ops.config.endpoints import problem_of_brokers
 from connectctl.ops.core.errors import BadInput, Refused
+from connectctl.ops.core.wait import wait_until
 from connectctl.ops.kafka.bootstrap import share_a_server
 
 if TYPE_CHECKING:
@@ -303,12 +303,16 @@ class Session:
 
         Raises ``BadInput`` for a group of consumers, of whichever protocol.
         """
-        end = time.monotonic() + min(self.timeout, patience)
-        while True:
+        group: ConnectGroup | None = None
+
+        def settled() -> ConnectGroup | None:
+            nonlocal group
             group = self.kafka.group(self.group_id)
-            if not group.members or any(member.url for member in group.members) or time.monotonic() > end:
-                return group
-            time.sleep(REBALANCE_PAUSE)
+            return group if not group.members or any(member.url for member in group.members) else None
+
+        found = wait_until(settled, min(self.timeout, patience), REBALANCE_PAUSE) or group
+        assert found is not None
+        return found
 
     def connect_to(self, group: ConnectGroup | None) -> ConnectCalls:
         """The workers of ``group``, the leader first; those of the settings instead, where the person named any."""

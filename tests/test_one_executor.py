@@ -8,6 +8,22 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 EXECUTOR = "ops/core/executor.py"
+WAITS = ("ops/core/", "ops/clients/", "ops/sandbox/")
+"""Where ``time.sleep`` is called: everything else that waits for the state of a cluster goes through ``wait_until``."""
+SLEEPS = {
+    "cli/interrupt.py": "the watch for ^C, in a thread of its own",
+    "cli/commands/cluster.py": "cluster show --watch: the interval that the person gave",
+    "cli/commands/audit_execution.py": "open transactions are given a moment to end; what they leave is read as it is then",
+    "ops/jobs/topic_layout.py": "open transactions are given a moment to end; what they leave is read as it is then",
+    "ops/checks/workers/observe.py": "few looks with growing pauses, and the last one counts",
+    "ops/operations/fencing/observe.py": "few looks with growing pauses, and the last one counts",
+    "ops/task_runtime/task/transactional_producer.py": "few looks with growing pauses, and the last one counts",
+    "ops/task_runtime/task/generation_check.py": "part of a task, for all of which one deadline holds",
+    "ops/task_runtime/job/generation.py": "the leader's id is asked for again, as workers do",
+    "ops/task_runtime/dataframe/api.py": "silent coordinators are given a moment; what they leave out is refused then",
+    "ops/task_runtime/dataframe/stream_round.py": "a batch of Spark is followed",
+}
+"""What else sleeps, and why ``wait_until`` does not fit it."""
 LOOPS = (ast.For, ast.While, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
 
 
@@ -39,3 +55,12 @@ def test_only_the_executor_writes_how_far_a_run_is() -> None:
     assert {name for name, tree in _trees() if any(_calls(tree, "mark")) and "journal" in ast.unparse(tree)} == {
         EXECUTOR
     }
+
+
+def test_what_waits_for_a_cluster_waits_in_one_place() -> None:
+    found = {
+        name
+        for name, tree in _trees()
+        if not name.startswith(WAITS) and any(ast.unparse(call.func) == "time.sleep" for call in _calls(tree, "sleep"))
+    }
+    assert found == SLEEPS.keys()

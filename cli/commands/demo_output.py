@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 from connectctl.cli.output import terminal
 from connectctl.cli.output.sanitize import visible
 from connectctl.ops.core.errors import ConnectctlError, TimedOut
+from connectctl.ops.core.wait import wait_until
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
@@ -89,11 +89,8 @@ def growing(source: Path, what: str, at_once: int = 1) -> Iterator[None]:
 
 def until(holds: Callable[[], bool], what: str) -> None:
     """Wait for ``what`` until it is true. Raises ``TimedOut`` after ``PATIENCE``."""
-    end = time.monotonic() + PATIENCE
-    while not holds():
-        if time.monotonic() > end:
-            raise TimedOut(f"Timed out after {PATIENCE:.0f} s waiting for {what}")
-        time.sleep(0.2)
+    if not wait_until(lambda: holds() or None, PATIENCE, 0.2):
+        raise TimedOut(f"Timed out after {PATIENCE:.0f} s waiting for {what}")
 
 
 def title(text: str) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.core.errors import BadInput, Refused
+from connectctl.ops.core.wait import wait_until
 
 if TYPE_CHECKING:
     from connectctl.cli.commands.offsets.execution import Target
@@ -205,9 +205,10 @@ def application(scene: Scene, given: Given) -> Any:
     eyes, known = eyes_for(scene, given)
     named = [part.strip() for part in given.get("instances", "").split(",") if part.strip()]
     # A rebalance hides what members are, and passes.
-    end = time.monotonic() + scene.session.timeout
-    while "Rebalance" in eyes.groups.group(eyes.application).state and time.monotonic() < end:
-        time.sleep(PAUSE)
+    groups = eyes.groups
+    wait_until(
+        lambda: None if "Rebalance" in groups.group(eyes.application).state else True, scene.session.timeout, PAUSE
+    )
     return observe(eyes, named or known)
 
 

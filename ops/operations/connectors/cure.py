@@ -100,15 +100,16 @@ class AwaitRound(Step):
 
     def apply(self, context: CureContext) -> str | None:
         limit = max(context.timeout, LEADER_LIMIT + MARGIN)
-        deadline = context.now() + limit
-        while context.pending(self.subject):
-            if any(status and status.state == "FAILED" for status in context.read(self.subject).tasks.values()):
-                return "it failed"
-            if context.now() >= deadline:
-                why = f"it is pending for {limit:.0f} s, and no task has failed"
-                raise TimedOut(f"The round of fencing for {self.subject} does not end", why=why)
-            context.sleep(POLL)
-        return "it is done"
+        if end := context.until(lambda: self._end(context), limit, POLL):
+            return end
+        why = f"it is pending for {limit:.0f} s, and no task has failed"
+        raise TimedOut(f"The round of fencing for {self.subject} does not end", why=why)
+
+    def _end(self, context: CureContext) -> str | None:
+        if not context.pending(self.subject):
+            return "it is done"
+        statuses = context.read(self.subject).tasks.values()
+        return "it failed" if any(status and status.state == "FAILED" for status in statuses) else None
 
 
 @dataclass(frozen=True)

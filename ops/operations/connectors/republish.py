@@ -68,14 +68,19 @@ class AwaitPublished(Step):
         return f"verify that the task configurations of {self.subject} stand behind its configuration"
 
     def apply(self, context: RepublishContext) -> str | None:
-        deadline = context.now() + context.timeout
-        while (order := context.order(self.subject)) is not None:
-            if context.now() >= deadline:
-                why = f"its configuration is at offset {order.config}, the commit of its tasks at {order.commit}"
-                hint = f"See connectctl connectors show {self.subject}, and try again."
-                raise TimedOut(f"{self.subject} did not publish its tasks again", why=why, next_step=hint)
-            context.sleep(POLL)
-        return "they do"
+        order: TaskConfigOrder | None = None
+
+        def published() -> str | None:
+            nonlocal order
+            order = context.order(self.subject)
+            return "they do" if order is None else None
+
+        done = context.until(published, context.timeout, POLL)
+        if order is not None:
+            why = f"its configuration is at offset {order.config}, the commit of its tasks at {order.commit}"
+            hint = f"See connectctl connectors show {self.subject}, and try again."
+            raise TimedOut(f"{self.subject} did not publish its tasks again", why=why, next_step=hint)
+        return done
 
 
 def plan_republish(cluster_id: str, connector: Connector, order: TaskConfigOrder, *, group_id: str = "") -> Plan:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from connectctl.ops.connect.connector import Connector, State, at_rest, judge, path_of
 from connectctl.ops.connect.target_state_wait import GRACE, WaitProgress, WaitState, evaluate
@@ -13,11 +13,13 @@ from connectctl.ops.core.context import RunContext
 from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut, Unreachable
 from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.core.step import Step
+from connectctl.ops.core.wait import wait_until
 from connectctl.ops.operations.connectors.observe import ConnectorHealth, Facts, read_one
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls
 
+T = TypeVar("T")
 POLL = 0.5
 """Seconds between two looks of a wait."""
 QUICK_POLL = 0.15
@@ -56,6 +58,10 @@ class StepContext(RunContext):
         connector = read_one(self.calls, name)
         facts = facts or (self.facts() if self.facts else None)
         return facts.of(connector) if facts else connector
+
+    def until(self, probe: Callable[[], T | None], seconds: float, poll: float) -> T | None:
+        """The first answer of ``probe`` that is not None; None where there is none after ``seconds``."""
+        return wait_until(probe, seconds, poll, now=self.now, sleep=self.sleep)
 
     def change(self, connector: str, method: str, path: str) -> Any:
         """Send a change, remembering how the connector was before."""

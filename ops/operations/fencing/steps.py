@@ -160,13 +160,11 @@ class AwaitFailed(Step):
     def apply(self, context: FenceContext) -> str | None:
         if context.error is not None:
             raise _not_fenced(self.subject, context.error)
-        deadline = context.now() + min(context.timeout, DETECTION_TIMEOUT)
-        while waiting := self._not_failed(context):
-            if context.now() >= deadline:
-                context.undetected[self.subject] = waiting
-                return f"task {waiting[0]} is idle and has not detected the fence"
-            context.sleep(POLL)
-        return None
+        seconds = min(context.timeout, DETECTION_TIMEOUT)
+        if context.until(lambda: None if self._not_failed(context) else True, seconds, POLL):
+            return None
+        waiting = context.undetected[self.subject] = self._not_failed(context)
+        return f"task {waiting[0]} is idle and has not detected the fence" if waiting else None
 
     def _not_failed(self, context: FenceContext) -> list[int]:
         statuses = context.read(self.subject).tasks

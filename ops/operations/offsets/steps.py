@@ -189,11 +189,9 @@ class Change(Step):
         except ConnectctlError as e:
             failed = e
         # Workers write to the second topic after their response.
-        deadline = context.now() + (0 if failed else REST_PATIENCE)
-        while self._look(context)[1].writes:
-            if context.now() >= deadline:
-                raise failed or self._otherwise()
-            context.sleep(REST_POLL)
+        seconds = 0 if failed else REST_PATIENCE
+        if not context.until(lambda: None if self._look(context)[1].writes else True, seconds, REST_POLL):
+            raise failed or self._otherwise()
 
     def _otherwise(self) -> ConnectctlError:
         return ConnectctlError(f"Offsets of {self.subject} changed after the write; another writer is active")

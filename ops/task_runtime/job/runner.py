@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from connectctl.ops.connect.connector import State, at_rest
 from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut
 from connectctl.ops.core.interrupts import left_alone
+from connectctl.ops.core.wait import wait_until
 from connectctl.ops.operations.connectors.observe import Facts, read_facts
 from connectctl.ops.operations.connectors.steps import Await, SetTargetState, StepContext
 from connectctl.ops.task_runtime.attempt.control_channel import DriverChannel, driver_address
@@ -423,16 +424,19 @@ class JobRunner:
 
     def _stopped(self, context: StepContext) -> ConfigTopicState:
         """The connector as the config topic has it once it is stopped, and no worker has a task. Raises ``TimedOut``."""
-        deadline = time.monotonic() + context.timeout
-        while True:
+        left = 0
+
+        def stopped() -> ConfigTopicState | None:
+            nonlocal left
             seen, rests = self._patiently(f"read the state of {self.ready.name}", lambda: self._seen(context))
-            if seen.target == STOPPED and not seen.committed_tasks and rests:
-                return seen
+            left = seen.committed_tasks
             if seen.target != STOPPED and self.ready.hands_back is None:
                 raise Refused(f"{self.ready.name} was started on its workers meanwhile: it is {seen.target}")
-            if time.monotonic() > deadline:
-                raise TimedOut(f"{self.ready.name} still has {seen.committed_tasks} tasks on its workers")
-            time.sleep(PAUSE)
+            return seen if seen.target == STOPPED and not seen.committed_tasks and rests else None
+
+        if (found := wait_until(stopped, context.timeout, PAUSE)) is None:
+            raise TimedOut(f"{self.ready.name} still has {left} tasks on its workers")
+        return found
 
     def _seen(self, context: StepContext) -> tuple[ConfigTopicState, bool]:
         """What the config topic has of the connector, and whether it rests."""

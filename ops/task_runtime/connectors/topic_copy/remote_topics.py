@@ -6,12 +6,12 @@ source has of its own, ``config.properties.exclude`` apart; one that is there an
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut
+from connectctl.ops.core.wait import wait_until
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
 from connectctl.ops.task_runtime.connectors.topic_copy.mirror_offsets import Place
 from connectctl.ops.task_runtime.connectors.topic_copy.replication_policy import PROPERTIES_EXCLUDE, Selection, pattern
@@ -116,12 +116,14 @@ def _grow(target: Kafka, sizes: Mapping[str, int]) -> None:
         except ConnectctlError as e:
             if e.code != "INVALID_PARTITIONS":  # it has them by now
                 raise
-    deadline = time.monotonic() + target.timeout
-    while short := [topic for topic, count in sizes.items() if _led(target, topic) < count]:
-        # A producer that knows of fewer partitions than a record wants would fail for good.
-        if time.monotonic() > deadline:
-            raise TimedOut(f"The topic {short[0]} got more partitions, and no leaders after {target.timeout:g} s")
-        time.sleep(PAUSE)
+
+    # A producer that knows of fewer partitions than a record wants would fail for good.
+    def led() -> bool | None:
+        return None if any(_led(target, topic) < count for topic, count in sizes.items()) else True
+
+    if not wait_until(led, target.timeout, PAUSE):
+        topics = ", ".join(sizes)
+        raise TimedOut(f"The partitions of {topics} got more, and not all have leaders after {target.timeout:g} s")
 
 
 def _led(target: Kafka, topic: str) -> int:
