@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -126,3 +128,30 @@ def test_no_module_imports_what_imports_it() -> None:
         for name, path in modules.items()
     }
     TopologicalSorter(graph).prepare()
+
+
+START = 24
+"""How many modules of connectctl its help may load. What is loaded is what start-up costs on any machine."""
+SHOWN = """
+import atexit, sys
+atexit.register(lambda: print("\\0" + " ".join(sys.modules)))
+from connectctl.cli.__main__ import main
+sys.argv = ["connectctl", "--help"]
+main()
+"""
+
+
+def test_help_loads_typer_and_little_else() -> None:
+    done = subprocess.run([sys.executable, "-c", SHOWN], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.rpartition("\0")[2].split())
+    assert {"connectctl.cli.main", "typer"} <= loaded
+    plain = subprocess.run(
+        [sys.executable, "-c", "import sys, typer, rich; print(*sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    own = {name for name in loaded if name.split(".")[0] == "connectctl"}
+    assert len(own) <= START, sorted(own)
+    others = {name.split(".")[0] for name in loaded - own} - {name.split(".")[0] for name in plain.stdout.split()}
+    assert others <= set(sys.stdlib_module_names) | {"shellingham"}
