@@ -14,8 +14,8 @@ from functools import cached_property
 from string import ascii_letters, digits
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.config.json_text import read_json
 from connectctl.ops.config.masking import masked, remember
+from connectctl.ops.connect import status_topic
 from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
 from connectctl.ops.connect.internal_topics import address
 
@@ -270,25 +270,4 @@ def _status(data: Mapping[str, Any]) -> Status:
 
 def statuses_from_topic(records: Iterable[Record]) -> dict[tuple[str, int], Status]:
     """The newest status by connector and task, from the records of the status topic."""
-    found: dict[tuple[str, int], Status] = {}
-    for record in sorted(records, key=lambda r: r.offset):
-        try:
-            key = (record.key or b"").decode()
-            value = None if record.value is None else read_json(record.value)
-        except ValueError:
-            continue
-        part = _part(key)
-        if part is None:
-            continue
-        if isinstance(value, dict) and "state" in value:
-            found[part] = _status(value)
-        else:
-            found.pop(part, None)
-    return found
-
-
-def _part(key: str) -> tuple[str, int] | None:
-    if key.startswith("status-connector-"):
-        return key.removeprefix("status-connector-"), CONNECTOR_INSTANCE
-    name, _, number = key.removeprefix("status-task-").rpartition("-")
-    return (name, int(number)) if key.startswith("status-task-") and name and number.isdigit() else None
+    return {part: _status(value) for part, (_, value) in status_topic.newest(records).items()}

@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from connectctl.ops.config.json_text import read_json
+from connectctl.ops.connect import status_topic
 from connectctl.ops.connect.config_topic import CONNECTOR, MEMBERS, decode
 
 if TYPE_CHECKING:
@@ -29,9 +30,6 @@ class Role(StrEnum):
     CONFIG = "config"
     OFFSETS = "offsets"
     STATUS = "status"
-
-
-_STATUS_KEYS = {"status-connector-": "worker_id", "status-task-": "worker_id", "status-topic-": "topic"}
 
 
 @dataclass(frozen=True)
@@ -125,7 +123,7 @@ def _testimony(record: Record) -> tuple[Role | None, str | None, str | None]:
     for prefix, member in MEMBERS.items():
         if key.startswith(prefix) and (value is None or member in value):
             return Role.CONFIG, key.removeprefix(prefix) if prefix == CONNECTOR else None, None
-    for prefix, member in _STATUS_KEYS.items():
+    for prefix, member in status_topic.MEMBERS.items():
         if key.startswith(prefix) and (value is None or member in value):
             return Role.STATUS, _named_in(key, prefix), (value or {}).get("worker_id")
     return (Role.OFFSETS, name, None) if (name := _source_of(key)) is not None else (None, None, None)
@@ -133,9 +131,9 @@ def _testimony(record: Record) -> tuple[Role | None, str | None, str | None]:
 
 def _named_in(key: str, prefix: str) -> str | None:
     rest = key.removeprefix(prefix)
-    if prefix == "status-task-":
+    if prefix == status_topic.TASK:
         return rest.rpartition("-")[0] or None
-    return rest.rpartition(":connector-")[2] if prefix == "status-topic-" else rest
+    return rest.rpartition(":connector-")[2] if prefix == status_topic.TOPIC else rest
 
 
 def _source_of(key: str) -> str | None:

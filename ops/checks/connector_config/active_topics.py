@@ -7,8 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.types import Unseen
-from connectctl.ops.config.json_text import read_json
+from connectctl.ops.connect.config_topic import decode
 from connectctl.ops.connect.connector import path_of
+from connectctl.ops.connect.status_topic import TOPIC
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 
 if TYPE_CHECKING:
@@ -72,10 +73,10 @@ def active_topics(
 def recorded_topics(records: Iterable[Record]) -> dict[str, frozenset[str]]:
     """The active topics of each connector, from the records of the status topic (KIP-558)."""
     found: dict[str, set[str]] = {}
-    told = (record for record in records if (record.key or b"").startswith(b"status-topic-"))
+    told = (record for record in records if (record.key or b"").startswith(TOPIC.encode()))
     for record in sorted(told, key=lambda each: each.offset):
         try:
-            said = read_json(record.value or b"null")
+            _, said = decode(record)
         except ValueError:
             continue
         topic = said.get("topic") if isinstance(said, dict) else None

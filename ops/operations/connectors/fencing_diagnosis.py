@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.config_topic import COMMIT, FENCING
 from connectctl.ops.connect.fenced_task_diagnosis import FailedTask, explain, may_be_fenced, round_failed
+from connectctl.ops.connect.status_topic import TASK
 from connectctl.ops.connect.transactional_ids import TaskRef, TransactionalIdIndex, task_id
 from connectctl.ops.connect.zombie_fencing import Backoff, FencingRound, diagnose, ids_to_fence
 from connectctl.ops.core.finding import Finding, Severity
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from connectctl.ops.connect.connector import Connector
     from connectctl.ops.core.errors import ConnectctlError
     from connectctl.ops.kafka.records import Record
-
-STATUS = "status-task-"
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ def failed_tasks(case: Case) -> Sequence[FailedTask]:
                 owner,
                 id,
                 status.trace or "",
-                failed_at=case.written.get(f"{STATUS}{name}-{number}"),
+                failed_at=case.written.get(f"{TASK}{name}-{number}"),
                 committed_at=case.written.get(COMMIT + name),
                 round_at=case.written.get(FENCING + name),
                 others=others,

@@ -14,9 +14,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.config.json_text import read_json
 from connectctl.ops.config.masking import masked
+from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
 from connectctl.ops.connect.source_keys import connect_json
+from connectctl.ops.connect.status_topic import CONNECTOR, TASK, newest
 from connectctl.ops.core.errors import BadInput
 
 if TYPE_CHECKING:
@@ -37,12 +38,12 @@ def run_status_topic(group: str) -> str:
 
 def connector_key(name: str, prefix: str = "") -> bytes:
     """The key of a connector's status; ``prefix`` is ``RUN_PREFIX`` in a topic of runs."""
-    return f"{prefix}status-connector-{name}".encode()
+    return f"{prefix}{CONNECTOR}{name}".encode()
 
 
 def task_key(name: str, task: int, prefix: str = "") -> bytes:
     """The key of a task's status; ``prefix`` is ``RUN_PREFIX`` in a topic of runs."""
-    return f"{prefix}status-task-{name}-{task}".encode()
+    return f"{prefix}{TASK}{name}-{task}".encode()
 
 
 def value(
@@ -74,22 +75,12 @@ class TaskStatus:
 def statuses_from(records: Iterable[Record], name: str, prefix: str = "") -> dict[int | None, TaskStatus]:
     """The newest statuses of the tasks of ``name`` by number; None stands for the connector itself."""
     found: dict[int | None, TaskStatus] = {}
-    stem, own = f"{prefix}status-task-{name}-", connector_key(name, prefix)
-    for record in sorted(records, key=lambda r: r.timestamp or 0):
-        key = (record.key or b"").decode("utf-8", "replace")
-        number = key.removeprefix(stem)
-        if record.key != own and not (key.startswith(stem) and number.isdigit()):
-            continue
-        part = None if record.key == own else int(number)
-        found.pop(part, None)
-        try:
-            data = read_json(record.value or b"null")
-        except ValueError:
-            continue
-        if isinstance(data, dict) and data.get("state"):
+    for (connector, number), (record, data) in newest(records, prefix).items():
+        if connector == name:
             at = None if record.timestamp is None else record.timestamp / 1000
             worker, trace, metrics = data.get("worker_id"), data.get("trace"), data.get("metrics")
-            found[part] = TaskStatus(data["state"], worker, trace, int(data.get("generation") or 0), at, metrics)
+            status = TaskStatus(data["state"], worker, trace, int(data.get("generation") or 0), at, metrics)
+            found[None if number == CONNECTOR_INSTANCE else number] = status
     return found
 
 
