@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from connectctl.migrations.status import down_from
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.operations.upgrade import planning
-from connectctl.ops.operations.upgrade.mode import Value
+from connectctl.ops.operations.upgrade.mode import SourceSupport
 
 if TYPE_CHECKING:
-    from connectctl.migrations.registry import Ask, Stand
-    from connectctl.ops.operations.upgrade.planning import RollingPlan, Wish
+    from connectctl.migrations.registry import MigrationInput, MigrationStatus
+    from connectctl.ops.operations.upgrade.planning import RollingPlan, UpgradeRequest
     from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 
-def plan(ask: Ask, wish: Wish) -> RollingPlan:
+def plan(ask: MigrationInput, wish: UpgradeRequest) -> RollingPlan:
     """The plan for ``wish``; ``ask.before`` are the steps that merge offsets. Raises ``Refused`` where they are missing."""
     moved = {step.subject for step in ask.before}
     left = [name for name in ask.snapshot.dedicated if name not in moved]
@@ -36,6 +36,6 @@ def plan(ask: Ask, wish: Wish) -> RollingPlan:
     return replace(found, unknown=(*found.unknown, note))
 
 
-def standing(snapshot: RollingSnapshot) -> Stand:
+def status(snapshot: RollingSnapshot) -> MigrationStatus:
     """Converged where every worker runs a release before 3.3."""
-    return down_from(snapshot, (Value.NOT_SUPPORTED,))
+    return down_from(snapshot, (SourceSupport.NOT_SUPPORTED,))

@@ -11,7 +11,7 @@ from connectctl.ops.core.journal import RunState
 from connectctl.ops.operations.upgrade import run_state
 
 if TYPE_CHECKING:
-    from connectctl.migrations.registry import Migration, Standing
+    from connectctl.migrations.registry import Migration, Status
     from connectctl.ops.core.journal import Journal, Run
     from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 class Listed:
     """A migration and a cluster. ``applied_at`` and ``run`` are of the last run that performed it to its end.
 
-    ``takes`` is what ``--set`` may tell it, by name.
+    ``parameters`` is what ``--set`` may tell it, by name.
     """
 
     id: str
     name: str
     title: str
     story: str
-    standing: Standing
+    status: Status
     why: str
     applied_at: str | None
     run: str | None
-    takes: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, str] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """The migration as scripts get it."""
@@ -39,11 +39,11 @@ class Listed:
             "id": self.id,
             "name": self.name,
             "title": self.title,
-            "standing": self.standing.value,
+            "standing": self.status.value,
             "why": self.why,
             "appliedAt": self.applied_at,
             "run": self.run,
-            "takes": dict(self.takes),
+            "takes": dict(self.parameters),
         }
 
 
@@ -59,17 +59,17 @@ def listed(journal: Journal, snapshot: RollingSnapshot) -> list[Listed]:
 
 def _listed(migration: Migration, done: list[tuple[Run, Any]], snapshot: RollingSnapshot) -> Listed:
     run = next((run for run, plan in done if applies(migration, plan["wish"])), None)
-    stand = migration.standing(snapshot)
+    stand = migration.status(snapshot)
     return Listed(
         id=migration.id,
         name=migration.name,
         title=migration.title,
         story=migration.story,
-        standing=stand.standing,
+        status=stand.status,
         why=stand.why,
         applied_at=run.ended_at if run else None,
         run=run.id if run else None,
-        takes=migration.takes,
+        parameters=migration.parameters,
     )
 
 
@@ -77,4 +77,4 @@ def applies(migration: Migration, wish: dict[str, Any]) -> bool:
     """Whether a run of ``wish`` that came to its end has performed the migration. A way back of another run has not."""
     if wish["aborts"]:
         return False
-    return wish["name"] == migration.name or str(wish["to"]) in migration.ends
+    return wish["name"] == migration.name or str(wish["to"]) in migration.satisfies

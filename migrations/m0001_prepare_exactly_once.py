@@ -10,25 +10,27 @@ that is ``enabled`` already stays so if others are to follow, and is taken back 
 
 from __future__ import annotations
 
-from connectctl.migrations.registry import Ask, Migration, Stand
+from connectctl.migrations.registry import Migration, MigrationInput, MigrationStatus
 from connectctl.migrations.status import up_to
 from connectctl.ops.operations.upgrade import planning
-from connectctl.ops.operations.upgrade.mode import Value
-from connectctl.ops.operations.upgrade.planning import RollingPlan, Wish
+from connectctl.ops.operations.upgrade.mode import SourceSupport
+from connectctl.ops.operations.upgrade.planning import RollingPlan, UpgradeRequest
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 NAME = "prepare-exactly-once"
 
 
-def plan(ask: Ask) -> RollingPlan:
+def plan(ask: MigrationInput) -> RollingPlan:
     """Every worker that is less than preparing becomes it; those that are enabled stay."""
-    stay = {w.address: Value.ENABLED for w in ask.snapshot.workers if w.value is Value.ENABLED}
-    return planning.plan(ask.snapshot, Wish(Value.PREPARING, NAME, targets=stay), ask.findings, ask.before)
+    stay = {w.address: SourceSupport.ENABLED for w in ask.snapshot.workers if w.value is SourceSupport.ENABLED}
+    return planning.plan(
+        ask.snapshot, UpgradeRequest(SourceSupport.PREPARING, NAME, targets=stay), ask.findings, ask.before
+    )
 
 
-def standing(snapshot: RollingSnapshot) -> Stand:
+def status(snapshot: RollingSnapshot) -> MigrationStatus:
     """Converged where every worker is at least preparing."""
-    return up_to(snapshot, (Value.PREPARING, Value.ENABLED))
+    return up_to(snapshot, (SourceSupport.PREPARING, SourceSupport.ENABLED))
 
 
-MIGRATION = Migration(1, NAME, __doc__, plan, standing, leads_to="preparing", ends=("preparing", "enabled"))
+MIGRATION = Migration(1, NAME, __doc__, plan, status, leads_to="preparing", satisfies=("preparing", "enabled"))

@@ -12,24 +12,24 @@ from the moment on when every worker is enabled.
 
 from __future__ import annotations
 
-from connectctl.migrations.registry import Ask, Migration, Stand
+from connectctl.migrations.registry import Migration, MigrationInput, MigrationStatus
 from connectctl.migrations.status import up_to
 from connectctl.ops.operations.upgrade import planning
-from connectctl.ops.operations.upgrade.mode import Value
-from connectctl.ops.operations.upgrade.planning import RollingPlan, Wish
+from connectctl.ops.operations.upgrade.mode import SourceSupport
+from connectctl.ops.operations.upgrade.planning import RollingPlan, UpgradeRequest
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 NAME = "enable-exactly-once"
 
 
-def plan(ask: Ask) -> RollingPlan:
+def plan(ask: MigrationInput) -> RollingPlan:
     """Every worker becomes enabled."""
-    return planning.plan(ask.snapshot, Wish(Value.ENABLED, NAME), ask.findings, ask.before)
+    return planning.plan(ask.snapshot, UpgradeRequest(SourceSupport.ENABLED, NAME), ask.findings, ask.before)
 
 
-def standing(snapshot: RollingSnapshot) -> Stand:
+def status(snapshot: RollingSnapshot) -> MigrationStatus:
     """Converged where every worker is proven to be enabled."""
-    return up_to(snapshot, (Value.ENABLED,))
+    return up_to(snapshot, (SourceSupport.ENABLED,))
 
 
-MIGRATION = Migration(2, NAME, __doc__, plan, standing, leads_to="enabled", ends=("enabled",))
+MIGRATION = Migration(2, NAME, __doc__, plan, status, leads_to="enabled", satisfies=("enabled",))

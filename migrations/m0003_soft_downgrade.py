@@ -13,24 +13,26 @@ first restart on: that records are written once.
 
 from __future__ import annotations
 
-from connectctl.migrations.registry import Ask, Migration, Stand
+from connectctl.migrations.registry import Migration, MigrationInput, MigrationStatus
 from connectctl.migrations.status import down_from
 from connectctl.ops.operations.upgrade import planning
-from connectctl.ops.operations.upgrade.mode import Value
-from connectctl.ops.operations.upgrade.planning import RollingPlan, Wish
+from connectctl.ops.operations.upgrade.mode import SourceSupport
+from connectctl.ops.operations.upgrade.planning import RollingPlan, UpgradeRequest
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 NAME = "soft-downgrade"
 
 
-def plan(ask: Ask) -> RollingPlan:
+def plan(ask: MigrationInput) -> RollingPlan:
     """Every worker becomes disabled, in one roll."""
-    return planning.plan(ask.snapshot, Wish(Value.DISABLED, NAME, straight=True), ask.findings, ask.before)
+    return planning.plan(
+        ask.snapshot, UpgradeRequest(SourceSupport.DISABLED, NAME, straight=True), ask.findings, ask.before
+    )
 
 
-def standing(snapshot: RollingSnapshot) -> Stand:
+def status(snapshot: RollingSnapshot) -> MigrationStatus:
     """Converged where every worker is disabled, or too old to be anything else."""
-    return down_from(snapshot, (Value.DISABLED, Value.NOT_SUPPORTED))
+    return down_from(snapshot, (SourceSupport.DISABLED, SourceSupport.NOT_SUPPORTED))
 
 
-MIGRATION = Migration(3, NAME, __doc__, plan, standing, leads_to="downgrade", ends=("disabled",))
+MIGRATION = Migration(3, NAME, __doc__, plan, status, leads_to="downgrade", satisfies=("disabled",))

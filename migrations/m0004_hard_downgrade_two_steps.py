@@ -14,16 +14,16 @@ Guaranteed: every connector and task goes on running throughout, one worker at a
 from __future__ import annotations
 
 from connectctl.migrations import hard_downgrade
-from connectctl.migrations.registry import Ask, Migration
-from connectctl.ops.operations.upgrade.mode import Value
-from connectctl.ops.operations.upgrade.planning import RollingPlan, Wish
+from connectctl.migrations.registry import Migration, MigrationInput
+from connectctl.ops.operations.upgrade.mode import SourceSupport
+from connectctl.ops.operations.upgrade.planning import RollingPlan, UpgradeRequest
 
 NAME = "hard-downgrade-two-steps"
 
 
-def plan(ask: Ask) -> RollingPlan:
+def plan(ask: MigrationInput) -> RollingPlan:
     """Disabled in one roll, then older binaries in another."""
-    return hard_downgrade.plan(ask, Wish(Value.DISABLED, NAME, straight=True, binaries=True))
+    return hard_downgrade.plan(ask, UpgradeRequest(SourceSupport.DISABLED, NAME, straight=True, binaries=True))
 
 
-MIGRATION = Migration(4, NAME, __doc__, plan, hard_downgrade.standing, leads_to="downgrade", merges_offsets=True)
+MIGRATION = Migration(4, NAME, __doc__, plan, hard_downgrade.status, leads_to="downgrade", merges_offsets=True)

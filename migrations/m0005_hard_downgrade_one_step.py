@@ -14,15 +14,15 @@ guaranteed: that all tasks run throughout.
 from __future__ import annotations
 
 from connectctl.migrations import hard_downgrade
-from connectctl.migrations.registry import Ask, Migration
-from connectctl.ops.operations.upgrade.planning import RollingPlan, Wish
+from connectctl.migrations.registry import Migration, MigrationInput
+from connectctl.ops.operations.upgrade.planning import RollingPlan, UpgradeRequest
 
 NAME = "hard-downgrade-one-step"
 
 
-def plan(ask: Ask) -> RollingPlan:
+def plan(ask: MigrationInput) -> RollingPlan:
     """Older binaries in one roll, then a restart of what failed meanwhile."""
-    return hard_downgrade.plan(ask, Wish(None, NAME, binaries=True))
+    return hard_downgrade.plan(ask, UpgradeRequest(None, NAME, binaries=True))
 
 
-MIGRATION = Migration(5, NAME, __doc__, plan, hard_downgrade.standing, leads_to="downgrade", merges_offsets=True)
+MIGRATION = Migration(5, NAME, __doc__, plan, hard_downgrade.status, leads_to="downgrade", merges_offsets=True)

@@ -14,19 +14,19 @@ there is saved, and ``connectctl upgrade abort`` or ``connectctl offsets undo`` 
 from __future__ import annotations
 
 from connectctl.migrations import single_run
-from connectctl.migrations.registry import Ask, Migration, Stand, Standing
+from connectctl.migrations.registry import Migration, MigrationInput, MigrationStatus, Status
 from connectctl.ops.operations.upgrade.planning import RollingPlan
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 NAME = "own-offsets-topic"
-TAKES = {
+PARAMETERS = {
     "connector": "the source connector",
     "topic": "its offsets topic from now on; CONNECTOR-offsets by default",
     "policy": "which side wins where both have offsets: effective, newest, global or dedicated",
 }
 
 
-def plan(ask: Ask) -> RollingPlan:
+def plan(ask: MigrationInput) -> RollingPlan:
     """The merge into the connector's own topic; ``ask.before`` are its steps."""
     name = single_run.needed(ask, "connector", "connector")
     single_run.refuse_without_workers(ask)
@@ -38,12 +38,12 @@ def _unknown(name: str) -> tuple[str, ...]:
     return (f"Where {name} continues is known only when it is stopped: its offsets are copied as they are then.",)
 
 
-def standing(snapshot: RollingSnapshot) -> Stand:
+def status(snapshot: RollingSnapshot) -> MigrationStatus:
     """Possible for any source connector; nobody needs it."""
     if not snapshot.connectors:
-        return Stand(Standing.NOT_APPLICABLE, "there are no connectors")
+        return MigrationStatus(Status.NOT_APPLICABLE, "there are no connectors")
     have = ", ".join(snapshot.dedicated)
-    return Stand(Standing.POSSIBLE, f"{have} has one" if have else "no connector has one: --set connector=NAME")
+    return MigrationStatus(Status.POSSIBLE, f"{have} has one" if have else "no connector has one: --set connector=NAME")
 
 
-MIGRATION = Migration(6, NAME, __doc__, plan, standing, takes=TAKES, looks_at="offsets")
+MIGRATION = Migration(6, NAME, __doc__, plan, status, parameters=PARAMETERS, requires="offsets")

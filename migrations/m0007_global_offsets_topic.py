@@ -13,29 +13,29 @@ Guaranteed: every source partition goes on where it stood. What was there is sav
 from __future__ import annotations
 
 from connectctl.migrations import single_run
-from connectctl.migrations.registry import Ask, Migration, Stand, Standing
+from connectctl.migrations.registry import Migration, MigrationInput, MigrationStatus, Status
 from connectctl.ops.operations.upgrade.planning import RollingPlan
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 NAME = "global-offsets-topic"
-TAKES = {
+PARAMETERS = {
     "connector": "the connectors, separated by commas; all that have a topic of their own by default",
     "policy": "which side wins where both have offsets: effective, newest, global or dedicated",
 }
 
 
-def plan(ask: Ask) -> RollingPlan:
+def plan(ask: MigrationInput) -> RollingPlan:
     """The merge into the global topic; ``ask.before`` are its steps, ``ask.seen`` lines on how the topics differ."""
     single_run.refuse_without_workers(ask)
     steps = single_run.borrowing(ask, "the global topic is written outside of transactions, and may be behind")
     return single_run.plan(ask, NAME, steps, remarks=ask.seen or ())
 
 
-def standing(snapshot: RollingSnapshot) -> Stand:
+def status(snapshot: RollingSnapshot) -> MigrationStatus:
     """Converged where no connector has a topic of its own."""
     if not snapshot.dedicated:
-        return Stand(Standing.CONVERGED, "no connector has an offsets topic of its own")
-    return Stand(Standing.POSSIBLE, f"it would bring back {', '.join(snapshot.dedicated)}")
+        return MigrationStatus(Status.CONVERGED, "no connector has an offsets topic of its own")
+    return MigrationStatus(Status.POSSIBLE, f"it would bring back {', '.join(snapshot.dedicated)}")
 
 
-MIGRATION = Migration(7, NAME, __doc__, plan, standing, takes=TAKES, looks_at="offsets")
+MIGRATION = Migration(7, NAME, __doc__, plan, status, parameters=PARAMETERS, requires="offsets")

@@ -15,22 +15,22 @@ Guaranteed: nothing is decided without being asked; what was there is saved, and
 from __future__ import annotations
 
 from connectctl.migrations import single_run
-from connectctl.migrations.registry import Ask, Migration, Stand, Standing
+from connectctl.migrations.registry import Migration, MigrationInput, MigrationStatus, Status
 from connectctl.migrations.status import down_from
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.operations.upgrade.mode import Value
+from connectctl.ops.operations.upgrade.mode import SourceSupport
 from connectctl.ops.operations.upgrade.planning import RollingPlan
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 NAME = "stale-offsets-topics"
 MERGE, UNSET = "merge", "unset"
-TAKES = {
+PARAMETERS = {
     "stale": "merge: bring the newer offsets into the connector's own topic; unset: remove it",
     "connector": "the connectors, separated by commas; all that have a topic of their own by default",
 }
 
 
-def plan(ask: Ask) -> RollingPlan:
+def plan(ask: MigrationInput) -> RollingPlan:
     """What ``--set stale=`` asks for, for every connector whose topic is stale. Raises ``BadInput`` where it is not said."""
     wanted = ask.given.get("stale")
     if wanted not in (None, MERGE, UNSET):
@@ -46,14 +46,14 @@ def plan(ask: Ask) -> RollingPlan:
     return single_run.plan(ask, NAME, single_run.borrowing(ask, why), remarks=ask.seen or ())
 
 
-def standing(snapshot: RollingSnapshot) -> Stand:
+def status(snapshot: RollingSnapshot) -> MigrationStatus:
     """Pending where workers that know no such topics run connectors that name one: from there on they go stale."""
     if not snapshot.dedicated:
-        return Stand(Standing.CONVERGED, "no connector names an offsets topic of its own")
+        return MigrationStatus(Status.CONVERGED, "no connector names an offsets topic of its own")
     names = ", ".join(snapshot.dedicated)
-    if down_from(snapshot, (Value.NOT_SUPPORTED,)).standing is Standing.CONVERGED:
-        return Stand(Standing.PENDING, f"the workers' release leaves the topic of {names} to go stale")
-    return Stand(Standing.POSSIBLE, f"{names} has a topic of its own; the plan shows whether it is stale")
+    if down_from(snapshot, (SourceSupport.NOT_SUPPORTED,)).status is Status.CONVERGED:
+        return MigrationStatus(Status.PENDING, f"the workers' release leaves the topic of {names} to go stale")
+    return MigrationStatus(Status.POSSIBLE, f"{names} has a topic of its own; the plan shows whether it is stale")
 
 
-MIGRATION = Migration(8, NAME, __doc__, plan, standing, takes=TAKES, looks_at="offsets")
+MIGRATION = Migration(8, NAME, __doc__, plan, status, parameters=PARAMETERS, requires="offsets")

@@ -14,14 +14,14 @@ restarted once. A connector that then generates still more, because it multiplie
 from __future__ import annotations
 
 from connectctl.migrations import single_run
-from connectctl.migrations.registry import Ask, Migration, Stand, Standing
+from connectctl.migrations.registry import Migration, MigrationInput, MigrationStatus, Status
 from connectctl.ops.operations.tasks_max import remedies
 from connectctl.ops.operations.tasks_max.remedies import Choice
 from connectctl.ops.operations.upgrade.planning import RollingPlan
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 NAME = "enforce-tasks-max"
-TAKES = {
+PARAMETERS = {
     "version": "the release that is planned, X.Y; the next one that changes anything by default",
     "raise": "connectors that get a larger tasks.max, separated by commas",
     "bridge": "connectors that get tasks.max.enforce=false",
@@ -30,29 +30,31 @@ TAKES = {
 }
 
 
-def plan(ask: Ask) -> RollingPlan:
+def plan(ask: MigrationInput) -> RollingPlan:
     """Two steps for each connector that will fail; ``ask.seen`` is ``(TasksSeen, Release | None)``."""
     seen, release = ask.seen
-    found = remedies.ways(seen, release)
+    found = remedies.remedies_for(seen, release)
     chosen = remedies.choices(found, ask.given)
     patch = bool(seen.enforcing) and len(seen.enforcing) == len(seen.workers)
     steps = tuple(remedies.steps(found, chosen, patch=patch))
-    remarks = [way.told(chosen[way.connector]) for way in found]
+    remarks = [remedy.told(chosen[remedy.connector]) for remedy in found]
     unknown = [
-        f"How many tasks {way.connector} generates with tasks.max={way.needs} is known only then."
-        for way in found
-        if chosen[way.connector] is Choice.RAISE
+        f"How many tasks {remedy.connector} generates with tasks.max={remedy.needs} is known only then."
+        for remedy in found
+        if chosen[remedy.connector] is Choice.RAISE
     ]
     return single_run.plan(ask, NAME, steps, remarks=remarks, unknown=unknown)
 
 
-def standing(snapshot: RollingSnapshot) -> Stand:
+def status(snapshot: RollingSnapshot) -> MigrationStatus:
     """Pending where a connector has more tasks than its tasks.max."""
     if not snapshot.connectors:
-        return Stand(Standing.NOT_APPLICABLE, "there are no connectors")
-    if snapshot.crowded:
-        return Stand(Standing.PENDING, f"{', '.join(snapshot.crowded)} has more tasks than its tasks.max")
-    return Stand(Standing.CONVERGED, "no connector that runs has more tasks than its tasks.max")
+        return MigrationStatus(Status.NOT_APPLICABLE, "there are no connectors")
+    if snapshot.exceeds_tasks_max:
+        return MigrationStatus(
+            Status.PENDING, f"{', '.join(snapshot.exceeds_tasks_max)} has more tasks than its tasks.max"
+        )
+    return MigrationStatus(Status.CONVERGED, "no connector that runs has more tasks than its tasks.max")
 
 
-MIGRATION = Migration(9, NAME, __doc__, plan, standing, takes=TAKES, looks_at="tasks")
+MIGRATION = Migration(9, NAME, __doc__, plan, status, parameters=PARAMETERS, requires="tasks")

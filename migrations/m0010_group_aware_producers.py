@@ -18,17 +18,17 @@ property is not touched before every instance is proven to be group-aware; nothi
 from __future__ import annotations
 
 from connectctl.migrations import streams
-from connectctl.migrations.registry import Ask, Migration
+from connectctl.migrations.registry import Migration, MigrationInput
 from connectctl.ops.kafka.streams_eos import ProducerModel
 from connectctl.ops.operations.upgrade.planning import RollingPlan
 
 NAME = "group-aware-producers"
-TAKES = streams.TAKES | {"value": "exactly_once_v2 or exactly_once_beta; what its release knows by default"}
+PARAMETERS = streams.PARAMETERS | {"value": "exactly_once_v2 or exactly_once_beta; what its release knows by default"}
 
 
-def plan(ask: Ask) -> RollingPlan:
+def plan(ask: MigrationInput) -> RollingPlan:
     """The rolls that are still to be done, and the fencing of what is left of the old kind."""
     return streams.plan(ask, NAME, ProducerModel.GROUP_AWARE, value=ask.given.get("value"))
 
 
-MIGRATION = Migration(10, NAME, __doc__, plan, streams.standing, takes=TAKES, looks_at="application")
+MIGRATION = Migration(10, NAME, __doc__, plan, streams.status, parameters=PARAMETERS, requires="application")

@@ -14,16 +14,18 @@ process in the group has are fenced.
 from __future__ import annotations
 
 from connectctl.migrations import streams
-from connectctl.migrations.registry import Ask, Migration
+from connectctl.migrations.registry import Migration, MigrationInput
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.kafka.streams_eos import ProducerModel
 from connectctl.ops.operations.upgrade.planning import RollingPlan
 
 NAME = "per-partition-producers"
-TAKES = streams.TAKES | {"binaries": "older: a release before 2.6 is put in place afterwards, in another roll"}
+PARAMETERS = streams.PARAMETERS | {
+    "binaries": "older: a release before 2.6 is put in place afterwards, in another roll"
+}
 
 
-def plan(ask: Ask) -> RollingPlan:
+def plan(ask: MigrationInput) -> RollingPlan:
     """The property back in one roll, then older binaries where they are asked for."""
     binaries = ask.given.get("binaries")
     if binaries not in (None, "older"):
@@ -31,4 +33,4 @@ def plan(ask: Ask) -> RollingPlan:
     return streams.plan(ask, NAME, ProducerModel.PER_PARTITION, older=binaries == "older")
 
 
-MIGRATION = Migration(11, NAME, __doc__, plan, streams.standing, takes=TAKES, looks_at="application")
+MIGRATION = Migration(11, NAME, __doc__, plan, streams.status, parameters=PARAMETERS, requires="application")

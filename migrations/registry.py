@@ -1,4 +1,4 @@
-"""All migrations by number, and what each has to say of a cluster.
+"""All migrations by number, and their status for a cluster.
 
 A migration is a module ``mNNNN_name`` with a docstring that gives the reason and what is guaranteed, and a constant
 ``MIGRATION``. To add one, write the module and name it in ``MODULES``; nothing else has to know.
@@ -36,8 +36,8 @@ MODULES = (
 )
 
 
-class Standing(StrEnum):
-    """How a cluster stands to a migration. POSSIBLE: it can be had, and nobody needs to want it: a way back."""
+class Status(StrEnum):
+    """The status of a migration for a cluster. POSSIBLE: available, but optional, such as a rollback."""
 
     PENDING = "pending"
     CONVERGED = "converged"
@@ -46,17 +46,17 @@ class Standing(StrEnum):
 
 
 @dataclass(frozen=True)
-class Stand:
+class MigrationStatus:
     """A standing, and why."""
 
-    standing: Standing
+    status: Status
     why: str
 
 
 @dataclass(frozen=True)
-class Ask:
+class MigrationInput:
     """What a planner gets. ``before`` are steps of other operations that have to come first; ``given`` what was said
-    with ``--set NAME=VALUE``; ``seen`` is what the migration has to have looked at, as its ``looks_at`` says.
+    with ``--set NAME=VALUE``; ``seen`` is what the migration has to have looked at, as its ``requires`` says.
     """
 
     snapshot: RollingSnapshot
@@ -68,33 +68,33 @@ class Ask:
 
 @dataclass(frozen=True)
 class Migration:
-    """A named change of a cluster. ``plan`` is pure and raises ``Refused``; ``standing`` judges a cluster as it is.
+    """A named change of a cluster. ``plan`` is pure and raises ``Refused``; ``status`` evaluates a cluster.
 
     ``leads_to`` is the wish of preflight that it is checked against (``preparing``, ``enabled``, ``downgrade``), None for
     nothing. ``merges_offsets``: connectors with an offsets topic of their own come back to the global one before it.
-    ``ends``: values of ``--to`` whose runs count as this migration applied. ``takes`` are the names that ``--set`` may
-    give, with what they mean. ``looks_at``: ``offsets``, ``tasks`` or ``application``, what has to be looked at besides.
+    ``satisfies``: values of ``--to`` whose runs count as this migration applied. ``parameters`` are the names for ``--set``
+    with their meaning. ``requires``: ``offsets``, ``tasks`` or ``application``, what has to be observed in addition.
     """
 
     number: int
     name: str
     story: str
-    plan: Callable[[Ask], RollingPlan]
-    standing: Callable[[RollingSnapshot], Stand]
+    plan: Callable[[MigrationInput], RollingPlan]
+    status: Callable[[RollingSnapshot], MigrationStatus]
     leads_to: str | None = None
     merges_offsets: bool = False
-    ends: tuple[str, ...] = ()
-    takes: Mapping[str, str] = field(default_factory=dict)
-    looks_at: str | None = None
+    satisfies: tuple[str, ...] = ()
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    requires: str | None = None
 
     def check(self, given: Mapping[str, str]) -> None:
         """Raises ``BadInput`` for a name that the migration does not take."""
         for name in given:
-            if name not in self.takes:
-                near = get_close_matches(name, self.takes, n=1)
-                known = f"It takes {', '.join(self.takes)}." if self.takes else "It takes none."
+            if name not in self.parameters:
+                near = get_close_matches(name, self.parameters, n=1)
+                known = f"Parameters: {', '.join(self.parameters)}." if self.parameters else "It has no parameters."
                 hint = f"Did you mean {near[0]}?" if near else known
-                raise BadInput(f"{self.name} does not take --set {name}", next_step=hint, code="unknown-name")
+                raise BadInput(f"{self.name} has no parameter {name} (--set)", next_step=hint, code="unknown-name")
 
     @property
     def title(self) -> str:

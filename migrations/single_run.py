@@ -6,34 +6,34 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.core.errors import BadInput, Refused
-from connectctl.ops.operations.upgrade.planning import RollingPlan, Wish
+from connectctl.ops.operations.upgrade.planning import RollingPlan, UpgradeRequest
 from connectctl.ops.operations.upgrade.steps import Borrowed, FirstGate
 
 if TYPE_CHECKING:
-    from connectctl.migrations.registry import Ask
+    from connectctl.migrations.registry import MigrationInput
 
 
 def plan(
-    ask: Ask, name: str, steps: Sequence[Any], *, remarks: Iterable[str] = (), unknown: Iterable[str] = ()
+    ask: MigrationInput, name: str, steps: Sequence[Any], *, remarks: Iterable[str] = (), unknown: Iterable[str] = ()
 ) -> RollingPlan:
     """A plan of ``steps``, as they are."""
-    wish = Wish(None, name, given=dict(ask.given))
+    wish = UpgradeRequest(None, name, given=dict(ask.given))
     return RollingPlan(ask.snapshot, wish, tuple(steps), tuple(unknown), tuple(ask.findings), remarks=tuple(remarks))
 
 
-def borrowing(ask: Ask, reason: str) -> list[Any]:
+def borrowing(ask: MigrationInput, reason: str) -> list[Any]:
     """The steps that came from another operation, behind a look at the cluster's health; none where there are none."""
     return [FirstGate(), *(Borrowed(step, reason) for step in ask.before)] if ask.before else []
 
 
-def needed(ask: Ask, name: str, what: str) -> str:
+def needed(ask: MigrationInput, name: str, what: str) -> str:
     """A value that a migration cannot do without. Raises ``BadInput``."""
     if value := ask.given.get(name, "").strip():
         return value
     raise BadInput(f"Missing parameter: {what}", next_step=f"Give --set {name}=….", code="not-given")
 
 
-def refuse_without_workers(ask: Ask) -> None:
+def refuse_without_workers(ask: MigrationInput) -> None:
     """Raises ``Refused`` where no worker could carry out what is planned."""
     if not any(not worker.broken for worker in ask.snapshot.workers):
         raise Refused(f"No worker of {ask.snapshot.group_id} answers: start them first", code="no-workers")

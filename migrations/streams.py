@@ -5,27 +5,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from connectctl.migrations import single_run
-from connectctl.migrations.registry import Stand, Standing
+from connectctl.migrations.registry import MigrationStatus, Status
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.operations.streams_upgrade import planning
 
 if TYPE_CHECKING:
-    from connectctl.migrations.registry import Ask
+    from connectctl.migrations.registry import MigrationInput
     from connectctl.ops.kafka.streams_eos import ProducerModel
     from connectctl.ops.operations.upgrade.planning import RollingPlan
     from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
-TAKES = {
+PARAMETERS = {
     "application": "its application.id, which the context describes under applications",
     "instances": "its instances, host:port, separated by commas; those of the context by default",
     "members": "how many members its group should have; as many as it has by default",
 }
 
 
-def plan(ask: Ask, name: str, to: ProducerModel, *, value: str | None = None, older: bool = False) -> RollingPlan:
+def plan(
+    ask: MigrationInput, name: str, to: ProducerModel, *, value: str | None = None, older: bool = False
+) -> RollingPlan:
     """The plan for the application that ``ask.seen`` is the snapshot of."""
     single_run.needed(ask, "application", "application")
-    wish = planning.Wish(to, value, older, _members(ask.given.get("members")))
+    wish = planning.ApplicationRequest(to, value, older, _members(ask.given.get("members")))
     made = planning.plan(ask.seen, wish)
     return single_run.plan(ask, name, made.steps, remarks=made.remarks, unknown=made.unknown)
 
@@ -38,6 +40,6 @@ def _members(text: str | None) -> int | None:
     return int(text)
 
 
-def standing(snapshot: RollingSnapshot) -> Stand:
+def status(snapshot: RollingSnapshot) -> MigrationStatus:
     """Not a matter of the Connect cluster."""
-    return Stand(Standing.POSSIBLE, "it concerns a stream application: --set application=ID")
+    return MigrationStatus(Status.POSSIBLE, "it concerns a stream application: --set application=ID")

@@ -10,9 +10,9 @@ from connectctl.ops.core.errors import ConnectctlError
 if TYPE_CHECKING:
     from connectctl.cli.commands.upgrade.plan import Scene
     from connectctl.ops.core.journal import Run
-    from connectctl.ops.operations.upgrade.gates import Trouble
+    from connectctl.ops.operations.upgrade.gates import UnhealthyComponent
     from connectctl.ops.operations.upgrade.planning import RollingPlan
-    from connectctl.ops.operations.upgrade.runs import Restored
+    from connectctl.ops.operations.upgrade.runs import LoadedRun
     from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot, RollingWorker
 
 
@@ -32,7 +32,7 @@ def plan_lines(plan: RollingPlan, wide: bool = False) -> list[str]:
     """A plan for people: its steps, and what is not known."""
     snapshot = plan.snapshot
     head = f"upgrade of {snapshot.group_id}, on the Kafka cluster {snapshot.cluster_id}:"
-    remarks = ["To be read before:", *(f"  - {line}" for line in plan.remarks)] if plan.remarks else []
+    remarks = ["Read before applying:", *(f"  - {line}" for line in plan.remarks)] if plan.remarks else []
     if not plan.steps:
         return [head, nothing_to_do(plan), *remarks]
     lines = [head]
@@ -43,14 +43,14 @@ def plan_lines(plan: RollingPlan, wide: bool = False) -> list[str]:
         lines.append(f"{number:>4}. {step.describe()}{now}" + (f"  [{step.reason}]" if wide and step.reason else ""))
     lines += remarks
     if plan.unknown:
-        lines += ["Not known, or not proven:", *(f"  - {line}" for line in plan.unknown)]
+        lines += ["Unknown or not verified:", *(f"  - {line}" for line in plan.unknown)]
     return lines
 
 
 def workers_block(snapshot: RollingSnapshot) -> Block:
     """The workers with their modes, and how those are known."""
-    columns = ["WORKER", "LEADER", "VERSION", "MODE", "KNOWN", "FROM", "PROBLEM"]
-    return Block(columns, [_row(worker) for worker in snapshot.workers], "No worker is in the group.", ("VERSION",))
+    columns = ["WORKER", "LEADER", "VERSION", "MODE", "CONFIDENCE", "SOURCE", "PROBLEM"]
+    return Block(columns, [_row(worker) for worker in snapshot.workers], "No workers in the group.", ("VERSION",))
 
 
 def _row(worker: RollingWorker) -> list[str]:
@@ -59,7 +59,7 @@ def _row(worker: RollingWorker) -> list[str]:
         "leader" if worker.leader else "",
         worker.version or "-",
         str(worker.value),
-        str(worker.mode.how),
+        worker.mode.how.label,
         worker.mode.source,
         worker.problem or worker.obstacle or "",
     ]
@@ -68,19 +68,19 @@ def _row(worker: RollingWorker) -> list[str]:
 def group_block(snapshot: RollingSnapshot) -> Block:
     """The group, and what its workers are changed with."""
     delay = f"{snapshot.delay_ms / 1000:g} s" if snapshot.delay_ms else "-"
-    columns = ["GROUP", "STATE", "WORKERS", "REBALANCE-DELAY", "NOT-WELL", "DRIVER"]
+    columns = ["GROUP", "STATE", "WORKERS", "REBALANCE-DELAY", "UNHEALTHY", "DRIVER"]
     row = [snapshot.group_id, snapshot.state, str(len(snapshot.workers)), delay, str(len(snapshot.baseline))]
     return Block(columns, [[*row, snapshot.driver]], spare=("REBALANCE-DELAY",))
 
 
-def trouble_line(trouble: Trouble) -> str:
+def unhealthy_line(trouble: UnhealthyComponent) -> str:
     """What is wrong with a connector or task, and whether it passes by itself."""
     if not trouble.passes:
-        return f"Not well: {trouble}"
-    return f"In transition: {trouble}. It changes by itself when the rebalance or restart is over; look again."
+        return f"Unhealthy: {trouble}"
+    return f"In transition: {trouble}. It resolves when the rebalance or restart is over; check again."
 
 
-def run_lines(restored: Restored) -> list[str]:
+def run_lines(restored: LoadedRun) -> list[str]:
     """How far a run is, and why it stopped."""
     run, steps = restored.run, restored.steps
     done = sum(run.done(number) for number in range(len(steps)))
@@ -113,7 +113,7 @@ def lock_of(scene: Scene) -> dict[str, Any]:
 def lock_line(lock: dict[str, Any]) -> str | None:
     """Who holds the cluster's lock, in one line; None where nobody does."""
     if lock["problem"]:
-        return f"Who holds the cluster's lock cannot be seen: {lock['problem']}"
+        return f"Could not read the holder of the cluster lock: {lock['problem']}"
     holder = lock["holder"]
     if holder is None:
         return None
@@ -136,7 +136,7 @@ def worker_json(worker: RollingWorker) -> dict[str, Any]:
     }
 
 
-def run_json(restored: Restored) -> dict[str, Any]:
+def run_json(restored: LoadedRun) -> dict[str, Any]:
     """A run as scripts get it."""
     run, steps = restored.run, restored.steps
     done = sum(run.done(number) for number in range(len(steps)))
@@ -152,7 +152,7 @@ def run_json(restored: Restored) -> dict[str, Any]:
     }
 
 
-def next_step(scene: Scene, restored: Restored | None) -> str | None:
+def next_step(scene: Scene, restored: LoadedRun | None) -> str | None:
     """The command to go on with, None where there is nothing to do."""
     if restored is not None:
         return f"connectctl upgrade resume {restored.run.id}, or connectctl upgrade abort {restored.run.id}"

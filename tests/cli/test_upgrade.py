@@ -148,7 +148,7 @@ def test_status_tells_how_each_mode_is_known(world: RollingWorld) -> None:
     assert status["run"] is None
     world.run(*APPLY, "--to", "preparing")
     text = world.run("upgrade", "status").stdout
-    assert "it initialised the leader's transactional id when it took over" in text
+    assert "it initialized the leader's transactional id when it became leader" in text
     assert "10 of 10 steps done" in text
 
 
@@ -173,7 +173,12 @@ def failing(result: Result, *words: str, code: int = 7) -> None:
 
 def test_a_worker_that_does_not_come_back_stops_the_roll(world: RollingWorld) -> None:
     world.workers["a"].stays_away = True
-    failing(world.run(*APPLY), "a:8083 is not back after 30 s", "in the group are b:8083", "connectctl upgrade resume")
+    failing(
+        world.run(*APPLY),
+        "Timed out after 30 s waiting for a:8083 to rejoin the group",
+        "current members: b:8083",
+        "connectctl upgrade resume",
+    )
     assert world.workers["b"].mode == "disabled"
     status = json.loads(world.run("upgrade", "status", "-o", "json").stdout)
     assert "a:8083 is not in the group" in status["run"]["failure"]
@@ -185,7 +190,7 @@ def test_a_worker_that_does_not_come_back_stops_the_roll(world: RollingWorld) ->
 
 def test_a_restart_that_changes_nothing_is_noticed(world: RollingWorld) -> None:
     world.workers["a"].ignores_restarts = True
-    failing(world.run(*APPLY), "a:8083 has not been restarted: it is the same member of the group")
+    failing(world.run(*APPLY), "a:8083 has not been restarted (same member id)")
 
 
 def test_a_worker_that_joins_with_the_wrong_mode_stops_the_roll_at_once(world: RollingWorld) -> None:
@@ -197,7 +202,7 @@ def test_a_worker_that_joins_with_the_wrong_mode_stops_the_roll_at_once(world: R
 def test_a_worker_that_is_only_said_to_be_preparing_is_found_out_where_it_leads(world: RollingWorld) -> None:
     world.workers["a"].joins_as = "disabled"
     world.tells = False
-    failing(world.run(*APPLY), "Workers are not in the expected mode", "a:8083 is disabled (proven")
+    failing(world.run(*APPLY), "Workers are not in the expected mode", "a:8083 is disabled (verified")
     assert "enabled" not in {mode for _, mode in world.history}
 
 
@@ -399,7 +404,7 @@ def test_status_tells_what_is_only_in_transition_from_what_has_failed(tmp_path: 
     world = RollingWorld.of(tmp_path, "enabled", "enabled")
     world.tasks = {("orders", 0): "UNASSIGNED", ("orders", 1): "FAILED"}
     shown = world.run("upgrade", "status").stdout
-    assert "In transition: orders/0 is UNASSIGNED. It changes by itself when the rebalance or restart is over" in shown
-    assert "Not well: orders/1 is FAILED" in shown
+    assert "In transition: orders/0 is UNASSIGNED. It resolves when the rebalance or restart is over" in shown
+    assert "Unhealthy: orders/1 is FAILED" in shown
     data = json.loads(world.run("upgrade", "status", "-o", "json").stdout)
     assert (data["transient"], len(data["notWell"])) == (["orders/0 is UNASSIGNED"], 2)

@@ -233,7 +233,7 @@ def test_who_says_how_long_a_person_may_take_needs_no_terminal(world: RollingWor
     world.by_hand = True
     result = world.run(*APPLY, "--by-hand-timeout", "20")
     assert result.exit_code == 7
-    assert "is not back after 20 s" in result.stderr
+    assert "Timed out after 20 s waiting for" in result.stderr
     assert world.told_person
     refused(world.run("upgrade", "resume", "--yes"), "no terminal", code=2)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from connectctl.cli.commands.upgrade import observe
-from connectctl.migrations.registry import Ask, named
+from connectctl.migrations.registry import MigrationInput, named
 from connectctl.ops.checks.tasks_max.observe import TasksSeen
 from connectctl.ops.connect.connector import State
 from connectctl.ops.core.errors import BadInput, Refused
@@ -20,17 +20,23 @@ from connectctl.ops.operations.offsets.changes import MergeOffsets, Side
 from connectctl.ops.operations.offsets.planning import Changes, ConnectorState
 from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState, RecordChange
 from connectctl.ops.operations.tasks_max.remedies import Reconfigure, SettleTasks
-from connectctl.ops.operations.upgrade.context import Patience
-from connectctl.ops.operations.upgrade.mode import How, Mode, Value
-from connectctl.ops.operations.upgrade.planning import Wish
-from connectctl.ops.operations.upgrade.runs import Restored
-from connectctl.ops.operations.upgrade.snapshot import Ground, RollingSnapshot, RollingWorker
+from connectctl.ops.operations.upgrade.context import GateSettings
+from connectctl.ops.operations.upgrade.mode import Confidence, Mode, SourceSupport
+from connectctl.ops.operations.upgrade.planning import UpgradeRequest
+from connectctl.ops.operations.upgrade.runs import LoadedRun
+from connectctl.ops.operations.upgrade.snapshot import Baseline, RollingSnapshot, RollingWorker
 from connectctl.ops.operations.upgrade.steps import Borrowed
 from fakes.applicationworld import NAME, ApplicationWorld
 
-UP = RollingWorker("a", "http://a/", Mode(Value.DISABLED, How.TOLD, "file"), leader=True, member="m")
-DOWN = RollingWorker("a", "http://a/", Mode(Value.DISABLED, How.TOLD, "file"), problem="it is away")
-OLD = RollingWorker("a", "http://a/", Mode(Value.NOT_SUPPORTED, How.PROVEN, "3.2"), leader=True, member="m")
+UP = RollingWorker(
+    "a", "http://a/", Mode(SourceSupport.DISABLED, Confidence.CONFIGURED, "file"), leader=True, member="m"
+)
+DOWN = RollingWorker(
+    "a", "http://a/", Mode(SourceSupport.DISABLED, Confidence.CONFIGURED, "file"), problem="it is away"
+)
+OLD = RollingWorker(
+    "a", "http://a/", Mode(SourceSupport.NOT_SUPPORTED, Confidence.VERIFIED, "3.2"), leader=True, member="m"
+)
 MERGE = (SetTargetState("orders", "stop", "RUNNING"),)
 
 
@@ -49,58 +55,60 @@ def cluster(worker: RollingWorker = UP, **more: Any) -> RollingSnapshot:
         ("stale-offsets-topics", cluster(dedicated=("a",)), "possible"),
         ("stale-offsets-topics", cluster(OLD, dedicated=("a",)), "pending"),
         ("enforce-tasks-max", cluster(), "converged"),
-        ("enforce-tasks-max", cluster(crowded=("a",)), "pending"),
+        ("enforce-tasks-max", cluster(exceeds_tasks_max=("a",)), "pending"),
         ("enforce-tasks-max", cluster(connectors=None), "not applicable"),
         ("group-aware-producers", cluster(), "possible"),
         ("per-partition-producers", cluster(), "possible"),
     ],
 )
 def test_how_a_cluster_stands(migration: str, snapshot: RollingSnapshot, expected: str) -> None:
-    assert named(migration).standing(snapshot).standing.value == expected
+    assert named(migration).status(snapshot).status.value == expected
 
 
 @pytest.mark.parametrize("name", ["own-offsets-topic", "global-offsets-topic", "stale-offsets-topics"])
 def test_offsets_are_moved_behind_a_look_at_the_clusters_health(name: str) -> None:
-    ask = Ask(cluster(), before=MERGE, given={"connector": "orders", "stale": "merge"}, seen=("orders: so it stands",))
+    ask = MigrationInput(
+        cluster(), before=MERGE, given={"connector": "orders", "stale": "merge"}, seen=("orders: so it stands",)
+    )
     made = named(name).plan(ask)
     assert [step.kind for step in made.steps] == ["gate", "set-target-state"]
     assert made.remarks == ("orders: so it stands",)
     assert made.as_json()["given"] == {"connector": "orders", "stale": "merge"}
     assert made.as_json()["to"] is None
-    assert named(name).plan(Ask(cluster(), given={"connector": "orders"})).steps == ()
+    assert named(name).plan(MigrationInput(cluster(), given={"connector": "orders"})).steps == ()
 
 
 def test_without_a_worker_no_topic_is_changed() -> None:
     with pytest.raises(Refused, match="No worker of connect answers"):
-        named("own-offsets-topic").plan(Ask(cluster(DOWN), before=MERGE, given={"connector": "a"}))
+        named("own-offsets-topic").plan(MigrationInput(cluster(DOWN), before=MERGE, given={"connector": "a"}))
 
 
 def test_what_is_stale_is_not_decided_without_being_asked() -> None:
     migration = named("stale-offsets-topics")
     with pytest.raises(BadInput) as raised:
-        migration.plan(Ask(cluster(), seen=("a: looks stale",)))
+        migration.plan(MigrationInput(cluster(), seen=("a: looks stale",)))
     assert "--set stale=merge or --set stale=unset" in (raised.value.next_step or "")
     with pytest.raises(BadInput, match="stale=burn is neither"):
-        migration.plan(Ask(cluster(), seen=("a: looks stale",), given={"stale": "burn"}))
+        migration.plan(MigrationInput(cluster(), seen=("a: looks stale",), given={"stale": "burn"}))
 
 
 def test_names_that_a_migration_does_not_take_are_bad_input() -> None:
-    with pytest.raises(BadInput, match="does not take --set conector") as raised:
+    with pytest.raises(BadInput, match="has no parameter conector") as raised:
         named("own-offsets-topic").check({"conector": "x"})
     assert raised.value.next_step == "Did you mean connector?"
-    with pytest.raises(BadInput, match="does not take") as raised:
+    with pytest.raises(BadInput, match="has no parameter") as raised:
         named("soft-downgrade").check({"x": "y"})
-    assert raised.value.next_step == "It takes none."
+    assert raised.value.next_step == "It has no parameters."
 
 
 @pytest.mark.parametrize("name", ["own-offsets-topic", "group-aware-producers", "per-partition-producers"])
 def test_what_is_needed_and_not_given_is_asked_for(name: str) -> None:
     with pytest.raises(BadInput, match="Missing parameter"):
-        named(name).plan(Ask(cluster()))
+        named(name).plan(MigrationInput(cluster()))
 
 
 def test_nothing_is_planned_for_connectors_that_keep_to_their_tasks_max() -> None:
-    made = named("enforce-tasks-max").plan(Ask(cluster(), seen=(TasksSeen("cluster", (), ()), None)))
+    made = named("enforce-tasks-max").plan(MigrationInput(cluster(), seen=(TasksSeen("cluster", (), ()), None)))
     assert (made.steps, made.remarks) == ((), ())
 
 
@@ -112,7 +120,7 @@ def test_nothing_is_planned_for_connectors_that_keep_to_their_tasks_max() -> Non
     [
         (("--set", "application=x"), "--set goes with --migration"),
         (("--migration", "group-aware-producers", "--set", "x"), "is not NAME=VALUE"),
-        (("--migration", "soft-downgrade", "--set", "x=y"), "does not take --set x"),
+        (("--migration", "soft-downgrade", "--set", "x=y"), "has no parameter x"),
         (("--migration", "group-aware-producers", "--set", "members=2", "--set", "members=3"), "given twice"),
         (("--migration", "group-aware-producers", "--set", f"application={NAME}", "--set", "members=no"), "members=no"),
     ],
@@ -162,9 +170,9 @@ def test_connectors_that_were_reconfigured_get_back_what_they_had_the_last_one_f
     )
     marks = (StepEvent(0, "done", None, ""), StepEvent(1, "done", None, ""), StepEvent(2, "begun", None, ""))
     run = Run("r", "upgrade", "cluster", "connect", ("enforce-tasks-max",), RunState.FAILED, "", None, marks)
-    restored = Restored(run, made, Ground(), Wish(None, "enforce-tasks-max"), Patience())
+    restored = LoadedRun(run, made, Baseline(), UpgradeRequest(None, "enforce-tasks-max"), GateSettings())
     assert observe.has_own_way_back(restored)
-    back = observe.way_back(SimpleNamespace(snapshot=cluster()), restored)  # type: ignore[arg-type]
+    back = observe.rollback_request(SimpleNamespace(snapshot=cluster()), restored)  # type: ignore[arg-type]
     assert [step.describe() for step in back.steps] == ["remove tasks.max.enforce on b", "set tasks.max=1 on a"]
     assert back.wish.aborts == "r"
 
@@ -173,7 +181,7 @@ def test_connectors_that_were_reconfigured_get_back_what_they_had_the_last_one_f
 def test_a_connector_that_was_stopped_and_not_started_again_is_brought_back_to_what_it_was(was: str, verb: str) -> None:
     made = (Borrowed(SetTargetState("a", "stop", was), "before its offsets are moved"),)
     run = Run("r", "upgrade", "cluster", "connect", ("own-offsets-topic",), RunState.FAILED, "", None, ())
-    restored = Restored(run, made, Ground(), Wish(None, "own-offsets-topic"), Patience())
+    restored = LoadedRun(run, made, Baseline(), UpgradeRequest(None, "own-offsets-topic"), GateSettings())
     stopped = ConnectorState("a", (), State.STOPPED, True, {})
     running = ConnectorState("a", (), State.RUNNING, True, {})
     changes = Changes(Plan("offsets undo", "cluster", ()), (), ())

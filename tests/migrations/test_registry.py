@@ -5,17 +5,19 @@ from pathlib import Path
 
 import pytest
 from connectctl.migrations import registry
-from connectctl.migrations.registry import Ask, Migration, Standing, migrations, named
+from connectctl.migrations.registry import Migration, MigrationInput, Status, migrations, named
 from connectctl.ops.core.errors import BadInput, Refused
-from connectctl.ops.operations.upgrade.mode import How, Mode, Value
+from connectctl.ops.operations.upgrade.mode import Confidence, Mode, SourceSupport
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot, RollingWorker
 
 FOLDER = Path(registry.__file__).parent
 
 
-def cluster(*values: Value, dedicated: tuple[str, ...] = ()) -> RollingSnapshot:
+def cluster(*values: SourceSupport, dedicated: tuple[str, ...] = ()) -> RollingSnapshot:
     workers = tuple(
-        RollingWorker(chr(97 + n), f"http://{n}/", Mode(value, How.TOLD, "file"), leader=n == 0, member="m")
+        RollingWorker(
+            chr(97 + n), f"http://{n}/", Mode(value, Confidence.CONFIGURED, "file"), leader=n == 0, member="m"
+        )
         for n, value in enumerate(values)
     )
     return RollingSnapshot("cluster", "connect", "Stable", workers, dedicated=dedicated)
@@ -46,7 +48,7 @@ def test_an_unknown_migration_is_bad_input() -> None:
         named("nothing-like-it")
 
 
-D, P, E, OLD = Value.DISABLED, Value.PREPARING, Value.ENABLED, Value.NOT_SUPPORTED
+D, P, E, OLD = SourceSupport.DISABLED, SourceSupport.PREPARING, SourceSupport.ENABLED, SourceSupport.NOT_SUPPORTED
 
 
 @pytest.mark.parametrize(
@@ -61,20 +63,20 @@ D, P, E, OLD = Value.DISABLED, Value.PREPARING, Value.ENABLED, Value.NOT_SUPPORT
         ((), ("not applicable",) * 5),
     ],
 )
-def test_how_a_cluster_stands_to_each(values: tuple[Value, ...], standings: tuple[str, ...]) -> None:
-    assert tuple(m.standing(cluster(*values)).standing.value for m in migrations()[:5]) == standings
+def test_how_a_cluster_stands_to_each(values: tuple[SourceSupport, ...], standings: tuple[str, ...]) -> None:
+    assert tuple(m.status(cluster(*values)).status.value for m in migrations()[:5]) == standings
 
 
 @pytest.mark.parametrize("migration", migrations()[:5], ids=lambda m: m.name)
 def test_a_converged_cluster_has_an_empty_plan(migration: Migration) -> None:
     for values in ((D, D), (P, P), (E, E), (OLD, OLD)):
         snapshot = cluster(*values)
-        if migration.standing(snapshot).standing is Standing.CONVERGED:
-            assert migration.plan(Ask(snapshot)).steps == ()
+        if migration.status(snapshot).status is Status.CONVERGED:
+            assert migration.plan(MigrationInput(snapshot)).steps == ()
 
 
 def test_preparing_leaves_enabled_workers_alone() -> None:
-    steps = named("prepare-exactly-once").plan(Ask(cluster(E, D))).steps
+    steps = named("prepare-exactly-once").plan(MigrationInput(cluster(E, D))).steps
     assert {step.worker for step in steps if step.kind == "restart"} == {"b"}
 
 
@@ -82,4 +84,4 @@ def test_preparing_leaves_enabled_workers_alone() -> None:
 def test_a_hard_downgrade_wants_offsets_in_the_global_topic_first(name: str) -> None:
     snapshot = cluster(E, E, dedicated=("orders",))
     with pytest.raises(Refused, match="connectctl offsets merge orders --into global --unset-topic --stop"):
-        named(name).plan(Ask(snapshot))
+        named(name).plan(MigrationInput(snapshot))

@@ -95,7 +95,7 @@ def list_(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
       connectctl upgrade list
       connectctl upgrade list -o wide     with the reason, the parameters of --set, and the runs that applied it
 
-    Applied is what the journal on this machine knows of.
+    Applied: according to the journal on this machine.
     """
     from connectctl.cli.commands.upgrade.plan import look
     from connectctl.migrations.history import listed
@@ -104,9 +104,9 @@ def list_(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
     found = listed(scene.journal, scene.snapshot)
 
     def table(wide: bool) -> None:
-        columns = ["MIGRATION", "STANDING", "APPLIED", "WHAT", *(["SET", "WHY", "RUN"] if wide else [])]
+        columns = ["MIGRATION", "STATUS", "APPLIED", "PURPOSE", *(["PARAMETERS", "REASON", "RUN"] if wide else [])]
         rows = [
-            [m.id, m.standing, m.applied_at or "-", m.title, *([_takes(m), m.why, m.run or "-"] if wide else [])]
+            [m.id, m.status, m.applied_at or "-", m.title, *([_takes(m), m.why, m.run or "-"] if wide else [])]
             for m in found
         ]
         terminal.table(columns, rows, spare=() if wide else ("APPLIED",))
@@ -116,7 +116,7 @@ def list_(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
 
 
 def _takes(migration: Listed) -> str:
-    return "; ".join(f"{name}: {meaning}" for name, meaning in migration.takes.items()) or "-"
+    return "; ".join(f"{name}: {meaning}" for name, meaning in migration.parameters.items()) or "-"
 
 
 @app.command()
@@ -140,8 +140,8 @@ def plan(
       connectctl upgrade plan --migration own-offsets-topic --set connector=orders --set topic=orders-offsets
       connectctl upgrade plan -o wide                    with the reason of every step
 
-    It never skips preparing, takes broken workers first and the leader last, and never two at once. What the plan does
-    not know, or only believes, it says. Errors of preflight refuse it (exit code 4), and so does a worker of the last
+    It never skips preparing, takes broken workers first and the leader last, and never two at once. The plan lists
+    what is unknown or only assumed. Errors of preflight refuse it (exit code 4), and so does a worker of the last
     run that is not in the group any more, unless --without names it. Nothing is changed.
     """
     from connectctl.cli.commands.upgrade import plan as upgrade_plan
@@ -220,9 +220,9 @@ def status(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
       connectctl upgrade status
       connectctl upgrade status -o json | jq -r '.workers[] | .address + " " + .mode + " " + .known'
 
-    proven: from what the worker answers. told: from its properties, as its driver reads them. believed: an earlier run
-    set it. Whether a worker is preparing or disabled cannot be seen from outside. In transition is what a rebalance or a
-    restart leaves unassigned for a moment; it is a problem only if it stays so.
+    Confidence (known in JSON): verified (proven): by the worker's responses; configured (told): in its properties, as
+    the driver reads them; assumed (believed): set by an earlier run. Preparing and disabled cannot be distinguished from
+    outside. In transition: temporarily unassigned during a rebalance or restart.
     """
     from connectctl.cli.commands.upgrade import plan as upgrade_plan
     from connectctl.cli.views import upgrade as upgrade_view
@@ -242,7 +242,7 @@ def status(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
         for unseen in scene.snapshot.unseen:
             terminal.say(f"Could not read {unseen}")
         for trouble in scene.snapshot.baseline:
-            terminal.say(upgrade_view.trouble_line(trouble))
+            terminal.say(upgrade_view.unhealthy_line(trouble))
         if held := upgrade_view.lock_line(lock):
             terminal.say(held)
         if following:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from connectctl.cli.session import Session
     from connectctl.ops.core.journal import Run
     from connectctl.ops.core.plan import Result
-    from connectctl.ops.operations.upgrade.context import Patience, UpgradeContext
+    from connectctl.ops.operations.upgrade.context import GateSettings, UpgradeContext
     from connectctl.ops.operations.upgrade.planning import RollingPlan
-    from connectctl.ops.operations.upgrade.runs import Restored
+    from connectctl.ops.operations.upgrade.runs import LoadedRun
 
 GO_ON = "connectctl upgrade resume"
 
@@ -39,7 +39,7 @@ def refuse_unfinished(scene: Scene) -> None:
         )
 
 
-def pick(scene: Scene, name: str | None) -> Restored:
+def pick(scene: Scene, name: str | None) -> LoadedRun:
     """The run called ``name``, or the newest that has not ended. Raises ``Refused`` where there is none."""
     from connectctl.cli.commands.runs import check_same_cluster
     from connectctl.ops.core.journal import RunState
@@ -61,17 +61,17 @@ def pick(scene: Scene, name: str | None) -> Restored:
     return runs.restored(scene.journal, run)
 
 
-def context_of(scene: Scene, restored: Restored, patience: Patience) -> UpgradeContext:
+def context_of(scene: Scene, restored: LoadedRun, patience: GateSettings) -> UpgradeContext:
     """What the steps work with."""
     from connectctl.ops.operations.upgrade.context import UpgradeContext
     from connectctl.ops.operations.upgrade.steps import Borrowed, planned_turns
 
     context = UpgradeContext(
-        scene.eyes.calls,
+        scene.reader.calls,
         scene.session.timeout,
-        group_id=scene.eyes.group_id,
+        group_id=scene.reader.group_id,
         journal=scene.journal,
-        eyes=scene.eyes,
+        reader=scene.reader,
         driver=scene.driver,
         ground=restored.ground,
         planned=planned_turns(restored.steps),
@@ -83,9 +83,9 @@ def context_of(scene: Scene, restored: Restored, patience: Patience) -> UpgradeC
     if any(isinstance(step, Borrowed) for step in restored.steps):
         looked = _offsets(scene.session)
         context.sources, context.engine = looked.sources, looked.engine
-        context.facts = lambda: looked.sources.facts(scene.eyes.group_id)
+        context.facts = lambda: looked.sources.facts(scene.reader.group_id)
     if restored.wish.given.get("application"):
-        context.application = observe.eyes_for(scene, restored.wish.given)[0]
+        context.application = observe.reader_for(scene, restored.wish.given)[0]
     return context
 
 
@@ -123,7 +123,7 @@ def apply_plan(
     scene: Scene, made: RollingPlan, given: Given, *, pause_after: int | None, dry_run: bool, yes: bool, output: Output
 ) -> None:
     """Print the plan, or ask and carry it out."""
-    from connectctl.ops.operations.upgrade.context import Patience
+    from connectctl.ops.operations.upgrade.context import GateSettings
 
     if output in (Output.TABLE, Output.WIDE):
         terminal.findings(made.findings)
@@ -136,10 +136,10 @@ def apply_plan(
         return
     check_somebody(made.steps, given)
     confirm(scene, made, output, yes=yes)
-    start(scene, made, given.over(Patience()), pause_after, output)
+    start(scene, made, given.over(GateSettings()), pause_after, output)
 
 
-def start(scene: Scene, plan: RollingPlan, patience: Patience, pause_after: int | None, output: Output) -> None:
+def start(scene: Scene, plan: RollingPlan, patience: GateSettings, pause_after: int | None, output: Output) -> None:
     """Begin a run of the plan and carry it out."""
     from connectctl.ops.operations.upgrade import runs
 
@@ -149,8 +149,8 @@ def start(scene: Scene, plan: RollingPlan, patience: Patience, pause_after: int 
 
 def carry_out(
     scene: Scene,
-    restored: Restored,
-    patience: Patience,
+    restored: LoadedRun,
+    patience: GateSettings,
     pause_after: int | None,
     output: Output,
     *,
@@ -227,7 +227,7 @@ class Given:
     max_failures: int | None = None
     by_hand: float | None = None
 
-    def over(self, patience: Patience) -> Patience:
+    def over(self, patience: GateSettings) -> GateSettings:
         """``patience`` with what was given on the command line."""
         return replace(patience, **{name: value for name, value in vars(self).items() if value is not None})
 
@@ -274,7 +274,7 @@ def take_up(
 
     scene = look(session, workers=False)
     restored = pick(scene, name)
-    back = runs.taking_back(scene.journal, restored.run)
+    back = runs.rollback_run(scene.journal, restored.run)
     if back is not None and back.id != restored.run.id:
         raise Refused(
             f"The run {restored.run.id} is being taken back by {back.id}",
@@ -286,7 +286,7 @@ def take_up(
 
 def _resume(
     scene: Scene,
-    restored: Restored,
+    restored: LoadedRun,
     given: Given,
     *,
     pause_after: int | None,
@@ -299,7 +299,7 @@ def _resume(
     from connectctl.ops.operations.upgrade.steps import as_taken
 
     session, notes = scene.session, run_state.load(scene.journal, restored.run.id)
-    runs.check_going_on(restored, notes, scene.snapshot)
+    runs.check_resumable(restored, notes, scene.snapshot)
     check_pause(pause_after, len(restored.steps))
     steps = tuple(as_taken(step, notes.turns) for step in restored.steps[restored.first_undone :])
     left = Plan("resume upgrade", scene.snapshot.cluster_id, steps)
@@ -321,7 +321,7 @@ def take_back(
 
     scene = look(session, workers=False)
     restored = pick(scene, name)
-    back = runs.taking_back(scene.journal, restored.run)
+    back = runs.rollback_run(scene.journal, restored.run)
     if leave:
         _leave(scene, runs.restored(scene.journal, back) if back else restored, dry_run=dry_run, yes=yes, output=output)
         return
@@ -331,10 +331,10 @@ def take_back(
         _resume(scene, taken_up, given, pause_after=None, dry_run=dry_run, yes=yes, output=output)
         return
     if observe.has_own_way_back(restored):
-        plan = observe.way_back(scene, restored)
+        plan = observe.rollback_request(scene, restored)
     else:
         notes = run_state.load(scene.journal, restored.run.id)
-        plan = planning.plan(scene.snapshot, runs.way_back(restored, notes))
+        plan = planning.plan(scene.snapshot, runs.rollback_request(restored, notes))
     if dry_run:
         show(plan, output)
         return
@@ -347,7 +347,7 @@ def take_back(
     start(scene, plan, given.over(restored.patience), None, output)
 
 
-def _leave(scene: Scene, restored: Restored, *, dry_run: bool, yes: bool, output: Output) -> None:
+def _leave(scene: Scene, restored: LoadedRun, *, dry_run: bool, yes: bool, output: Output) -> None:
     """End a run where it is, and with a way back the run that it was to take back."""
     from connectctl.ops.core.journal import RunState
     from connectctl.ops.core.plan import Plan

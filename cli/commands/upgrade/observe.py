@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import WorkerDriver
     from connectctl.ops.operations.offsets.changes import OffsetRequest
     from connectctl.ops.operations.offsets.planning import Changes, ConnectorState
-    from connectctl.ops.operations.streams_upgrade.observe import ApplicationEyes
+    from connectctl.ops.operations.streams_upgrade.observe import ApplicationReader
     from connectctl.ops.operations.upgrade.planning import RollingPlan
-    from connectctl.ops.operations.upgrade.runs import Restored
+    from connectctl.ops.operations.upgrade.runs import LoadedRun
 
 Given = Mapping[str, str]
 Found = tuple[tuple[Any, ...], Any]
@@ -44,15 +44,15 @@ def given_of(pairs: Sequence[str]) -> dict[str, str]:
 def seen_for(scene: Scene, migration: Migration, given: Given) -> Found:
     """What the migration has to know. Raises ``BadInput`` for what it does not take."""
     migration.check(given)
-    if migration.looks_at == "offsets":
+    if migration.requires == "offsets":
         return {
             "own-offsets-topic": own_topic,
             "global-offsets-topic": home,
             "stale-offsets-topics": stale_topics,
         }[migration.name](scene, given)
-    if migration.looks_at == "tasks":
+    if migration.requires == "tasks":
         return (), tasks(scene, given)
-    if migration.looks_at == "application":
+    if migration.requires == "application":
         return (), application(scene, given)
     return home(scene, given) if migration.merges_offsets else ((), None)
 
@@ -132,7 +132,7 @@ def _configured(scene: Scene, connector: str) -> str | None:
     """The topic that a connector's configuration names, whatever its workers know of it."""
     from connectctl.ops.connect.connector import path_of
 
-    found = scene.eyes.calls.get(path_of("connectors", connector, "config")).get(TOPIC)
+    found = scene.reader.calls.get(path_of("connectors", connector, "config")).get(TOPIC)
     return None if found is None else str(found)
 
 
@@ -202,46 +202,46 @@ def application(scene: Scene, given: Given) -> Any:
 
     if not given.get("application", "").strip():
         return None
-    eyes, known = eyes_for(scene, given)
+    reader, known = reader_for(scene, given)
     named = [part.strip() for part in given.get("instances", "").split(",") if part.strip()]
     # A rebalance hides what members are, and passes.
-    groups = eyes.groups
+    groups = reader.groups
     wait_until(
-        lambda: None if "Rebalance" in groups.group(eyes.application).state else True, scene.session.timeout, PAUSE
+        lambda: None if "Rebalance" in groups.group(reader.application).state else True, scene.session.timeout, PAUSE
     )
-    return observe(eyes, named or known)
+    return observe(reader, named or known)
 
 
-def eyes_for(scene: Scene, given: Given) -> tuple[ApplicationEyes, list[str]]:
+def reader_for(scene: Scene, given: Given) -> tuple[ApplicationReader, list[str]]:
     """What an application is looked at and changed with, and its instances as the context has them."""
-    from connectctl.ops.operations.streams_upgrade.observe import ApplicationEyes
+    from connectctl.ops.operations.streams_upgrade.observe import ApplicationReader
 
     session, name = scene.session, given["application"].strip()
     driver: WorkerDriver
     driver, instances = session.application(name)
-    eyes = ApplicationEyes(name, session.client_groups, session.transactions, session.brokers, driver)
-    return eyes, instances
+    reader = ApplicationReader(name, session.client_groups, session.transactions, session.brokers, driver)
+    return reader, instances
 
 
 # --------------------------------------------------------------------------------------------------------- the way back
 
 
-def has_own_way_back(restored: Restored) -> bool:
+def has_own_way_back(restored: LoadedRun) -> bool:
     """Whether the run changed no worker, but offsets, connectors or a stream application."""
     from connectctl.ops.operations.streams_upgrade.steps import InstanceStep
     from connectctl.ops.operations.tasks_max.remedies import Reconfigure
-    from connectctl.ops.operations.upgrade.steps import Borrowed, Turn
+    from connectctl.ops.operations.upgrade.steps import Borrowed, WorkerStep
 
     own = any(isinstance(step, Borrowed | Reconfigure | InstanceStep) for step in restored.steps)
-    return own and not any(isinstance(step, Turn) for step in restored.steps)
+    return own and not any(isinstance(step, WorkerStep) for step in restored.steps)
 
 
-def way_back(scene: Scene, restored: Restored) -> RollingPlan:
+def rollback_request(scene: Scene, restored: LoadedRun) -> RollingPlan:
     """The plan that takes such a run back from where it stands."""
-    from connectctl.ops.operations.upgrade.planning import RollingPlan, Wish
+    from connectctl.ops.operations.upgrade.planning import RollingPlan, UpgradeRequest
     from connectctl.ops.operations.upgrade.steps import Borrowed
 
-    wish = Wish(None, restored.wish.name, aborts=restored.run.id, given=dict(restored.wish.given))
+    wish = UpgradeRequest(None, restored.wish.name, aborts=restored.run.id, given=dict(restored.wish.given))
     remarks: tuple[str, ...] = ()
     if restored.wish.given.get("application"):
         steps, remarks = _application_back(scene, restored)
@@ -252,7 +252,7 @@ def way_back(scene: Scene, restored: Restored) -> RollingPlan:
     return RollingPlan(scene.snapshot, wish, steps, remarks=remarks)
 
 
-def _offsets_back(scene: Scene, restored: Restored) -> tuple[Any, ...]:
+def _offsets_back(scene: Scene, restored: LoadedRun) -> tuple[Any, ...]:
     from connectctl.cli.commands.offsets.execution import Target, look_at
     from connectctl.ops.operations.offsets.planning import plan_changes
     from connectctl.ops.operations.offsets.undo import rollbacks
@@ -271,7 +271,7 @@ def _offsets_back(scene: Scene, restored: Restored) -> tuple[Any, ...]:
     return (*(Borrowed(step, why) for step in changes.plan.steps), *_resumed(restored, subjects, changes))
 
 
-def _resumed(restored: Restored, subjects: Sequence[ConnectorState], changes: Changes) -> list[Any]:
+def _resumed(restored: LoadedRun, subjects: Sequence[ConnectorState], changes: Changes) -> list[Any]:
     """The steps that start again what the run has stopped and not yet started."""
     from connectctl.ops.connect.connector import State
     from connectctl.ops.operations.connectors.steps import Await, SetTargetState
@@ -296,7 +296,7 @@ def _stops(step: Any, connector: str) -> bool:
     return isinstance(inner, SetTargetState) and inner.verb == "stop" and inner.subject == connector
 
 
-def _tasks_back(restored: Restored) -> tuple[Any, ...]:
+def _tasks_back(restored: LoadedRun) -> tuple[Any, ...]:
     from connectctl.ops.operations.tasks_max.remedies import Reconfigure
 
     begun = {mark.step for mark in restored.run.marks if mark.what in ("begun", "done")}
@@ -307,7 +307,7 @@ def _tasks_back(restored: Restored) -> tuple[Any, ...]:
     )
 
 
-def _application_back(scene: Scene, restored: Restored) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+def _application_back(scene: Scene, restored: LoadedRun) -> tuple[tuple[Any, ...], tuple[str, ...]]:
     from connectctl.ops.kafka.streams_eos import model_of_value
     from connectctl.ops.operations.streams_upgrade import planning, run_state
     from connectctl.ops.operations.streams_upgrade.observe import observe
@@ -324,10 +324,10 @@ def _application_back(scene: Scene, restored: Restored) -> tuple[tuple[Any, ...]
             next_step="Plan the other migration instead, or end the run: connectctl upgrade abort --leave.",
             code="unknown-before",
         )
-    eyes, known = eyes_for(scene, restored.wish.given)
+    reader, known = reader_for(scene, restored.wish.given)
     named = [part.strip() for part in restored.wish.given.get("instances", "").split(",") if part.strip()]
-    snapshot = observe(eyes, named or known)
+    snapshot = observe(reader, named or known)
     members = next((step.members for step in restored.steps if hasattr(step, "members")), None)
-    wish = planning.Wish(to, values.pop(), members=members, only=tuple(reversed(was)))
+    wish = planning.ApplicationRequest(to, values.pop(), members=members, only=tuple(reversed(was)))
     made = planning.plan(snapshot, wish)
     return made.steps, made.remarks

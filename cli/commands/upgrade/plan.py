@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import WorkerDriver
     from connectctl.ops.core.finding import Finding
     from connectctl.ops.core.journal import Journal
-    from connectctl.ops.operations.upgrade.observe import Eyes
+    from connectctl.ops.operations.upgrade.observe import ClusterReader
     from connectctl.ops.operations.upgrade.planning import RollingPlan
     from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
@@ -34,7 +34,7 @@ class Scene:
 
     session: Session
     journal: Journal
-    eyes: Eyes
+    reader: ClusterReader
     driver: WorkerDriver
     snapshot: RollingSnapshot
 
@@ -49,7 +49,7 @@ def look(session: Session, *, workers: bool = True) -> Scene:
     from connectctl.ops.core.journal import Journal
     from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
     from connectctl.ops.operations.upgrade import run_state
-    from connectctl.ops.operations.upgrade.observe import Eyes, members_of, observe
+    from connectctl.ops.operations.upgrade.observe import ClusterReader, members_of, observe
 
     journal = Journal(paths.journal_directory())
     kafka = session.kafka
@@ -58,7 +58,7 @@ def look(session: Session, *, workers: bool = True) -> Scene:
     if workers and is_unknown(group) and last is None:
         raise unknown_group(group, session.transactions.connect_groups)
     driver = session.driver(tell)
-    eyes = Eyes(
+    reader = ClusterReader(
         kafka=kafka,
         calls=session.connect_to(group),
         group_id=group.id,
@@ -67,8 +67,8 @@ def look(session: Session, *, workers: bool = True) -> Scene:
         extra=tuple(session.settings.get("rest") or ()),
         remembered=dict.fromkeys(last[1], last[0]) if last else {},
     )
-    known = run_state.beliefs(journal, kafka.cluster_id(), group.id, members_of(group))
-    return Scene(session, journal, eyes, driver, observe(eyes, group, known))
+    known = run_state.journal_records(journal, kafka.cluster_id(), group.id, members_of(group))
+    return Scene(session, journal, reader, driver, observe(reader, group, known))
 
 
 def tell(line: str) -> None:
@@ -87,7 +87,7 @@ def needs_workers(migration: str | None) -> bool:
     """Whether what is asked for concerns workers; a stream application needs none."""
     from connectctl.migrations.registry import named
 
-    return migration is None or named(migration).looks_at != "application"
+    return migration is None or named(migration).requires != "application"
 
 
 def make_plan(
@@ -107,16 +107,16 @@ def make_plan(
 
 def _planned(scene: Scene, what: Migration | str, given: Mapping[str, str]) -> RollingPlan:
     from connectctl.cli.commands.upgrade.observe import seen_for
-    from connectctl.migrations.registry import Ask
+    from connectctl.migrations.registry import MigrationInput
     from connectctl.ops.operations.upgrade import planning
-    from connectctl.ops.operations.upgrade.mode import Value
-    from connectctl.ops.operations.upgrade.planning import Wish
+    from connectctl.ops.operations.upgrade.mode import SourceSupport
+    from connectctl.ops.operations.upgrade.planning import UpgradeRequest
 
     if isinstance(what, str):
-        leads_to = "downgrade" if what == Value.DISABLED else what
-        return planning.plan(scene.snapshot, Wish(Value(what)), findings_of(scene, leads_to))
+        leads_to = "downgrade" if what == SourceSupport.DISABLED else what
+        return planning.plan(scene.snapshot, UpgradeRequest(SourceSupport(what)), findings_of(scene, leads_to))
     before, seen = seen_for(scene, what, given)
-    made = what.plan(Ask(scene.snapshot, findings_of(scene, what.leads_to), before, given, seen))
+    made = what.plan(MigrationInput(scene.snapshot, findings_of(scene, what.leads_to), before, given, seen))
     return replace(made, remarks=tuple(seen)) if what.merges_offsets and seen else made
 
 

@@ -271,7 +271,7 @@ def _last_set(tasks: Mapping[int, tuple[int, str | None]]) -> list[str | None]:
     return [limit for _, (offset, limit) in sorted(tasks.items()) if 0 <= first <= offset]
 
 
-def crowded(connector: Connector) -> bool:
+def exceeds_tasks_max(connector: Connector) -> bool:
     """Whether a connector has more tasks than its tasks.max, or wanted more and is FAILED for that."""
     limit = str(connector.config.get("tasks.max", "1")).strip()
     return refusal_in(connector.status) is not None or (limit.isdecimal() and len(connector.tasks) > int(limit) > 0)

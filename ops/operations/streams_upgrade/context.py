@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from connectctl.ops.core.errors import ConnectctlError, TimedOut
 from connectctl.ops.operations.streams_upgrade import observe
 from connectctl.ops.operations.streams_upgrade import run_state as written
-from connectctl.ops.operations.streams_upgrade.gates import Demand, Look, Watch, take
+from connectctl.ops.operations.streams_upgrade.gates import GateState, HealthCriteria, HealthSnapshot, evaluate
 
 if TYPE_CHECKING:
     from connectctl.ops.kafka.consumer_group import ClientGroup
-    from connectctl.ops.operations.streams_upgrade.observe import ApplicationEyes
+    from connectctl.ops.operations.streams_upgrade.observe import ApplicationReader
     from connectctl.ops.operations.streams_upgrade.run_state import Entry, Notes
     from connectctl.ops.operations.upgrade.context import UpgradeContext
 
@@ -25,7 +25,7 @@ POLL = 0.4
 class ApplicationContext:
     """The application of a run. ``whole`` is the context of the run: journal, clock, patience, the person's ear."""
 
-    eyes: ApplicationEyes
+    reader: ApplicationReader
     whole: UpgradeContext
 
     @property
@@ -49,11 +49,11 @@ class ApplicationContext:
 
     def group(self) -> ClientGroup:
         """The application's group as it is now."""
-        return self.eyes.groups.group(self.eyes.application)
+        return self.reader.groups.group(self.reader.application)
 
-    def see(self) -> Look:
+    def see(self) -> HealthSnapshot:
         """The application at this moment."""
-        return observe.look(self.eyes, self.whole.now())
+        return observe.health(self.reader, self.whole.now())
 
     def await_(self, what: Callable[[], str | None], patience: float) -> str | None:
         """Look until ``what`` gives None, no more being missing; gives what is missing after ``patience`` seconds."""
@@ -75,24 +75,24 @@ class ApplicationContext:
     def gate(self, members: int, lag: int) -> str:
         """Wait until the application is healthy; gives what there is to say. Raises ``TimedOut``."""
         patience = self.whole.patience
-        demand = Demand(members, lag, patience.looks, patience.timeout)
-        watch, shown = Watch(self.whole.now()), ""
+        criteria = HealthCriteria(members, lag, patience.looks, patience.timeout)
+        watch, shown = GateState(self.whole.now()), ""
         while True:
-            seen = take(watch, self.see(), demand)
+            seen = evaluate(watch, self.see(), criteria)
             watch = seen.watch
             if seen.passed:
                 waits = watch.last.lag if watch.last else None
-                return f"healthy at {demand.looks} observations in a row, lag {waits or 0}"
+                return f"healthy at {criteria.looks} observations in a row, lag {waits or 0}"
             if seen.stopped:
                 raise TimedOut(
-                    f"{self.eyes.application} failed the health gate; upgrade stopped. It keeps running as it is now",
+                    f"{self.reader.application} failed the health gate; upgrade stopped. It keeps running as it is now",
                     why=seen.stopped,
                     next_step="See connectctl upgrade status, and the log of the instance restarted last.",
                     code="gate",
                 )
-            if seen.unwell and seen.unwell[0] != shown:
-                shown = seen.unwell[0]
-                self.whole.progress(f"waiting: {'; '.join(seen.unwell)}")
+            if seen.unhealthy and seen.unhealthy[0] != shown:
+                shown = seen.unhealthy[0]
+                self.whole.progress(f"waiting: {'; '.join(seen.unhealthy)}")
             self.whole.sleep(POLL)
 
 

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.upgrade.context import UpgradeContext
 
 
-def unproven(application: str, group: ClientGroup, ids: Sequence[TransactionalId], kind: ProducerModel) -> str | None:
+def unverified_reason(
+    application: str, group: ClientGroup, ids: Sequence[TransactionalId], kind: ProducerModel
+) -> str | None:
     """What keeps it from being proven that producers of ``kind`` are in use; None where it is.
 
     Group-aware ones name their process: each that was given partitions must have one. The others name a task only.
@@ -44,7 +46,7 @@ def unproven(application: str, group: ClientGroup, ids: Sequence[TransactionalId
     )
 
 
-def leftovers(
+def unused_transactional_ids(
     application: str, group: ClientGroup, ids: Sequence[TransactionalId], kind: ProducerModel
 ) -> tuple[str, ...]:
     """The transactional ids of the kind that was left, none of which may be a living process's."""
@@ -72,14 +74,14 @@ class FenceLeftovers(Step):
 
     def apply(self, context: UpgradeContext) -> str | None:
         own, kind = its.of(context), ProducerModel(self.to)
-        ids, missing = transactional_ids(own.eyes)
+        ids, missing = transactional_ids(own.reader)
 
-        def look() -> str | None:
+        def health() -> str | None:
             nonlocal ids, missing
-            ids, missing = transactional_ids(own.eyes)
-            return missing[0] if missing else unproven(self.subject, own.group(), ids, kind)
+            ids, missing = transactional_ids(own.reader)
+            return missing[0] if missing else unverified_reason(self.subject, own.group(), ids, kind)
 
-        if why := own.await_(look, context.patience.timeout):
+        if why := own.await_(health, context.patience.timeout):
             raise ConnectctlError(
                 f"Not verified that the producers of {self.subject} are {self.to}; nothing was fenced",
                 why=why,
@@ -87,7 +89,7 @@ class FenceLeftovers(Step):
                 code="unproven",
             )
         used = sum(model_of_id(self.subject, known.id) is kind for known in ids)
-        old = leftovers(self.subject, own.group(), ids, kind)
+        old = unused_transactional_ids(self.subject, own.group(), ids, kind)
         opened = [known.id for known in ids if known.open and known.id in old]
         _fence(own, old)
         said = f"{used} transactional ids are {self.to}; {len(old)} of the other kind fenced"
@@ -96,7 +98,7 @@ class FenceLeftovers(Step):
 
 def _fence(own: ApplicationContext, ids: Sequence[str]) -> None:
     """Fence each id. Raises ``ConnectctlError`` naming those that could not be."""
-    failed = fence_ids(own.eyes.transactions, ids, own.whole.timeout, now=own.whole.now, sleep=own.whole.sleep)
+    failed = fence_ids(own.reader.transactions, ids, own.whole.timeout, now=own.whole.now, sleep=own.whole.sleep)
     if failed:
         told = ", ".join(f"{result.id}: {result.problem.code if result.problem else 'failed'}" for result in failed[:5])
         raise ConnectctlError("Not every transactional id could be fenced", why=told, code="not-fenced")

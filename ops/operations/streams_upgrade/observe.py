@@ -10,7 +10,7 @@ from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.brokers import BrokerVersion
 from connectctl.ops.kafka.streams_eos import BETA, PER_PARTITION, PROPERTY, V2, model_of_id
 from connectctl.ops.kafka.visibility import Reason
-from connectctl.ops.operations.streams_upgrade.gates import Look
+from connectctl.ops.operations.streams_upgrade.gates import HealthSnapshot
 from connectctl.ops.operations.streams_upgrade.snapshot import ApplicationSnapshot, Instance, TransactionalId
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ NEEDED = {TXN_OFFSET_COMMIT: (3, "TxnOffsetCommit"), OFFSET_FETCH: (7, "OffsetFe
 
 
 @dataclass(frozen=True)
-class ApplicationEyes:
+class ApplicationReader:
     """What an application is looked at and changed with."""
 
     application: str
@@ -33,15 +33,15 @@ class ApplicationEyes:
     driver: WorkerDriver
 
 
-def observe(eyes: ApplicationEyes, instances: Sequence[str]) -> ApplicationSnapshot:
+def observe(reader: ApplicationReader, instances: Sequence[str]) -> ApplicationSnapshot:
     """The application as a planner needs it."""
-    old, unseen = _old_brokers(eyes.brokers)
-    found, missing = transactional_ids(eyes)
-    seen = look(eyes, 0.0)
+    old, unseen = _old_brokers(reader.brokers)
+    found, missing = transactional_ids(reader)
+    seen = health(reader, 0.0)
     return ApplicationSnapshot(
-        application=eyes.application,
-        group=eyes.groups.group(eyes.application),
-        instances=tuple(_instance(eyes.driver, address) for address in instances),
+        application=reader.application,
+        group=reader.groups.group(reader.application),
+        instances=tuple(_instance(reader.driver, address) for address in instances),
         ids=found,
         old_brokers=tuple(old),
         lag=seen.lag,
@@ -74,26 +74,26 @@ def _old_brokers(brokers: BrokerReads) -> tuple[list[str], list[str]]:
     return old, unseen
 
 
-def transactional_ids(eyes: ApplicationEyes) -> tuple[tuple[TransactionalId, ...], list[str]]:
+def transactional_ids(reader: ApplicationReader) -> tuple[tuple[TransactionalId, ...], list[str]]:
     """The application's transactional ids of either kind, and what could not be listed."""
-    listed = eyes.transactions.listed(prefixes=[f"{eyes.application}-"])
+    listed = reader.transactions.listed(prefixes=[f"{reader.application}-"])
     found = [
         TransactionalId(each.id, each.state in OPEN)
         for each in listed.seen
-        if each.id.startswith(f"{eyes.application}-") and model_of_id(eyes.application, each.id)
+        if each.id.startswith(f"{reader.application}-") and model_of_id(reader.application, each.id)
     ]
     # Ids with its own prefix: what nothing proves, and nothing denies, is no reason to stop.
     missing = [f"its {gap.subject}: {gap.why}" for gap in listed.gaps if gap.reason is not Reason.NOT_PROVEN]
     return tuple(sorted(found, key=lambda known: known.id)), missing
 
 
-def look(eyes: ApplicationEyes, at: float) -> Look:
+def health(reader: ApplicationReader, at: float) -> HealthSnapshot:
     """The application at this moment. What cannot be seen is part of the look and no error."""
     try:
-        group = eyes.groups.group(eyes.application)
-        committed = eyes.groups.committed(eyes.application)
-        ends = eyes.groups.ends(list(committed)) if committed else {}
+        group = reader.groups.group(reader.application)
+        committed = reader.groups.committed(reader.application)
+        satisfies = reader.groups.ends(list(committed)) if committed else {}
     except ConnectctlError as e:
-        return Look(at, problem=f"cannot describe the group {eyes.application}: {e}")
-    lag = sum(max(0, end - committed[place]) for place, end in ends.items()) if committed else None
-    return Look(at, group, lag, sum(committed.values()))
+        return HealthSnapshot(at, problem=f"cannot describe the group {reader.application}: {e}")
+    lag = sum(max(0, end - committed[place]) for place, end in satisfies.items()) if committed else None
+    return HealthSnapshot(at, group, lag, sum(committed.values()))

@@ -36,7 +36,7 @@ OLDER = "KIP-447, Compatibility: an older release only after no producer is grou
 
 
 @dataclass(frozen=True)
-class Wish:
+class ApplicationRequest:
     """What the application's producers are to become; ``value`` is the property's, the best known name where None.
 
     ``older``: the release is replaced by one before 2.6 afterwards. ``members`` is how many there should be in the group,
@@ -59,9 +59,9 @@ class ApplicationPlan:
     unknown: tuple[str, ...] = ()
 
 
-def plan(snapshot: ApplicationSnapshot, wish: Wish) -> ApplicationPlan:
+def plan(snapshot: ApplicationSnapshot, wish: ApplicationRequest) -> ApplicationPlan:
     """The plan that makes ``wish`` true. Raises ``Refused`` with all reasons."""
-    value = wish.value or best_value(snapshot, wish.to)
+    value = wish.value or target_guarantee(snapshot, wish.to)
     if not snapshot.instances:
         raise Refused(
             f"No instance of {snapshot.application} is named",
@@ -87,14 +87,14 @@ def _is_older(snapshot: ApplicationSnapshot) -> bool:
     return snapshot.all_tell and max(snapshot.protocols) < GROUP_AWARE
 
 
-def best_value(snapshot: ApplicationSnapshot, to: ProducerModel) -> str:
+def target_guarantee(snapshot: ApplicationSnapshot, to: ProducerModel) -> str:
     """The name of the guarantee that the application's release knows; the newer one where it is yet to come."""
     if to is ProducerModel.PER_PARTITION:
         return PER_PARTITION
     return BETA if snapshot.group_aware and min(snapshot.protocols) < KNOWS_V2 else V2
 
 
-def rolls(snapshot: ApplicationSnapshot, wish: Wish, value: str) -> tuple[list[Instance], list[Instance]]:
+def rolls(snapshot: ApplicationSnapshot, wish: ApplicationRequest, value: str) -> tuple[list[Instance], list[Instance]]:
     """The instances of the first roll, which brings a group-aware release, and those whose property is to change."""
     chosen = [i for i in snapshot.instances if wish.only is None or i.address in wish.only]
     second = [
@@ -117,7 +117,7 @@ def _not_restarted(snapshot: ApplicationSnapshot, instance: Instance) -> bool:
 # ------------------------------------------------------------------------------------------------ what stands against it
 
 
-def _reasons(snapshot: ApplicationSnapshot, wish: Wish) -> Iterator[str]:
+def _reasons(snapshot: ApplicationSnapshot, wish: ApplicationRequest) -> Iterator[str]:
     group, name = snapshot.group, snapshot.application
     if not group.members:
         yield f"the group {name} has no members: start the application first"
@@ -141,7 +141,7 @@ def _reasons(snapshot: ApplicationSnapshot, wish: Wish) -> Iterator[str]:
     yield from _against_instances(snapshot, wish)
 
 
-def _against_instances(snapshot: ApplicationSnapshot, wish: Wish) -> Iterator[str]:
+def _against_instances(snapshot: ApplicationSnapshot, wish: ApplicationRequest) -> Iterator[str]:
     for instance in snapshot.instances:
         if instance.obstacle:
             yield f"{instance.address} cannot be changed: {instance.obstacle}"
@@ -157,7 +157,11 @@ def _against_instances(snapshot: ApplicationSnapshot, wish: Wish) -> Iterator[st
 
 
 def _steps(
-    snapshot: ApplicationSnapshot, wish: Wish, value: str, first: Sequence[Instance], second: Sequence[Instance]
+    snapshot: ApplicationSnapshot,
+    wish: ApplicationRequest,
+    value: str,
+    first: Sequence[Instance],
+    second: Sequence[Instance],
 ) -> Iterator[Any]:
     count, lag = wish.members or len(snapshot.group.members), snapshot.lag or 0
     name = snapshot.application
@@ -185,11 +189,11 @@ def _steps(
         yield gate(instance)
 
 
-def _why(wish: Wish) -> str:
+def _why(wish: ApplicationRequest) -> str:
     return SECOND if wish.to is ProducerModel.GROUP_AWARE else BACK
 
 
-def _least(wish: Wish, needed: int) -> int:
+def _least(wish: ApplicationRequest, needed: int) -> int:
     return needed if wish.to is ProducerModel.GROUP_AWARE else GROUP_AWARE
 
 
@@ -216,7 +220,7 @@ def _remarks(snapshot: ApplicationSnapshot) -> Iterator[str]:
 
 
 def _unknown(
-    snapshot: ApplicationSnapshot, wish: Wish, first: Sequence[Instance], value: str, pending: bool
+    snapshot: ApplicationSnapshot, wish: ApplicationRequest, first: Sequence[Instance], value: str, pending: bool
 ) -> Iterator[str]:
     if not pending:
         return

@@ -54,11 +54,11 @@ class SetGuarantee(InstanceStep):
         own = its.of(context)
         notes = own.notes
         if self.subject not in notes.was:
-            told = own.eyes.driver.told(self.subject, PROPERTY)
+            told = own.reader.driver.told(self.subject, PROPERTY)
             notes.was[self.subject] = told.value if told else None
         notes.entries[f"{self.roll}:{self.subject}"] = Entry(CHANGED)
         own.keep(notes)
-        return own.eyes.driver.change(self.subject, PROPERTY, self.value)
+        return own.reader.driver.change(self.subject, PROPERTY, self.value)
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class RestartInstance(InstanceStep):
     def is_done(self, context: UpgradeContext) -> str | None:
         own = its.of(context)
         entry = own.notes.of(self.roll, self.subject)
-        if entry is None or entry.state == CHANGED or not newcomers(own.group(), self.subject, entry):
+        if entry is None or entry.state == CHANGED or not new_members(own.group(), self.subject, entry):
             return None
         return "it has been restarted by this run"
 
@@ -95,10 +95,10 @@ class RestartInstance(InstanceStep):
             # A run that was killed just after its restart left an instance that starts, and must not be restarted.
             return "it was still starting"
         own.write(self.roll, self.subject, replace(entry, state=RESTARTED))
-        return own.eyes.driver.restart(self.subject)
+        return own.reader.driver.restart(self.subject)
 
     def _not_back(self, group: ClientGroup, entry: Entry) -> str | None:
-        return None if newcomers(group, self.subject, entry) else f"no new member of {self.subject} is in the group"
+        return None if new_members(group, self.subject, entry) else f"no new member of {self.subject} is in the group"
 
     def _away(self, group: ClientGroup) -> str | None:
         if group.state != "Stable":
@@ -132,7 +132,7 @@ class AwaitInstance(InstanceStep):
 
         def missing() -> str | None:
             group = own.group()
-            if not newcomers(group, self.subject, entry or Entry(RESTARTED)):
+            if not new_members(group, self.subject, entry or Entry(RESTARTED)):
                 return f"no new member of {self.subject} is in the group"
             # Subscriptions are hidden while the group rebalances.
             return None if group.state == "Stable" else f"the group is {group.state}"
@@ -145,7 +145,7 @@ class AwaitInstance(InstanceStep):
                 next_step="Check its log, and start it.",
                 code="not-back",
             )
-        self._check(newcomers(own.group(), self.subject, entry or Entry(RESTARTED)))
+        self._check(new_members(own.group(), self.subject, entry or Entry(RESTARTED)))
         own.write(self.roll, self.subject, Entry(BACK, entry.before if entry else ()))
         return f"back after {context.now() - began:.1f} s"
 
@@ -161,7 +161,7 @@ class AwaitInstance(InstanceStep):
             )
 
 
-def newcomers(group: ClientGroup, instance: str, entry: Entry) -> tuple[GroupMember, ...]:
+def new_members(group: ClientGroup, instance: str, entry: Entry) -> tuple[GroupMember, ...]:
     """The members that came after the restart: the instance's, where members tell their ``application.server``."""
     new = tuple(member for member in group.members if member.id not in entry.before)
     servers = {member.streams.server for member in new if member.streams and member.streams.server}

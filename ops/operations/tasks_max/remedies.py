@@ -36,7 +36,7 @@ class Choice(StrEnum):
 
 
 @dataclass(frozen=True)
-class Way:
+class Remedy:
     """A connector that will fail, and what may be set on it. ``needs`` is how many tasks it generates, 0 where not known.
 
     ``bridge`` is None where a bridge would not help; ``why_not`` says so.
@@ -73,13 +73,13 @@ def _words(values: Mapping[str, str | None] | None) -> str:
     return " and ".join(f"remove {n}" if v is None else f"set {n}={v}" for n, v in (values or {}).items())
 
 
-def ways(seen: TasksSeen, release: Release | None) -> tuple[Way, ...]:
+def remedies_for(seen: TasksSeen, release: Release | None) -> tuple[Remedy, ...]:
     """Every connector that fails now, at its next start, or on ``release`` (the next that matters, where None)."""
     aim = release or horizon(seen)
-    return tuple(filter(None, (_way(tasks, seen, aim) for tasks in seen.sets)))
+    return tuple(filter(None, (_remedy(tasks, seen, aim) for tasks in seen.sets)))
 
 
-def _way(tasks: TaskSet, seen: TasksSeen, aim: Release | None) -> Way | None:
+def _remedy(tasks: TaskSet, seen: TasksSeen, aim: Release | None) -> Remedy | None:
     today, later = now(tasks, seen), then(tasks, aim)
     if today not in _BREAKS_NOW and later not in _BREAKS_THEN:
         return None
@@ -97,15 +97,15 @@ def _way(tasks: TaskSet, seen: TasksSeen, aim: Release | None) -> Way | None:
     helps = tasks.enforce is not False and (aim is None or enforces(aim) or bool(seen.enforcing))
     bridge: dict[str, str | None] | None = {ENFORCE: "false"} if helps else None
     why_not = "number of generated tasks unknown" if not able else "already set"
-    return Way(tasks.name, why, needs, raised, bridge, had, why_not)
+    return Remedy(tasks.name, why, needs, raised, bridge, had, why_not)
 
 
-def choices(found: tuple[Way, ...], given: Mapping[str, str]) -> dict[str, Choice]:
+def choices(found: tuple[Remedy, ...], given: Mapping[str, str]) -> dict[str, Choice]:
     """The choice for each connector: ``raise``, ``bridge`` and ``leave`` name connectors, ``others`` a choice.
 
     Raises ``BadInput`` for names that are no such connector, or that are named twice.
     """
-    known = {way.connector for way in found}
+    known = {remedy.connector for remedy in found}
     try:
         rest = Choice(given.get("others", Choice.RAISE))
     except ValueError as e:
@@ -119,25 +119,25 @@ def choices(found: tuple[Way, ...], given: Mapping[str, str]) -> dict[str, Choic
             if name in chosen:
                 raise BadInput(f"{name} is named for {chosen[name]} and for {choice}")
             chosen[name] = choice
-    return {way.connector: chosen.get(way.connector) or _fallback(way, rest) for way in found}
+    return {remedy.connector: chosen.get(remedy.connector) or _fallback(remedy, rest) for remedy in found}
 
 
-def _fallback(way: Way, rest: Choice) -> Choice:
-    return rest if way.of(rest) is not None else Choice.LEAVE
+def _fallback(remedy: Remedy, rest: Choice) -> Choice:
+    return rest if remedy.of(rest) is not None else Choice.LEAVE
 
 
-def steps(found: tuple[Way, ...], chosen: Mapping[str, Choice], *, patch: bool) -> Iterator[Any]:
+def steps(found: tuple[Remedy, ...], chosen: Mapping[str, Choice], *, patch: bool) -> Iterator[Any]:
     """Two steps for each connector that is changed. Raises ``BadInput`` for a choice that cannot be had."""
-    for way in found:
-        values = way.of(chosen[way.connector])
+    for remedy in found:
+        values = remedy.of(chosen[remedy.connector])
         if values is None:
-            raise BadInput(f"{chosen[way.connector]} is unavailable for {way.connector}", why=way.why_not)
+            raise BadInput(f"{chosen[remedy.connector]} is unavailable for {remedy.connector}", why=remedy.why_not)
         if not values:
             continue
-        was = {name: way.was.get(name) for name in values}
-        yield Reconfigure(way.connector, dict(values), was, patch, way.why)
+        was = {name: remedy.was.get(name) for name in values}
+        yield Reconfigure(remedy.connector, dict(values), was, patch, remedy.why)
         limit = values.get(MAX)
-        yield SettleTasks(way.connector, int(limit) if limit else 0)
+        yield SettleTasks(remedy.connector, int(limit) if limit else 0)
 
 
 @dataclass(frozen=True)

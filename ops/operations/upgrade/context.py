@@ -12,17 +12,17 @@ from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.visibility import Gap
 from connectctl.ops.operations.offsets.context import OffsetContext
 from connectctl.ops.operations.upgrade import observe, run_state
-from connectctl.ops.operations.upgrade.gates import Demand, Look
-from connectctl.ops.operations.upgrade.mode import How, Value
-from connectctl.ops.operations.upgrade.snapshot import Ground
+from connectctl.ops.operations.upgrade.gates import HealthCriteria, HealthSnapshot
+from connectctl.ops.operations.upgrade.mode import Confidence, SourceSupport
+from connectctl.ops.operations.upgrade.snapshot import Baseline
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import WorkerDriver
     from connectctl.ops.connect.worker import Worker
     from connectctl.ops.core.journal import Journal, Run
-    from connectctl.ops.operations.streams_upgrade.observe import ApplicationEyes
+    from connectctl.ops.operations.streams_upgrade.observe import ApplicationReader
     from connectctl.ops.operations.upgrade.mode import Mode
-    from connectctl.ops.operations.upgrade.observe import Eyes
+    from connectctl.ops.operations.upgrade.observe import ClusterReader
     from connectctl.ops.operations.upgrade.run_state import Entry, Notes
 
 POLL = 0.4
@@ -32,7 +32,7 @@ BY_HAND = 3600.0
 
 
 @dataclass(frozen=True)
-class Patience:
+class GateSettings:
     """What a gate asks for: ``looks`` healthy ones in a row, within ``timeout`` seconds, ``max_failures`` tolerated."""
 
     looks: int = 3
@@ -45,20 +45,20 @@ class Patience:
 class UpgradeContext(OffsetContext):
     """What the steps of a roll work with; steps borrowed from changes of offsets find theirs in it, too.
 
-    ``eyes`` and ``driver`` are always given. ``tell`` gets lines for the person who watches or has something to do;
+    ``reader`` and ``driver`` are always given. ``tell`` gets lines for the person who watches or has something to do;
     ``wall`` is a clock that other processes share, in seconds since 1970.
     ``application`` is the stream application of a run that changes one.
     """
 
-    eyes: Eyes = field(default=None)  # type: ignore[assignment]
+    reader: ClusterReader = field(default=None)  # type: ignore[assignment]
     driver: WorkerDriver = field(default=None)  # type: ignore[assignment]
-    ground: Ground = field(default_factory=Ground)
+    ground: Baseline = field(default_factory=Baseline)
     planned: dict[int, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
-    patience: Patience = field(default_factory=Patience)
+    patience: GateSettings = field(default_factory=GateSettings)
     tell: Callable[[str], None] = lambda line: None
     progress: Callable[[str], None] = lambda line: None
     wall: Callable[[], float] = time.time
-    application: ApplicationEyes | None = None
+    application: ApplicationReader | None = None
     _notes: tuple[str, Notes] | None = None
 
     @property
@@ -86,24 +86,24 @@ class UpgradeContext(OffsetContext):
 
     def members(self) -> dict[str, str]:
         """The member ids of the workers in the group, by address."""
-        return observe.members_of(self.eyes.group())
+        return observe.members_of(self.reader.group())
 
     def answer(self, worker: str) -> Worker | None:
         """What a worker says of itself, None where it is not in the group."""
-        return observe.support_of(self.eyes, worker)
+        return observe.support_of(self.reader, worker)
 
-    def see(self) -> Look:
+    def see(self) -> HealthSnapshot:
         """The cluster at this moment."""
-        return observe.look(self.eyes, self.now())
+        return observe.health(self.reader, self.now())
 
     def expected(self) -> tuple[str, ...]:
         """The workers that must be there: all but those that were broken before and have not had their turn."""
         had_turn = {worker for workers in self.notes.turns.values() for worker in workers}
         return tuple(w for w in self.ground.workers if w not in self.ground.broken or w in had_turn)
 
-    def demand(self, *, forgives_fencing: bool = False) -> Demand:
+    def criteria(self, *, forgives_fencing: bool = False) -> HealthCriteria:
         """What a gate of this run wants."""
-        return Demand(
+        return HealthCriteria(
             expected=self.expected(),
             baseline=self.ground.ranks(),
             looks=self.patience.looks,
@@ -140,12 +140,16 @@ class UpgradeContext(OffsetContext):
         began = self.now()
         while True:
             self.remember_leader()
-            group = self.eyes.group()
-            known = run_state.beliefs(journal, run.cluster_id, run.group_id, observe.members_of(group))
-            found = observe.modes(self.eyes, group, known)
+            group = self.reader.group()
+            known = run_state.journal_records(journal, run.cluster_id, run.group_id, observe.members_of(group))
+            found = observe.modes(self.reader, group, known)
             misfits = [mode for worker, mode in found.items() if not fits(worker, mode.value)]
             # No waiting makes another process of a worker that is proven to be enabled, or too old.
-            for_good = [m for m in misfits if m.how is How.PROVEN and m.value in (Value.ENABLED, Value.NOT_SUPPORTED)]
+            for_good = [
+                m
+                for m in misfits
+                if m.how is Confidence.VERIFIED and m.value in (SourceSupport.ENABLED, SourceSupport.NOT_SUPPORTED)
+            ]
             settled = group.state == "Stable" and (not misfits or bool(for_good))
             if settled or self.now() - began >= min(self.patience.timeout, SETTLING):
                 return found
@@ -159,9 +163,9 @@ class UpgradeContext(OffsetContext):
         or where nothing has been written with it since it was initialised.
         """
         with suppress(ConnectctlError):
-            group = self.eyes.group()
+            group = self.reader.group()
             members, where = observe.members_of(group), observe.leader_of(group)
-            known = observe.leader_id(self.eyes)
+            known = observe.leader_id(self.reader)
             if where is None or where not in members or isinstance(known, Gap):
                 return
             before, now = self.notes.leader, (members[where], known.who)

@@ -1,4 +1,4 @@
-"""Waiting at a gate: look after look, until the pure verdict is that it passes or stops."""
+"""Waits for a gate: takes health snapshots until it passes or fails."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.core.errors import ConnectctlError, TimedOut
 from connectctl.ops.operations.upgrade.context import POLL, UpgradeContext
-from connectctl.ops.operations.upgrade.gates import Seen, Watch, take
+from connectctl.ops.operations.upgrade.gates import GateResult, GateState, evaluate
 from connectctl.ops.operations.upgrade.observe import MAX_DELAY, leader_of
 
 if TYPE_CHECKING:
-    from connectctl.ops.operations.upgrade.gates import Look, Trouble
+    from connectctl.ops.operations.upgrade.gates import HealthSnapshot, UnhealthyComponent
 
 LONGEST_SETTLE = 5.0
-"""Seconds after which a group in which nothing moves has settled, whatever its rebalance delay is."""
+"""Seconds without any change after which a group counts as settled, whatever its rebalance delay is."""
 NEXT_REBALANCE = 1.0
-"""Seconds in which workers that gave something up come back for the rebalance that gives it to others."""
+"""Seconds until the follow-up rebalance that reassigns revoked tasks."""
 
 
 def wait(context: UpgradeContext, gate: str, *, forgives_fencing: bool = False, restarts: bool = True) -> str:
-    """Wait until the cluster is healthy; gives what there is to say. Raises ``TimedOut`` or ``ConnectctlError``.
+    """Wait until the cluster is healthy; returns a summary. Raises ``TimedOut`` or ``ConnectctlError``.
 
     ``gate`` names the place in the run: a task is restarted once at each.
     """
-    demand = replace(context.demand(forgives_fencing=forgives_fencing), settle=settle_seconds(context))
-    watch, shown = Watch(context.now()), ""
+    criteria = replace(context.criteria(forgives_fencing=forgives_fencing), settle=settle_seconds(context))
+    watch, shown = GateState(context.now()), ""
     while True:
-        look = context.see()
-        seen = take(watch, look, demand)
+        health = context.see()
+        seen = evaluate(watch, health, criteria)
         watch = seen.watch
         if seen.passed:
             context.remember_leader()
@@ -38,50 +38,50 @@ def wait(context: UpgradeContext, gate: str, *, forgives_fencing: bool = False, 
         if restarts and (again := [t for t in seen.fenced if f"{gate}:{t.name}" not in context.notes.recovered]):
             for trouble in again:
                 restart_once(context, gate, trouble)
-            watch = Watch(watch.began, delay=watch.delay)
+            watch = GateState(watch.began, delay=watch.delay)
         elif seen.stopped:
-            raise _stop(context, seen, look)
-        if seen.unwell and seen.unwell[0] != shown:
-            shown = seen.unwell[0]
-            context.progress(f"waiting: {'; '.join(seen.unwell[:3])}")
+            raise _stop(context, seen, health)
+        if seen.unhealthy and seen.unhealthy[0] != shown:
+            shown = seen.unhealthy[0]
+            context.progress(f"waiting: {'; '.join(seen.unhealthy[:3])}")
         context.sleep(POLL)
 
 
 def settle_seconds(context: UpgradeContext) -> float:
-    """For how long nothing may move: the cluster's own rebalance delay and a rebalance more, ``LONGEST_SETTLE`` at most.
+    """How long nothing may move: the cluster's rebalance delay plus one rebalance, ``LONGEST_SETTLE`` at most.
 
-    A longer delay is seen while it is pending, in the workers' assignments.
+    A longer delay is visible in the workers' assignments while it is pending.
     """
     try:
-        leader = leader_of(context.eyes.group())
+        leader = leader_of(context.reader.group())
         told = context.driver.told(leader, MAX_DELAY) if leader else None
         return min(LONGEST_SETTLE, int(str(told.value)) / 1000 + NEXT_REBALANCE) if told else LONGEST_SETTLE
     except (ConnectctlError, ValueError):
         return LONGEST_SETTLE
 
 
-def _stop(context: UpgradeContext, seen: Seen, look: Look) -> ConnectctlError:
+def _stop(context: UpgradeContext, seen: GateResult, health: HealthSnapshot) -> ConnectctlError:
     late = context.now() - seen.watch.began >= context.patience.timeout
     kind = TimedOut if late else ConnectctlError
     return kind(
         "Health gate failed; upgrade stopped",
-        why="; ".join(filter(None, [seen.stopped, _serving(context, look)])),
+        why="; ".join(filter(None, [seen.stopped, _serving(context, health)])),
         next_step="See connectctl upgrade status.",
         code="gate",
     )
 
 
-def _serving(context: UpgradeContext, look: Look) -> str | None:
-    """What the last look saw of the workers; None where it saw nothing: then nothing is said of them."""
-    if look.problem:
+def _serving(context: UpgradeContext, health: HealthSnapshot) -> str | None:
+    """The workers in the last snapshot; None if it could not be taken."""
+    if health.problem:
         return None
     workers = context.ground.workers
-    there = sum(worker in look.members and worker not in look.silent for worker in workers)
-    return f"{there} of {len(workers)} workers are in the group and answer"
+    there = sum(worker in health.members and worker not in health.silent for worker in workers)
+    return f"{there} of {len(workers)} workers are in the group and respond"
 
 
-def restart_once(context: UpgradeContext, gate: str, trouble: Trouble) -> None:
-    """Restart a task whose round of fencing failed, and note that: Connect does not try again by itself."""
+def restart_once(context: UpgradeContext, gate: str, trouble: UnhealthyComponent) -> None:
+    """Restart a task whose zombie fencing failed, and record it: Connect does not retry."""
     context.notes.recovered.append(f"{gate}:{trouble.name}")
     context.save()
     context.progress(f"restarting {trouble.name}: the leader restarted during its zombie fencing")
@@ -89,11 +89,11 @@ def restart_once(context: UpgradeContext, gate: str, trouble: Trouble) -> None:
     try:
         context.calls.send("POST", path_of("connectors", trouble.connector, *tail, "restart"))
     except ConnectctlError as e:
-        context.progress(f"{trouble.name} could not be restarted: {e}")
+        context.progress(f"could not restart {trouble.name}: {e}")
 
 
-def _told(context: UpgradeContext, gate: str, watch: Watch) -> str:
-    said = [f"healthy at {watch.healthy} observations in a row"]
+def _told(context: UpgradeContext, gate: str, watch: GateState) -> str:
+    said = [f"healthy in {watch.healthy} consecutive observations"]
     if watch.delay:
         said.append(f"after a rebalance delay of {watch.delay:g} s")
     mark = f"{gate}:"

@@ -1,7 +1,7 @@
-"""In which mode a worker is, and how that is known: proven by what it answers, told by its properties, or believed.
+"""The mode of a worker, and its confidence: verified by the worker's responses, configured in its properties, or assumed.
 
-Sources: KIP-618; ``DistributedHerder.validateExactlyOnceConfigs`` for what proves ``enabled``; ``claimWritePrivileges``
-for what a leader in ``preparing`` does and one in ``disabled`` does not. Nothing else can be seen from outside.
+Sources: KIP-618; ``DistributedHerder.validateExactlyOnceConfigs`` for what verifies ``enabled``; ``claimWritePrivileges``
+for what a leader in ``preparing`` does and one in ``disabled`` does not. Nothing else is observable from outside.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 PROPERTY = "exactly.once.source.support"
 
 
-class Value(StrEnum):
+class SourceSupport(StrEnum):
     """The worker's ``exactly.once.source.support``; NOT_SUPPORTED where its release does not know it."""
 
     DISABLED = "disabled"
@@ -29,25 +29,33 @@ class Value(StrEnum):
     NOT_SUPPORTED = "not supported"
 
 
-class How(StrEnum):
-    """How a mode is known. BELIEVED: connectctl set it in an earlier run, and nothing since contradicts."""
+class Confidence(StrEnum):
+    """How a mode is known: values for scripts, labels for messages.
 
-    PROVEN = "proven"
-    TOLD = "told"
-    BELIEVED = "believed"
+    ASSUMED: connectctl set it in an earlier run, and nothing since contradicts it.
+    """
+
+    VERIFIED = "proven"
+    CONFIGURED = "told"
+    ASSUMED = "believed"
     NOT_KNOWN = "not known"
+
+    @property
+    def label(self) -> str:
+        """The word in messages and tables: verified, configured, assumed or not known."""
+        return self.name.lower().replace("_", " ")
 
 
 @dataclass(frozen=True)
 class Mode:
-    """A worker's mode. ``source`` says in words what it is known from, or why it is not."""
+    """A worker's mode. ``source`` is where it is known from, or why it is unknown."""
 
-    value: Value
-    how: How
+    value: SourceSupport
+    how: Confidence
     source: str
 
     def __str__(self) -> str:
-        return f"{self.value} ({self.how}: {self.source})"
+        return f"{self.value} ({self.how.label}: {self.source})"
 
 
 @dataclass(frozen=True)
@@ -62,14 +70,14 @@ class LeaderId:
 
 
 @dataclass(frozen=True)
-class Belief:
-    """What the journal says of a worker: ``run`` set its property to ``value``.
+class JournalRecord:
+    """The journal's record of a worker: ``run`` set its property to ``value``.
 
-    ``restarted``: it has been started since. ``same``: it is still the process that this run saw come back.
-    ``writes_transactions``: that process was seen to use the leader's transactional id.
+    ``restarted``: it was restarted since. ``same``: it is still the process that rejoined in this run.
+    ``writes_transactions``: that process was observed using the leader's transactional id.
     """
 
-    value: Value
+    value: SourceSupport
     run: str
     restarted: bool
     same: bool
@@ -78,7 +86,7 @@ class Belief:
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that bears on the mode of one worker."""
+    """All evidence of the mode of one worker."""
 
     support: Support
     version: str | None = None
@@ -86,49 +94,68 @@ class Evidence:
     leader: bool = False
     leader_id: LeaderId | None = None
     told: ConfiguredValue | None = None
-    belief: Belief | None = None
+    journal_record: JournalRecord | None = None
 
 
 UNSEEN = "preparing and disabled cannot be distinguished from outside"
 
 
 def mode_of(evidence: Evidence) -> Mode:
-    """The mode that ``evidence`` amounts to: the strongest kind of it wins."""
+    """The mode by the strongest evidence."""
     if older(evidence.version, EXACTLY_ONCE):
-        return Mode(Value.NOT_SUPPORTED, How.PROVEN, f"it runs {evidence.version}, and the property came with 3.3")
+        return Mode(
+            SourceSupport.NOT_SUPPORTED,
+            Confidence.VERIFIED,
+            f"it runs {evidence.version}; the property requires 3.3 or later",
+        )
     if evidence.support is Support.ENABLED:
-        return Mode(Value.ENABLED, How.PROVEN, "it accepts connectors that require exactly-once")
+        return Mode(SourceSupport.ENABLED, Confidence.VERIFIED, "it accepts connectors that require exactly-once")
     if evidence.support is Support.NOT_SUPPORTED:
-        return Mode(Value.NOT_SUPPORTED, How.PROVEN, "it does not know exactly.once.support")
-    if evidence.belief is not None and not evidence.belief.restarted:
-        source = f"run {evidence.belief.run} changed its property and its restart was not observed"
-        return Mode(Value.UNKNOWN, How.NOT_KNOWN, source)
+        return Mode(SourceSupport.NOT_SUPPORTED, Confidence.VERIFIED, "it does not know exactly.once.support")
+    if evidence.journal_record is not None and not evidence.journal_record.restarted:
+        source = f"run {evidence.journal_record.run} changed its property and its restart was not observed"
+        return Mode(SourceSupport.UNKNOWN, Confidence.NOT_KNOWN, source)
     if evidence.support is Support.NOT_ENABLED and evidence.leader and (proven := _of_leader(evidence)):
         return proven
     return _believed(evidence) or _told(evidence) or _nothing(evidence)
 
 
 def _of_leader(evidence: Evidence) -> Mode | None:
-    """What the leader's transactional id proves: only a leader that is at least preparing initialises it."""
+    """What the leader's transactional id shows: only a leader that is at least preparing initializes it."""
     if evidence.leader_id is not None and evidence.leader_id.who is None:
-        source = "it leads, and the leader's transactional id does not exist"
-        return Mode(Value.DISABLED, How.PROVEN, source)
-    if evidence.belief is not None and evidence.belief.same and evidence.belief.writes_transactions:
-        return Mode(Value.PREPARING, How.PROVEN, "it initialised the leader's transactional id when it took over")
+        source = "it is the leader, and the leader's transactional id does not exist"
+        return Mode(SourceSupport.DISABLED, Confidence.VERIFIED, source)
+    if (
+        evidence.journal_record is not None
+        and evidence.journal_record.same
+        and evidence.journal_record.writes_transactions
+    ):
+        return Mode(
+            SourceSupport.PREPARING,
+            Confidence.VERIFIED,
+            "it initialized the leader's transactional id when it became leader",
+        )
     return None
 
 
 def _believed(evidence: Evidence) -> Mode | None:
-    """What this tool did, as far as nothing newer is told: of the same process it says more than any file can."""
-    belief, told = evidence.belief, evidence.told
-    if belief is None or (told is not None and not belief.same):
+    """What an earlier run set, if no newer value is configured: for the same process it outweighs any file."""
+    journal_record, told = evidence.journal_record, evidence.told
+    if journal_record is None or (told is not None and not journal_record.same):
         return None
-    if belief.value in (Value.ENABLED, Value.NOT_SUPPORTED) and evidence.support is Support.NOT_ENABLED:
+    if (
+        journal_record.value in (SourceSupport.ENABLED, SourceSupport.NOT_SUPPORTED)
+        and evidence.support is Support.NOT_ENABLED
+    ):
         return None
-    since = "and it is the same process since" if belief.same else "and it was started again since"
-    if belief.same and told is not None and _value_of(told) is belief.value:
-        return Mode(belief.value, How.TOLD, f"{told.source}, and run {belief.run} restarted it with that")
-    return Mode(belief.value, How.BELIEVED, f"run {belief.run} set it, {since}")
+    since = "and the process is unchanged" if journal_record.same else "and it was restarted since"
+    if journal_record.same and told is not None and _value_of(told) is journal_record.value:
+        return Mode(
+            journal_record.value,
+            Confidence.CONFIGURED,
+            f"{told.source}, and run {journal_record.run} restarted it with that",
+        )
+    return Mode(journal_record.value, Confidence.ASSUMED, f"run {journal_record.run} set it, {since}")
 
 
 def _told(evidence: Evidence) -> Mode | None:
@@ -137,18 +164,22 @@ def _told(evidence: Evidence) -> Mode | None:
         return None
     value = _value_of(told)
     if value is None:
-        return Mode(Value.UNKNOWN, How.NOT_KNOWN, f"{told.source} says {told.value!r}, which is not a mode")
-    if value is Value.ENABLED and evidence.support is Support.NOT_ENABLED:
-        return Mode(Value.UNKNOWN, How.NOT_KNOWN, f"{told.source} says enabled, and the worker was not started with it")
+        return Mode(SourceSupport.UNKNOWN, Confidence.NOT_KNOWN, f"{told.source} has the invalid mode {told.value!r}")
+    if value is SourceSupport.ENABLED and evidence.support is Support.NOT_ENABLED:
+        return Mode(
+            SourceSupport.UNKNOWN,
+            Confidence.NOT_KNOWN,
+            f"{told.source} has enabled, but the running worker does not use it",
+        )
     if told.value is None:
-        return Mode(value, How.TOLD, f"{told.source} does not set it, and disabled is the default")
-    return Mode(value, How.TOLD, told.source)
+        return Mode(value, Confidence.CONFIGURED, f"{told.source} does not set it, default: disabled")
+    return Mode(value, Confidence.CONFIGURED, told.source)
 
 
-def _value_of(told: ConfiguredValue) -> Value | None:
-    text = (told.value or Value.DISABLED).strip().lower()
-    return Value(text) if text in ("disabled", "preparing", "enabled") else None
+def _value_of(told: ConfiguredValue) -> SourceSupport | None:
+    text = (told.value or SourceSupport.DISABLED).strip().lower()
+    return SourceSupport(text) if text in ("disabled", "preparing", "enabled") else None
 
 
 def _nothing(evidence: Evidence) -> Mode:
-    return Mode(Value.UNKNOWN, How.NOT_KNOWN, evidence.problem or UNSEEN)
+    return Mode(SourceSupport.UNKNOWN, Confidence.NOT_KNOWN, evidence.problem or UNSEEN)

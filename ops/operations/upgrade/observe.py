@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from connectctl.ops.checks.tasks_max.observe import crowded
+from connectctl.ops.checks.tasks_max.observe import exceeds_tasks_max
 from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
 from connectctl.ops.connect.connector import Connector, Owners, Status, cause_of, owners_of
 from connectctl.ops.connect.internal_topics import address
@@ -19,8 +19,16 @@ from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.kafka.visibility import Gap, Reason, describe_id, gap_of
 from connectctl.ops.operations.cluster.observe import MOST_AT_ONCE, PATIENCE, ask_all
 from connectctl.ops.operations.connectors import observe as reading
-from connectctl.ops.operations.upgrade.gates import FENCING, Look, Trouble
-from connectctl.ops.operations.upgrade.mode import PROPERTY, Belief, Evidence, LeaderId, Mode, Value, mode_of
+from connectctl.ops.operations.upgrade.gates import FENCING, HealthSnapshot, UnhealthyComponent
+from connectctl.ops.operations.upgrade.mode import (
+    PROPERTY,
+    Evidence,
+    JournalRecord,
+    LeaderId,
+    Mode,
+    SourceSupport,
+    mode_of,
+)
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot, RollingWorker
 
 if TYPE_CHECKING:
@@ -40,7 +48,7 @@ DEDICATED = "offsets.storage.topic"
 
 
 @dataclass(frozen=True)
-class Eyes:
+class ClusterReader:
     """What is looked with. ``extra`` are REST addresses of workers that the person named, in the group or not.
 
     ``transactions`` is None where coordinators cannot be asked. ``remembered`` are addresses of workers that an earlier run
@@ -65,14 +73,14 @@ def members_of(group: ConnectGroup) -> dict[str, str]:
     return {address(member.url): member.id for member in group.members if member.url}
 
 
-def leader_id(eyes: Eyes) -> LeaderId | Gap:
+def leader_id(reader: ClusterReader) -> LeaderId | Gap:
     """The leader's transactional id as its coordinator has it, or why that was not seen."""
-    id_ = f"connect-cluster-{eyes.group_id}"
+    id_ = f"connect-cluster-{reader.group_id}"
     subject = f"the leader's transactional id {id_}"
-    if eyes.transactions is None:
+    if reader.transactions is None:
         return Gap(subject, Reason.NO_ANSWER)
     try:
-        found = eyes.transactions.describe([id_])[id_]
+        found = reader.transactions.describe([id_])[id_]
     except ConnectctlError as e:
         return gap_of(e, subject)
     if isinstance(found, Transaction):
@@ -83,7 +91,9 @@ def leader_id(eyes: Eyes) -> LeaderId | Gap:
     return LeaderId(None) if said.move is ErrorAction.ABSENT else Gap(subject, Reason.NO_ANSWER, None, said.meaning)
 
 
-def observe(eyes: Eyes, group: ConnectGroup, beliefs: Mapping[str, Belief]) -> RollingSnapshot:
+def observe(
+    reader: ClusterReader, group: ConnectGroup, journal_records: Mapping[str, JournalRecord]
+) -> RollingSnapshot:
     """The cluster as a planner needs it. Raises ``Refused`` where a rebalance hides who the workers are."""
     if group.members and not any(member.url for member in group.members):
         raise Refused(
@@ -91,60 +101,60 @@ def observe(eyes: Eyes, group: ConnectGroup, beliefs: Mapping[str, Belief]) -> R
             next_step="Try again when the rebalance is over: connectctl cluster show --watch.",
             code="rebalancing",
         )
-    answers = [*ask_all(eyes.calls, group), *_outside(eyes, group)]
-    members, known = members_of(group), leader_id(eyes)
+    answers = [*ask_all(reader.calls, group), *_outside(reader, group)]
+    members, known = members_of(group), leader_id(reader)
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
-        asked = [pool.submit(_worker, eyes, a, members, known, beliefs, group) for a in answers]
+        asked = [pool.submit(_worker, reader, a, members, known, journal_records, group) for a in answers]
         workers = tuple(sorted((one.result() for one in asked), key=lambda w: w.address))
-    found, unseen = _connectors(eyes, [w.url for w in workers if not w.broken])
-    if isinstance(known, Gap) and eyes.transactions is not None:
+    found, unseen = _connectors(reader, [w.url for w in workers if not w.broken])
+    if isinstance(known, Gap) and reader.transactions is not None:
         unseen.append(f"{known.subject}: {known.why}")
     leader = next((w for w in workers if w.leader), None)
     return RollingSnapshot(
-        cluster_id=eyes.kafka.cluster_id(),
+        cluster_id=reader.kafka.cluster_id(),
         group_id=group.id,
         state=group.state,
         workers=workers,
         protocol=group.protocol,
         delay_ms=group.delay_ms,
-        max_delay=_value(_told(eyes, leader.address, MAX_DELAY)[0]) if leader else None,
+        max_delay=_value(_told(reader, leader.address, MAX_DELAY)[0]) if leader else None,
         baseline=troubles(found or [], owners_of(group)),
         dedicated=tuple(sorted(c.name for c in found or [] if c.type == "source" and c.config.get(DEDICATED))),
-        crowded=tuple(sorted(c.name for c in found or [] if crowded(c))),
+        exceeds_tasks_max=tuple(sorted(c.name for c in found or [] if exceeds_tasks_max(c))),
         connectors=None if found is None else len(found),
-        driver=eyes.driver.name if eyes.driver else "none",
+        driver=reader.driver.name if reader.driver else "none",
         taken_at=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
         unseen=tuple(unseen),
     )
 
 
-def _outside(eyes: Eyes, group: ConnectGroup) -> list[Worker]:
+def _outside(reader: ClusterReader, group: ConnectGroup) -> list[Worker]:
     """The workers that are named in the settings or remembered from an earlier run, and are not in the group."""
     inside = {address(member.url) for member in group.members}
-    named = {address(url): url for url in eyes.extra} | {where: f"http://{where}" for where in _lost(eyes)}
-    return [Worker(where, url, problem=_absence(eyes, where)) for where, url in named.items() if where not in inside]
+    named = {address(url): url for url in reader.extra} | {where: f"http://{where}" for where in _lost(reader)}
+    return [Worker(where, url, problem=_absence(reader, where)) for where, url in named.items() if where not in inside]
 
 
-def _lost(eyes: Eyes) -> dict[str, str]:
+def _lost(reader: ClusterReader) -> dict[str, str]:
     """The workers that only an earlier run knows of, with its id."""
-    named = {address(url) for url in eyes.extra}
-    return {worker: run for worker, run in eyes.remembered.items() if worker not in named}
+    named = {address(url) for url in reader.extra}
+    return {worker: run for worker, run in reader.remembered.items() if worker not in named}
 
 
-def _absence(eyes: Eyes, worker: str) -> str:
-    run = eyes.remembered.get(worker)
+def _absence(reader: ClusterReader, worker: str) -> str:
+    run = reader.remembered.get(worker)
     return f"it is not in the group, and was in run {run}" if run else "it is not in the group"
 
 
 def _worker(
-    eyes: Eyes,
+    reader: ClusterReader,
     answer: Worker,
     members: Mapping[str, str],
     known: LeaderId | Gap,
-    beliefs: Mapping[str, Belief],
+    journal_records: Mapping[str, JournalRecord],
     group: ConnectGroup,
 ) -> RollingWorker:
-    told, obstacle = _told(eyes, answer.address, PROPERTY)
+    told, obstacle = _told(reader, answer.address, PROPERTY)
     # Without signed requests the leader may write nothing for a week, and its id is then forgotten.
     seen = known if isinstance(known, LeaderId) else None
     usable = seen if group.protocol == "sessioned" or (seen and seen.who) else None
@@ -155,9 +165,9 @@ def _worker(
         answer.leader,
         usable,
         told,
-        beliefs.get(answer.address),
+        journal_records.get(answer.address),
     )
-    manner = eyes.driver.manner(answer.address) if eyes.driver else None
+    manner = reader.driver.manner(answer.address) if reader.driver else None
     return RollingWorker(
         address=answer.address,
         url=answer.url,
@@ -167,27 +177,27 @@ def _worker(
         support=answer.support,
         member=members.get(answer.address),
         problem=answer.problem,
-        obstacle=obstacle or (eyes.driver.check(answer.address) if eyes.driver else None),
+        obstacle=obstacle or (reader.driver.check(answer.address) if reader.driver else None),
         together=manner.together if manner else None,
         by_hand=manner.by_hand if manner else True,
         told=_value(told),
-        lost=None if answer.address in members else _lost(eyes).get(answer.address),
-        ways=_ways(eyes, answer.address),
+        lost=None if answer.address in members else _lost(reader).get(answer.address),
+        ways=_ways(reader, answer.address),
     )
 
 
-def _ways(eyes: Eyes, worker: str) -> dict[str, str]:
-    values = (Value.DISABLED, Value.PREPARING, Value.ENABLED)
+def _ways(reader: ClusterReader, worker: str) -> dict[str, str]:
+    values = (SourceSupport.DISABLED, SourceSupport.PREPARING, SourceSupport.ENABLED)
     try:
-        return {v: eyes.driver.says(worker, PROPERTY, v) for v in values} if eyes.driver else {}
+        return {v: reader.driver.says(worker, PROPERTY, v) for v in values} if reader.driver else {}
     except ConnectctlError:
         return {}  # check says why
 
 
-def _told(eyes: Eyes, worker: str, name: str) -> tuple[ConfiguredValue | None, str | None]:
+def _told(reader: ClusterReader, worker: str, name: str) -> tuple[ConfiguredValue | None, str | None]:
     """What the driver tells of a property, and why it cannot."""
     try:
-        return (eyes.driver.told(worker, name) if eyes.driver else None), None
+        return (reader.driver.told(worker, name) if reader.driver else None), None
     except ConnectctlError as e:
         return None, str(e)
 
@@ -196,23 +206,25 @@ def _value(told: ConfiguredValue | None) -> str | None:
     return told.value if told else None
 
 
-def modes(eyes: Eyes, group: ConnectGroup, beliefs: Mapping[str, Belief]) -> dict[str, Mode]:
+def modes(reader: ClusterReader, group: ConnectGroup, journal_records: Mapping[str, JournalRecord]) -> dict[str, Mode]:
     """The mode of every worker in the group, by address."""
-    members, known = members_of(group), leader_id(eyes)
-    return {a.address: _worker(eyes, a, members, known, beliefs, group).mode for a in ask_all(eyes.calls, group)}
+    members, known = members_of(group), leader_id(reader)
+    return {
+        a.address: _worker(reader, a, members, known, journal_records, group).mode for a in ask_all(reader.calls, group)
+    }
 
 
-def _connectors(eyes: Eyes, urls: Sequence[str]) -> tuple[list[Connector] | None, list[str]]:
+def _connectors(reader: ClusterReader, urls: Sequence[str]) -> tuple[list[Connector] | None, list[str]]:
     why = "no worker answers"
     for url in urls:
         try:
-            return reading.from_workers(eyes.calls, url=url, timeout=LISTING), []
+            return reading.from_workers(reader.calls, url=url, timeout=LISTING), []
         except ConnectctlError as e:
             why = str(e)
     return None, [f"connector status: {why}"]
 
 
-def troubles(connectors: Sequence[Connector], owners: Owners | None) -> tuple[Trouble, ...]:
+def troubles(connectors: Sequence[Connector], owners: Owners | None) -> tuple[UnhealthyComponent, ...]:
     """Every connector and task that is not well; without ``owners`` statuses are taken at their word."""
     return tuple(
         trouble
@@ -226,7 +238,9 @@ def _parts(connector: Connector) -> dict[int, Status | None]:
     return {CONNECTOR_INSTANCE: connector.status, **connector.tasks}
 
 
-def _trouble(connector: Connector, task: int, status: Status | None, owners: Owners | None) -> Trouble | None:
+def _trouble(
+    connector: Connector, task: int, status: Status | None, owners: Owners | None
+) -> UnhealthyComponent | None:
     state, remark = (status.state if status else "UNASSIGNED"), ""
     if owners is not None and not _at_rest(connector):
         state, remark = owners.now(connector.name, task, status)
@@ -234,7 +248,9 @@ def _trouble(connector: Connector, task: int, status: Status | None, owners: Own
         return None
     trace = (status.trace if status else None) or ""
     cause = cause_of(status) if state == "FAILED" else remark or None
-    return Trouble(connector.name, task, state, cause, state == "FAILED" and any(words in trace for words in FENCING))
+    return UnhealthyComponent(
+        connector.name, task, state, cause, state == "FAILED" and any(words in trace for words in FENCING)
+    )
 
 
 def _at_rest(connector: Connector) -> bool:
@@ -242,22 +258,22 @@ def _at_rest(connector: Connector) -> bool:
     return connector.status is not None and connector.status.state == "STOPPED" and not connector.tasks
 
 
-def look(eyes: Eyes, at: float) -> Look:
+def health(reader: ClusterReader, at: float) -> HealthSnapshot:
     """The cluster at this moment, as a gate needs it. What cannot be seen is part of the look and no error."""
     try:
-        group = eyes.group()
+        group = reader.group()
     except ConnectctlError as e:
-        return Look(at, problem=f"cannot describe the worker group: {e}")
+        return HealthSnapshot(at, problem=f"cannot describe the worker group: {e}")
     urls = {address(member.url): member.url for member in group.members if member.url}
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
-        answers = dict(zip(urls, pool.map(lambda url: _silence(eyes.calls, url), urls.values()), strict=True))
+        answers = dict(zip(urls, pool.map(lambda url: _silence(reader.calls, url), urls.values()), strict=True))
     silent = {worker: why for worker, why in answers.items() if why}
-    found, unseen = _connectors(eyes, [url for worker, url in urls.items() if worker not in silent])
+    found, unseen = _connectors(reader, [url for worker, url in urls.items() if worker not in silent])
     if found is None and urls and group.state == "Stable":
-        return Look(
+        return HealthSnapshot(
             at, group.state, members_of(group), silent, group.delay_ms, problem=f"could not read {'; '.join(unseen)}"
         )
-    return Look(
+    return HealthSnapshot(
         at=at,
         state=group.state,
         members=members_of(group),
@@ -283,8 +299,8 @@ def _silence(calls: ConnectCalls, url: str) -> str | None:
     return None
 
 
-def support_of(eyes: Eyes, worker: str) -> Worker | None:
+def support_of(reader: ClusterReader, worker: str) -> Worker | None:
     """What one worker answers, None where it is not in the group."""
-    group = eyes.group()
+    group = reader.group()
     chosen = [member for member in group.members if member.url and address(member.url) == worker]
-    return next(iter(ask_all(eyes.calls, group, chosen)), None) if chosen else None
+    return next(iter(ask_all(reader.calls, group, chosen)), None) if chosen else None

@@ -1,11 +1,11 @@
-"""What a plan does not know, in words: what is only told or believed, and what shows only when it is carried out."""
+"""What a plan does not know: modes that are not verified, and what is known only during execution."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.operations.upgrade.mode import How, Value
+from connectctl.ops.operations.upgrade.mode import Confidence, SourceSupport
 
 if TYPE_CHECKING:
     from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
@@ -15,11 +15,11 @@ def lines(snapshot: RollingSnapshot, steps: Sequence[Any]) -> Iterator[str]:
     """One line for each thing that is not known."""
     for worker in snapshot.workers:
         mode = worker.mode
-        if mode.value is Value.UNKNOWN:
+        if mode.value is SourceSupport.UNKNOWN:
             yield f"{worker.address}: mode unknown: {mode.source}."
-        elif mode.how is How.BELIEVED:
+        elif mode.how is Confidence.ASSUMED:
             yield f"{worker.address}: {mode.value} is assumed, not verified: {mode.source}."
-        elif mode.how is How.TOLD:
+        elif mode.how is Confidence.CONFIGURED:
             said = f"{mode.value} according to its properties ({mode.source})"
             yield f"{worker.address}: {said}; cannot be verified from outside."
     if snapshot.unseen:
@@ -33,8 +33,8 @@ def _later(snapshot: RollingSnapshot, steps: Sequence[Any]) -> Iterator[str]:
     leader = snapshot.leader
     if len(phases) > 1 and leader and len(snapshot.workers) > 1:
         yield (
-            f"Who leads after {leader.address} has been restarted is known only then: "
-            "the next roll restarts the then current leader last."
+            f"The leader after the restart of {leader.address} is known only then: "
+            "the next roll restarts the current leader last."
         )
     yield _delay(snapshot.max_delay)
     if snapshot.baseline:

@@ -15,8 +15,8 @@ from connectctl.ops.core.finding import Severity
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.step import step_to_data
 from connectctl.ops.operations.upgrade import plan_caveats
-from connectctl.ops.operations.upgrade.mode import Value
-from connectctl.ops.operations.upgrade.restart_order import Group, in_turn
+from connectctl.ops.operations.upgrade.mode import SourceSupport
+from connectctl.ops.operations.upgrade.restart_order import Group, restart_order
 from connectctl.ops.operations.upgrade.steps import (
     Borrowed,
     ChangeProperty,
@@ -33,7 +33,12 @@ if TYPE_CHECKING:
     from connectctl.ops.core.finding import Finding
     from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot, RollingWorker
 
-DISABLED, PREPARING, ENABLED, OLD = Value.DISABLED, Value.PREPARING, Value.ENABLED, Value.NOT_SUPPORTED
+DISABLED, PREPARING, ENABLED, OLD = (
+    SourceSupport.DISABLED,
+    SourceSupport.PREPARING,
+    SourceSupport.ENABLED,
+    SourceSupport.NOT_SUPPORTED,
+)
 WHY = {
     PREPARING: "KIP-618, Rolling upgrade(s): no worker may be enabled before every leader fences and every worker "
     "leaves the config topic to it",
@@ -45,7 +50,7 @@ WHY_OLD = "KIP-618, Hard downgrade: an older release does not know the property"
 
 
 @dataclass(frozen=True)
-class Wish:
+class UpgradeRequest:
     """What the workers are to become; ``to`` is None where their property stays. ``targets`` are exceptions, by worker.
 
     ``straight``: from enabled to disabled in one roll, as KIP-618 has its soft downgrade. ``binaries``: the release is
@@ -54,18 +59,18 @@ class Wish:
     ``given`` is what the migration was told besides. ``without`` are workers of an earlier run that are down for good.
     """
 
-    to: Value | None
+    to: SourceSupport | None
     name: str | None = None
     straight: bool = False
     binaries: bool = False
-    targets: Mapping[str, Value] = field(default_factory=dict)
+    targets: Mapping[str, SourceSupport] = field(default_factory=dict)
     only: tuple[str, ...] | None = None
     order: tuple[str, ...] = ()
     aborts: str | None = None
     given: Mapping[str, str] = field(default_factory=dict)
     without: tuple[str, ...] = ()
 
-    def target(self, worker: RollingWorker) -> Value:
+    def target(self, worker: RollingWorker) -> SourceSupport:
         """What the worker is to become by its property."""
         return self.targets.get(worker.address, self.to or worker.value)
 
@@ -80,7 +85,7 @@ class RollingPlan:
     """A roll as data. ``unknown`` are lines about what is not known yet, or only believed; ``remarks`` others to read."""
 
     snapshot: RollingSnapshot
-    wish: Wish
+    wish: UpgradeRequest
     steps: tuple[Any, ...]
     unknown: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -126,7 +131,7 @@ def by_hand(steps: Sequence[Any]) -> tuple[str, ...]:
 
 
 def plan(
-    snapshot: RollingSnapshot, wish: Wish, findings: Sequence[Finding] = (), before: Sequence[Any] = ()
+    snapshot: RollingSnapshot, wish: UpgradeRequest, findings: Sequence[Finding] = (), before: Sequence[Any] = ()
 ) -> RollingPlan:
     """The plan that makes ``wish`` true. ``before`` are steps of other operations that have to come first.
 
@@ -145,10 +150,10 @@ def plan(
     return RollingPlan(snapshot, wish, steps, tuple(plan_caveats.lines(snapshot, steps)), tuple(findings))
 
 
-Phase = tuple[list["RollingWorker"], Value]
+Phase = tuple[list["RollingWorker"], SourceSupport]
 
 
-def _phases(snapshot: RollingSnapshot, wish: Wish) -> Iterator[Phase]:
+def _phases(snapshot: RollingSnapshot, wish: UpgradeRequest) -> Iterator[Phase]:
     """The rolls, each with its workers and the value that it gives them. Workers that are there already are left out."""
     everybody = [w for w in snapshot.workers if wish.only is None or w.address in wish.only]
     if wish.to is not None:
@@ -161,7 +166,7 @@ def _phases(snapshot: RollingSnapshot, wish: Wish) -> Iterator[Phase]:
         yield [w for w in everybody if w.value is not OLD], OLD
 
 
-def passes_preparing(worker: RollingWorker, target: Value) -> bool:
+def passes_preparing(worker: RollingWorker, target: SourceSupport) -> bool:
     """Whether a worker has to be given ``preparing`` on its way, or as its end."""
     if worker.value is PREPARING:
         return False
@@ -172,14 +177,14 @@ def passes_preparing(worker: RollingWorker, target: Value) -> bool:
     return worker.maybe_enabled
 
 
-def _is(worker: RollingWorker, target: Value) -> bool:
+def _is(worker: RollingWorker, target: SourceSupport) -> bool:
     return worker.value is target or (target is DISABLED and worker.value is OLD)
 
 
 # ------------------------------------------------------------------------------------------------ what stands against it
 
 
-def _absent(snapshot: RollingSnapshot, wish: Wish) -> Iterator[str]:
+def _absent(snapshot: RollingSnapshot, wish: UpgradeRequest) -> Iterator[str]:
     """What is not there. It stands against every plan: of workers that are not seen nobody can say that nothing is to do."""
     if not snapshot.workers or snapshot.state in ("Empty", "Dead"):
         yield f"no worker is in the group {snapshot.group_id}: start the workers first"
@@ -189,7 +194,7 @@ def _absent(snapshot: RollingSnapshot, wish: Wish) -> Iterator[str]:
                 yield f"{worker.address} was in the group in run {worker.lost} and is not in it now"
 
 
-def _reasons(snapshot: RollingSnapshot, wish: Wish, phases: Sequence[Phase]) -> Iterator[str]:
+def _reasons(snapshot: RollingSnapshot, wish: UpgradeRequest, phases: Sequence[Phase]) -> Iterator[str]:
     if snapshot.state not in ("Stable", "Empty", "Dead"):
         yield f"the group {snapshot.group_id} is {snapshot.state}: wait until the rebalance is over"
     touched = {w.address: w for workers, value in phases for w in workers if value is not OLD}
@@ -201,27 +206,29 @@ def _reasons(snapshot: RollingSnapshot, wish: Wish, phases: Sequence[Phase]) -> 
         yield f"several workers advertise {', '.join(twice)}, and cannot be distinguished"
 
 
-def _too_old(workers: Any, wish: Wish) -> Iterator[str]:
+def _too_old(workers: Any, wish: UpgradeRequest) -> Iterator[str]:
     old = [w for w in workers if w.value is OLD and wish.target(w) in (PREPARING, ENABLED)]
     told = ", ".join(f"{w.address} runs {w.version or 'an unknown release'}" for w in old)
     if told:
         yield f"{told}: exactly-once source support came with 3.3, so upgrade Connect on every worker first"
 
 
-MENDED = ("CLUSTER004", "WORKER004")
+REPAIRED_BY_UPGRADE = ("CLUSTER004", "WORKER004")
 """A worker that does not answer is taken first; under a leader that is not preparing yet, it becomes so before others."""
 
 
 def _errors(findings: Sequence[Finding]) -> Iterator[str]:
     for finding in findings:
-        if finding.severity is Severity.ERROR and finding.id not in MENDED:
+        if finding.severity is Severity.ERROR and finding.id not in REPAIRED_BY_UPGRADE:
             yield f"{finding.id} {finding.reason}"
 
 
 # ------------------------------------------------------------------------------------------------------------- the steps
 
 
-def _steps(snapshot: RollingSnapshot, wish: Wish, phases: Sequence[Phase], before: Sequence[Any]) -> Iterator[Any]:
+def _steps(
+    snapshot: RollingSnapshot, wish: UpgradeRequest, phases: Sequence[Phase], before: Sequence[Any]
+) -> Iterator[Any]:
     yield FirstGate()
     yield from (
         Borrowed(step, "KIP-618, Offsets accuracy: older releases read the global topic only") for step in before
@@ -235,7 +242,7 @@ def _steps(snapshot: RollingSnapshot, wish: Wish, phases: Sequence[Phase], befor
     restarted: set[str] = set()
     for number, workers, value in busy:
         # A leader that has been restarted leads no more: by then it is one of those that were taken early.
-        groups = in_turn([replace(w, leader=w.leader and w.address not in restarted) for w in workers], order)
+        groups = restart_order([replace(w, leader=w.leader and w.address not in restarted) for w in workers], order)
         for slot, group in enumerate(groups):
             yield from _turn(snapshot, wish, number, slot, group, value, standing)
         order = [worker for group in reversed(groups) for worker in group]
@@ -250,11 +257,11 @@ def _steps(snapshot: RollingSnapshot, wish: Wish, phases: Sequence[Phase], befor
 
 def _turn(
     snapshot: RollingSnapshot,
-    wish: Wish,
+    wish: UpgradeRequest,
     phase: int,
     slot: int,
     group: Group,
-    value: Value,
+    value: SourceSupport,
     standing: Mapping[str, str],
 ) -> Iterator[Any]:
     members = [worker for worker in snapshot.workers if worker.address in group]
@@ -278,7 +285,7 @@ def _turn(
     yield made(Gate, "only one worker at a time may be unavailable", forgives_fencing=forgives)
 
 
-def _why_restarted(workers: Sequence[RollingWorker], value: Value) -> str:
+def _why_restarted(workers: Sequence[RollingWorker], value: SourceSupport) -> str:
     way = workers[0].ways.get(value)
     if workers[0].together:
         return f"{workers[0].together} restarts its workers itself, in an order of its own: {way}"

@@ -1,4 +1,4 @@
-"""Waiting for a restarted worker: another process of it in the group, answering, and not contradicting its new mode."""
+"""Waits for a restarted worker: a new process of it in the group, responding, in the expected mode."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from connectctl.ops.connect.release import EXACTLY_ONCE, older
 from connectctl.ops.connect.worker import Support
 from connectctl.ops.core.errors import ConnectctlError, TimedOut
 from connectctl.ops.operations.upgrade.context import POLL, UpgradeContext
-from connectctl.ops.operations.upgrade.mode import Value
+from connectctl.ops.operations.upgrade.mode import SourceSupport
 from connectctl.ops.operations.upgrade.run_state import CHANGED, JOINED, RESTARTED, RESTARTING, Entry
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def wait_for_start(context: UpgradeContext, workers: Sequence[str], *, by_hand: 
         if not all(_starting(context, notes.get(worker), members.get(worker), by_hand) for worker in left):
             return False
         if not shown:
-            context.progress(f"waiting: {' and '.join(left)} was restarted before this run was interrupted")
+            context.progress(f"waiting: {' and '.join(left)} was being restarted when this run was interrupted")
             shown = True
         context.sleep(POLL)
 
@@ -83,27 +83,27 @@ def _missing(
     if member is None:
         return f"{worker} is not in the group", None
     if member == before:
-        return f"{worker} has not been restarted: it is the same member of the group", None
+        return f"{worker} has not been restarted (same member id)", None
     answer = context.answer(worker)
     if answer is None or answer.problem:
-        return f"{worker} does not answer: {answer.problem if answer else 'it left the group'}", None
+        return f"{worker} does not respond: {answer.problem if answer else 'it left the group'}", None
     if answer.support is Support.UNKNOWN and not older(answer.version, EXACTLY_ONCE):
-        return f"{worker} does not report whether exactly-once is enabled on it", None
+        return f"{worker} does not report whether exactly-once is enabled", None
     return None, answer
 
 
 def contradiction(answer: Worker, value: str) -> str | None:
     """What the worker's answer says against its being in mode ``value``, None where nothing does."""
     old = older(answer.version, EXACTLY_ONCE) or answer.support is Support.NOT_SUPPORTED
-    if value == Value.NOT_SUPPORTED:
+    if value == SourceSupport.NOT_SUPPORTED:
         return None if old else f"it runs {answer.version}, which has exactly-once source support"
-    if value == Value.DISABLED and old:
+    if value == SourceSupport.DISABLED and old:
         return None
     if old:
         return f"it runs {answer.version}, which has no exactly-once source support"
-    if value == Value.ENABLED and answer.support is not Support.ENABLED:
+    if value == SourceSupport.ENABLED and answer.support is not Support.ENABLED:
         return "exactly-once is not enabled on it"
-    if value != Value.ENABLED and answer.support is Support.ENABLED:
+    if value != SourceSupport.ENABLED and answer.support is Support.ENABLED:
         return "exactly-once is enabled on it"
     return None
 
@@ -112,16 +112,16 @@ def _wrong(worker: str, why: str) -> ConnectctlError:
     return ConnectctlError(
         f"{worker} restarted in a different mode than planned",
         why=why,
-        next_step="Check the properties that it starts with: the property may also be set elsewhere.",
+        next_step="Check its startup properties: the property may also be set elsewhere.",
         code="wrong-mode",
     )
 
 
 def _late(worker: str, patience: float, missing: str | None, members: dict[str, str] | None) -> TimedOut:
-    others = "" if members is None else f"; in the group are {', '.join(sorted(members)) or 'no workers'}"
+    others = "" if members is None else f"; current members: {', '.join(sorted(members)) or 'none'}"
     return TimedOut(
-        f"{worker} is not back after {patience:g} s",
+        f"Timed out after {patience:g} s waiting for {worker} to rejoin the group",
         why=f"{missing}{others}",
-        next_step="Check the worker's log, and start it.",
+        next_step="Check the worker's log and start it.",
         code="not-back",
     )

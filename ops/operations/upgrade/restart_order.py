@@ -1,4 +1,4 @@
-"""Who is taken when: broken workers first, the leader last, and that decided once more when it comes to it."""
+"""The restart order: broken workers first, the leader last; decided again during execution."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ Group = tuple[str, ...]
 """Workers that are restarted together; nearly always one."""
 
 
-def in_turn(workers: Sequence[RollingWorker], wanted_first: Sequence[str] = ()) -> tuple[Group, ...]:
-    """The workers in the order of a roll. ``wanted_first`` go first as far as nothing speaks against it.
+def restart_order(workers: Sequence[RollingWorker], wanted_first: Sequence[str] = ()) -> tuple[Group, ...]:
+    """The workers in restart order. ``wanted_first`` go first where possible.
 
     A broken worker serves nobody, so that nothing is lost with it, and the roll begins with what may be wrong anyway;
     also if it leads, for then nobody's requests are served. Else the leader is last, because leadership moves only when
@@ -35,10 +35,10 @@ def in_turn(workers: Sequence[RollingWorker], wanted_first: Sequence[str] = ()) 
     return tuple(tuple(groups[name]) for name in ordered)
 
 
-def whose_turn(
+def next_workers(
     planned: Sequence[Group], taken: Mapping[int, Group], slot: int, leader: str | None, broken: Sequence[str] = ()
 ) -> Group:
-    """Who is taken at ``slot`` of a phase, now that ``leader`` leads: the planned one, or another if it leads by now.
+    """The workers to restart at ``slot`` of a phase: the planned group, or another if it has the current ``leader``.
 
     ``taken`` are the earlier decisions of the phase; they stand. ``planned`` are the groups of all slots. A leader among
     the ``broken`` workers stays where it was planned.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.core.journal import RunState
-from connectctl.ops.operations.upgrade.mode import Belief, Value
+from connectctl.ops.operations.upgrade.mode import JournalRecord, SourceSupport
 
 if TYPE_CHECKING:
     from connectctl.ops.core.journal import Journal, Run
@@ -100,9 +100,11 @@ def last_workers(journal: Journal, cluster_id: str, group_id: str) -> tuple[str,
     return None
 
 
-def beliefs(journal: Journal, cluster_id: str, group_id: str, members: Mapping[str, str]) -> dict[str, Belief]:
+def journal_records(
+    journal: Journal, cluster_id: str, group_id: str, members: Mapping[str, str]
+) -> dict[str, JournalRecord]:
     """What the newest run that touched it says of each worker. ``members`` are the member ids by address, as of now."""
-    found: dict[str, Belief] = {}
+    found: dict[str, JournalRecord] = {}
     for run in runs_here(journal, cluster_id, group_id):
         if run.state is RunState.REFUSED:
             continue
@@ -111,7 +113,7 @@ def beliefs(journal: Journal, cluster_id: str, group_id: str, members: Mapping[s
     return found
 
 
-def _belief(run: str, entry: Entry, member: str | None) -> Belief:
+def _belief(run: str, entry: Entry, member: str | None) -> JournalRecord:
     restarted = entry.state == JOINED or entry.restarted(member)
     same = entry.state == JOINED and member is not None and member == entry.member
-    return Belief(Value(entry.value), run, restarted, same, entry.leads)
+    return JournalRecord(SourceSupport(entry.value), run, restarted, same, entry.leads)

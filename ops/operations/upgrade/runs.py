@@ -11,11 +11,11 @@ from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.journal import RunState
 from connectctl.ops.core.step import step_to_data
 from connectctl.ops.operations.upgrade import run_state
-from connectctl.ops.operations.upgrade.context import Patience
-from connectctl.ops.operations.upgrade.mode import Value
-from connectctl.ops.operations.upgrade.planning import Wish
-from connectctl.ops.operations.upgrade.snapshot import Ground
-from connectctl.ops.operations.upgrade.steps import Borrowed, Gate, Turn, as_taken
+from connectctl.ops.operations.upgrade.context import GateSettings
+from connectctl.ops.operations.upgrade.mode import SourceSupport
+from connectctl.ops.operations.upgrade.planning import UpgradeRequest
+from connectctl.ops.operations.upgrade.snapshot import Baseline
+from connectctl.ops.operations.upgrade.steps import Borrowed, Gate, WorkerStep, as_taken
 
 if TYPE_CHECKING:
     from connectctl.ops.core.journal import Journal, Run
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Restored:
+class LoadedRun:
     """A run as it was written down."""
 
     run: Run
     steps: tuple[Step, ...]
-    ground: Ground
-    wish: Wish
-    patience: Patience
+    ground: Baseline
+    wish: UpgradeRequest
+    patience: GateSettings
     turns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def taken(self, number: int) -> Any:
@@ -52,20 +52,20 @@ class Restored:
         step = self.steps[undone] if undone < len(self.steps) else None
         if isinstance(step, Borrowed):
             return first_to_do(self.run, [s.inner if isinstance(s, Borrowed) else s for s in self.steps])
-        if isinstance(step, Turn) and not isinstance(step, Gate):
+        if isinstance(step, WorkerStep) and not isinstance(step, Gate):
             turn = (step.phase, step.slot)
-            return next(n for n, s in enumerate(self.steps) if isinstance(s, Turn) and (s.phase, s.slot) == turn)
+            return next(n for n, s in enumerate(self.steps) if isinstance(s, WorkerStep) and (s.phase, s.slot) == turn)
         return undone
 
 
-def subjects(wish: Wish) -> tuple[str, ...]:
+def subjects(wish: UpgradeRequest) -> tuple[str, ...]:
     """What a run is about, for lists of runs."""
     if wish.aborts:
         return (f"back from {wish.aborts}",)
     return (wish.name or f"to {wish.to}",)
 
 
-def begin(journal: Journal, plan: RollingPlan, patience: Patience) -> Run:
+def begin(journal: Journal, plan: RollingPlan, patience: GateSettings) -> Run:
     """A run of ``plan`` in the journal."""
     snapshot = plan.snapshot
     data = {
@@ -79,37 +79,37 @@ def begin(journal: Journal, plan: RollingPlan, patience: Patience) -> Run:
     return journal.begin(plan.operation, snapshot.cluster_id, snapshot.group_id, subjects(plan.wish), data)
 
 
-def restored(journal: Journal, run: Run) -> Restored:
+def restored(journal: Journal, run: Run) -> LoadedRun:
     """A run with its steps. Raises ``BadInput`` where another version wrote it."""
     data = journal.plan(run.id)
-    return Restored(
+    return LoadedRun(
         run,
         steps_from_data(data["steps"]),
-        Ground.from_data(data["ground"]),
+        Baseline.from_data(data["ground"]),
         wish_from_data(data["wish"]),
-        Patience(**data["patience"]),
+        GateSettings(**data["patience"]),
         run_state.load(journal, run.id).turns,
     )
 
 
-def wish_from_data(data: Mapping[str, Any]) -> Wish:
+def wish_from_data(data: Mapping[str, Any]) -> UpgradeRequest:
     """A wish from plain JSON values."""
     values = dict(data)
-    values["to"] = None if values["to"] is None else Value(values["to"])
-    values["targets"] = {worker: Value(value) for worker, value in values["targets"].items()}
+    values["to"] = None if values["to"] is None else SourceSupport(values["to"])
+    values["targets"] = {worker: SourceSupport(value) for worker, value in values["targets"].items()}
     values["order"] = tuple(values["order"])
     values["without"] = tuple(values.get("without", ()))
     values["only"] = None if values["only"] is None else tuple(values["only"])
-    return Wish(**values)
+    return UpgradeRequest(**values)
 
 
-def contradictions(taken_up: Restored, notes: run_state.Notes, snapshot: RollingSnapshot) -> list[str]:
+def contradictions(taken_up: LoadedRun, notes: run_state.Notes, snapshot: RollingSnapshot) -> list[str]:
     """What speaks against going on: workers that this run has changed and that are proven to be otherwise now."""
     now = {worker.address: worker for worker in snapshot.workers}
     done = {
         worker
         for number, step in enumerate(taken_up.steps)
-        if isinstance(step, Turn) and step.kind == "rejoin" and taken_up.run.done(number)
+        if isinstance(step, WorkerStep) and step.kind == "rejoin" and taken_up.run.done(number)
         for worker in notes.turns.get(f"{step.phase}.{step.slot}", ())
     }
     found = []
@@ -118,13 +118,15 @@ def contradictions(taken_up: Restored, notes: run_state.Notes, snapshot: Rolling
         if entry is None or entry.state != run_state.JOINED or seen is None or seen.broken:
             continue
         wanted, value = entry.value, seen.value
-        unproven = value is Value.UNKNOWN or (value is Value.NOT_SUPPORTED and wanted == Value.DISABLED)
-        if value != wanted and not unproven:
+        unverified_reason = value is SourceSupport.UNKNOWN or (
+            value is SourceSupport.NOT_SUPPORTED and wanted == SourceSupport.DISABLED
+        )
+        if value != wanted and not unverified_reason:
             found.append(f"{worker} was made {wanted} by this run and is {seen.mode}")
     return found
 
 
-def check_going_on(taken_up: Restored, notes: run_state.Notes, snapshot: RollingSnapshot) -> None:
+def check_resumable(taken_up: LoadedRun, notes: run_state.Notes, snapshot: RollingSnapshot) -> None:
     """Raises ``Refused`` where somebody has changed meanwhile what this run had done."""
     if found := contradictions(taken_up, notes, snapshot):
         raise Refused(
@@ -135,7 +137,7 @@ def check_going_on(taken_up: Restored, notes: run_state.Notes, snapshot: Rolling
         )
 
 
-def taking_back(journal: Journal, run: Run) -> Run | None:
+def rollback_run(journal: Journal, run: Run) -> Run | None:
     """The run that takes ``run`` back and has not ended, which may be ``run`` itself; None where there is none."""
     for known in run_state.unfinished(journal, run.cluster_id, run.group_id):
         aborts = restored(journal, known).wish.aborts
@@ -144,28 +146,28 @@ def taking_back(journal: Journal, run: Run) -> Run | None:
     return None
 
 
-def way_back(taken_up: Restored, notes: run_state.Notes) -> Wish:
+def rollback_request(taken_up: LoadedRun, notes: run_state.Notes) -> UpgradeRequest:
     """The wish that takes a run back from where it stands: every worker to what it was, the last one changed first.
 
     What is not known to have been anything goes to ``preparing``, from which nothing is far.
     """
-    targets: dict[str, Value] = {}
+    targets: dict[str, SourceSupport] = {}
     for worker in notes.workers:
-        was = taken_up.ground.modes.get(worker, Value.UNKNOWN)
-        targets[worker] = Value.PREPARING if was == Value.UNKNOWN else Value(was)
+        was = taken_up.ground.modes.get(worker, SourceSupport.UNKNOWN)
+        targets[worker] = SourceSupport.PREPARING if was == SourceSupport.UNKNOWN else SourceSupport(was)
     common = set(targets.values())
     to = common.pop() if len(common) == 1 else _lowest(common)
     exceptions = {worker: value for worker, value in targets.items() if value is not to}
     touched = tuple(notes.workers)
-    return Wish(to, targets=exceptions, only=touched, order=tuple(reversed(touched)), aborts=taken_up.run.id)
+    return UpgradeRequest(to, targets=exceptions, only=touched, order=tuple(reversed(touched)), aborts=taken_up.run.id)
 
 
-def _lowest(values: set[Value]) -> Value:
-    order = (Value.DISABLED, Value.PREPARING, Value.ENABLED)
-    return next((value for value in order if value in values), Value.DISABLED)
+def _lowest(values: set[SourceSupport]) -> SourceSupport:
+    order = (SourceSupport.DISABLED, SourceSupport.PREPARING, SourceSupport.ENABLED)
+    return next((value for value in order if value in values), SourceSupport.DISABLED)
 
 
-def finish(journal: Journal, wish: Wish) -> None:
+def finish(journal: Journal, wish: UpgradeRequest) -> None:
     """What is true once a run has come to its end: the run that it takes back is undone."""
     if wish.aborts:
         journal.end(wish.aborts, RunState.UNDONE)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.connect.worker import Support
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.operations.upgrade.gates import Part, Trouble
-from connectctl.ops.operations.upgrade.mode import Value
+from connectctl.ops.operations.upgrade.gates import Part, UnhealthyComponent
+from connectctl.ops.operations.upgrade.mode import SourceSupport
 
 if TYPE_CHECKING:
     from connectctl.ops.operations.upgrade.mode import Mode
@@ -47,14 +47,16 @@ class RollingWorker:
         return self.problem is not None or self.member is None
 
     @property
-    def value(self) -> Value:
+    def value(self) -> SourceSupport:
         """Its mode."""
         return self.mode.value
 
     @property
     def maybe_enabled(self) -> bool:
         """Whether it is enabled, or nothing excludes that."""
-        return self.value is Value.ENABLED or (self.value is Value.UNKNOWN and self.support is Support.UNKNOWN)
+        return self.value is SourceSupport.ENABLED or (
+            self.value is SourceSupport.UNKNOWN and self.support is Support.UNKNOWN
+        )
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,9 @@ class RollingSnapshot:
     """A Connect cluster as a roll sees it. ``baseline`` is what was not well before it began.
 
     ``delay_ms`` is the rebalance delay that is pending, ``max_delay`` the leader's ``scheduled.rebalance.max.delay.ms``
-    where its driver tells it. ``dedicated`` are the source connectors with an offsets topic of their own, ``crowded`` the
+    where its driver tells it. ``dedicated`` are the source connectors with an offsets topic of their own,
+    ``exceeds_tasks_max``
+    the
     connectors with more tasks than their tasks.max. ``taken_at`` is an ISO time.
     """
 
@@ -73,9 +77,9 @@ class RollingSnapshot:
     protocol: str = "sessioned"
     delay_ms: int = 0
     max_delay: str | None = None
-    baseline: tuple[Trouble, ...] = ()
+    baseline: tuple[UnhealthyComponent, ...] = ()
     dedicated: tuple[str, ...] = ()
-    crowded: tuple[str, ...] = ()
+    exceeds_tasks_max: tuple[str, ...] = ()
     connectors: int | None = None
     driver: str = "manual"
     taken_at: str = ""
@@ -104,16 +108,19 @@ class RollingSnapshot:
 
     def values(self) -> dict[str, str]:
         """Mode by worker, as ``from`` in the JSON of a plan has it: a release without the property is ``disabled``."""
-        return {w.address: str(Value.DISABLED if w.value is Value.NOT_SUPPORTED else w.value) for w in self.workers}
+        return {
+            w.address: str(SourceSupport.DISABLED if w.value is SourceSupport.NOT_SUPPORTED else w.value)
+            for w in self.workers
+        }
 
     def digest(self) -> str:
         """What a plan depends on: workers, modes, versions. Not who leads, for that is decided again at every step."""
         depends = [self.cluster_id, self.group_id, [[w.address, w.value, w.version] for w in self.workers]]
         return hashlib.sha256(json.dumps(depends).encode()).hexdigest()[:16]
 
-    def ground(self) -> Ground:
+    def ground(self) -> Baseline:
         """What the steps have to remember of it."""
-        return Ground(
+        return Baseline(
             workers=tuple(w.address for w in self.workers),
             broken=tuple(w.address for w in self.workers if w.broken),
             baseline=self.baseline,
@@ -122,12 +129,12 @@ class RollingSnapshot:
 
 
 @dataclass(frozen=True)
-class Ground:
+class Baseline:
     """What the steps of a run remember of how it was before it began."""
 
     workers: tuple[str, ...] = ()
     broken: tuple[str, ...] = ()
-    baseline: tuple[Trouble, ...] = ()
+    baseline: tuple[UnhealthyComponent, ...] = ()
     modes: Mapping[str, str] = field(default_factory=dict)
 
     def ranks(self) -> dict[Part, int]:
@@ -139,11 +146,11 @@ class Ground:
         return asdict(self)
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Ground:
+    def from_data(cls, data: Mapping[str, Any]) -> Baseline:
         """The inverse of ``to_data``."""
         return cls(
             workers=tuple(data["workers"]),
             broken=tuple(data["broken"]),
-            baseline=tuple(Trouble(**trouble) for trouble in data["baseline"]),
+            baseline=tuple(UnhealthyComponent(**trouble) for trouble in data["baseline"]),
             modes=dict(data["modes"]),
         )

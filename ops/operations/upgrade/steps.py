@@ -15,10 +15,10 @@ from connectctl.ops.connect.release import EXACTLY_ONCE, older
 from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.core.step import Step
 from connectctl.ops.operations.upgrade.gate_wait import wait
-from connectctl.ops.operations.upgrade.mode import PROPERTY, Value
+from connectctl.ops.operations.upgrade.mode import PROPERTY, SourceSupport
 from connectctl.ops.operations.upgrade.observe import leader_of
 from connectctl.ops.operations.upgrade.rejoin import wait_for, wait_for_start
-from connectctl.ops.operations.upgrade.restart_order import whose_turn
+from connectctl.ops.operations.upgrade.restart_order import next_workers
 from connectctl.ops.operations.upgrade.run_state import CHANGED, JOINED, RESTARTED, RESTARTING, Entry
 
 if TYPE_CHECKING:
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 def in_words(value: str) -> str:
     """A mode as steps name it."""
-    return "on a release before 3.3" if value == Value.NOT_SUPPORTED else value
+    return "on a release before 3.3" if value == SourceSupport.NOT_SUPPORTED else value
 
 
 @dataclass(frozen=True)
-class Turn(Step):
+class WorkerStep(Step):
     """One step of a worker's turn. ``workers`` are the planned ones, more than one only if restarted together.
 
     ``by_hand``: somebody does it, and the run waits. ``planned``: who was planned, where others were taken.
@@ -68,10 +68,10 @@ class Turn(Step):
         """What to add where somebody has to do it."""
         return " (by hand)" if self.by_hand else ""
 
-    def decided(self, context: UpgradeContext) -> Turn:
+    def decided(self, context: UpgradeContext) -> WorkerStep:
         """The step with the workers that are taken at its turn, which is decided at the first step of it."""
-        found: Turn = as_taken(self, {self.turn: self._taken(context)})
-        if not found.planned or self.value == Value.NOT_SUPPORTED:
+        found: WorkerStep = as_taken(self, {self.turn: self._taken(context)})
+        if not found.planned or self.value == SourceSupport.NOT_SUPPORTED:
             return found
         return replace(found, by_hand=any(context.driver.manner(worker).by_hand for worker in found.workers))
 
@@ -81,9 +81,9 @@ class Turn(Step):
         if key not in turns:
             prefix = f"{self.phase}."
             taken = {int(k.removeprefix(prefix)): v for k, v in turns.items() if k.startswith(prefix)}
-            leader = leader_of(context.eyes.group())
+            leader = leader_of(context.reader.group())
             planned = context.planned.get(self.phase) or (self.workers,)
-            turns[key] = whose_turn(planned, taken, self.slot, leader, context.ground.broken)
+            turns[key] = next_workers(planned, taken, self.slot, leader, context.ground.broken)
             context.save()
         return turns[key]
 
@@ -102,14 +102,14 @@ class Turn(Step):
 
 def as_taken(step: Any, turns: Mapping[str, tuple[str, ...]]) -> Any:
     """``step`` with the workers that were taken at its turn, where ``turns`` has them; any other step as it is."""
-    taken = turns.get(step.turn) if isinstance(step, Turn) else None
+    taken = turns.get(step.turn) if isinstance(step, WorkerStep) else None
     if taken is None or taken == step.workers:
         return step
     return replace(step, subject=" and ".join(taken), workers=taken, planned=step.planned or step.workers)
 
 
 @dataclass(frozen=True)
-class ChangeProperty(Turn):
+class ChangeProperty(WorkerStep):
     """Give the worker's property its value; what it runs with is not changed by that."""
 
     kind: ClassVar[str] = "change-property"
@@ -134,7 +134,7 @@ class ChangeProperty(Turn):
 
 
 @dataclass(frozen=True)
-class RestartWorker(Turn):
+class RestartWorker(WorkerStep):
     """Restart the worker, if all others are there: never two at once."""
 
     kind: ClassVar[str] = "restart"
@@ -143,7 +143,7 @@ class RestartWorker(Turn):
         return f"restart {self.whom}{self.hand}"
 
     def is_done(self, context: UpgradeContext) -> str | None:
-        done = "it has been restarted since its property was changed"
+        done = "already restarted since its property was changed"
         return done if wait_for_start(context, self.workers, by_hand=self.by_hand) else None
 
     def apply(self, context: UpgradeContext) -> str | None:
@@ -162,37 +162,37 @@ class RestartWorker(Turn):
 
 
 @dataclass(frozen=True)
-class ReplaceBinaries(Turn):
+class ReplaceBinaries(WorkerStep):
     """Have a person put an older release in place of the worker's and start it: the step that no driver knows."""
 
     kind: ClassVar[str] = "replace-binaries"
 
     def describe(self) -> str:
-        return f"install a release before 3.3 on {self.whom}, and wait until it is back with it{self.hand}"
+        return f"install a release before 3.3 on {self.whom} and wait until it rejoins{self.hand}"
 
     def is_done(self, context: UpgradeContext) -> str | None:
         answers = [context.answer(worker) for worker in self.workers]
         old = all(a is not None and a.problem is None and older(a.version, EXACTLY_ONCE) for a in answers)
-        return "it runs an older release already" if old else None
+        return "already on an older release" if old else None
 
     def apply(self, context: UpgradeContext) -> str | None:
         context.refuse_two_at_once(self.workers)
         members = context.members()
         for worker in self.workers:
-            context.write(worker, Entry(Value.NOT_SUPPORTED, RESTARTED, members.get(worker)))
-        context.tell(f"Stop {self.whom}, and no other; install a release before 3.3; start it again.")
-        return "; ".join(filter(None, ["told", self.swapped(context.notes.turns)]))
+            context.write(worker, Entry(SourceSupport.NOT_SUPPORTED, RESTARTED, members.get(worker)))
+        context.tell(f"Stop {self.whom} and no other worker, install a release before 3.3, then start it.")
+        return "; ".join(filter(None, ["instructions printed", self.swapped(context.notes.turns)]))
 
 
 @dataclass(frozen=True)
-class Rejoin(Turn):
+class Rejoin(WorkerStep):
     """Wait until the worker is in the group again as another process, answers, and does not contradict the wished mode."""
 
     kind: ClassVar[str] = "rejoin"
     read_only: ClassVar[bool] = True
 
     def describe(self) -> str:
-        return f"wait until {self.whom} is back in the group, {in_words(self.value)}"
+        return f"wait for {self.whom} to rejoin the group ({in_words(self.value)})"
 
     def apply(self, context: UpgradeContext) -> str | None:
         told = [wait_for(context, worker, self.value, by_hand=self.by_hand) for worker in self.workers]
@@ -200,7 +200,7 @@ class Rejoin(Turn):
 
 
 @dataclass(frozen=True)
-class Gate(Turn):
+class Gate(WorkerStep):
     """Wait until the cluster is healthy for several looks in a row; restart once what failed for want of a leader."""
 
     kind: ClassVar[str] = "gate"
@@ -208,7 +208,7 @@ class Gate(Turn):
     forgives_fencing: bool = False
 
     def describe(self) -> str:
-        return f"wait until the cluster is healthy with {self.whom}"
+        return f"wait for the cluster to be healthy with {self.whom}"
 
     def apply(self, context: UpgradeContext) -> str | None:
         return wait(context, self.turn, forgives_fencing=self.forgives_fencing)
@@ -264,12 +264,12 @@ class CheckModes(Step):
                 next_step="See connectctl upgrade status.",
                 code="wrong-mode",
             )
-        return "; ".join(f"{worker} {mode.value} ({mode.how})" for worker, mode in found.items())
+        return "; ".join(f"{worker} {mode.value} ({mode.how.label})" for worker, mode in found.items())
 
     def fits(self, worker: str, value: str) -> bool:
         """Whether a worker may be in that mode now; one that came meanwhile, in any that others are in."""
         wanted = {self.expected[worker]} if worker in self.expected else set(self.expected.values())
-        return value in wanted or (value == Value.NOT_SUPPORTED and Value.DISABLED in wanted)
+        return value in wanted or (value == SourceSupport.NOT_SUPPORTED and SourceSupport.DISABLED in wanted)
 
 
 @dataclass(frozen=True)
@@ -333,6 +333,6 @@ def planned_turns(steps: Sequence[Any]) -> dict[int, tuple[tuple[str, ...], ...]
     """The workers of each slot of each phase, as the plan has them."""
     found: dict[int, dict[int, tuple[str, ...]]] = {}
     for step in steps:
-        if isinstance(step, Turn):
+        if isinstance(step, WorkerStep):
             found.setdefault(step.phase, {})[step.slot] = step.workers
     return {phase: tuple(slots[slot] for slot in sorted(slots)) for phase, slots in found.items()}

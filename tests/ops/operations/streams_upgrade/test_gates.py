@@ -2,53 +2,63 @@ from __future__ import annotations
 
 import pytest
 from connectctl.ops.kafka.consumer_group import ClientGroup, GroupMember
-from connectctl.ops.operations.streams_upgrade.gates import Demand, Look, Seen, Watch, take
+from connectctl.ops.operations.streams_upgrade.gates import (
+    GateResult,
+    GateState,
+    HealthCriteria,
+    HealthSnapshot,
+    evaluate,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
-DEMAND = Demand(members=2, lag=5, looks=3, timeout=100)
+DEMAND = HealthCriteria(members=2, lag=5, looks=3, timeout=100)
 
 
-def look(at: float, members: int = 2, lag: int = 0, progress: int = 0, state: str = "Stable", **more: str) -> Look:
+def health(
+    at: float, members: int = 2, lag: int = 0, progress: int = 0, state: str = "Stable", **more: str
+) -> HealthSnapshot:
     group = ClientGroup("g", state, "consumer", tuple(GroupMember(f"m{n}", "c", "h") for n in range(members)))
-    return Look(at, group, lag, progress, **more)
+    return HealthSnapshot(at, group, lag, progress, **more)
 
 
-def after(*looks: Look, demand: Demand = DEMAND) -> Seen:
-    seen = Seen(Watch(0.0))
+def after(*looks: HealthSnapshot, criteria: HealthCriteria = DEMAND) -> GateResult:
+    seen = GateResult(GateState(0.0))
     for each in looks:
-        seen = take(seen.watch, each, demand)
+        seen = evaluate(seen.watch, each, criteria)
         if seen.passed or seen.stopped:
             break
     return seen
 
 
 @pytest.mark.parametrize(
-    ("looks", "passed", "unwell"),
+    ("looks", "passed", "unhealthy"),
     [
-        ([look(n) for n in range(3)], True, ()),
-        ([look(n) for n in range(2)], False, ()),
-        ([look(0), look(1, members=1), look(2), look(3)], False, ()),
-        ([look(n, members=3) for n in range(5)], False, ("the group has 3 members and should have 2",)),
-        ([look(n, state="PreparingRebalance") for n in range(5)], False, ("the group is PreparingRebalance",)),
-        ([look(n, lag=100 - n, progress=n) for n in range(3)], True, ()),
-        ([look(n, lag=n, progress=n) for n in range(3)], True, ()),
+        ([health(n) for n in range(3)], True, ()),
+        ([health(n) for n in range(2)], False, ()),
+        ([health(0), health(1, members=1), health(2), health(3)], False, ()),
+        ([health(n, members=3) for n in range(5)], False, ("the group has 3 members and should have 2",)),
+        ([health(n, state="PreparingRebalance") for n in range(5)], False, ("the group is PreparingRebalance",)),
+        ([health(n, lag=100 - n, progress=n) for n in range(3)], True, ()),
+        ([health(n, lag=n, progress=n) for n in range(3)], True, ()),
         (
-            [look(n, lag=10 + n, progress=n) for n in range(3)],
+            [health(n, lag=10 + n, progress=n) for n in range(3)],
             False,
             ("lag 12, 2 more than 3 observations before",),
         ),
-        ([look(n, lag=10 + n) for n in range(4)], False, ("no offset was committed, lag 13",)),
-        ([look(0, problem="no answer")], False, ("no answer",)),
+        ([health(n, lag=10 + n) for n in range(4)], False, ("no offset was committed, lag 13",)),
+        ([health(0, problem="no answer")], False, ("no answer",)),
     ],
 )
-def test_a_gate_opens_for_a_whole_group_that_keeps_up(looks: list[Look], passed: bool, unwell: tuple[str, ...]) -> None:
+def test_a_gate_opens_for_a_whole_group_that_keeps_up(
+    looks: list[HealthSnapshot], passed: bool, unhealthy: tuple[str, ...]
+) -> None:
     seen = after(*looks)
-    assert (seen.passed, seen.unwell) == (passed, unwell)
+    assert (seen.passed, seen.unhealthy) == (passed, unhealthy)
 
 
 def test_a_gate_that_does_not_open_stops_and_says_why() -> None:
-    seen = after(look(1, members=1), look(101, members=1))
+    seen = after(health(1, members=1), health(101, members=1))
     assert seen.stopped == "after 101 s: the group has 1 members and should have 2"
 
 
@@ -57,7 +67,7 @@ def test_no_gate_opens_without_enough_healthy_looks_at_the_end(steps: list[tuple
     looks, progress = [], 0
     for at, (members, lag, more) in enumerate(steps):
         progress += more
-        looks.append(look(at, members, lag, progress))
+        looks.append(health(at, members, lag, progress))
     seen = after(*looks)
     if seen.passed:
         last = [each for each in looks if seen.watch.last and each.at <= seen.watch.last.at][-DEMAND.looks :]

@@ -6,13 +6,13 @@ import pytest
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.kafka.consumer_group import ClientGroup, GroupMember, StreamsMember
 from connectctl.ops.kafka.streams_eos import BETA, PER_PARTITION, V2, ProducerModel
-from connectctl.ops.operations.streams_upgrade.planning import Wish, plan
+from connectctl.ops.operations.streams_upgrade.planning import ApplicationRequest, plan
 from connectctl.ops.operations.streams_upgrade.snapshot import ApplicationSnapshot, Instance, TransactionalId
 from connectctl.ops.operations.streams_upgrade.steps import AwaitInstance, SetGuarantee
 from hypothesis import given
 from hypothesis import strategies as st
 
-UP, DOWN = Wish(ProducerModel.GROUP_AWARE), Wish(ProducerModel.PER_PARTITION)
+UP, DOWN = ApplicationRequest(ProducerModel.GROUP_AWARE), ApplicationRequest(ProducerModel.PER_PARTITION)
 PROCESSES = [f"00000000-0000-0000-0000-00000000000{n}" for n in range(9)]
 
 
@@ -44,12 +44,14 @@ def kinds(found: Any) -> list[str]:
         (snapshot(None, None), UP, "gsragsragF"),
         (snapshot(V2, V2), DOWN, "gsragsragF"),
         (snapshot(PER_PARTITION), DOWN, ""),
-        (snapshot(V2), Wish(ProducerModel.PER_PARTITION, older=True), "gsragFrag"),
-        (snapshot(PER_PARTITION), Wish(ProducerModel.PER_PARTITION, older=True), "gFrag"),
-        (snapshot(PER_PARTITION, protocols=(6,)), Wish(ProducerModel.PER_PARTITION, older=True), ""),
+        (snapshot(V2), ApplicationRequest(ProducerModel.PER_PARTITION, older=True), "gsragFrag"),
+        (snapshot(PER_PARTITION), ApplicationRequest(ProducerModel.PER_PARTITION, older=True), "gFrag"),
+        (snapshot(PER_PARTITION, protocols=(6,)), ApplicationRequest(ProducerModel.PER_PARTITION, older=True), ""),
     ],
 )
-def test_the_rolls_follow_from_what_is_proven(seen: ApplicationSnapshot, wish: Wish, expected: str) -> None:
+def test_the_rolls_follow_from_what_is_proven(
+    seen: ApplicationSnapshot, wish: ApplicationRequest, expected: str
+) -> None:
     assert kinds(plan(seen, wish)) == [expected]
 
 
@@ -74,7 +76,7 @@ def test_the_value_is_named_as_its_release_knows_it(protocols: tuple[int, ...], 
         (snapshot(V2, PER_PARTITION, protocols=(11, 6)), UP, "is group-aware already while"),
     ],
 )
-def test_what_stands_against_it_is_said(seen: ApplicationSnapshot, wish: Wish, reason: str) -> None:
+def test_what_stands_against_it_is_said(seen: ApplicationSnapshot, wish: ApplicationRequest, reason: str) -> None:
     with pytest.raises(Refused) as raised:
         plan(seen, wish)
     assert reason in str(raised.value.why)
@@ -82,7 +84,7 @@ def test_what_stands_against_it_is_said(seen: ApplicationSnapshot, wish: Wish, r
 
 def test_a_wish_that_makes_no_sense_is_never_taken_for_one_that_is_fulfilled() -> None:
     with pytest.raises(BadInput, match=r"exactly_once is not a group-aware processing\.guarantee"):
-        plan(snapshot(PER_PARTITION), Wish(ProducerModel.GROUP_AWARE, "exactly_once"))
+        plan(snapshot(PER_PARTITION), ApplicationRequest(ProducerModel.GROUP_AWARE, "exactly_once"))
     with pytest.raises(Refused, match="No instance of app is named"):
         plan(snapshot(), UP)
 

@@ -4,12 +4,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from connectctl.ops.checks.tasks_max.observe import Release, TaskSet, TasksSeen, crowded
+from connectctl.ops.checks.tasks_max.observe import Release, TaskSet, TasksSeen, exceeds_tasks_max
 from connectctl.ops.connect.connector import Connector, Status
 from connectctl.ops.connect.worker import Worker
 from connectctl.ops.core.errors import BadInput, ConnectctlError, TimedOut
 from connectctl.ops.operations.connectors.observe import judged
-from connectctl.ops.operations.tasks_max.remedies import Choice, Reconfigure, SettleTasks, choices, steps, ways
+from connectctl.ops.operations.tasks_max.remedies import Choice, Reconfigure, SettleTasks, choices, remedies_for, steps
 from connectctl.ops.operations.upgrade.context import UpgradeContext
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,10 +46,10 @@ def seen(*sets: TaskSet, version: str = "4.3.1") -> TasksSeen:
 def test_both_ways_out_are_told(
     each: TaskSet, version: str, release: Release | None, raised: dict[str, Any], bridge: dict[str, Any] | None
 ) -> None:
-    (way,) = ways(seen(each, version=version), release)
-    assert (way.raised, way.bridge) == (raised, bridge)
+    (remedy,) = remedies_for(seen(each, version=version), release)
+    assert (remedy.raised, remedy.bridge) == (raised, bridge)
     for choice in Choice:
-        told = way.told(choice)
+        told = remedy.told(choice)
         assert told.startswith("a: it generates")
         assert "raise:" in told
         assert "bridge:" in told
@@ -65,11 +65,11 @@ def test_both_ways_out_are_told(
     ],
 )
 def test_who_keeps_to_it_is_left_alone(each: TaskSet, version: str, release: Release | None) -> None:
-    assert ways(seen(each, version=version), release) == ()
+    assert remedies_for(seen(each, version=version), release) == ()
 
 
 def test_choices_are_made_by_name_and_for_the_others() -> None:
-    found = ways(seen(tasks("a", 1, 2), tasks("b", 1, 2), tasks("c", 1, 2)), None)
+    found = remedies_for(seen(tasks("a", 1, 2), tasks("b", 1, 2), tasks("c", 1, 2)), None)
     assert set(choices(found, {}).values()) == {Choice.RAISE}
     made = choices(found, {"bridge": "b", "others": "leave", "raise": "c"})
     assert made == {"a": Choice.LEAVE, "b": Choice.BRIDGE, "c": Choice.RAISE}
@@ -92,11 +92,11 @@ def test_choices_are_made_by_name_and_for_the_others() -> None:
 )
 def test_a_choice_that_cannot_be_meant_is_bad_input(given_: dict[str, str], told: str) -> None:
     with pytest.raises(BadInput, match=told):
-        choices(ways(seen(tasks("a", 1, 2)), None), given_)
+        choices(remedies_for(seen(tasks("a", 1, 2)), None), given_)
 
 
 def test_a_bridge_that_is_there_already_cannot_be_had() -> None:
-    found = ways(seen(tasks("a", 1, 2, "false")), None)
+    found = remedies_for(seen(tasks("a", 1, 2, "false")), None)
     with pytest.raises(BadInput, match="bridge is unavailable for a"):
         list(steps(found, {"a": Choice.BRIDGE}, patch=False))
     assert choices(found, {"others": "bridge"}) == {"a": Choice.LEAVE}
@@ -104,15 +104,18 @@ def test_a_bridge_that_is_there_already_cannot_be_had() -> None:
 
 @given(st.integers(1, 5), st.integers(0, 9), st.none() | st.integers(6, 9), st.sampled_from([None, "true", "false"]))
 def test_what_is_raised_fits_afterwards(limit: int, size: int, refused: int | None, enforce: str | None) -> None:
-    for way in ways(seen(tasks("a", limit, size, enforce, refused)), None):
-        if way.raised is not None:
-            assert ways(seen(tasks("a", int(way.raised["tasks.max"] or 0), max(size, refused or 0))), None) == ()
+    for remedy in remedies_for(seen(tasks("a", limit, size, enforce, refused)), None):
+        if remedy.raised is not None:
+            assert (
+                remedies_for(seen(tasks("a", int(remedy.raised["tasks.max"] or 0), max(size, refused or 0))), None)
+                == ()
+            )
 
 
 def test_crowded_connectors_show_in_their_statuses() -> None:
-    assert crowded(tasks("a", 1, 2).judged.connector)
-    assert crowded(tasks("a", 1, 0, refused=2).judged.connector)
-    assert not crowded(tasks("a", 2, 2).judged.connector)
+    assert exceeds_tasks_max(tasks("a", 1, 2).judged.connector)
+    assert exceeds_tasks_max(tasks("a", 1, 0, refused=2).judged.connector)
+    assert not exceeds_tasks_max(tasks("a", 2, 2).judged.connector)
 
 
 # --------------------------------------------------------------------------------------------------------- the doing

@@ -5,21 +5,29 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from connectctl.ops.operations.upgrade.gates import Demand, Look, Seen, Trouble, Watch, take, unwell
+from connectctl.ops.operations.upgrade.gates import (
+    GateResult,
+    GateState,
+    HealthCriteria,
+    HealthSnapshot,
+    UnhealthyComponent,
+    evaluate,
+    unhealthy,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
-DEMAND = Demand(("a:1", "b:1"), looks=3, timeout=60)
-GOOD = Look(0.0, "Stable", {"a:1": "m1", "b:1": "m2"})
-FAILED = Trouble("orders", 0, "FAILED", "IOException: disk full")
-FENCED = Trouble("orders", 1, "FAILED", "TimeoutException", fencing=True)
+DEMAND = HealthCriteria(("a:1", "b:1"), looks=3, timeout=60)
+GOOD = HealthSnapshot(0.0, "Stable", {"a:1": "m1", "b:1": "m2"})
+FAILED = UnhealthyComponent("orders", 0, "FAILED", "IOException: disk full")
+FENCED = UnhealthyComponent("orders", 1, "FAILED", "TimeoutException", fencing=True)
 
 
-def through(looks: Iterable[Look], demand: Demand = DEMAND) -> list[Seen]:
+def through(looks: Iterable[HealthSnapshot], criteria: HealthCriteria = DEMAND) -> list[GateResult]:
     """What a gate makes of the looks, one second apart, until it passes or stops."""
-    watch, seen = Watch(0.0), []
-    for at, look in enumerate(looks):
-        seen.append(take(watch, replace(look, at=float(at)), demand))
+    watch, seen = GateState(0.0), []
+    for at, health in enumerate(looks):
+        seen.append(evaluate(watch, replace(health, at=float(at)), criteria))
         watch = seen[-1].watch
         if seen[-1].passed or seen[-1].stopped:
             break
@@ -34,14 +42,14 @@ def through(looks: Iterable[Look], demand: Demand = DEMAND) -> list[Seen]:
         ({"members": {"a:1": "m1"}}, "b:1 is not in the group"),
         ({"silent": {"b:1": "Connection refused"}}, "b:1 does not answer: Connection refused"),
         ({"silent": {"c:1": "Connection refused"}}, None),
-        ({"delay_ms": 4000}, "lost tasks wait for 4 s"),
+        ({"delay_ms": 4000}, "unassigned tasks wait for 4 s"),
         ({"troubles": (FAILED,)}, "orders/0 is FAILED (IOException: disk full)"),
-        ({"troubles": (Trouble("orders", -1, "UNASSIGNED"),)}, "orders is UNASSIGNED"),
+        ({"troubles": (UnhealthyComponent("orders", -1, "UNASSIGNED"),)}, "orders is UNASSIGNED"),
         ({"problem": "the brokers do not tell"}, "the brokers do not tell"),
     ],
 )
 def test_what_is_not_healthy_is_said(change: dict[str, Any], words: str | None) -> None:
-    found = unwell(replace(GOOD, **change), DEMAND)
+    found = unhealthy(replace(GOOD, **change), DEMAND)
     assert words in found[0] if words else found == ()
 
 
@@ -66,13 +74,13 @@ def test_what_never_settles_stops_a_gate_with_a_reason() -> None:
 
 
 def test_what_was_failed_before_is_the_baseline() -> None:
-    demand = replace(DEMAND, baseline={FAILED.part: 2})
-    assert through([replace(GOOD, troubles=(FAILED,))] * 3, demand)[-1].passed
+    criteria = replace(DEMAND, baseline={FAILED.part: 2})
+    assert through([replace(GOOD, troubles=(FAILED,))] * 3, criteria)[-1].passed
 
 
 def test_a_task_that_was_unassigned_before_may_not_fail_now() -> None:
-    demand = replace(DEMAND, baseline={FAILED.part: 1})
-    assert unwell(replace(GOOD, troubles=(FAILED,)), demand)
+    criteria = replace(DEMAND, baseline={FAILED.part: 1})
+    assert unhealthy(replace(GOOD, troubles=(FAILED,)), criteria)
 
 
 def test_what_stays_failed_stops_the_gate_without_waiting_for_its_deadline() -> None:
@@ -82,8 +90,8 @@ def test_what_stays_failed_stops_the_gate_without_waiting_for_its_deadline() -> 
 
 
 def test_failures_that_are_tolerated_do_not_stop_it() -> None:
-    look = replace(GOOD, troubles=(FAILED,))
-    assert through([look] * 3, replace(DEMAND, max_failures=1))[-1].passed
+    health = replace(GOOD, troubles=(FAILED,))
+    assert through([health] * 3, replace(DEMAND, max_failures=1))[-1].passed
     both = replace(GOOD, troubles=(FAILED, replace(FAILED, task=7)))
     assert through([both] * 60, replace(DEMAND, max_failures=1))[-1].stopped
 
@@ -95,7 +103,7 @@ def test_a_worker_that_stays_away_stops_it_at_the_deadline() -> None:
 
 
 def test_a_pending_rebalance_delay_does_not_count_for_the_deadline() -> None:
-    delayed = replace(GOOD, delay_ms=300_000, troubles=(Trouble("orders", 0, "UNASSIGNED"),))
+    delayed = replace(GOOD, delay_ms=300_000, troubles=(UnhealthyComponent("orders", 0, "UNASSIGNED"),))
     seen = through([delayed] * 300 + [GOOD] * 3)
     assert seen[-1].passed
     assert seen[-1].watch.delay == 300
@@ -103,15 +111,15 @@ def test_a_pending_rebalance_delay_does_not_count_for_the_deadline() -> None:
 
 
 def test_tasks_whose_round_of_fencing_failed_are_named_for_a_restart() -> None:
-    look = replace(GOOD, troubles=(FAILED, FENCED))
-    assert through([look])[-1].fenced == (FENCED,)
-    assert through([replace(look, state="PreparingRebalance")])[-1].fenced == ()
+    health = replace(GOOD, troubles=(FAILED, FENCED))
+    assert through([health])[-1].fenced == (FENCED,)
+    assert through([replace(health, state="PreparingRebalance")])[-1].fenced == ()
 
 
 def test_a_single_step_downgrade_lets_them_be() -> None:
-    demand = replace(DEMAND, forgives_fencing=True)
-    assert through([replace(GOOD, troubles=(FENCED,))] * 3, demand)[-1].passed
-    assert not through([replace(GOOD, troubles=(FAILED,))] * 3, demand)[-1].passed
+    criteria = replace(DEMAND, forgives_fencing=True)
+    assert through([replace(GOOD, troubles=(FENCED,))] * 3, criteria)[-1].passed
+    assert not through([replace(GOOD, troubles=(FAILED,))] * 3, criteria)[-1].passed
 
 
 LOOKS = st.lists(
@@ -133,10 +141,10 @@ LOOKS = st.lists(
 
 
 @given(LOOKS)
-def test_a_gate_never_opens_on_anything_but_healthy_looks_and_always_ends(looks: list[Look]) -> None:
+def test_a_gate_never_opens_on_anything_but_healthy_looks_and_always_ends(looks: list[HealthSnapshot]) -> None:
     seen = through([*looks, *[replace(GOOD, members={})] * 80])
     last = seen[-1]
     if last.passed:
-        assert not any(unwell(look, DEMAND) for look in looks[len(seen) - 3 : len(seen)])
+        assert not any(unhealthy(health, DEMAND) for health in looks[len(seen) - 3 : len(seen)])
     else:
         assert last.stopped

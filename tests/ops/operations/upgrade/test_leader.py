@@ -24,7 +24,7 @@ def test_a_new_leader_that_initialised_the_id_is_proven_to_be_preparing(tmp_path
     world = RollingWorld.of(tmp_path, "disabled", "disabled")
     result = world.run("upgrade", "apply", "--to", "preparing", "--yes")
     assert result.exit_code == 0, result.stderr
-    assert "a:8083 preparing (proven)" in result.stdout
+    assert "a:8083 preparing (verified)" in result.stdout
 
 
 def test_a_stranger_that_is_proven_to_be_enabled_is_not_waited_for(tmp_path: Path) -> None:

@@ -9,27 +9,33 @@ from connectctl.ops.connect.worker import Support
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.step import step_to_data
-from connectctl.ops.operations.upgrade.mode import How, Mode, Value
-from connectctl.ops.operations.upgrade.planning import Wish, plan
-from connectctl.ops.operations.upgrade.restart_order import whose_turn
+from connectctl.ops.operations.upgrade.mode import Confidence, Mode, SourceSupport
+from connectctl.ops.operations.upgrade.planning import UpgradeRequest, plan
+from connectctl.ops.operations.upgrade.restart_order import next_workers
 from connectctl.ops.operations.upgrade.runs import wish_from_data
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot, RollingWorker
 from connectctl.ops.operations.upgrade.steps import ChangeProperty, CheckModes, ReplaceBinaries
 from hypothesis import given
 from hypothesis import strategies as st
 
-D, P, E, U, OLD = Value.DISABLED, Value.PREPARING, Value.ENABLED, Value.UNKNOWN, Value.NOT_SUPPORTED
+D, P, E, U, OLD = (
+    SourceSupport.DISABLED,
+    SourceSupport.PREPARING,
+    SourceSupport.ENABLED,
+    SourceSupport.UNKNOWN,
+    SourceSupport.NOT_SUPPORTED,
+)
 
 
-def worker(name: str, value: Value, **more: Any) -> RollingWorker:
+def worker(name: str, value: SourceSupport, **more: Any) -> RollingWorker:
     support = {E: Support.ENABLED, OLD: Support.NOT_SUPPORTED}.get(value, Support.NOT_ENABLED)
-    mode = Mode(value, How.TOLD, "file")
+    mode = Mode(value, Confidence.CONFIGURED, "file")
     return RollingWorker(
         name, f"http://{name}/", mode, version="4.3.1", member=f"m-{name}", **({"support": support} | more)
     )
 
 
-def cluster(*values: Value, leader: int = 0, **more: Any) -> RollingSnapshot:
+def cluster(*values: SourceSupport, leader: int = 0, **more: Any) -> RollingSnapshot:
     workers = tuple(worker(chr(97 + n), value, leader=n == leader) for n, value in enumerate(values))
     return RollingSnapshot("cluster", "connect", "Stable", workers, **more)
 
@@ -41,51 +47,51 @@ def changes(found: Any) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("values", "wish", "expected"),
     [
-        ((D, D), Wish(E), [("b", P), ("a", P), ("a", E), ("b", E)]),
-        ((D, D), Wish(P), [("b", P), ("a", P)]),
-        ((P, P), Wish(E), [("b", E), ("a", E)]),
-        ((E, E), Wish(E), []),
-        ((E, E), Wish(D), [("b", P), ("a", P), ("a", D), ("b", D)]),
-        ((E, E), Wish(D, straight=True), [("b", D), ("a", D)]),
-        ((P, P), Wish(D), [("b", D), ("a", D)]),
-        ((E, D), Wish(E), [("b", P), ("b", E)]),
-        ((E, P), Wish(D), [("a", P), ("a", D), ("b", D)]),
-        ((P, D, P), Wish(E), [("b", P), ("b", E), ("c", E), ("a", E)]),
-        ((U, D), Wish(D), [("a", D)]),
-        ((U, U), Wish(E), [("b", P), ("a", P), ("a", E), ("b", E)]),
-        ((E, E), Wish(P), [("b", P), ("a", P)]),
-        ((OLD, D), Wish(D), []),
-        ((E, P), Wish(D, only=("b",)), [("b", D)]),
-        ((E, P), Wish(D, targets={"a": E}), [("b", D)]),
+        ((D, D), UpgradeRequest(E), [("b", P), ("a", P), ("a", E), ("b", E)]),
+        ((D, D), UpgradeRequest(P), [("b", P), ("a", P)]),
+        ((P, P), UpgradeRequest(E), [("b", E), ("a", E)]),
+        ((E, E), UpgradeRequest(E), []),
+        ((E, E), UpgradeRequest(D), [("b", P), ("a", P), ("a", D), ("b", D)]),
+        ((E, E), UpgradeRequest(D, straight=True), [("b", D), ("a", D)]),
+        ((P, P), UpgradeRequest(D), [("b", D), ("a", D)]),
+        ((E, D), UpgradeRequest(E), [("b", P), ("b", E)]),
+        ((E, P), UpgradeRequest(D), [("a", P), ("a", D), ("b", D)]),
+        ((P, D, P), UpgradeRequest(E), [("b", P), ("b", E), ("c", E), ("a", E)]),
+        ((U, D), UpgradeRequest(D), [("a", D)]),
+        ((U, U), UpgradeRequest(E), [("b", P), ("a", P), ("a", E), ("b", E)]),
+        ((E, E), UpgradeRequest(P), [("b", P), ("a", P)]),
+        ((OLD, D), UpgradeRequest(D), []),
+        ((E, P), UpgradeRequest(D, only=("b",)), [("b", D)]),
+        ((E, P), UpgradeRequest(D, targets={"a": E}), [("b", D)]),
     ],
 )
 def test_a_plan_goes_from_what_is_to_what_is_wished(
-    values: tuple[Value, ...], wish: Wish, expected: list[tuple[str, str]]
+    values: tuple[SourceSupport, ...], wish: UpgradeRequest, expected: list[tuple[str, str]]
 ) -> None:
     assert changes(plan(cluster(*values), wish)) == expected
 
 
 def test_a_converged_cluster_needs_nothing_whatever_else_is_wrong_with_it() -> None:
     error = Finding("ACL001", Severity.ERROR, "x", "No right.")
-    assert plan(cluster(E, E), Wish(E), [error]).steps == ()
+    assert plan(cluster(E, E), UpgradeRequest(E), [error]).steps == ()
 
 
 def test_broken_workers_are_first_and_the_leader_is_last() -> None:
     snapshot = cluster(D, D, D, leader=0)
     sick = replace(snapshot, workers=(*snapshot.workers[:2], replace(snapshot.workers[2], problem="refused")))
-    assert [w for w, _ in changes(plan(sick, Wish(P)))] == ["c", "b", "a"]
+    assert [w for w, _ in changes(plan(sick, UpgradeRequest(P)))] == ["c", "b", "a"]
 
 
 def test_a_broken_leader_is_first() -> None:
     snapshot = cluster(D, D, leader=1)
     sick = replace(snapshot, workers=(snapshot.workers[0], replace(snapshot.workers[1], problem="refused")))
-    assert [w for w, _ in changes(plan(sick, Wish(P)))] == ["b", "a"]
+    assert [w for w, _ in changes(plan(sick, UpgradeRequest(P)))] == ["b", "a"]
 
 
 def test_workers_that_are_restarted_together_have_one_turn() -> None:
     snapshot = cluster(D, D)
     together = tuple(replace(w, together="KafkaConnect prod/c") for w in snapshot.workers)
-    found = plan(replace(snapshot, workers=together), Wish(E))
+    found = plan(replace(snapshot, workers=together), UpgradeRequest(E))
     assert [step.workers for step in found.steps if isinstance(step, ChangeProperty)] == [("b", "a")] * 2
     assert found.as_json()["steps"][1]["worker"] is None
 
@@ -96,7 +102,7 @@ def test_every_reason_to_refuse_is_told_at_once() -> None:
     error = Finding("ACL001", Severity.ERROR, "connect", "The worker may not write.")
     warning = Finding("X", Severity.WARNING, "connect", "Fine.")
     with pytest.raises(Refused) as caught:
-        plan(replace(snapshot, workers=workers), Wish(E), [error, warning])
+        plan(replace(snapshot, workers=workers), UpgradeRequest(E), [error, warning])
     for words in ("came with 3.3", "c cannot be changed: its file cannot be written", "ACL001 connect"):
         assert words in str(caught.value)
     assert "Fine" not in str(caught.value)
@@ -104,22 +110,22 @@ def test_every_reason_to_refuse_is_told_at_once() -> None:
 
 @pytest.mark.parametrize("mended", ["CLUSTER004", "WORKER004"])
 def test_what_a_roll_mends_is_no_reason_to_refuse_it(mended: str) -> None:
-    assert plan(cluster(D, D), Wish(P), [Finding(mended, Severity.ERROR, "a", "It does not answer.")]).steps
+    assert plan(cluster(D, D), UpgradeRequest(P), [Finding(mended, Severity.ERROR, "a", "It does not answer.")]).steps
 
 
 @pytest.mark.parametrize(("state", "words"), [("PreparingRebalance", "rebalance is over"), ("Empty", "no worker")])
 def test_a_group_that_is_not_stable_is_not_rolled(state: str, words: str) -> None:
     with pytest.raises(Refused, match=words):
-        plan(replace(cluster(D, D), state=state), Wish(E))
+        plan(replace(cluster(D, D), state=state), UpgradeRequest(E))
 
 
 def test_a_plan_says_what_it_does_not_know() -> None:
     snapshot = replace(cluster(D, U), max_delay="300000")
-    told = "\n".join(plan(snapshot, Wish(E)).unknown)
+    told = "\n".join(plan(snapshot, UpgradeRequest(E)).unknown)
     assert "a: disabled according to its properties (file); cannot be verified from outside." in told
     assert "b: mode unknown" in told
     assert "up to 300 s" in told
-    assert "Who leads after a" in told
+    assert "The leader after the restart of a" in told
 
 
 def test_the_digest_is_of_workers_modes_and_versions_and_not_of_who_leads() -> None:
@@ -130,14 +136,14 @@ def test_the_digest_is_of_workers_modes_and_versions_and_not_of_who_leads() -> N
 def test_json_holds_where_the_file_says_so_already() -> None:
     snapshot = cluster(D, D)
     ahead = replace(snapshot, workers=(snapshot.workers[0], replace(snapshot.workers[1], told="preparing")))
-    steps = plan(ahead, Wish(P)).as_json()["steps"]
+    steps = plan(ahead, UpgradeRequest(P)).as_json()["steps"]
     assert [(s["worker"], s["holds"]) for s in steps if s["kind"] == "change-property"] == [("b", True), ("a", False)]
 
 
 def test_binaries_are_replaced_after_the_modes_or_at_once() -> None:
-    two = plan(cluster(E, E), Wish(D, straight=True, binaries=True))
+    two = plan(cluster(E, E), UpgradeRequest(D, straight=True, binaries=True))
     assert changes(two) == [("b", D), ("a", D)]
-    one = plan(cluster(E, E), Wish(None, binaries=True))
+    one = plan(cluster(E, E), UpgradeRequest(None, binaries=True))
     assert changes(one) == []
     for found in (one, two):
         assert len([step for step in found.steps if isinstance(step, ReplaceBinaries)]) == 2
@@ -154,7 +160,7 @@ CLUSTERS = st.builds(
 )
 
 
-def _cluster(values: list[Value], leader: int, broken: set[int]) -> RollingSnapshot:
+def _cluster(values: list[SourceSupport], leader: int, broken: set[int]) -> RollingSnapshot:
     snapshot = cluster(*values, leader=leader)
     workers = tuple(replace(w, problem="refused") if n in broken else w for n, w in enumerate(snapshot.workers))
     return replace(snapshot, workers=workers)
@@ -162,14 +168,14 @@ def _cluster(values: list[Value], leader: int, broken: set[int]) -> RollingSnaps
 
 @given(CLUSTERS, st.sampled_from([D, P, E]))
 def test_any_mix_of_modes_comes_to_the_wish_one_by_one_and_never_skips_preparing(
-    snapshot: RollingSnapshot, to: Value
+    snapshot: RollingSnapshot, to: SourceSupport
 ) -> None:
-    found = plan(snapshot, Wish(to))
+    found = plan(snapshot, UpgradeRequest(to))
     now = {w.address: w.value for w in snapshot.workers}
     for step in found.steps:
         if isinstance(step, ChangeProperty):
             (address,) = step.workers
-            value = Value(step.value)
+            value = SourceSupport(step.value)
             assert {now[address], value} != {D, E}
             if value is E:
                 assert all(mode in (P, E) for mode in now.values())
@@ -183,9 +189,9 @@ def test_any_mix_of_modes_comes_to_the_wish_one_by_one_and_never_skips_preparing
 
 @given(CLUSTERS, st.sampled_from([D, P, E]))
 def test_the_first_roll_takes_what_is_broken_first_and_a_sound_leader_last(
-    snapshot: RollingSnapshot, to: Value
+    snapshot: RollingSnapshot, to: SourceSupport
 ) -> None:
-    steps = [step for step in plan(snapshot, Wish(to)).steps if isinstance(step, ChangeProperty)]
+    steps = [step for step in plan(snapshot, UpgradeRequest(to)).steps if isinstance(step, ChangeProperty)]
     first = [step.worker for step in steps if step.phase == steps[0].phase]
     by_name = {w.address: w for w in snapshot.workers}
     broken = [by_name[str(name)].broken for name in first]
@@ -195,11 +201,11 @@ def test_the_first_roll_takes_what_is_broken_first_and_a_sound_leader_last(
 
 
 @given(CLUSTERS, st.sampled_from([D, P, E]))
-def test_steps_survive_being_written_down(snapshot: RollingSnapshot, to: Value) -> None:
+def test_steps_survive_being_written_down(snapshot: RollingSnapshot, to: SourceSupport) -> None:
     import json
     from dataclasses import asdict
 
-    found = plan(snapshot, Wish(to, binaries=True))
+    found = plan(snapshot, UpgradeRequest(to, binaries=True))
     assert steps_from_data(json.loads(json.dumps([step_to_data(step) for step in found.steps]))) == found.steps
     assert wish_from_data(json.loads(json.dumps(asdict(found.wish)))) == found.wish
 
@@ -222,7 +228,7 @@ A, B, C = ("a",), ("b",), ("c",)
 def test_who_leads_by_now_is_left_for_the_end(
     taken: dict[int, tuple[str, ...]], slot: int, leader: str, expected: tuple[str, ...]
 ) -> None:
-    assert whose_turn((A, B, C), taken, slot, leader) == expected
+    assert next_workers((A, B, C), taken, slot, leader) == expected
 
 
 @given(st.permutations(["a", "b", "c", "d"]), st.lists(st.sampled_from("abcd"), min_size=4, max_size=4))
@@ -230,7 +236,7 @@ def test_whoever_leads_when_everybody_has_one_turn(order: list[str], leaders: li
     planned = tuple((name,) for name in order)
     taken: dict[int, tuple[str, ...]] = {}
     for slot, leader in enumerate(leaders):
-        taken[slot] = whose_turn(planned, taken, slot, leader)
+        taken[slot] = next_workers(planned, taken, slot, leader)
         assert taken[slot] != (leader,) or slot == 3
     assert sorted(taken.values()) == [("a",), ("b",), ("c",), ("d",)]
 
@@ -238,4 +244,4 @@ def test_whoever_leads_when_everybody_has_one_turn(order: list[str], leaders: li
 def test_a_refusal_keeps_what_is_to_be_done_about_each_finding() -> None:
     found = Finding("TOPIC002", Severity.ERROR, "offsets topic", "It is not found.", "Give --offsets-topic TOPIC.")
     with pytest.raises(Refused, match=r"TOPIC002 offsets topic: It is not found \(Give --offsets-topic TOPIC\)"):
-        plan(cluster(D), Wish(P), [found])
+        plan(cluster(D), UpgradeRequest(P), [found])
