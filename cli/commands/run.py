@@ -121,7 +121,7 @@ def job(
         connector_class(path_of(named), wish.directory)  # before anything is opened
     asked = [s for s in (patience, wish.patience) if s is not None]
     unmet = not dry_run and (bool(asked) or wish.until == Until())
-    outage = RetryPolicy([*asked, default_seconds(wish.until)][0], terminal.note, unmet=unmet)
+    outage = RetryPolicy([*asked, default_seconds(wish.until)][0], terminal.note, wait_for_first_contact=unmet)
     outage("reach Kafka", lambda: meet(session, wish))
     scene, ready = outage("look at the cluster", lambda: _look(session, wish, take_over))
     plan = prepare.plan(ready, scene.kafka.cluster_id(), where)

@@ -75,7 +75,7 @@ def _chosen(sources: Sequence[Source], name: str) -> tuple[dict[int | None, Task
     def rank(parts: Mapping[int | None, TaskStatus]) -> tuple[bool, float]:
         own = parts.get(None)
         return own is not None and own.state != "STOPPED", max(
-            (each.at or 0.0 for each in parts.values()), default=-1.0
+            (each.written_at or 0.0 for each in parts.values()), default=-1.0
         )
 
     found = [(statuses_from(records, name, prefix), topic) for records, prefix, topic in sources]
@@ -85,7 +85,7 @@ def _chosen(sources: Sequence[Source], name: str) -> tuple[dict[int | None, Task
 def _part(status: Any, now: float) -> dict[str, Any]:
     if status is None:
         return {"state": None, "workerId": None, "trace": None, "secondsAgo": None}
-    ago = None if status.at is None else round(max(0.0, now - status.at), 1)
+    ago = None if status.written_at is None else round(max(0.0, now - status.written_at), 1)
     return {
         "state": status.state,
         "workerId": status.worker,

@@ -38,7 +38,7 @@ def progress(ready: PreparedJob) -> Iterator[Tell]:
         now = time.monotonic()
         if now - last < every:
             return
-        line, total = progress_line(ready.name, run, board.heard, now - last, records)
+        line, total = progress_line(ready.name, run, board.messages, now - last, records)
         last, records = now, total
         if redrawn:
             sys.stderr.write(f"\r\x1b[2K{visible(line)}")
@@ -67,7 +67,7 @@ def progress_line(
     lags = [int(said["lag"]) for said in now.values() if said.get("lag") is not None]
     parts += [f"lag {sum(lags):,}"] if lags else []
     parts += [f"{count} waiting for Kafka"] if (count := waiting(now)) else []
-    parts += [f"{run.lost} lost rounds"] if run.lost else []
+    parts += [f"{run.lost_rounds} lost rounds"] if run.lost_rounds else []
     return f"{name}: {', '.join(parts)}", records
 
 
@@ -78,14 +78,14 @@ def as_json(ready: PreparedJob, result: Result) -> dict[str, Any]:
     return {
         "connector": ready.name,
         "groupId": ready.group,
-        "guarantee": "exactly-once" if ready.manner.exactly_once else "at-least-once",
+        "guarantee": "exactly-once" if ready.delivery.exactly_once else "at-least-once",
         "outcome": result.outcome.value,
-        "why": result.run.why,
+        "why": result.run.reason,
         "connectorFailure": result.connector_failure,
         "seconds": round(result.seconds, 3),
         "records": result.run.records,
-        "lostRounds": result.run.lost,
-        "topics": {**ready.topics, "ownOffsets": ready.own},
+        "lostRounds": result.run.lost_rounds,
+        "topics": {**ready.topics, "ownOffsets": ready.dedicated_offsets_topic},
         "tasks": [
             {
                 "task": number,
@@ -148,7 +148,7 @@ def failures(ready: PreparedJob, result: Result) -> Iterator[str]:
     if result.connector_failure:
         yield f"error: The connector {ready.name} is FAILED: {result.connector_failure}"
     if result.outcome == "taken":
-        yield f"error: {ready.name} is run by another now: {result.run.why}"
+        yield f"error: {ready.name} is run by another now: {result.run.reason}"
     for number, total in result.run.totals.items():
         if total.failure:
             yield f"error: Task {number} of {ready.name} is FAILED: {' '.join(total.failure.split())}"
@@ -157,8 +157,8 @@ def failures(ready: PreparedJob, result: Result) -> Iterator[str]:
 def warnings(ready: PreparedJob, result: Result) -> Iterator[str]:
     """One line for each task that raised something when it was to stop anyway."""
     for number, total in result.run.totals.items():
-        if total.late:
-            why = " ".join(total.late.split())
+        if total.stop_failure:
+            why = " ".join(total.stop_failure.split())
             yield f"warning: Task {number} of {ready.name} failed while it was stopped, with nothing of it lost: {why}"
 
 

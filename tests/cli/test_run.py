@@ -146,7 +146,9 @@ def test_what_a_run_says_goes_before_the_stopped_that_workers_say_again() -> Non
 
 
 TOPICS = {"config": "a", "offsets": "b", "status": "c"}
-READY: Any = SimpleNamespace(name="c", group="g", topics=TOPICS, own=None, manner=delivery_settings({}))
+READY: Any = SimpleNamespace(
+    name="c", group="g", topics=TOPICS, dedicated_offsets_topic=None, delivery=delivery_settings({})
+)
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,7 @@ def run(attempt: Attempt, stop: Sequence[int]) -> None:
 
     kind = chance.choice([Told, ToldBatches])  # the attempts of a task meet each other's
 
-    def open_handle() -> Told:
+    def open_producer() -> Told:
         properties = {"socket.timeout.ms": SOCKET_TIMEOUT_MS, "linger.ms": 2}
         id_ = task_id(attempt.group, attempt.connector, attempt.task)
         handle = kind(kafka, id_, timeout_ms=attempt.timeout_ms, properties=properties)
@@ -167,17 +167,17 @@ def run(attempt: Attempt, stop: Sequence[int]) -> None:
         attempt.offsets,
     )
     kernel = ExactlyOnceTask(
-        open_handle,
+        open_producer,
         attempt.offsets,
         OffsetStore(Reported(kafka, attempt.offsets, attempt.connector)),
-        stale=stale,
+        stale_because=stale,
         stopped=lambda: bool(stop),
         patience=120.0,
         strict=attempt.strict,
-        counts=TaskStats(doubts=Telling()),
+        stats=TaskStats(doubts=Telling()),
     )
     try:
-        how, why = kernel.run(supply).how.value, None
+        how, why = kernel.run(supply).reason.value, None
     except ConnectctlError as e:
         how, why = "failed", f"{e.code}: {e}"
     report("ended", how=how, why=why)

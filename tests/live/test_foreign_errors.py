@@ -53,13 +53,13 @@ def written(place: Target, first: int, codec: str) -> None:
     """A call of ``write_exactly_once`` in a process that has just begun, without Spark: the driver's part, and a task's."""
     api._forget(place)
     work = api._task_spec(place, api._generation(place, DTYPES))
-    manner = replace(work.manner, properties={"compression.type": codec})  # which decides on the producer
+    manner = replace(work.delivery, properties={"compression.type": codec})  # which decides on the producer
     rows = pa.RecordBatch.from_pydict(
         {"shop": ["a"] * 4, "id": range(first, first + 4), "value": [f"{n}" for n in range(first, first + 4)]}
     )
-    writing = Writing(replace(work, manner=manner), place.topic, place.columns, 2)
+    writing = Writing(replace(work, delivery=manner), place.topic, place.columns, 2)
     report = task.run(writing, 0, iter([rows]))
-    assert report.how == EndReason.ENDED, report
+    assert report.reason == EndReason.ENDED, report
 
 
 def all_there(place: Target, count: int) -> None:

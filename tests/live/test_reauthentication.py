@@ -70,7 +70,9 @@ class Lived:
             while time.monotonic() < end:
                 handle.begin()
                 handle.send(
-                    TransactionBatch(bulks=[ColumnBatch(self.place.topic, RecordColumns(pa.array([b"one", b"two"])))])
+                    TransactionBatch(
+                        record_batches=[ColumnBatch(self.place.topic, RecordColumns(pa.array([b"one", b"two"])))]
+                    )
                 )
                 handle.commit(60)
                 self.written += 2
@@ -81,7 +83,7 @@ class Lived:
                 time.sleep(0.02)
             self.connections = len(seen)
         finally:
-            handle.drop()
+            handle.discard()
             headers.close()
 
 

@@ -135,7 +135,7 @@ def test_a_second_run_goes_on_where_the_first_ended(cluster: Sandbox, tmp_path: 
     first = well(place.run())
     assert (first["outcome"], first["records"]) == ("ended", 300)
     before = place.standing()
-    assert (before.record, before.committed_tasks, before.commit < before.fenced) == (1, 1, True)
+    assert (before.task_count, before.committed_tasks, before.commit < before.fenced) == (1, 1, True)
     place.append(200)
     second = well(place.run(records=200))
     assert (second["outcome"], second["records"]) == ("ended", 200)

@@ -192,10 +192,10 @@ def test_whoever_may_not_use_an_id_is_told_which_and_with_the_grant_it_works(
         ConnectctlError, match=r"1 of the 2 ids of tasks .* could not be fenced, and nothing was started"
     ):
         leader.start(place.name, {}, lambda before: [{}, {}])
-    assert leader.look(place.name).record == 1
+    assert leader.read_state(place.name).task_count == 1
     grants.add(ids(f"{place.group}-{place.name}-1"))
     leader.start(place.name, {}, lambda before: [{}, {}])
-    assert leader.look(place.name).record == 2
+    assert leader.read_state(place.name).task_count == 2
     calls.close()
 
 

@@ -108,10 +108,10 @@ class Copy:
         assert supply is not None
         id_ = task_id(f"g-{self.name}", self.name, number)
         kernel = ExactlyOnceTask(
-            lambda: TransactionalProducer(kafka, id_, timeout_ms=how.timeout_ms, properties=supply.producer),
+            lambda: TransactionalProducer(kafka, id_, timeout_ms=how.timeout_ms, properties=supply.producer_properties),
             offsets,
             OffsetStore(CommittedOffsets(kafka, offsets, self.name)),
-            stopped=lambda: kernel.counts.instances > 0 and not supply.behind,
+            stopped=lambda: kernel.stats.instances > 0 and not supply.has_more,
             patience=60,
             strict=how.strict,
         )
@@ -141,12 +141,12 @@ def test_keys_values_headers_timestamps_and_partitions_stay_as_they_are(
     copy = Copy(cluster, more={"epoch.per.transaction": strict, "records.per.transaction": "30"})
     copy.write(100, 57)
     first = copy.run_here(offsets, copy.start())
-    assert [ended.counts.records for ended in first] == [100, 57]
-    assert all(ended.counts.transactions > 1 for ended in first)
-    assert all((ended.counts.instances > ended.counts.transactions / 2) is (strict == "true") for ended in first)
+    assert [ended.stats.records for ended in first] == [100, 57]
+    assert all(ended.stats.transactions > 1 for ended in first)
+    assert all((ended.stats.instances > ended.stats.transactions / 2) is (strict == "true") for ended in first)
     copy.write(10, 20)
     second = copy.run_here(offsets, copy.start())
-    assert [ended.counts.records for ended in second] == [10, 20]
+    assert [ended.stats.records for ended in second] == [10, 20]
     assert copy.all_there()
 
 
@@ -160,9 +160,9 @@ def test_what_was_aborted_is_not_copied_and_what_is_behind_markers_is(cluster: S
         producer.flush(30)
         end(30)
     ended = copy.run_here(offsets, copy.start())[0]
-    assert ended.counts.records == 3
+    assert ended.stats.records == 3
     assert [value for _, value, _, _ in copy.seen(copy.remote)[0]] == [b"0", b"2", b"4"]
-    assert copy.run_here(offsets, copy.start())[0].counts.records == 0
+    assert copy.run_here(offsets, copy.start())[0].stats.records == 0
 
 
 def test_remote_topics_are_made_like_their_source_and_grow_with_it(cluster: Sandbox, offsets: str) -> None:

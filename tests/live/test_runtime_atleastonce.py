@@ -43,7 +43,7 @@ def run(place: Place, last: int, interval: float = 60.0, kind: type[Sequenced] =
     flushes = lambda: FlushBoundaries(interval)  # noqa: E731  # as a supply takes it
     supply = PolledSource(kind, place.connector, configs, flushes, converters({}), "", counts.meter)
     try:
-        return ExactlyOnceTask(lambda: handle(place), place.offsets, place.store(), patience=60, counts=counts).run(
+        return ExactlyOnceTask(lambda: handle(place), place.offsets, place.store(), patience=60, stats=counts).run(
             supply
         )
     finally:
@@ -53,7 +53,7 @@ def run(place: Place, last: int, interval: float = 60.0, kind: type[Sequenced] =
 def test_every_record_is_there_and_offsets_are_flushed_once_at_the_end(place: Place) -> None:
     connector = Connector(place)
     ended = run(place, 100)
-    assert (ended.how, ended.counts.records) == (EndReason.ENDED, 100)
+    assert (ended.reason, ended.stats.records) == (EndReason.ENDED, 100)
     assert connector.numbers() == list(range(100))
     assert connector.history(place.offsets) == [100]
 
@@ -75,7 +75,7 @@ def test_an_exactly_once_run_goes_on_from_its_offsets_and_the_other_way_round(pl
 
 
 def test_a_task_may_write_to_its_own_offsets_topic(place: Place) -> None:
-    assert run(place, 7, kind=Own).how is EndReason.ENDED
+    assert run(place, 7, kind=Own).reason is EndReason.ENDED
 
 
 @pytest.mark.parametrize("bulk", [False, True])
@@ -83,11 +83,11 @@ def test_a_record_that_no_broker_takes_ends_it_before_any_offset_is_written(plac
     made = handle(place)
     large = {"value": bytes(3_000_000)}
     step = (
-        TransactionBatch(bulks=[RecordBatchDicts(place.topic, [large])])
+        TransactionBatch(record_batches=[RecordBatchDicts(place.topic, [large])])
         if bulk
         else TransactionBatch([ProducerRecord(place.topic, None, large["value"])])
     )
     made.begin()
     with pytest.raises(ConnectctlError, match="write its records"):
         made.send(step)
-    made.drop()
+    made.discard()

@@ -152,7 +152,7 @@ def place(cluster: Sandbox) -> Place:
 
 def test_with_the_boundary_poll_every_batch_is_a_transaction(place: Place) -> None:
     connector = Connector(place)
-    assert connector.run(100).counts.transactions == 15
+    assert connector.run(100).stats.transactions == 15
     assert connector.numbers() == list(range(100))
     assert connector.history(place.offsets) == [*range(7, 100, 7), 100]
 
@@ -160,8 +160,8 @@ def test_with_the_boundary_poll_every_batch_is_a_transaction(place: Place) -> No
 def test_with_the_boundary_interval_batches_share_a_transaction_and_none_is_lost(place: Place) -> None:
     connector = Connector(place, boundary=Boundary.INTERVAL)
     ended = connector.run(100)
-    assert (ended.how, ended.counts.records) == (EndReason.ENDED, 100)
-    assert 1 < ended.counts.transactions < 15
+    assert (ended.reason, ended.stats.records) == (EndReason.ENDED, 100)
+    assert 1 < ended.stats.transactions < 15
     assert connector.numbers() == list(range(100))
     assert connector.history(place.offsets)[-1] == 100
 
@@ -172,11 +172,11 @@ def test_a_connector_that_defines_its_transactions_gets_them_and_aborted_ones_ar
     bounds = list(itertools.pairwise((0, *FIBONACCI)))
     assert connector.numbers() == [n for start, end in bounds if end % 2 for n in range(start, end)]
     assert connector.history(place.offsets) == list(FIBONACCI)
-    assert ended.counts.aborted == sum(end % 2 == 0 for end in FIBONACCI)
+    assert ended.stats.aborted == sum(end % 2 == 0 for end in FIBONACCI)
 
 
 def test_what_a_connector_has_not_ended_is_aborted_and_comes_again(place: Place) -> None:
-    assert Connector(place, Fibonacci, Boundary.CONNECTOR).run(60).how is EndReason.ENDED
+    assert Connector(place, Fibonacci, Boundary.CONNECTOR).run(60).reason is EndReason.ENDED
     assert Connector(place).history(place.offsets)[-1] == 55
     connector = Connector(place)
     connector.run(60)
@@ -212,7 +212,7 @@ class Generations:
     def run(self, generation: Generation, last: int, count: int, task: int) -> EndReason:
         mine = ",".join(name for n, name in enumerate(self.sources) if n % count == task)
         watch = GenerationCheck(self.connector.place.kafka, generation, 60)
-        return self.connector.run(last, task, mine, stale=watch.stale).how
+        return self.connector.run(last, task, mine, stale=watch.stale_because).reason
 
 
 def test_each_change_of_the_number_of_tasks_fences_all_that_ran_before(place: Place, calls: Transactions) -> None:
@@ -228,7 +228,7 @@ def test_each_change_of_the_number_of_tasks_fences_all_that_ran_before(place: Pl
                 with pytest.raises(Fenced):
                     zombie.commit(30)
             for zombie in zombies:
-                zombie.drop()
+                zombie.discard()
             if before[1] is not None:
                 assert made.run(before[1], 1000, before[0], 0) is EndReason.STALE
             hows = pool.map(partial(made.run, generation, round_ * 10, count), range(count))
@@ -250,10 +250,10 @@ def test_a_leader_that_is_fenced_once_writes_again_and_its_tasks_are_exactly_onc
             intruders[0].initialise(60)
 
     generation = made.start(2, intrude)
-    intruders[0].drop()
-    standing = made.leader.look(place.connector)
+    intruders[0].discard()
+    standing = made.leader.read_state(place.connector)
     # What the fenced leader was about to write is there once, from its second attempt.
-    assert (standing.committed_tasks, standing.record, standing.commit) == (2, 2, generation.commit)
+    assert (standing.committed_tasks, standing.task_count, standing.commit) == (2, 2, generation.commit)
     for task in range(2):
         assert made.run(generation, 20, 2, task) is EndReason.ENDED
     assert not made.connector.findings()
@@ -273,11 +273,11 @@ def test_a_leader_that_is_fenced_again_and_again_is_refused_in_one_line(place: P
     def intrude() -> None:
         intruder = TransactionalProducer(place.kafka, leader_id("g"), timeout_ms=15_000)
         intruder.initialise(60)
-        intruder.drop()
+        intruder.discard()
 
     with pytest.raises(Refused, match="Another run or worker leads the group g"):
         made.start(1, intrude)
-    assert made.leader.look(place.connector).commit == -1
+    assert made.leader.read_state(place.connector).commit == -1
 
 
 @pytest.mark.parametrize("kind", [TransactionalProducer, ColumnarProducer])
@@ -318,7 +318,7 @@ class Busy:
         except (Fenced, UnknownOutcome) as e:
             self.end = e
         finally:
-            self.handle.drop()
+            self.handle.discard()
 
 
 def _half_way(connector: Connector, task: int) -> TransactionalProducer:
@@ -334,7 +334,7 @@ def _half_way(connector: Connector, task: int) -> TransactionalProducer:
 def test_records_that_find_no_room_in_the_producers_queue_are_sent_once_there_is_some(place: Place) -> None:
     tight = {"queue.buffering.max.messages": "3", "linger.ms": "1"}
     handle = partial(TransactionalProducer, place.kafka, f"g-{place.connector}-0", timeout_ms=30_000, properties=tight)
-    assert place.kernel(open_handle=handle).run(Numbers(place, 60)).counts.records == 60
+    assert place.kernel(open_producer=handle).run(Numbers(place, 60)).stats.records == 60
     assert place.seen() == list(range(60))
 
 

@@ -270,7 +270,7 @@ def test_calls_that_share_out_alike_are_one_generation_and_any_other_is_a_new_on
 class Unchecked(GenerationCheck):
     """Asks nobody whether its generation is the newest."""
 
-    def stale(self) -> str | None:
+    def stale_because(self) -> str | None:
         return None
 
 
@@ -299,7 +299,7 @@ def test_a_zombie_of_a_call_with_another_number_of_tasks_that_begins_late_sends_
 
     report = dataframe_task.run(late[0], 6, batches())
     write_exactly_once(frame(session, *range(60)), successor)
-    assert (generation.commit > late[0].work.generation.commit, report.how) == (True, how)
+    assert (generation.commit > late[0].spec.generation.commit, report.reason) == (True, how)
     assert seen(target) == sorted(list(range(60)) * (2 if twice else 1))
 
 
@@ -332,10 +332,10 @@ def test_a_copy_of_a_task_that_fences_it_is_the_one_whose_report_counts(
 
     with pytest.raises(Superseded) if guarded else nullcontext():
         older = dataframe_task.run(writing, 0, batches(), number=1)
-        assert older.how == "fenced"
+        assert older.reason == "fenced"
     driver.close()
     calls.close()
-    assert (reports[0].how, reports[0].records + reports[0].skipped) == ("ended", 60)
+    assert (reports[0].reason, reports[0].records + reports[0].skipped) == ("ended", 60)
     assert seen(target) == list(range(60))
 
 
@@ -497,7 +497,7 @@ def test_bad_columns_are_one_line_and_nothing_is_written(session: Any, target: T
 def test_a_frame_that_spark_knows_to_be_ordered_is_not_sorted_again(session: Any) -> None:
     frame = session.range(0, 100, 1, 2).selectExpr("concat('s', id div 50) source", "id", "cast(id as string) value")
     work: Any = None
-    writing = Writing(work, "t", Columns(("source",), "id"), 10, claims=Address("localhost", 1, "word"))
+    writing = Writing(work, "t", Columns(("source",), "id"), 10, registry=Address("localhost", 1, "word"))
     plans = [str(shared(frame, writing, tasks)._jdf.queryExecution().executedPlan()) for tasks in (2, 1)]
     assert "Sort" not in plans[0]
     assert "Coalesce 1" in plans[1]

@@ -38,16 +38,16 @@ class Slow(TransactionalProducer):
     fault: Fault
     dies = False
 
-    def send(self, step: TransactionBatch) -> None:
+    def send(self, batch: TransactionBatch) -> None:
         if not self.fault.caught.is_set() or self.fault.delivered.is_set():
-            return super().send(step)
-        half = len(step.records) // 2
-        super().send(TransactionBatch(records=step.records[:half]))
+            return super().send(batch)
+        half = len(batch.records) // 2
+        super().send(TransactionBatch(records=batch.records[:half]))
         self._producer.flush(10)
         self.fault.release()
         if self.dies:
             raise KeyboardInterrupt
-        return super().send(TransactionBatch(records=step.records[half:]))
+        return super().send(TransactionBatch(records=batch.records[half:]))
 
 
 class Careless(Slow):
@@ -55,20 +55,20 @@ class Careless(Slow):
 
     dies = True
 
-    def doubt(self) -> str | None:
+    def unusable_because(self) -> str | None:
         return None
 
 
 class EvenNumbers(Numbers):
     """With records one by one, so that a step can be cut in two."""
 
-    def step(self) -> TransactionBatch | None:
-        step = super().step()
+    def next_batch(self) -> TransactionBatch | None:
+        step = super().next_batch()
         if step is None or step.records:
             return step
         from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord
 
-        records = [ProducerRecord(bulk.topic, None, m["value"]) for bulk in step.bulks for m in bulk.messages]
+        records = [ProducerRecord(bulk.topic, None, m["value"]) for bulk in step.record_batches for m in bulk.messages]
         return TransactionBatch(records=records, offsets=step.offsets)
 
 
@@ -83,7 +83,7 @@ def test_a_handle_that_is_used_on_after_a_late_commit_tears_a_transaction(cluste
     place = Place(cluster)
     fault = proxy.hold(END_TXN)
     with pytest.raises(KeyboardInterrupt):
-        place.kernel(open_handle=lambda: through(place, proxy, Careless, fault)).run(EvenNumbers(place, 40))
+        place.kernel(open_producer=lambda: through(place, proxy, Careless, fault)).run(EvenNumbers(place, 40))
     place.kernel().run(EvenNumbers(place, 40))
     twice = [n for n in set(place.seen()) if place.seen().count(n) > 1]
     assert twice, "the torn half of a transaction should be visible: has librdkafka learnt KIP-890?"
@@ -94,10 +94,10 @@ def test_the_kernel_takes_a_new_epoch_instead_and_the_late_commit_finds_nothing(
 ) -> None:
     place = Place(cluster)
     fault = proxy.hold(END_TXN)
-    ended = place.kernel(open_handle=lambda: through(place, proxy, Slow, fault)).run(EvenNumbers(place, 40))
-    assert (ended.how, fault.delivered.is_set()) == (EndReason.ENDED, True)
-    assert ended.counts.doubts
-    assert ended.counts.instances > 1
+    ended = place.kernel(open_producer=lambda: through(place, proxy, Slow, fault)).run(EvenNumbers(place, 40))
+    assert (ended.reason, fault.delivered.is_set()) == (EndReason.ENDED, True)
+    assert ended.stats.doubts
+    assert ended.stats.instances > 1
     assert place.seen() == list(range(40))
 
 
@@ -117,9 +117,9 @@ def test_a_producer_of_batches_ends_in_doubt_whatever_was_held_back_and_what_com
                 fault.release()
 
     kafka = Kafka({"bootstrap.servers": proxy.bootstrap}, timeout=30)
-    open_handle = lambda: Late(kafka, f"g-{place.connector}-0", timeout_ms=30_000, properties=QUICK)  # noqa: E731
-    ended = place.kernel(open_handle=open_handle).run(Numbers(place, 60))
-    assert (ended.how, fault.delivered.is_set()) == (EndReason.ENDED, True)
-    assert len(ended.counts.doubts) == 1
+    open_producer = lambda: Late(kafka, f"g-{place.connector}-0", timeout_ms=30_000, properties=QUICK)  # noqa: E731
+    ended = place.kernel(open_producer=open_producer).run(Numbers(place, 60))
+    assert (ended.reason, fault.delivered.is_set()) == (EndReason.ENDED, True)
+    assert len(ended.stats.doubts) == 1
     assert place.seen() == list(range(60))
     assert place.stored() == {"next": 60}

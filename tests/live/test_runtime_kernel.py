@@ -45,7 +45,7 @@ class Numbers:
         value = stored.value(self._place.key)
         self._next = json.loads(value)["next"] if value else 0
 
-    def step(self) -> TransactionBatch | None:
+    def next_batch(self) -> TransactionBatch | None:
         numbers = range(self._next, min(self._next + self._size, self._end))
         if not numbers:
             return None
@@ -54,16 +54,19 @@ class Numbers:
         offsets = {self._place.key: json.dumps({"next": numbers.stop}, separators=(",", ":")).encode()}
         if self._next % 3 == 0:
             values = pa.array([b"%d" % n for n in numbers])
-            return TransactionBatch(bulks=[ColumnBatch(self._place.topic, RecordColumns(values))], offsets=offsets)
+            return TransactionBatch(
+                record_batches=[ColumnBatch(self._place.topic, RecordColumns(values))], offsets=offsets
+            )
         if self._next % 20:
             return TransactionBatch(
-                bulks=[RecordBatchDicts(self._place.topic, [{"value": b"%d" % n} for n in numbers])], offsets=offsets
+                record_batches=[RecordBatchDicts(self._place.topic, [{"value": b"%d" % n} for n in numbers])],
+                offsets=offsets,
             )
         return TransactionBatch(
             records=[ProducerRecord(self._place.topic, None, b"%d" % n) for n in numbers], offsets=offsets
         )
 
-    def last(self) -> TransactionBatch | None:
+    def final_batch(self) -> TransactionBatch | None:
         return None
 
     def committed(self, step: TransactionBatch) -> None:
@@ -94,7 +97,7 @@ class Place:
         return OffsetStore(CommittedOffsets(self.kafka, self.offsets, self.connector), behind)
 
     def kernel(self, **more: Any) -> ExactlyOnceTask:
-        made: dict[str, Any] = {"open_handle": self.handle, "topic": self.offsets, "store": self.store()}
+        made: dict[str, Any] = {"open_producer": self.handle, "topic": self.offsets, "store": self.store()}
         return ExactlyOnceTask(**made | more)
 
     def seen(self) -> list[int]:
@@ -119,8 +122,8 @@ def place(cluster: Sandbox, request: pytest.FixtureRequest) -> Place:
 def test_every_record_is_there_once_and_a_second_run_finds_nothing_to_do(place: Place, strict: bool) -> None:
     first = place.kernel(strict=strict).run(Numbers(place, 40))
     again = place.kernel().run(Numbers(place, 40))
-    assert (first.how, first.counts.records, first.counts.transactions) == (EndReason.ENDED, 40, 4)
-    assert (again.how, again.counts.records) == (EndReason.ENDED, 0)
+    assert (first.reason, first.stats.records, first.stats.transactions) == (EndReason.ENDED, 40, 4)
+    assert (again.reason, again.stats.records) == (EndReason.ENDED, 0)
     assert place.seen() == list(range(40))
     assert place.stored() == {"next": 40}
 
@@ -133,7 +136,7 @@ def test_of_two_attempts_of_one_task_the_older_is_fenced_and_nothing_is_there_tw
             newer.append(place.kernel().run(Numbers(place, 60)))
 
     older = place.kernel().run(Numbers(place, 60, each=overtake))
-    assert (older.how, newer[0].how) == (EndReason.FENCED, EndReason.ENDED)
+    assert (older.reason, newer[0].reason) == (EndReason.FENCED, EndReason.ENDED)
     assert place.seen() == list(range(60))
 
 
@@ -143,28 +146,28 @@ def test_one_that_dies_inside_a_transaction_leaves_nothing_of_it(place: Place) -
     dying.begin()
     dying.send(TransactionBatch(records=[ProducerRecord(place.topic, None, b"%d" % n) for n in range(5)]))
     dying.send_offsets(place.offsets, {place.key: b'{"next":5}'})
-    assert place.kernel().run(Numbers(place, 20)).how is EndReason.ENDED
+    assert place.kernel().run(Numbers(place, 20)).reason is EndReason.ENDED
     assert place.seen() == list(range(20))
 
 
 def test_offsets_of_aborted_records_are_committed_without_them(place: Place) -> None:
     class Choosy(Numbers):
-        def step(self) -> TransactionBatch | None:
-            step = super().step()
-            return step and TransactionBatch(step.records, step.bulks, step.offsets, abort=self._next == 20)
+        def next_batch(self) -> TransactionBatch | None:
+            step = super().next_batch()
+            return step and TransactionBatch(step.records, step.record_batches, step.offsets, abort=self._next == 20)
 
     ended = place.kernel().run(Choosy(place, 40))
-    assert (ended.counts.aborted, ended.counts.records) == (1, 30)
+    assert (ended.stats.aborted, ended.stats.records) == (1, 30)
     assert place.seen() == [n for n in range(40) if not 10 <= n < 20]
     assert place.stored() == {"next": 40}
 
 
 def test_a_record_that_no_broker_takes_ends_it_and_leaves_nothing(place: Place) -> None:
     class Large(Numbers):
-        def step(self) -> TransactionBatch | None:
-            step = super().step()
+        def next_batch(self) -> TransactionBatch | None:
+            step = super().next_batch()
             return step and TransactionBatch(
-                [ProducerRecord(place.topic, None, bytes(3_000_000))], step.bulks, step.offsets
+                [ProducerRecord(place.topic, None, bytes(3_000_000))], step.record_batches, step.offsets
             )
 
     with pytest.raises(ConnectctlError, match="write its records"):
@@ -177,9 +180,9 @@ def test_the_secondary_is_read_where_the_primary_says_nothing_and_written_behind
     behind = GlobalOffsetsWriter(place.kafka, place.global_, 30)
     behind.write_values({place.key: b'{"next":10}'})
     behind.close()
-    ended = place.kernel(store=place.store(secondary=True), secondary=behind).run(Numbers(place, 20))
+    ended = place.kernel(store=place.store(secondary=True), global_offsets=behind).run(Numbers(place, 20))
     behind.close()
-    assert (ended.counts.records, place.seen()) == (10, list(range(10, 20)))
+    assert (ended.stats.records, place.seen()) == (10, list(range(10, 20)))
 
     def global_() -> bool:
         store = OffsetStore(CommittedOffsets(place.kafka, place.global_, place.connector))
@@ -191,13 +194,13 @@ def test_the_secondary_is_read_where_the_primary_says_nothing_and_written_behind
 
 def test_a_tombstone_reaches_the_secondary_before_the_primary(place: Place) -> None:
     class Forgetting(Numbers):
-        def step(self) -> TransactionBatch | None:
-            step = super().step()
-            return step and TransactionBatch(step.records, step.bulks, {place.key: None})
+        def next_batch(self) -> TransactionBatch | None:
+            step = super().next_batch()
+            return step and TransactionBatch(step.records, step.record_batches, {place.key: None})
 
     behind = GlobalOffsetsWriter(place.kafka, place.global_, 30)
     behind.write_values({place.key: b'{"next":0}'})
-    place.kernel(store=place.store(secondary=True), secondary=behind).run(Forgetting(place, 10))
+    place.kernel(store=place.store(secondary=True), global_offsets=behind).run(Forgetting(place, 10))
     for topic in (place.offsets, place.global_):
         store = OffsetStore(CommittedOffsets(place.kafka, topic, place.connector))
         store.refresh(30)
@@ -213,9 +216,11 @@ def test_batches_are_read_however_they_are_compressed(cluster: Sandbox, codec: s
     values = [b"%d" % n for n in range(1000)]
     handle.initialise(30)
     handle.begin()
-    handle.send(TransactionBatch(bulks=[ColumnBatch(place.topic, RecordColumns(pa.array(values), pa.array(values)))]))
+    handle.send(
+        TransactionBatch(record_batches=[ColumnBatch(place.topic, RecordColumns(pa.array(values), pa.array(values)))])
+    )
     handle.commit(30)
-    handle.drop()
+    handle.discard()
     image = place.kafka.image([place.topic], patience=30, superseded=True)[place.topic]
     assert {record.key: record.partition for record in image.latest} == {v: java_partition(v, 3) for v in values}
     assert sorted(int(record.value or b"") for record in image.latest) == list(range(1000))

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.live
 class Blind(ExactlyOnceTask):
     """Writes wherever its records go."""
 
-    def look(self, handle: object, topics: set[str]) -> None:
+    def check_topics(self, producer: object, topics: set[str]) -> None:
         pass
 
 
@@ -74,7 +74,7 @@ def visible(place: Place) -> list[bytes]:
 
 
 def test_a_task_that_wrote_there_would_commit_what_was_never_committed(place: Place) -> None:
-    assert Blind(place.handle, place.offsets, place.store()).run(Numbers(place, 40)).how is EndReason.ENDED
+    assert Blind(place.handle, place.offsets, place.store()).run(Numbers(place, 40)).reason is EndReason.ENDED
     assert b"ghost" in visible(place), "should a commit leave alone what older epochs left? Then the look is needless"
 
 
@@ -90,5 +90,5 @@ def test_a_task_writes_nothing_there_says_what_is_in_its_way_and_goes_on_when_th
             raw.calls.mark(found.place, found.producer, commit=False)
     finally:
         raw.close()
-    assert place.kernel().run(Numbers(place, 40)).counts.records == 40
+    assert place.kernel().run(Numbers(place, 40)).stats.records == 40
     assert place.seen() == list(range(40))

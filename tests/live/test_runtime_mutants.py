@@ -36,30 +36,30 @@ class Died(BaseException):
 class ReadsFirst(ExactlyOnceTask):
     """Reads the offsets, and initialises its producer then."""
 
-    def _instance(self, supply: RecordSource) -> TaskResult | None:
-        handle = self.open_handle()
+    def _run_producer(self, source: RecordSource) -> TaskResult | None:
+        handle = self.open_producer()
         try:
             self.store.refresh(self.patience)
-            supply.resume(self.store)
+            source.resume(self.store)
             handle.initialise(self.patience)
-            self.counts.instances += 1
-            return self._work(handle, supply)
+            self.stats.instances += 1
+            return self._loop(handle, source)
         finally:
-            handle.drop()
+            handle.discard()
 
 
 class RemembersInstead(ExactlyOnceTask):
     """Reads the offsets when it starts; with a new producer it goes on from what it remembers, whatever it is told."""
 
-    def _instance(self, supply: RecordSource) -> TaskResult | None:
-        if not self.counts.instances:
-            return super()._instance(supply)
-        handle = self.open_handle()
+    def _run_producer(self, source: RecordSource) -> TaskResult | None:
+        if not self.stats.instances:
+            return super()._run_producer(source)
+        handle = self.open_producer()
         try:
             handle.initialise(self.patience)
-            return self._work(handle, supply)
+            return self._loop(handle, source)
         finally:
-            handle.drop()
+            handle.discard()
 
 
 class Moment(TransactionalProducer):
@@ -78,8 +78,8 @@ class Moment(TransactionalProducer):
             self.instead_of_commit()
         super().commit(patience)
 
-    def doubt(self) -> str | None:
-        return self.after_commit() or super().doubt()
+    def unusable_because(self) -> str | None:
+        return self.after_commit() or super().unusable_because()
 
 
 class OffsetsBefore(Moment):
@@ -159,7 +159,7 @@ def test_offsets_that_are_read_before_initialising_miss_the_last_commit_of_the_o
     course = Course(place, kind)
     moments = [last_words]
     ended = course.run(Numbers(place, 60), before_initialise=lambda: moments.pop()() if moments else None)
-    assert ended.how is EndReason.ENDED
+    assert ended.reason is EndReason.ENDED
     assert course.agrees(found)
 
 
@@ -177,10 +177,10 @@ def test_a_new_producer_without_a_new_reading_repeats_what_another_one_did_meanw
         commits.append(1)
         if len(commits) != 2:
             return None
-        assert Course(place).run(Numbers(place, 40)).counts.records == 20
+        assert Course(place).run(Numbers(place, 40)).stats.records == 20
         return "a connection broke"
 
-    assert course.run(Numbers(place, 60), after_commit=another).how is EndReason.ENDED
+    assert course.run(Numbers(place, 60), after_commit=another).reason is EndReason.ENDED
     assert course.agrees(found)
 
 
@@ -201,7 +201,7 @@ def test_an_end_that_is_none_is_no_beginning(
 ) -> None:
     place = Place(cluster)
     course = Course(place)
-    assert course.run(Numbers(place, 40)).how is EndReason.ENDED
+    assert course.run(Numbers(place, 40)).reason is EndReason.ENDED
     reached = current_ends(place.kafka, place.offsets) if known else None
     mutant = ExactlyOnceTask(
         course.handle, place.offsets, OffsetStore(store(place.kafka, place.offsets, place.connector, reached))
@@ -212,7 +212,7 @@ def test_an_end_that_is_none_is_no_beginning(
         with pytest.raises(TimedOut, match="was not read to its end: it reached"):
             mutant.run(Numbers(place, 60))
     else:
-        assert mutant.run(Numbers(place, 60)).how is EndReason.ENDED
+        assert mutant.run(Numbers(place, 60)).reason is EndReason.ENDED
     assert course.agrees(found)
 
 
@@ -233,7 +233,7 @@ def test_offsets_outside_the_transaction_and_their_records_do_not_die_together(
     with pytest.raises(Died):
         Course(place, handles=handles).run(Numbers(place, 60), instead_of_commit=die)
     course = Course(place, handles=handles)
-    assert course.run(Numbers(place, 60)).how is EndReason.ENDED
+    assert course.run(Numbers(place, 60)).reason is EndReason.ENDED
     assert course.agrees(found)
 
 

@@ -80,7 +80,7 @@ def test_a_worker_and_a_task_here_take_turns_and_every_line_is_there_once(cluste
         eventually(lambda: rest.state(name) == ["STOPPED"])
         append(*range(30, 60))
         ended = run_here(cluster, name, configs)
-        assert (ended.how, ended.counts.records) == (EndReason.ENDED, 30)
+        assert (ended.reason, ended.stats.records) == (EndReason.ENDED, 30)
         assert rest.offsets(name)[0]["offset"] == {"position": path.stat().st_size}
         append(*range(60, 90))
         rest.call("PUT", f"/connectors/{name}/resume")
@@ -110,7 +110,7 @@ def test_a_task_that_nobody_sees_is_fenced_before_offsets_are_written_and_takes_
         ran = connectctl("--context", f"sandbox-{cluster.spec.name}", "offsets", "reset", name, "--yes")
         assert ran.code == 0, ran.err
         path.write_text("one\ntwo\nthree\n")
-        assert unseen.result(timeout=300).how is EndReason.FENCED
+        assert unseen.result(timeout=300).reason is EndReason.FENCED
         assert rest.offsets(name) == []
 
 
@@ -126,8 +126,8 @@ def test_a_task_here_fences_the_workers_task_that_still_runs(cluster: Sandbox, t
     path.write_text("one\n")
     with connector(cluster, name, configs) as rest:
         eventually(lambda: rest.offsets(name))
-        assert run_here(cluster, name, configs).counts.records == 0
+        assert run_here(cluster, name, configs).stats.records == 0
         with path.open("a") as file:
             file.write("two\n")
         eventually(lambda: "FAILED" in rest.state(name))
-        assert run_here(cluster, name, configs).counts.records == 1
+        assert run_here(cluster, name, configs).stats.records == 1

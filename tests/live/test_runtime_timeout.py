@@ -53,22 +53,22 @@ def test_the_coordinator_ends_it_and_the_task_sends_it_again_or_says_what_can_be
     class Slow(Numbers):
         """Its second batch comes when the transaction of the first is over, ``more`` or only its end."""
 
-        def step(self) -> TransactionBatch | None:
-            step = super().step()
+        def next_batch(self) -> TransactionBatch | None:
+            step = super().next_batch()
             if step is None or not slow or self._next != 20:
                 return (
                     step
                     if step is None or not slow
-                    else TransactionBatch(bulks=[RecordBatchDicts(place.topic, [{"value": b"0"}])], more=True)
+                    else TransactionBatch(record_batches=[RecordBatchDicts(place.topic, [{"value": b"0"}])], more=True)
                 )
             eventually(over)
             slow.clear()
             return step if more else TransactionBatch(offsets=step.offsets)
 
-    kernel = place.kernel(open_handle=lambda: place.kind(place.kafka, id_, timeout_ms=1000))
+    kernel = place.kernel(open_producer=lambda: place.kind(place.kafka, id_, timeout_ms=1000))
     if most > 1:
         ended = kernel.run(Slow(place, 20))
-        assert (ended.how, ended.counts.instances, place.seen()) == (EndReason.ENDED, 2, list(range(20)))
+        assert (ended.reason, ended.stats.instances, place.seen()) == (EndReason.ENDED, 2, list(range(20)))
         return
     with pytest.raises(ConnectctlError, match="longer than its time-out of 1 s") as caught:
         kernel.run(Slow(place, 20))
@@ -89,11 +89,11 @@ def test_on_a_slow_way_to_the_brokers_transactions_are_cut_before_their_time_is_
         {"file": [1] * count, "id": range(count), "value": [f"{n}".ljust(1000) for n in range(count)]}
     )
     supply = DataFrameRows([rows], place.connector, place.topic, Columns(("file",), "id"), count, timeout=3)
-    ended = place.kernel(open_handle=lambda: ColumnarProducer(slow, f"g-{place.connector}-0", timeout_ms=3000)).run(
+    ended = place.kernel(open_producer=lambda: ColumnarProducer(slow, f"g-{place.connector}-0", timeout_ms=3000)).run(
         supply
     )
     proxy.close()
-    assert (ended.how, ended.counts.records) == (EndReason.ENDED, count)
-    assert ended.counts.largest < count * 0.7
+    assert (ended.reason, ended.stats.records) == (EndReason.ENDED, count)
+    assert ended.stats.largest < count * 0.7
     assert place.seen() == list(range(count))
     assert place.stored() == {"id": count - 1}

@@ -61,7 +61,7 @@ def run(
     cluster: Sandbox, monkeypatch: pytest.MonkeyPatch, config: dict[str, str], **topic: str
 ) -> tuple[TaskReport, str]:
     """What came of the task, and the topic that is created with these settings, which it writes to last."""
-    monkeypatch.setattr(GenerationCheck, "stale", lambda self: None)
+    monkeypatch.setattr(GenerationCheck, "stale_because", lambda self: None)
     name = f"unfit-{secrets.token_hex(4)}"
     bootstrap = cluster.bootstrap_servers
     first = create_topic(bootstrap, f"{name}-any", 1, "delete")
@@ -102,19 +102,19 @@ def test_a_record_that_kafka_does_not_take_is_named_at_once(
     said: str,
 ) -> None:
     report, last = run(cluster, monkeypatch, config | {"exactly.once.source.support": support}, **topic)
-    assert report.how == FAILED, report
-    assert report.why is not None
-    assert report.why.startswith(f'The record of {{"topic":"{last}"}} at {{"n":7}} ')
-    assert re.search(said, report.why), report.why
-    assert "Call it again" not in report.why
-    assert "\n" not in report.why
+    assert report.reason == FAILED, report
+    assert report.detail is not None
+    assert report.detail.startswith(f'The record of {{"topic":"{last}"}} at {{"n":7}} ')
+    assert re.search(said, report.detail), report.detail
+    assert "Call it again" not in report.detail
+    assert "\n" not in report.detail
 
 
 def test_a_topic_that_takes_small_batches_gets_small_batches(cluster: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """Twenty records of 100 bytes and their headers make more than 2,000 bytes."""
     monkeypatch.setattr(Task, "poll", _many(Task.poll))
     report, _ = run(cluster, monkeypatch, {"bad": "no"}, max_message_bytes="2000")
-    assert (report.how, report.records, report.doubts, report.instances) == (EndReason.ENDED, 2 * 20, 0, 2), report
+    assert (report.reason, report.records, report.doubts, report.instances) == (EndReason.ENDED, 2 * 20, 0, 2), report
 
 
 def _many(poll: Any) -> Any:

@@ -118,9 +118,9 @@ def test_batches_of_a_frame_are_written_over_tls_with_a_login(guarded: Sandbox, 
     handle = batch_handle(guarded, certificate, "ops")
     handle.initialise(20)
     handle.begin()
-    handle.send(TransactionBatch(bulks=[ColumnBatch(topic, RecordColumns(pa.array([b"one", b"two"])))]))
+    handle.send(TransactionBatch(record_batches=[ColumnBatch(topic, RecordColumns(pa.array([b"one", b"two"])))]))
     handle.commit(20)
-    handle.drop()
+    handle.discard()
     kafka = Kafka({"bootstrap.servers": guarded.bootstrap_servers}, timeout=20)
     image = kafka.image([topic], patience=20, superseded=True)[topic]
     assert sorted(record.value or b"" for record in (*image.latest, *image.superseded)) == [b"one", b"two"]
@@ -132,7 +132,7 @@ def test_a_transactional_id_that_a_principal_may_not_use_is_told_as_such(
     handle = batch_handle(guarded, certificate, "nobody")
     with pytest.raises(NotAuthorized, match="may not use the transactional id g-c-0"):
         handle.initialise(20)
-    handle.drop()
+    handle.discard()
 
 
 def batch_handle(guarded: Sandbox, certificate: Certificates, user: str) -> ColumnarProducer:

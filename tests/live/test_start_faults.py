@@ -43,7 +43,7 @@ class Place:
         for n in range(TASKS):  # each id has a producer to fence
             handle = ColumnarProducer(self.straight, task_id(self.group, "c", n), timeout_ms=10_000)
             handle.initialise(TIMEOUT)
-            handle.drop()
+            handle.discard()
         self.proxy = FaultProxy(cluster.bootstrap_servers)
         self.told: list[str] = []
 
@@ -64,7 +64,7 @@ class Place:
             return leader.start("c", {"name": "c"}, lambda before: [{"n": str(n)} for n in range(TASKS)])
 
     def stale(self, generation: Generation) -> str | None:
-        return GenerationCheck(self.straight, generation, TIMEOUT).stale()
+        return GenerationCheck(self.straight, generation, TIMEOUT).stale_because()
 
     def withstands(self, api: int, skip: int = 0, start: Callable[[Place], Generation] | None = None) -> bool:
         """A start comes through, although the answer to this one of its requests is lost; whether it sent that at all."""

@@ -31,18 +31,18 @@ class Address:
 
     host: str
     port: int
-    word: str = field(repr=False)
+    token: str = field(repr=False)
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
 
 
 class SocketListener:
-    """Where a driver is reached by its tasks: ``hear`` gets each connection, on a thread of its own."""
+    """Where a driver is reached by its tasks: ``serve`` gets each connection, on a thread of its own."""
 
-    def __init__(self, host: str, bind: str | None, hear: Callable[[socket.socket], None]):
+    def __init__(self, host: str, bind: str | None, serve: Callable[[socket.socket], None]):
         self._server = socket.create_server((bind or host, 0))
-        self._hear = hear
+        self._serve = serve
         self.address = Address(host, self._server.getsockname()[1], secrets.token_hex(16))
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -58,7 +58,7 @@ class SocketListener:
                 line, _ = self._server.accept()
             except OSError:
                 return
-            threading.Thread(target=self._hear, args=(line,), daemon=True).start()
+            threading.Thread(target=self._serve, args=(line,), daemon=True).start()
 
 
 def driver_address(spark: SparkSession) -> tuple[str, str | None]:
@@ -71,10 +71,10 @@ def driver_address(spark: SparkSession) -> tuple[str, str | None]:
 
 
 class DriverChannel:
-    """The driver's end. ``heard`` is what each task last said, by its number; ``stop`` is told to all, now and later."""
+    """The driver's end. ``messages`` is what each task last said, by its number; ``stop`` is told to all, now and later."""
 
     def __init__(self, host: str, bind: str | None = None):
-        self.heard: dict[int, Mapping[str, Any]] = {}
+        self.messages: dict[int, Mapping[str, Any]] = {}
         self._stopping = False
         self._lines: set[socket.socket] = set()
         self._lock = threading.Lock()
@@ -99,7 +99,7 @@ class DriverChannel:
     def _listen(self, line: socket.socket) -> None:
         with line, line.makefile("rb") as words:
             try:
-                if words.readline(LONGEST_LINE).strip() != self.address.word.encode():
+                if words.readline(LONGEST_LINE).strip() != self.address.token.encode():
                     return
                 with self._lock:
                     self._lines.add(line)
@@ -107,7 +107,7 @@ class DriverChannel:
                         _send_line(line, "stop")
                 while word := words.readline(LONGEST_LINE):
                     said = json.loads(word)
-                    self.heard[int(said["task"])] = said
+                    self.messages[int(said["task"])] = said
             except (OSError, ValueError, KeyError):
                 return
             finally:
@@ -125,12 +125,12 @@ class TaskChannel:
 
     def __init__(self, address: Address):
         self._stopped = False
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
         self._line: socket.socket | None = None
         with suppress(OSError):
             self._line = socket.create_connection((address.host, address.port), CONNECT_TIMEOUT)
             self._line.setblocking(True)
-            _send_line(self._line, address.word)
+            _send_line(self._line, address.token)
 
     @property
     def stopped(self) -> bool:
@@ -144,11 +144,11 @@ class TaskChannel:
                 self._stopped = True
         return self._stopped
 
-    def say(self, said: Mapping[str, Any]) -> None:
+    def send(self, message: Mapping[str, Any]) -> None:
         """Tell the driver."""
         if self._line is not None:
-            with self._turn:
-                _send_line(self._line, json.dumps(said))
+            with self._lock:
+                _send_line(self._line, json.dumps(message))
 
     def close(self) -> None:
         """Hang up."""

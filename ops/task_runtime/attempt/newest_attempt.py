@@ -37,7 +37,7 @@ class AttemptRegistry:
         with line, line.makefile("rwb") as words:
             try:
                 asked = json.loads(words.readline())
-                if not secrets.compare_digest(str(asked["word"]), self.address.word):
+                if not secrets.compare_digest(str(asked["word"]), self.address.token):
                     return
                 task = int(asked["task"])
                 with self._lock:
@@ -67,7 +67,7 @@ class Attempt:
         return newest is not None and newest != self._number
 
     def _ask(self, *, begins: bool) -> Any:
-        asked = {"word": self._address.word, "task": self._task, "attempt": self._number, "begins": begins}
+        asked = {"word": self._address.token, "task": self._task, "attempt": self._number, "begins": begins}
         try:
             where = (self._address.host, self._address.port)
             with socket.create_connection(where, CONNECT_TIMEOUT) as line, line.makefile("rb") as words:

@@ -48,46 +48,50 @@ class OffsetsView:
 
     def __init__(self, read: CoalescedRead[OffsetsSnapshot]):
         self._read = read
-        self._seen = OffsetsSnapshot({})
+        self._snapshot = OffsetsSnapshot({})
 
     def refresh(self, patience: float) -> None:
         """See what is committed by now. How long that may take is the reading's own patience."""
-        self._seen = self._read()
+        self._snapshot = self._read()
 
     def value(self, key: bytes) -> bytes | None:
         """The effective value of ``key``."""
-        return self._seen.value(key)
+        return self._snapshot.value(key)
 
     def position(self, key: bytes) -> Position | None:
         """Where the newest record of ``key`` was found in the topic that the task writes to."""
-        return self._seen.positions.get(key)
+        return self._snapshot.positions.get(key)
 
     @property
     def reached(self) -> Mapping[str, KnownEnds]:
         """How far the offsets topics reached when the task last asked, as ``TaskSpec.reached`` has it."""
-        return self._seen.reached
+        return self._snapshot.reached
 
     def known(self) -> frozenset[bytes]:
         """The keys that have an effective value."""
-        return self._seen.known()
+        return self._snapshot.known()
 
 
 class SharedClients:
-    """The tasks of ``work`` that run in this process. ``home`` is the workers' cluster, ``target`` that of the records."""
+    """The tasks of ``spec`` that run in this process. ``home`` is the workers' cluster, ``target`` that of the records."""
 
-    def __init__(self, work: TaskSpec):
-        self.home = Kafka(work.home, timeout=work.timeout)
+    def __init__(self, spec: TaskSpec):
+        self.home = Kafka(spec.home, timeout=spec.timeout)
         # A connection takes a moment to be made: where both are one cluster, one does.
-        self.target = self.home if work.target == work.home else Kafka(work.target, timeout=work.timeout)
+        self.target = self.home if spec.target == spec.home else Kafka(spec.target, timeout=spec.timeout)
         self._largest: dict[str, int] = {}
         self._asking = threading.Lock()
-        known = work.reached
-        behind = CommittedOffsets(self.home, work.behind, work.connector, known.get(GLOBAL)) if work.behind else None
-        store = OffsetStore(CommittedOffsets(self.target, work.offsets, work.connector, known.get(PRIMARY)), behind)
-        self._offsets = CoalescedRead(lambda: _snapshot(store, work.patience))
-        self.stale = CoalescedRead(GenerationCheck(self.home, work.generation, work.patience).stale)
+        known = spec.reached
+        behind = (
+            CommittedOffsets(self.home, spec.global_offsets, spec.connector, known.get(GLOBAL))
+            if spec.global_offsets
+            else None
+        )
+        store = OffsetStore(CommittedOffsets(self.target, spec.offsets, spec.connector, known.get(PRIMARY)), behind)
+        self._offsets = CoalescedRead(lambda: _snapshot(store, spec.patience))
+        self.stale_because = CoalescedRead(GenerationCheck(self.home, spec.generation, spec.patience).stale_because)
 
-    def largest(self, topics: Collection[str]) -> dict[str, int]:
+    def largest_batches(self, topics: Collection[str]) -> dict[str, int]:
         """``Kafka.largest_batches`` of the target, asked once for all tasks where it could be told."""
         with self._asking:
             if missing := [topic for topic in topics if topic not in self._largest]:

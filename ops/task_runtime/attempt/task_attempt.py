@@ -49,11 +49,11 @@ class TaskLimits:
 
 @dataclass(frozen=True)
 class TaskReport:
-    """What a task did in a lease. ``how`` is an ``EndReason`` or failed; ``idle``: it had nothing to do at the end."""
+    """What a task did in a lease. ``reason`` is an ``EndReason`` or failed; ``idle``: it had nothing to do at the end."""
 
     task: int
-    how: str
-    why: str | None = None
+    reason: str
+    detail: str | None = None
     trace: str | None = None
     records: int = 0
     transactions: int = 0
@@ -81,26 +81,26 @@ class TaskReport:
 
     def __post_init__(self) -> None:
         # In the words of plugins and of their systems. On the driver, which knows the job's secrets, once more.
-        for name in ("why", "trace"):
+        for name in ("detail", "trace"):
             if (text := getattr(self, name)) is not None:
                 object.__setattr__(self, name, masked(text))
 
     @classmethod
-    def of(cls, task: int, how: str, counts: TaskStats, **more: Any) -> TaskReport:
-        """The report of what ``counts`` counted."""
+    def of(cls, task: int, reason: str, stats: TaskStats, **more: Any) -> TaskReport:
+        """The report of what ``stats`` counted."""
         return cls(
             task,
-            how,
-            records=counts.records,
-            transactions=counts.transactions,
-            aborted=counts.aborted,
-            instances=counts.instances,
-            smallest=counts.smallest,
-            largest=counts.largest,
-            doubts=len(counts.doubts),
-            meter=asdict(counts.meter),
-            reached=counts.reached,
-            waited=counts.doing.waited,
+            reason,
+            records=stats.records,
+            transactions=stats.transactions,
+            aborted=stats.aborted,
+            instances=stats.instances,
+            smallest=stats.smallest,
+            largest=stats.largest,
+            doubts=len(stats.doubts),
+            meter=asdict(stats.meter),
+            reached=stats.reached,
+            waited=stats.progress.waited,
             **more,
         )
 
@@ -108,194 +108,194 @@ class TaskReport:
 class TimeboxedSource:
     """A supply with an end: it hears when the lease is over, and keeps the driver informed."""
 
-    def __init__(self, supply: TaskRecordSource, task: int, counts: TaskStats, terms: TaskLimits, line: TaskChannel):
-        self._supply, self._task, self._counts, self._terms, self._line = supply, task, counts, terms, line
+    def __init__(self, source: TaskRecordSource, task: int, stats: TaskStats, limits: TaskLimits, channel: TaskChannel):
+        self._source, self._task, self._stats, self._limits, self._channel = source, task, stats, limits, channel
         self._began: float | None = None
         self._lag: int | None = None
-        self._active = self._looked = self._said = time.monotonic()
+        self._active = self._looked = self._reported = time.monotonic()
 
     def resume(self, stored: StoredOffsets) -> None:
         try:
-            self._supply.resume(stored)
+            self._source.resume(stored)
         finally:  # a source that cannot be reached is not idle
             self._active = time.monotonic()
         # A lease begins with the first resumption: to get there may take as long as a dead predecessor's transaction.
         self._began = self._began or self._active
 
-    def step(self) -> TransactionBatch | None:
+    def next_batch(self) -> TransactionBatch | None:
         began = time.monotonic()
-        step = self._supply.step()
+        step = self._source.next_batch()
         if step is not None and step.size:
             self._active = time.monotonic()
-            if not isinstance(self._supply, PolledSource):  # which counts its batches by itself
-                self._counts.meter.poll(step.size, self._active - began)
-        elif self._supply.behind:
+            if not isinstance(self._source, PolledSource):  # which counts its batches by itself
+                self._stats.meter.poll(step.size, self._active - began)
+        elif self._source.has_more:
             self._active = time.monotonic()
         self._looked = time.monotonic()
         return step
 
-    def last(self) -> TransactionBatch | None:
-        return self._supply.last()
+    def final_batch(self) -> TransactionBatch | None:
+        return self._source.final_batch()
 
-    def committed(self, step: TransactionBatch) -> None:
-        self._supply.committed(step)
+    def committed(self, batch: TransactionBatch) -> None:
+        self._source.committed(batch)
 
     @property
     def ended(self) -> bool:
-        return self._supply.ended
+        return self._source.ended
 
     @property
     def idle(self) -> bool:
         """Whether nothing has come for as long as the terms allow."""
-        if self._terms.idle is None or self._began is None:
+        if self._limits.idle is None or self._began is None:
             return False
         # At the last look: nobody knows of the time since, which may be long where the machine is busy.
-        return self._looked - self._active >= self._terms.idle
+        return self._looked - self._active >= self._limits.idle
 
-    def over(self) -> bool:
+    def should_stop(self) -> bool:
         """Whether the task is to stop."""
         now = time.monotonic()
-        if now - self._said >= HEARTBEAT:
-            self._said = now
-            self.say()
-        late = self._began is not None and now - self._began >= self._terms.seconds
-        enough = self._terms.records is not None and self._counts.records >= self._terms.records
-        return late or enough or self.idle or self._line.stopped
+        if now - self._reported >= HEARTBEAT:
+            self._reported = now
+            self.report()
+        late = self._began is not None and now - self._began >= self._limits.seconds
+        enough = self._limits.records is not None and self._stats.records >= self._limits.records
+        return late or enough or self.idle or self._channel.stopped
 
-    def say(self) -> None:
+    def report(self) -> None:
         """Tell the driver how far it is."""
         self._lag = None
         with suppress(Exception):  # what a plugin cannot tell is no reason to end its task
-            self._lag = self._supply.lag
-        self._tell()
+            self._lag = self._source.lag
+        self._send()
 
-    def beat(self) -> None:
+    def heartbeat(self) -> None:
         """Tell the driver that the task waits, on another thread, where its own is in a call that does not return."""
-        if time.monotonic() - self._said >= 2 * HEARTBEAT and self._counts.doing.told is not None:
-            self._tell()
+        if time.monotonic() - self._reported >= 2 * HEARTBEAT and self._stats.progress.message is not None:
+            self._send()
 
-    def _tell(self) -> None:
-        counts = self._counts
+    def _send(self) -> None:
+        counts = self._stats
         said = {"task": self._task, "records": counts.records, "transactions": counts.transactions, "lag": self._lag}
-        self._line.say(said if (waits := counts.doing.told) is None else {**said, "waiting": waits})
+        self._channel.send(said if (waits := counts.progress.message) is None else {**said, "waiting": waits})
 
 
 def run(
-    work: TaskSpec,
+    spec: TaskSpec,
     task: int,
     config: Mapping[str, str],
-    terms: TaskLimits,
+    limits: TaskLimits,
     address: Address,
-    near: SharedClients | None = None,
+    shared: SharedClients | None = None,
 ) -> TaskReport:
-    """One task for one lease, with what it shares with those ``near``.
+    """One task for one lease, with what it shares with those ``shared``.
 
     Raises nothing that the task, the source or Kafka did: that is in the report.
     """
-    counts = TaskStats(doing=TaskProgress(work.waited.get(task, 0.0)))
+    counts = TaskStats(progress=TaskProgress(spec.waited.get(task, 0.0)))
     line = TaskChannel(address)
     try:
-        ended, idle = _run(work, near or SharedClients(work), task, config, terms, line, counts)
-        return TaskReport.of(task, ended.how.value, counts, why=ended.why, idle=idle)
+        ended, idle = _run(spec, shared or SharedClients(spec), task, config, limits, line, counts)
+        return TaskReport.of(task, ended.reason.value, counts, detail=ended.detail, idle=idle)
     except ConnectctlError as e:
         if line.stopped:
             return _failed_while_stopping(task, counts, e)
-        return TaskReport.of(task, FAILED, counts, why=str(e), trace=str(e))
+        return TaskReport.of(task, FAILED, counts, detail=str(e), trace=str(e))
     except Exception as e:  # noqa: BLE001  # a plugin may raise anything, and Spark would run it again for it
         if line.stopped:
             return _failed_while_stopping(task, counts, e)
         trace = traceback.format_exc()[-LONGEST_TRACE:]
-        return TaskReport.of(task, FAILED, counts, why=f"{type(e).__name__}: {e}", trace=trace)
+        return TaskReport.of(task, FAILED, counts, detail=f"{type(e).__name__}: {e}", trace=trace)
     finally:
         line.close()
 
 
-def _failed_while_stopping(task: int, counts: TaskStats, error: Exception) -> TaskReport:
+def _failed_while_stopping(task: int, stats: TaskStats, error: Exception) -> TaskReport:
     """The report of a task that failed when it was to stop anyway, which is no failure of the task (``WorkerTask``)."""
-    return TaskReport.of(task, EndReason.STOPPED.value, counts, why=f"{type(error).__name__}: {error}")
+    return TaskReport.of(task, EndReason.STOPPED.value, stats, detail=f"{type(error).__name__}: {error}")
 
 
 def _run(
-    work: TaskSpec,
-    near: SharedClients,
+    spec: TaskSpec,
+    shared: SharedClients,
     task: int,
     config: Mapping[str, str],
-    terms: TaskLimits,
-    line: TaskChannel,
-    counts: TaskStats,
+    limits: TaskLimits,
+    channel: TaskChannel,
+    stats: TaskStats,
 ) -> tuple[TaskResult, bool]:
-    supply = _record_source(work, config, counts)
-    leased = TimeboxedSource(supply, task, counts, terms, line)
-    kind = producer_class(work.manner)
+    supply = _record_source(spec, config, stats)
+    leased = TimeboxedSource(supply, task, stats, limits, channel)
+    kind = producer_class(spec.delivery)
     with (
-        exactly_once_task(work, near, task, supply.producer, leased.over, counts, kind) as kernel,
-        heartbeat(leased.beat, HEARTBEAT),
+        exactly_once_task(spec, shared, task, supply.producer_properties, leased.should_stop, stats, kind) as kernel,
+        heartbeat(leased.heartbeat, HEARTBEAT),
     ):
         try:
             return kernel.run(leased), leased.idle
         finally:
-            leased.say()
+            leased.report()
             supply.close()
 
 
 @contextmanager
 def exactly_once_task(
-    work: TaskSpec,
-    near: SharedClients,
+    spec: TaskSpec,
+    shared: SharedClients,
     task: int,
     properties: Mapping[str, str],
     stopped: Callable[[], bool],
-    counts: TaskStats,
+    stats: TaskStats,
     kind: type[TransactionalProducer] = TransactionalProducer,
     remedies: str = REMEDIES,
 ) -> Iterator[ExactlyOnceTask]:
-    """A task's kernel, with a producer of ``kind``. ``properties`` are librdkafka's, where ``work`` says nothing else."""
-    id_, manner = task_id(work.group, work.connector, task), work.manner
+    """A task's kernel, with a producer of ``kind``. ``properties`` are librdkafka's, where ``spec`` says nothing else."""
+    id_, manner = task_id(spec.group, spec.connector, task), spec.delivery
     whole = {**properties, **manner.properties}
-    behind = GlobalOffsetsWriter(near.home, work.behind, work.patience) if work.behind else None
-    view = near.view()
-    limits = BatchSizeLimits(near.largest, whole)
+    behind = GlobalOffsetsWriter(shared.home, spec.global_offsets, spec.patience) if spec.global_offsets else None
+    view = shared.view()
+    limits = BatchSizeLimits(shared.largest_batches, whole)
 
     def opened(kind: type[TransactionalProducer]) -> TransactionalProducer:
-        return kind(near.target, id_, timeout_ms=manner.timeout_ms, properties=whole | limits.properties())
+        return kind(shared.target, id_, timeout_ms=manner.timeout_ms, properties=whole | limits.properties())
 
     producers = ProducerFactory(kind, opened)
     kernel = ExactlyOnceTask(
         producers,
-        work.offsets,
+        spec.offsets,
         view,
         behind,
-        near.stale,
+        shared.stale_because,
         stopped,
-        work.patience,
+        spec.patience,
         manner.strict,
-        counts,
+        stats,
         remedies=remedies,
-        outage=work.outage,
-        fits=limits.fits,
-        find_unfit=producers.find_unfit,
+        outage=spec.outage,
+        batch_size_fits=limits.fits,
+        send_one_by_one=producers.send_one_by_one,
     )
     try:
         yield kernel
     finally:
         # What comes after it, on whatever machine, is not to read less.
-        counts.reached = {w: kernel.history.beyond(r) if w == PRIMARY else r for w, r in view.reached.items()}
+        stats.reached = {w: kernel.history.beyond(r) if w == PRIMARY else r for w, r in view.reached.items()}
         if behind is not None:
             behind.close()
 
 
-def _record_source(work: TaskSpec, config: Mapping[str, str], counts: TaskStats) -> TaskRecordSource:
+def _record_source(spec: TaskSpec, config: Mapping[str, str], stats: TaskStats) -> TaskRecordSource:
     """The connector's own supply for a task, or its task to poll."""
-    connector, manner = connector_class(work.path), work.manner
-    own = connector.supply(SourceContext(work.connector, config, manner, work.offsets, work.timeout))
+    connector, manner = connector_class(spec.path), spec.delivery
+    own = connector.supply(SourceContext(spec.connector, config, manner, spec.offsets, spec.timeout))
     if own is not None:
         return own
     return PolledSource(
         connector.task,
-        work.connector,
+        spec.connector,
         config,
         lambda: boundaries_of(manner),
-        converters(work.config),
-        work.offsets if manner.exactly_once else "",
-        counts.meter,
+        converters(spec.config),
+        spec.offsets if manner.exactly_once else "",
+        stats.meter,
     )

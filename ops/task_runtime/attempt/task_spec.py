@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class TaskSpec:
     """A connector's tasks. ``home`` are the client properties of the workers' cluster, ``target`` those of the records'.
 
-    ``offsets`` is the topic that is written in the transaction, ``behind`` the global one where that is another;
+    ``offsets`` is the topic that is written in the transaction, ``global_offsets`` the global one where that is another;
     ``reached`` is how far these two are known to reach. ``path`` is the connector's ``module:Class``. ``patience`` is in
     seconds, and so is ``outage``: for how long Kafka may be away.
     """
@@ -29,8 +29,8 @@ class TaskSpec:
     home: Mapping[str, Any] = field(repr=False)
     target: Mapping[str, Any] = field(repr=False)
     offsets: str
-    behind: str | None
-    manner: DeliverySettings
+    global_offsets: str | None
+    delivery: DeliverySettings
     timeout: float
     patience: float
     reached: Mapping[str, KnownEnds] = field(default_factory=dict)

@@ -171,7 +171,7 @@ def write(df: DataFrame, target: Target, batch: MicroBatch | None) -> Written:
 
     def once(active: Collection[int] | None) -> list[FrameReport]:
         work_now = replace(work, reached=_reached.get(_sharing_key(target), work.reached))
-        reports = written_by(df, replace(writing, work=work_now), target.tasks, active)
+        reports = written_by(df, replace(writing, spec=work_now), target.tasks, active)
         with _lock:
             _reached[_sharing_key(target)] = reduce(furthest, (report.reached for report in reports), work_now.reached)
         return reports
@@ -195,8 +195,8 @@ def _written(reports: Sequence[FrameReport]) -> Written:
         skipped=sum(report.skipped for report in reports),
         late=sum(report.late for report in reports),
         transactions=sum(report.transactions for report in reports),
-        fenced=tuple(sorted(report.task for report in reports if report.how in (EndReason.FENCED, EndReason.STALE))),
-        problems=tuple(f"task {report.task}: {report.why}" for report in reports if report.how == FAILED),
+        fenced=tuple(sorted(report.task for report in reports if report.reason in (EndReason.FENCED, EndReason.STALE))),
+        problems=tuple(f"task {report.task}: {report.detail}" for report in reports if report.reason == FAILED),
     )
 
 
@@ -207,12 +207,16 @@ def _incomplete(target: Target, written: Written, reports: Sequence[FrameReport]
     if not why:
         why = f"tasks {', '.join(map(str, written.fenced))} were fenced by another writer of {target.connector}"
         told = sorted(
-            {report.why for report in reports if report.how in (EndReason.FENCED, EndReason.STALE) and report.why}
+            {
+                report.detail
+                for report in reports
+                if report.reason in (EndReason.FENCED, EndReason.STALE) and report.detail
+            }
         )
         why = f"{why} ({'; '.join(told)})" if told else why
-    elif not all(report.again for report in reports if report.how == FAILED):
+    elif not all(report.retriable for report in reports if report.reason == FAILED):
         next_step = None
-    codes = {report.code for report in reports if report.how == FAILED}
+    codes = {report.code for report in reports if report.reason == FAILED}
     return ConnectctlError(
         f"DataFrame write incomplete: {written.sent} rows committed to {target.topic}",
         why=why,
@@ -231,8 +235,8 @@ def _task_spec(target: Target, generation: Generation) -> TaskSpec:
         home=dict(target.client),
         target=dict(target.client),
         offsets=target.offsets_topic,
-        behind=None,
-        manner=DeliverySettings(Boundary.POLL, 0.0, target.transaction_timeout_ms),
+        global_offsets=None,
+        delivery=DeliverySettings(Boundary.POLL, 0.0, target.transaction_timeout_ms),
         timeout=target.timeout,
         patience=target.timeout,
         reached=_reached.get(_sharing_key(target), {}),

@@ -90,7 +90,7 @@ def shared(df: DataFrame, writing: Writing, tasks: int) -> DataFrame:
     """
     columns = writing.columns
     wanted = df.select(*(f"`{name}`" for name in columns.names)) if writing.batch is None else hashed(df, writing)
-    if writing.claims is not None:
+    if writing.registry is not None:
         # A frame that is coalesced has no order that Spark knew; one that has it is not sorted again.
         parted = wanted if 0 < partitions_of(wanted) <= tasks else wanted.coalesce(tasks)
     else:

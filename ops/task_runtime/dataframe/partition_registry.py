@@ -48,7 +48,7 @@ class PartitionRegistry:
             try:
                 while word := words.readline():
                     asked = json.loads(word)
-                    if not secrets.compare_digest(str(asked["word"]), self.address.word):
+                    if not secrets.compare_digest(str(asked["word"]), self.address.token):
                         return
                     answer = self.give(int(asked["task"]), asked["places"])
                     words.write(json.dumps(answer).encode() + b"\n")
@@ -66,7 +66,7 @@ class PartitionRegistryClient:
     def __call__(self, places: Sequence[tuple[Any, ...]]) -> None:
         """Ask for source partitions, given as the values of their columns."""
         named = [connect_json(list(place)) for place in places]
-        asked = json.dumps({"word": self._address.word, "task": self._task, "places": named}).encode() + b"\n"
+        asked = json.dumps({"word": self._address.token, "task": self._task, "places": named}).encode() + b"\n"
         try:
             where = (self._address.host, self._address.port)
             with socket.create_connection(where, CONNECT_TIMEOUT) as line, line.makefile("rb") as words:

@@ -117,7 +117,9 @@ def open_dataframe(
 
 def _read(ready: PreparedJob, scene: RunClients, patience: float) -> OffsetStore:
     own = _there(scene.target, offsets_topic(ready), ready.name)
-    store = OffsetStore(own, _there(scene.kafka, ready.topics["offsets"], ready.name) if ready.own else None)
+    store = OffsetStore(
+        own, _there(scene.kafka, ready.topics["offsets"], ready.name) if ready.dedicated_offsets_topic else None
+    )
     store.refresh(patience)
     return store
 

@@ -33,13 +33,13 @@ def until_through(
     """
     reports = {report.task: report for report in once(None)}
     fruitless = 0
-    while fenced := [task for task, report in reports.items() if report.how == EndReason.FENCED]:
-        if any(report.how not in (EndReason.FENCED, EndReason.ENDED) for report in reports.values()):
+    while fenced := [task for task, report in reports.items() if report.reason == EndReason.FENCED]:
+        if any(report.reason not in (EndReason.FENCED, EndReason.ENDED) for report in reports.values()):
             break  # it fails all the same
         sleep(PAUSE)
         progress = False
         for report in once(fenced):
-            progress |= report.records > 0 or report.how != EndReason.FENCED
+            progress |= report.records > 0 or report.reason != EndReason.FENCED
             reports[report.task] = _both(reports[report.task], report, late)
         fruitless = 0 if progress else fruitless + 1
         if fruitless >= MAX_FENCED_ROUNDS - 1:

@@ -55,7 +55,7 @@ class DataFrameRows:
     ):
         self._batches = (part for batch in batches for part in _parts(batch, size))
         self._connector, self._topic, self._columns, self._size, self._claim = connector, topic, columns, size, claim
-        self._pace = TransactionSize(size, timeout, now)
+        self._transaction_size = TransactionSize(size, timeout, now)
         self._in_hand: list[PartitionSlice] = []
         self._sent: list[PartitionSlice] = []
         self._parts: deque[list[PartitionSlice]] = deque()
@@ -70,12 +70,12 @@ class DataFrameRows:
         self._offsets = Reader(self._connector, stored)
         self._stored = {}
         if self._in_hand:
-            self._pace.failed(_rows(self._in_hand))
+            self._transaction_size.failed(_rows(self._in_hand))
             self._waiting.appendleft(self._in_hand)
             self._in_hand = []
         self._parts.clear()
 
-    def step(self) -> TransactionBatch | None:
+    def next_batch(self) -> TransactionBatch | None:
         """The next rows of a transaction; those of a source partition with one offset are never parted by its end.
 
         All of them are there before it begins, so that it is never open while Spark makes rows.
@@ -85,8 +85,8 @@ class DataFrameRows:
             if not self._in_hand:
                 return None
             self._sent, self._parts = [], _parted(self._in_hand)
-            self._pace.begin()
-        elif self._pace.is_late:
+            self._transaction_size.begin()
+        elif self._transaction_size.is_late:
             self._cut()
         return self._part()
 
@@ -95,8 +95,8 @@ class DataFrameRows:
         self._sent += part
         bulks = [ColumnBatch(self._topic, *some) for some in columnar(part, self._columns)]
         if self._parts:
-            return TransactionBatch(bulks=bulks, more=True)
-        return TransactionBatch(bulks=bulks, offsets=self._offsets_of(self._sent))
+            return TransactionBatch(record_batches=bulks, more=True)
+        return TransactionBatch(record_batches=bulks, offsets=self._offsets_of(self._sent))
 
     def _offsets_of(self, sent: list[PartitionSlice]) -> Offsets:
         """What is committed with the rows of a transaction."""
@@ -121,13 +121,13 @@ class DataFrameRows:
     def _gather(self) -> list[PartitionSlice]:
         taken: list[PartitionSlice] = []
         rows = weight = 0
-        most = self._pace.rows
+        most = self._transaction_size.rows
         while rows < most and weight < MOST_BYTES and (some := self._next()) is not None:
             if most < self._size:
                 some, rest = _split(some, most - rows)
                 if rest:
                     self._waiting.appendleft(rest)
-            fresh = [piece for each in some for piece in self._fresh(each)]
+            fresh = [piece for each in some for piece in self._uncommitted(each)]
             taken += fresh
             more = sum(piece.rows for piece in fresh)
             rows += more
@@ -136,17 +136,17 @@ class DataFrameRows:
             self._complete(taken)
         return taken
 
-    def last(self) -> TransactionBatch | None:
+    def final_batch(self) -> TransactionBatch | None:
         """The end of a transaction that is open."""
         if not self._parts:
             return None
         self._cut()
         return self._part()
 
-    def committed(self, step: TransactionBatch) -> None:
+    def committed(self, batch: TransactionBatch) -> None:
         """The rows in hand are delivered."""
         if self._in_hand:
-            self._pace.committed(_rows(self._in_hand))
+            self._transaction_size.committed(_rows(self._in_hand))
         self._in_hand = []
 
     @property
@@ -160,12 +160,12 @@ class DataFrameRows:
         return None
 
     @property
-    def behind(self) -> bool:
+    def has_more(self) -> bool:
         """Whether more is known to be there: a frame's rows are waited for where they are asked for."""
         return False
 
     @property
-    def producer(self) -> Mapping[str, str]:
+    def producer_properties(self) -> Mapping[str, str]:
         """librdkafka's properties for many small records at once."""
         return PRODUCER
 
@@ -184,10 +184,10 @@ class DataFrameRows:
         if new:
             self._claim(new)
         for piece in found:
-            self._check(piece)
+            self._check_order(piece)
         return found
 
-    def _check(self, piece: PartitionSlice) -> None:
+    def _check_order(self, piece: PartitionSlice) -> None:
         before = self._newest.get(piece.partition)
         if before is not None and piece.first < before:
             raise self._columns.disorder(piece.partition, before, piece.first)
@@ -203,7 +203,7 @@ class DataFrameRows:
             for piece in some:
                 same = piece.up_to(last[piece.partition]) if piece.partition in last else 0
                 if same:
-                    taken += self._fresh(piece.slice(0, same))
+                    taken += self._uncommitted(piece.slice(0, same))
                 if same < piece.rows:
                     rest.append(piece.slice(same))
             if rest:
@@ -212,7 +212,7 @@ class DataFrameRows:
                 break  # ordered as they are, no row with an offset of before comes any more
         self._waiting.extendleft(reversed(held))
 
-    def _fresh(self, piece: PartitionSlice) -> list[PartitionSlice]:
+    def _uncommitted(self, piece: PartitionSlice) -> list[PartitionSlice]:
         """``piece`` without what is committed."""
         done = self._committed(piece)
         rows = 0 if done is None else piece.up_to(done)

@@ -96,9 +96,9 @@ class StreamRound(DataFrameRound):
             if self._closed or self.wanted():
                 raise _Incomplete
             try:
-                work = replace(self.writing.work, reached=self.reached)
+                work = replace(self.writing.spec, reached=self.reached)
                 micro = self.batch_of(_query(df), batch, self.count)
-                writing = replace(self.writing, work=work, batch=micro)
+                writing = replace(self.writing, spec=work, batch=micro)
                 reports = written_by(df, writing, self.count, set(self.tasks), self._terms(), self.address)
             except Exception as e:
                 self._failure = e
@@ -107,7 +107,7 @@ class StreamRound(DataFrameRound):
                 self.done[report.task] = joined(self.done[report.task], report)
                 self.reached = furthest(self.reached, report.reached)
             self._active = time.monotonic()
-            if len(reports) < len(self.tasks) or any(report.how != EndReason.ENDED for report in reports):
+            if len(reports) < len(self.tasks) or any(report.reason != EndReason.ENDED for report in reports):
                 self._closed = True
                 raise _Incomplete
 
@@ -133,7 +133,7 @@ class StreamRound(DataFrameRound):
     def _conclude(self) -> None:
         """What the round came to. What was written before Spark failed is told, too: it is progress."""
         reports = [
-            replace(r, how=EndReason.STOPPED.value) if r.how == EndReason.ENDED else r for r in self.done.values()
+            replace(r, reason=EndReason.STOPPED.value) if r.reason == EndReason.ENDED else r for r in self.done.values()
         ]
         if self._failure is not None:
             why = rejection(self._failure)
@@ -141,10 +141,10 @@ class StreamRound(DataFrameRound):
                 self.lost = first_line(self._failure)
                 return
             if why is not None:
-                reports = [replace(r, how=FAILED, why=why, trace=why) for r in reports]
-        elif any(r.how == FAILED for r in reports):
+                reports = [replace(r, reason=FAILED, detail=why, trace=why) for r in reports]
+        elif any(r.reason == FAILED for r in reports):
             # The micro-batch is not whole without the rows of the task that failed, and no other one may follow it.
-            reports = [r if r.how == FAILED else replace(r, how=EndReason.ENDED.value) for r in reports]
+            reports = [r if r.reason == FAILED else replace(r, reason=EndReason.ENDED.value) for r in reports]
         self.reports = [replace(r, idle=self._idle) for r in reports]
 
 

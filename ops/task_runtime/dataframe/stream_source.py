@@ -110,8 +110,8 @@ class StreamRows(DataFrameRows):
 
     # ---------------------------------------------------------------------------------------------- rows as they come
 
-    def _check(self, piece: PartitionSlice) -> None:
-        super()._check(piece)
+    def _check_order(self, piece: PartitionSlice) -> None:
+        super()._check_order(piece)
         if self._repeats:
             self._repeated += digest([piece])
             return
@@ -128,14 +128,14 @@ class StreamRows(DataFrameRows):
         for row in range(min(behind, MOST_NAMED - len(self._names))):
             self._names.append(self._columns.place(piece.batch, piece.start + row))
 
-    def _fresh(self, piece: PartitionSlice) -> list[PartitionSlice]:
+    def _uncommitted(self, piece: PartitionSlice) -> list[PartitionSlice]:
         if self._repeats:
             self.skipped += piece.rows
             return []
         offset, advanced = self._at_first(piece.partition, piece)
         late = 0 if offset is None or advanced else piece.up_to(offset)
         kept = [] if not late or self._memory is None else self._unknown(piece.slice(0, late))
-        rest = super()._fresh(piece.slice(late)) if late < piece.rows else []
+        rest = super()._uncommitted(piece.slice(late)) if late < piece.rows else []
         return [*kept, *rest]
 
     def _unknown(self, late: PartitionSlice) -> list[PartitionSlice]:
@@ -194,11 +194,11 @@ class StreamRows(DataFrameRows):
     def _is_over(self) -> bool:
         return self._over and not self._waiting
 
-    def step(self) -> TransactionBatch | None:
+    def next_batch(self) -> TransactionBatch | None:
         """The next rows, or that the batch is through."""
         if self._through:
             return None
-        step = super().step()
+        step = super().next_batch()
         if step is not None or not self._is_over:
             return step
         if self._repeats:
@@ -228,9 +228,9 @@ class StreamRows(DataFrameRows):
         self._ends = through
         return found
 
-    def committed(self, step: TransactionBatch) -> None:
+    def committed(self, batch: TransactionBatch) -> None:
         """The rows in hand are delivered, and maybe with them the batch."""
-        super().committed(step)
+        super().committed(batch)
         self._done = self._next_digest
         for place in self._advanced:
             self._pending.pop(place, None)

@@ -47,15 +47,15 @@ REMEDIES = (
 
 @dataclass(frozen=True)
 class Writing:
-    """What all tasks of a frame have in common. ``claims`` is where they ask whose a source partition is, None where the
+    """What all tasks of a frame have in common. ``registry`` is where they ask whose a source partition is, None where the
     frame was shuffled by it; ``size`` is the number of rows of a transaction.
     """
 
-    work: TaskSpec
+    spec: TaskSpec
     topic: str
     columns: Columns
     size: int
-    claims: Address | None = None
+    registry: Address | None = None
     remedies: str = REMEDIES
     batch: MicroBatch | None = None
     """The micro-batch that the frame is, None where it is none."""
@@ -67,11 +67,11 @@ class Writing:
 class FrameReport(TaskReport):
     """A report of a task on rows, of which ``skipped`` were committed before. ``late`` kept or dropped.
 
-    ``again``: the same rows may do next time, where it failed with ``code``.
+    ``retriable``: the same rows may do next time, where it failed with ``code``.
     """
 
     skipped: int = 0
-    again: bool = True
+    retriable: bool = True
     late: int = 0
     code: str | None = None
 
@@ -114,18 +114,18 @@ def run(
     attempt = Attempt(writing.attempts, task, number) if writing.attempts is not None else None
     if attempt is not None:
         attempt.begin()
-    counts = TaskStats(doing=TaskProgress(writing.work.waited.get(task, 0.0)))
-    work = writing.work
-    claim = PartitionRegistryClient(writing.claims, task) if writing.claims is not None else lambda places: None
+    counts = TaskStats(progress=TaskProgress(writing.spec.waited.get(task, 0.0)))
+    work = writing.spec
+    claim = PartitionRegistryClient(writing.registry, task) if writing.registry is not None else lambda places: None
     ahead = Prefetch(batches)
-    timeout = work.manner.timeout_ms / 1000
+    timeout = work.delivery.timeout_ms / 1000
     kind = DataFrameRows if writing.batch is None else partial(StreamRows, batch=writing.batch, task=task)
     rows = kind(ahead, work.connector, writing.topic, writing.columns, writing.size, claim, timeout)
     why = trace = code = None
     again = True
     try:
         ended = _run(writing, task, rows, counts, terms, address)
-        how, why = ended.how.value, ended.why
+        how, why = ended.reason.value, ended.detail
     except ConnectctlError as e:
         how, why, trace = FAILED, str(e), str(e)
         again, code = isinstance(e, TimedOut | Unreachable), e.code
@@ -136,7 +136,7 @@ def run(
     if how == EndReason.FENCED and attempt is not None and attempt.is_superseded:
         raise Superseded(f"attempt {number} of task {task}: another attempt of the same task has taken over")
     report = FrameReport.of(
-        task, how, counts, why=why, trace=trace, skipped=rows.skipped, again=again, code=code, late=rows.late
+        task, how, counts, detail=why, trace=trace, skipped=rows.skipped, again=again, code=code, late=rows.late
     )
     return cast(FrameReport, report)
 
@@ -144,7 +144,7 @@ def run(
 def _run(
     writing: Writing, task: int, rows: DataFrameRows, counts: TaskStats, terms: TaskLimits, address: Address | None
 ) -> TaskResult:
-    work = writing.work
+    work = writing.spec
     near = SharedClients(work)
     supply: RecordSource = rows
     stopped: Callable[[], bool] = _never
@@ -153,12 +153,15 @@ def _run(
             line = TaskChannel(address)
             closing.callback(line.close)
             leased = TimeboxedSource(rows, task, counts, terms, line)
-            closing.callback(leased.say)
-            closing.enter_context(heartbeat(leased.beat, HEARTBEAT))
-            supply, stopped = leased, leased.over
-        kind = dataframe_producer_class(near.target, work.manner.properties)
-        largest = near.largest([writing.topic]).get(writing.topic)
-        properties = {**rows.producer, **({} if largest is None else {"message.max.bytes": str(max(largest, 1000))})}
+            closing.callback(leased.report)
+            closing.enter_context(heartbeat(leased.heartbeat, HEARTBEAT))
+            supply, stopped = leased, leased.should_stop
+        kind = dataframe_producer_class(near.target, work.delivery.properties)
+        largest = near.largest_batches([writing.topic]).get(writing.topic)
+        properties = {
+            **rows.producer_properties,
+            **({} if largest is None else {"message.max.bytes": str(max(largest, 1000))}),
+        }
         task_kernel = exactly_once_task(work, near, task, properties, stopped, counts, kind, writing.remedies)
         kernel = closing.enter_context(task_kernel)
         return kernel.run(supply)

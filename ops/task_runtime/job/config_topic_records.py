@@ -30,7 +30,7 @@ class ConfigTopicState:
 
     config: Mapping[str, str] | None = None
     tasks: tuple[Mapping[str, str], ...] = ()
-    record: int | None = None
+    task_count: int | None = None
     commit: int = -1
     fenced: int = -1
     committed_tasks: int = 0
@@ -38,9 +38,9 @@ class ConfigTopicState:
     target_at: int = -1
 
     @property
-    def ids(self) -> int:
+    def transactional_ids(self) -> int:
         """How many transactional ids tasks of before may still have."""
-        return max(self.record or 0, self.committed_tasks)
+        return max(self.task_count or 0, self.committed_tasks)
 
 
 def config_topic_state(records: Iterable[Record], name: str) -> ConfigTopicState:
@@ -57,7 +57,7 @@ def config_topic_state(records: Iterable[Record], name: str) -> ConfigTopicState
     return ConfigTopicState(
         config=config.get("properties"),
         tasks=tuple(t for t in tasks if t is not None) if all(t is not None for t in tasks) else (),
-        record=fencing.get("task-count"),
+        task_count=fencing.get("task-count"),
         commit=commit_at,
         fenced=fenced_at,
         committed_tasks=count,
@@ -90,7 +90,7 @@ def count_record(name: str, tasks: int) -> list[KeyValue]:
 class Generation:
     """One set of task configs in ``topic``, told by the offset of its commit record.
 
-    ``target_at`` is the offset of the STOPPED record on which a take-over relies, None where the set is our own. ``seen``
+    ``target_at`` is the offset of the STOPPED record on which a take-over relies, None where the set is our own. ``read_to``
     is the end of the topic at which it was the newest, -1 where nobody looked.
     """
 
@@ -98,7 +98,7 @@ class Generation:
     connector: str
     commit: int
     target_at: int | None = None
-    seen: int = field(default=-1, compare=False)
+    read_to: int = field(default=-1, compare=False)
 
     @property
     def since(self) -> int:
@@ -107,7 +107,7 @@ class Generation:
             return max(self.target_at, 0)
         return max(self.commit, 0)
 
-    def stale(self, records: Iterable[Record]) -> str | None:
+    def stale_because(self, records: Iterable[Record]) -> str | None:
         """Why it is not the newest any more, by the ``records`` from ``since`` on; None while it is."""
         now = config_topic_state(records, self.connector)
         if self.target_at is not None:

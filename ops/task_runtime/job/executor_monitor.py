@@ -34,27 +34,27 @@ class ExecutorMonitor:
         now: Callable[[], float] = time.monotonic,
     ):
         self._count, self._master, self._note, self._now = count, master, note, now
-        self._looked: float | None = None
-        self._gone: float | None = None
-        self.nobody = False
+        self._checked: float | None = None
+        self._lost_since: float | None = None
+        self.none_left = False
 
-    def look(self) -> None:
+    def check(self) -> None:
         """See who is there, unless that was seen a moment ago. Nothing is raised: a run does not end for a look."""
         now = self._now()
-        if self._looked is not None and now - self._looked < POLL:
+        if self._checked is not None and now - self._checked < POLL:
             return
-        self._looked = now
+        self._checked = now
         try:
             there = self._count() > 0
         except Exception:  # noqa: BLE001  # Java is gone, and the round tells of it
             return
         if there:
-            self._gone = None
-        elif self._gone is None:
-            self._gone = now
-        nobody = self._gone is not None and now - self._gone >= LOST_AFTER
-        if nobody != self.nobody:
-            self.nobody = nobody
+            self._lost_since = None
+        elif self._lost_since is None:
+            self._lost_since = now
+        nobody = self._lost_since is not None and now - self._lost_since >= LOST_AFTER
+        if nobody != self.none_left:
+            self.none_left = nobody
             self._note((LOST if nobody else BACK).format(self._master))
 
 

@@ -52,7 +52,7 @@ _NOT_RETRIABLE = {
 @dataclass(frozen=True)
 class Leader:
     """Who starts generations of the connectors of ``group``. ``patience`` is in seconds, for each step of a start;
-    ``patiently`` says for how long a start is begun anew.
+    ``retry`` says for how long a start is begun anew.
     """
 
     kafka: Kafka
@@ -60,7 +60,7 @@ class Leader:
     group: str
     topic: str
     patience: float = 60.0
-    patiently: RetryPolicy = field(default_factory=lambda: RetryPolicy(60.0))
+    retry: RetryPolicy = field(default_factory=lambda: RetryPolicy(60.0))
 
     def start(
         self,
@@ -97,7 +97,7 @@ class Leader:
                         ) from e
                     time.sleep(PAUSE)
 
-        return self.patiently(f"start the tasks of {name}", begun)
+        return self.retry(f"start the tasks of {name}", begun)
 
     def _start(
         self,
@@ -108,26 +108,26 @@ class Leader:
         handle = ColumnarProducer(self.kafka, leader_id(self.group), timeout_ms=LEADER_TIMEOUT_MS)
         try:
             handle.initialise(self.patience)
-            before = self.look(name)
+            before = self.read_state(name)
             tasks = choose(before)
             self._write(handle, task_set(name, config, tasks))
-            written = self.look(name)
+            written = self.read_state(name)
             if (written.committed_tasks, written.tasks) != (len(tasks), tuple(map(dict, tasks))):
                 raise UnknownOutcome("another set of task configs stands in the config topic")
             fence(self.calls, self.group, name, ids_of(before, len(tasks)), self.patience)
             self._write(handle, count_record(name, len(tasks)))
-            after, end = self._look(name)
+            after, end = self._read_state(name)
             if after.commit != written.commit or after.fenced < after.commit:
                 raise UnknownOutcome("new task configurations were generated for the connector meanwhile")
-            return Generation(self.topic, name, after.commit, seen=end)
+            return Generation(self.topic, name, after.commit, read_to=end)
         finally:
-            handle.drop()
+            handle.discard()
 
-    def look(self, name: str) -> ConfigTopicState:
+    def read_state(self, name: str) -> ConfigTopicState:
         """What stands in the config topic about the connector. Raises ``TimedOut`` where its end is out of reach."""
-        return self._look(name)[0]
+        return self._read_state(name)[0]
 
-    def _look(self, name: str) -> tuple[ConfigTopicState, int]:
+    def _read_state(self, name: str) -> tuple[ConfigTopicState, int]:
         """The same, and up to where that was read."""
         self.kafka.partitions(self.topic)  # waits for a broker that does not know a new topic yet
         image = self.kafka.image([self.topic], patience=READ_PATIENCE)[self.topic]
@@ -143,13 +143,13 @@ class Leader:
         handle.begin()
         handle.send(TransactionBatch([ProducerRecord(self.topic, key, value, 0) for key, value in records]))
         handle.commit(self.patience)
-        if why := handle.doubt():
+        if why := handle.unusable_because():
             raise UnknownOutcome(why)
 
 
 def ids_of(before: ConfigTopicState, tasks: int) -> int:
     """For how many ids a round is due: those of the old count and of the new one; none for a connector that is new."""
-    return max(before.ids, tasks) if before.commit >= 0 or before.record is not None else 0
+    return max(before.transactional_ids, tasks) if before.commit >= 0 or before.task_count is not None else 0
 
 
 def fence(calls: TransactionCalls, group: str, name: str, count: int, patience: float) -> None:

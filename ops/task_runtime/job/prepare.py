@@ -52,8 +52,9 @@ _MASTERS = re.compile(r"(local(\[[^]]*\])?|local-cluster\[[^]]*\]|yarn|(spark|k8
 
 @dataclass(frozen=True)
 class PreparedJob:
-    """A job that can be started. ``create`` are topics to create, by name with partitions, at home; ``own`` is the
-    connector's dedicated offsets topic. ``take_over`` where live workers have the connector; ``does`` is what the
+    """A job that can be started. ``create`` are topics to create, by name with partitions, at home;
+    ``dedicated_offsets_topic`` is the
+    connector's dedicated offsets topic. ``take_over`` where live workers have the connector; ``connector_steps`` is what the
     connector's own start does.
     """
 
@@ -64,13 +65,13 @@ class PreparedJob:
     group: str
     topics: Mapping[str, str]
     create: Mapping[str, int]
-    own: str | None
-    own_is_there: bool
-    manner: DeliverySettings
+    dedicated_offsets_topic: str | None
+    dedicated_topic_exists: bool
+    delivery: DeliverySettings
     before: ConfigTopicState
     take_over: bool
     notes: tuple[str, ...] = ()
-    does: tuple[str, ...] = ()
+    connector_steps: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -78,7 +79,7 @@ class PreparedJob:
         return self.job.name
 
     @property
-    def hands_back(self) -> str | None:
+    def hand_back_action(self) -> str | None:
         """What to do with the connector on its workers afterwards: resume, pause or nothing."""
         if not self.take_over or self.before.target == STOPPED:
             return None
@@ -212,28 +213,32 @@ def plan(ready: PreparedJob, cluster_id: str, master: str) -> Plan:
     """What a run will do, in order."""
     name = ready.name
     steps: list[Step] = []
-    own = {ready.own: PARTITIONS["offsets"]} if ready.own and not ready.own_is_there else {}
+    own = (
+        {ready.dedicated_offsets_topic: PARTITIONS["offsets"]}
+        if ready.dedicated_offsets_topic and not ready.dedicated_topic_exists
+        else {}
+    )
     for topic, partitions in {**ready.create, **own}.items():
         text = f"create the topic {topic} with {partitions} partition{'s' * (partitions > 1)}"
         steps.append(CreateInternalTopic(topic, text))
     if ready.take_over and ready.before.target != STOPPED:
         steps.append(StopOnWorkers(name, f"stop {name} on its workers", ready.before.target))
-    steps += [StartConnector(name, each) for each in ready.does]
+    steps += [StartConnector(name, each) for each in ready.connector_steps]
     if not ready.take_over:
         steps.append(
             StartTasks(name, f"write the configurations of its tasks to {ready.topics['config']}, fence older tasks")
         )
-    once = "" if ready.manner.exactly_once else ", at least once"
+    once = "" if ready.delivery.exactly_once else ", at least once"
     where = f"run {name} on Spark ({master}) {ready.job.until}{once}, its offsets in {offsets_topic(ready)}"
     steps.append(RunTasks(name, where))
-    if verb := ready.hands_back:
+    if verb := ready.hand_back_action:
         steps.append(HandBack(name, f"{verb} {name} on its workers", verb=verb))
     return Plan(OPERATION, cluster_id, tuple(steps), group_id=ready.group)
 
 
 def offsets_topic(ready: PreparedJob) -> str:
     """The topic that is written in the tasks' transactions."""
-    return ready.own or ready.topics["offsets"]
+    return ready.dedicated_offsets_topic or ready.topics["offsets"]
 
 
 def check_master(master: str, timeout: float) -> None:
@@ -264,6 +269,8 @@ def create_topics(ready: PreparedJob, scene: RunClients, note: Callable[[str], N
             if not ready.take_over or topic != ready.topics["status"]:
                 raise
             note(f"warning: the statuses of this run are not kept, because {topic} could not be created: {e}")
-    if ready.own and not ready.own_is_there:
+    if ready.dedicated_offsets_topic and not ready.dedicated_topic_exists:
         there = min(REPLICAS, scene.target.brokers())
-        scene.target.create_topic(ready.own, PARTITIONS["offsets"], there, {"cleanup.policy": "compact"})
+        scene.target.create_topic(
+            ready.dedicated_offsets_topic, PARTITIONS["offsets"], there, {"cleanup.policy": "compact"}
+        )

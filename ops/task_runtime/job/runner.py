@@ -143,12 +143,12 @@ class JobRunner:
     @property
     def patience(self) -> float:
         """Seconds that a task may take to get through: the longest transaction that may be in its way, and some."""
-        return max(LEAST_PATIENCE, self.ready.manner.timeout_ms / 1000 + 30)
+        return max(LEAST_PATIENCE, self.ready.delivery.timeout_ms / 1000 + 30)
 
     @property
     def _patience(self) -> RetryPolicy:
         """What every call to Kafka goes through: nothing is repeated once the run is to end."""
-        return replace(self.outage, wanted=lambda: self.signals.count > 0)
+        return replace(self.outage, stopping=lambda: self.signals.count > 0)
 
     def _patiently(self, doing: str, work: Callable[[], T]) -> T:
         return self._patience(doing, work)
@@ -217,11 +217,11 @@ class JobRunner:
                 self._begun = len(started.tasks)
                 run = self._run(started, board, told)
                 try:
-                    outcome = self.parts(RunTasks, run.go)
+                    outcome = self.parts(RunTasks, run.run)
                 except ConnectctlError as e:
                     _write_final_statuses(told, run, str(e))
                     raise
-                if run.why is None:
+                if run.reason is None:
                     _write_final_statuses(told, run, started.failure)
                     told.flush()
                 else:
@@ -260,7 +260,7 @@ class JobRunner:
             tasks = choose(taken)
             topic = ready.topics["config"]
             generation = Generation(topic, ready.name, taken.commit, taken.target_at)
-            self._patiently("fence older tasks", lambda: self._fence(max(ready.before.ids, len(tasks))))
+            self._patiently("fence older tasks", lambda: self._fence(max(ready.before.transactional_ids, len(tasks))))
         return _Started(generation, tasks, verdicts[-1].failed)
 
     @property
@@ -284,8 +284,8 @@ class JobRunner:
             home=scene.kafka.client,
             target=scene.target.client,
             offsets=offsets,
-            behind=ready.topics["offsets"] if ready.own else None,
-            manner=ready.manner,
+            global_offsets=ready.topics["offsets"] if ready.dedicated_offsets_topic else None,
+            delivery=ready.delivery,
             timeout=self.timeout,
             patience=self.patience,
             outage=self.outage.seconds,
@@ -296,7 +296,7 @@ class JobRunner:
             for number, total in run.totals.items():
                 told.task(number, total.state, total.trace, metrics(total))
             told.flush()
-            board.heard.clear()
+            board.messages.clear()
 
         def regain(why: str) -> str | None:
             if self.presence is None or ready.take_over:
@@ -312,8 +312,8 @@ class JobRunner:
         still = StallReport(ready.name, longest, self.scene.target.silent, self.note)
 
         def tell(run: JobRun) -> None:
-            there.look()
-            still.look(dict(board.heard), run.active)
+            there.check()
+            still.update(dict(board.messages), run.active)
             self._tell_unseen()
             self.tell(run, board)
 
@@ -327,19 +327,21 @@ class JobRunner:
                 terms,
                 board.address,
             ),
-            wanted=lambda: self.signals.count > 0 or self._overtaken() is not None,
+            stop_requested=lambda: self.signals.count > 0 or self._overtaken() is not None,
             overtaken=self._overtaken,
             stop=board.stop,
-            hurry=lambda: self.signals.count > 1,
-            alone=lambda: there.nobody,
-            tell=tell,
-            after=say,
+            stop_now=lambda: self.signals.count > 1,
+            no_executors=lambda: there.none_left,
+            on_progress=tell,
+            on_round_end=say,
             regain=regain,
             # The rows of a frame come in one go: a lease that ended before would have Spark read them all again.
             seconds=self.lease if self._frame is None else math.inf,
-            reached=self._patiently("tell the ends of the offsets topics", lambda: self._reached(offsets, work.behind)),
+            reached=self._patiently(
+                "tell the ends of the offsets topics", lambda: self._reached(offsets, work.global_offsets)
+            ),
         )
-        told.only(len(started.tasks))
+        told.drop_other_tasks(len(started.tasks))
         say(run)
         return run
 
@@ -390,7 +392,7 @@ class JobRunner:
         assert self.scene.workers is not None
         timeout = max(self.timeout, LEAST_PATIENCE, self.outage.seconds)
         context = StepContext(self.scene.workers, timeout, facts=self._facts)
-        name, verb = self.ready.name, self.ready.hands_back
+        name, verb = self.ready.name, self.ready.hand_back_action
         if verb is not None:
             self.note(f"{name} is stopped on its workers. If this run is killed: connectctl connectors {verb} {name}")
         try:
@@ -410,7 +412,7 @@ class JobRunner:
         """Fence what may be left of our own tasks, of which Spark may have lost sight, and let the workers' begin."""
         name = self.ready.name
         # The end that is wished for includes this; a second signal is one for an end on the spot.
-        patiently = replace(self.outage, wanted=lambda: self.signals.count > 1)
+        patiently = replace(self.outage, stopping=lambda: self.signals.count > 1)
         try:
             patiently("fence its tasks", lambda: self._fence(self._begun))
         finally:
@@ -430,7 +432,7 @@ class JobRunner:
             nonlocal left
             seen, rests = self._patiently(f"read the state of {self.ready.name}", lambda: self._seen(context))
             left = seen.committed_tasks
-            if seen.target != STOPPED and self.ready.hands_back is None:
+            if seen.target != STOPPED and self.ready.hand_back_action is None:
                 raise Refused(f"{self.ready.name} was started on its workers meanwhile: it is {seen.target}")
             return seen if seen.target == STOPPED and not seen.committed_tasks and rests else None
 
@@ -440,7 +442,7 @@ class JobRunner:
 
     def _seen(self, context: StepContext) -> tuple[ConfigTopicState, bool]:
         """What the config topic has of the connector, and whether it rests."""
-        return self._leader.look(self.ready.name), at_rest(context.read(self.ready.name))
+        return self._leader.read_state(self.ready.name), at_rest(context.read(self.ready.name))
 
 
 def _write_final_statuses(told: StatusWriter, run: JobRun, failure: str | None) -> None:

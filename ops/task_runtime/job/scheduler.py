@@ -53,8 +53,8 @@ class Lease(Protocol):
 
 @dataclass
 class TaskTotals:
-    """What a task did in all rounds so far. ``failure`` and ``trace`` are why it is not run any more, ``late`` is what it
-    raised when it was to stop anyway.
+    """What a task did in all rounds so far. ``failure`` and ``trace`` say why it is no longer run, ``stop_failure`` is
+    what it raised while stopping.
     """
 
     records: int = 0
@@ -69,9 +69,9 @@ class TaskTotals:
     failure: str | None = None
     trace: str | None = None
     idle: bool = False
-    fruitless: int = 0
+    fenced_in_a_row: int = 0
     last: str | None = None
-    late: str | None = None
+    stop_failure: str | None = None
     waited: float = 0.0
     meter: TaskMeter = field(default_factory=TaskMeter)
 
@@ -94,43 +94,43 @@ class TaskTotals:
             self.smallest = min(report.smallest, self.smallest or report.smallest)
         self.idle = report.idle
         self.meter.add(report.meter)
-        self.last, self.waited = report.how, report.waited
-        self.late = report.why if report.how == EndReason.STOPPED else None
-        fenced = report.how == EndReason.FENCED
+        self.last, self.waited = report.reason, report.waited
+        self.stop_failure = report.detail if report.reason == EndReason.STOPPED else None
+        fenced = report.reason == EndReason.FENCED
         self.fenced += fenced
-        self.fruitless = self.fruitless + 1 if fenced and not report.records else 0
-        outlived = self.fruitless >= MAX_TIMED_OUT_ROUNDS and REMEDIES in str(report.why)
-        if report.how == FAILED or outlived:
-            self.state, self.failure, self.trace = "FAILED", report.why, report.trace
+        self.fenced_in_a_row = self.fenced_in_a_row + 1 if fenced and not report.records else 0
+        outlived = self.fenced_in_a_row >= MAX_TIMED_OUT_ROUNDS and REMEDIES in str(report.detail)
+        if report.reason == FAILED or outlived:
+            self.state, self.failure, self.trace = "FAILED", report.detail, report.trace
 
 
 @dataclass
 class JobRun:
-    """A run of ``tasks`` (configurations by number). ``lease`` makes a round of them; ``wanted`` says that all is to end,
-    ``overtaken`` that it is because another has the tasks by now.
+    """A run of ``tasks`` (configurations by number). ``lease`` makes a round of them; ``stop_requested`` says whether the
+    run is to end, ``overtaken`` that it ends because another run took the tasks over.
 
     ``regain`` is asked where tasks are stale, with why; it gives why they are another's, None where they are ours again.
-    ``tell`` hears, while a round is under way, and ``after`` when one is over. ``alone`` says that nobody is there to run
-    tasks: then no end of a round is waited for. ``lost`` counts rounds that Spark lost.
+    ``on_progress`` is called during a round, ``on_round_end`` after it. ``no_executors`` says that no executor is there
+    to run tasks: then no end of a round is waited for. ``lost_rounds`` counts rounds that Spark lost.
     """
 
     tasks: Mapping[int, Mapping[str, str]]
     until: Until
     lease: Callable[[Mapping[int, Mapping[str, str]], TaskLimits], Lease]
-    wanted: Callable[[], bool] = lambda: False
+    stop_requested: Callable[[], bool] = lambda: False
     overtaken: Callable[[], str | None] = lambda: None
     stop: Callable[[], None] = lambda: None
-    hurry: Callable[[], bool] = lambda: False
-    alone: Callable[[], bool] = lambda: False
-    tell: Callable[[JobRun], None] = lambda run: None
-    after: Callable[[JobRun], None] = lambda run: None
+    stop_now: Callable[[], bool] = lambda: False
+    no_executors: Callable[[], bool] = lambda: False
+    on_progress: Callable[[JobRun], None] = lambda run: None
+    on_round_end: Callable[[JobRun], None] = lambda run: None
     regain: Callable[[str], str | None] = lambda why: why
     seconds: float = LEASE
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     totals: dict[int, TaskTotals] = field(default_factory=dict)
-    lost: int = 0
-    why: str | None = None
+    lost_rounds: int = 0
+    reason: str | None = None
     reached: Mapping[str, KnownEnds] = field(default_factory=dict)
     """How far the offsets topics are known to reach, from one round to the next: see ``TaskSpec.reached``."""
 
@@ -153,28 +153,28 @@ class JobRun:
         """How many records were committed in rounds that are over."""
         return sum(total.records for total in self.totals.values())
 
-    def go(self) -> Outcome:
+    def run(self) -> Outcome:
         """Run to the end. Raises ``ConnectctlError`` where Spark gives no round any more."""
         active = dict(self.tasks)
         lost = 0
         while active:
-            terms = self._terms()
+            terms = self._limits()
             if terms is None:
                 return self._outcome(Outcome.ENDED)
-            if self.wanted():
+            if self.stop_requested():
                 return self._outcome(Outcome.STOPPED)
             before = self.records
             round_ = self._round(active, terms)
             if round_.lost is not None:
                 lost += 1
-                self.lost += 1
-                if self.wanted():
+                self.lost_rounds += 1
+                if self.stop_requested():
                     return self._outcome(Outcome.STOPPED)
                 if lost >= MAX_LOST_ROUNDS:
                     raise _rounds_lost(lost, round_.lost)
                 self.sleep(PAUSE)
                 continue
-            if ended := self._take(round_.reports, active):
+            if ended := self._add_reports(round_.reports, active):
                 return self._outcome(ended)
             lost = 0 if self.records > before else lost
         return self._outcome(Outcome.ENDED)
@@ -184,43 +184,45 @@ class JobRun:
         round_.start()
         told = cancelled = False
         while not round_.wait(POLL):
-            if self.wanted() and not told:
+            if self.stop_requested() and not told:
                 told = True
                 self.stop()
-            if not cancelled and (self.hurry() or (self.alone() and (self.wanted() or self._terms() is None))):
+            if not cancelled and (
+                self.stop_now() or (self.no_executors() and (self.stop_requested() or self._limits() is None))
+            ):
                 cancelled = True
                 round_.cancel()
-            self.tell(self)
+            self.on_progress(self)
         return round_
 
-    def _take(self, reports: list[TaskReport], active: dict[int, Mapping[str, str]]) -> Outcome | None:
+    def _add_reports(self, reports: list[TaskReport], active: dict[int, Mapping[str, str]]) -> Outcome | None:
         for report in reports:
             total = self.totals[report.task]
             total.add(report)
             self.reached = furthest(self.reached, report.reached)
-            if report.how == EndReason.ENDED or total.failure is not None:
+            if report.reason == EndReason.ENDED or total.failure is not None:
                 del active[report.task]
-            if report.how == EndReason.STALE:
-                self.why = report.why
-        self.after(self)
-        if self.why is not None:
-            self.why = self.regain(self.why)
-            if self.why is not None:
-                return Outcome.STOPPED if self.wanted() else Outcome.TAKEN
+            if report.reason == EndReason.STALE:
+                self.reason = report.detail
+        self.on_round_end(self)
+        if self.reason is not None:
+            self.reason = self.regain(self.reason)
+            if self.reason is not None:
+                return Outcome.STOPPED if self.stop_requested() else Outcome.TAKEN
             for total in self.totals.values():
-                total.fruitless = 0
+                total.fenced_in_a_row = 0
             return None
         for number, total in self.totals.items():
-            if total.fruitless >= MAX_FENCED_ROUNDS:
-                self.why = f"task {number} is fenced again and again: another task has its transactional id"
+            if total.fenced_in_a_row >= MAX_FENCED_ROUNDS:
+                self.reason = f"task {number} is fenced again and again: another task has its transactional id"
                 return Outcome.TAKEN
-        if active and any(r.how == EndReason.FENCED for r in reports):
+        if active and any(r.reason == EndReason.FENCED for r in reports):
             self.sleep(PAUSE)
         if active and self.until.idle is not None and all(self.totals[n].idle for n in active):
             return Outcome.ENDED
         return None
 
-    def _terms(self) -> TaskLimits | None:
+    def _limits(self) -> TaskLimits | None:
         """What the next leases are to keep to; None where the job is done."""
         seconds, records = self.seconds, None
         if self.until.duration is not None:
@@ -233,7 +235,7 @@ class JobRun:
 
     def _outcome(self, ended: Outcome) -> Outcome:
         if ended is Outcome.STOPPED and (why := self.overtaken()):
-            self.why = why
+            self.reason = why
             return Outcome.TAKEN
         return Outcome.FAILED if any(total.failure for total in self.totals.values()) else ended
 

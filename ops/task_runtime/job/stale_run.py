@@ -33,7 +33,7 @@ class TakenOver(Exception):
 
 @dataclass(frozen=True)
 class RegainTasks:
-    """The way back of a run of ``name``. ``tasks`` are those that it runs, ``ours`` is their generation, which is stale.
+    """Regains the tasks of a run of ``name``: ``tasks`` are those that it runs, ``generation`` is their stale generation.
 
     ``others`` are the other runs of the connector that are alive, ``workers`` says whether workers of the group live.
     """
@@ -42,10 +42,10 @@ class RegainTasks:
     name: str
     config: Mapping[str, str]
     tasks: Sequence[Mapping[str, str]]
-    ours: Generation
+    generation: Generation
     others: Callable[[], Sequence[Holder]]
     workers: Callable[[], bool]
-    patiently: RetryPolicy
+    retry: RetryPolicy
     note: Callable[[str], None] = lambda line: None
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
@@ -72,9 +72,9 @@ class RegainTasks:
         """Until nobody who could have begun a start was alive for long enough to be sure of it. Raises ``TakenOver``."""
         commit, since = -1, self.now()
         while True:
-            standing = self.patiently("read the task configurations", lambda: self.leader.look(self.name))
+            standing = self.retry("read the task configurations", lambda: self.leader.read_state(self.name))
             self._check(standing)
-            if self.patiently("describe the group", self.workers):
+            if self.retry("describe the group", self.workers):
                 raise TakenOver(f"workers of the group {self.leader.group} live and have {self.name}")
             if commit < 0:
                 self.note(f"waiting: another start made the tasks of {self.name} stale, and did not come through yet")
@@ -83,14 +83,14 @@ class RegainTasks:
                 commit, since = standing.commit, self.now()
             elif self.now() - since >= (UNOBSERVABLE if alive is None else GONE):
                 return
-            if self.patiently.wanted():
+            if self.retry.stopping():
                 raise TakenOver(f"another start of {self.name} is under way")
             self.sleep(PAUSE)
 
     def _alive(self) -> bool | None:
         """Whether another run of the connector is alive; None where that cannot be seen."""
         try:
-            return bool(self.patiently("describe the group of the runs", self.others))
+            return bool(self.retry("describe the group of the runs", self.others))
         except NotAuthorized:
             return None
 
@@ -99,5 +99,5 @@ class RegainTasks:
         if now.config is None:
             raise TakenOver(f"the connector {self.name} was deleted")
         # A count record behind ours: somebody came through since, whether or not another start has begun behind that.
-        if now.fenced > now.commit or now.fenced >= self.ours.seen:
+        if now.fenced > now.commit or now.fenced >= self.generation.read_to:
             raise TakenOver(f"the connector {self.name} has already generated a new set of task configs")

@@ -28,7 +28,7 @@ class StallReport:
         self._now, self._clock = now, clock
         self._since: float | None = None
 
-    def look(self, heard: TaskMessages, running: Collection[int]) -> None:
+    def update(self, heard: TaskMessages, running: Collection[int]) -> None:
         """See what the tasks that run have said last."""
         told = [heard[n] for n in running if n in heard]
         waiting = [said["waiting"] for said in told if said.get("waiting")]

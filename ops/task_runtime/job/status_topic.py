@@ -62,13 +62,13 @@ def value(
 
 @dataclass(frozen=True)
 class TaskStatus:
-    """A status as the topic has it. ``at`` is when it was written, in seconds since the epoch; ``metrics`` are a run's."""
+    """A status in the topic. ``written_at`` is in seconds since the epoch; ``metrics`` are only in statuses of runs."""
 
     state: str
     worker: str | None = None
     trace: str | None = None
     generation: int = 0
-    at: float | None = None
+    written_at: float | None = None
     metrics: Mapping[str, Any] | None = None
 
 
@@ -107,22 +107,22 @@ class StatusWriter:
 
     def connector(self, state: str, trace: str | None = None) -> None:
         """Say it of the connector."""
-        self._say(connector_key(self._name, self._prefix), value(state, self._worker, self._generation, trace))
+        self._write(connector_key(self._name, self._prefix), value(state, self._worker, self._generation, trace))
 
     def task(self, task: int, state: str, trace: str | None = None, metrics: Mapping[str, Any] | None = None) -> None:
         """Say it of a task."""
         self._tasks.add(task)
-        self._say(
+        self._write(
             task_key(self._name, task, self._prefix), value(state, self._worker, self._generation, trace, metrics)
         )
 
-    def only(self, tasks: int) -> None:
+    def drop_other_tasks(self, tasks: int) -> None:
         """Forget the tasks from ``tasks`` on: there are no such any more."""
         for task in [task for task in self._tasks if task >= tasks]:
             self._tasks.discard(task)
-            self._say(task_key(self._name, task, self._prefix), None)
+            self._write(task_key(self._name, task, self._prefix), None)
 
-    def _say(self, key: bytes, said_: bytes | None) -> None:
+    def _write(self, key: bytes, said_: bytes | None) -> None:
         from confluent_kafka import KafkaException
 
         if not self._there:

@@ -183,7 +183,7 @@ class SourceContext:
 
     connector: str
     configs: Mapping[str, str]
-    manner: DeliverySettings
+    delivery: DeliverySettings
     offsets_topic: str
     timeout: float
 

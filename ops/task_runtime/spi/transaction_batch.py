@@ -43,13 +43,13 @@ class RecordBatchDicts:
 
 @dataclass(frozen=True, slots=True)
 class ColumnBatch:
-    """Many records for one topic as columns, which can be made a batch of Kafka's without a look at each. ``named`` says
-    which row of the source a record is, by its number.
+    """Many records for one topic as columns, encoded as a record batch without a loop over records.
+    ``describe_row`` names the row of the source by its number.
     """
 
     topic: str
     columns: RecordColumns
-    named: Callable[[int], str] | None = None
+    describe_row: Callable[[int], str] | None = None
 
     def __len__(self) -> int:
         return len(self.columns)
@@ -76,38 +76,42 @@ class TransactionBatch:
 
     With ``abort`` the records are sent and aborted, and the offsets committed in a transaction of their own, so that the
     source goes on behind what it did not want delivered (KIP-618, "Connector-defined transaction boundaries"). With
-    ``more`` the transaction goes on with the next step, whose offsets then stand for all of it. ``named`` says which record
-    of the source a record is, by its number in the order of ``records``, ``bulks`` and ``copies``.
+    ``more`` the transaction goes on with the next step, whose offsets then stand for all of it. ``describe_record`` names
+    the record of the source by its number in the order of ``records``, ``record_batches`` and ``copies``.
     """
 
     records: Sequence[ProducerRecord] = ()
-    bulks: Sequence[RecordBatchDicts | ColumnBatch] = ()
+    record_batches: Sequence[RecordBatchDicts | ColumnBatch] = ()
     offsets: Offsets = field(default_factory=dict)
     abort: bool = False
     more: bool = False
     copies: Sequence[CopiedMessages] = ()
-    named: Callable[[int], str] | None = None
+    describe_record: Callable[[int], str] | None = None
 
     @property
     def topics(self) -> set[str]:
         """Where its records go."""
         records = {record.topic for record in self.records}
-        return records | {bulk.topic for bulk in self.bulks} | {copies.topic for copies in self.copies}
+        return records | {bulk.topic for bulk in self.record_batches} | {copies.topic for copies in self.copies}
 
     @property
     def size(self) -> int:
         """How many records it has, offsets not counted."""
-        many: Iterable[Sized] = (*self.bulks, *(copies.messages for copies in self.copies))
+        many: Iterable[Sized] = (*self.record_batches, *(copies.messages for copies in self.copies))
         return len(self.records) + sum(map(len, many))
 
-    def name(self, number: int) -> str | None:
+    def record_name(self, number: int) -> str | None:
         """Which record of the source it is, by its number; None where nobody knows."""
-        if self.named is not None:
-            return self.named(number)
+        if self.describe_record is not None:
+            return self.describe_record(number)
         number -= len(self.records)
-        for bulk in self.bulks:
+        for bulk in self.record_batches:
             if 0 <= number < len(bulk):
-                return bulk.named(number) if isinstance(bulk, ColumnBatch) and bulk.named is not None else None
+                return (
+                    bulk.describe_row(number)
+                    if isinstance(bulk, ColumnBatch) and bulk.describe_row is not None
+                    else None
+                )
             number -= len(bulk)
         return None
 
@@ -119,16 +123,16 @@ class RecordSource(Protocol):
         """Begin at the offsets that are stored, or begin again there: whatever was in hand has to be decided by them."""
         ...
 
-    def step(self) -> TransactionBatch | None:
+    def next_batch(self) -> TransactionBatch | None:
         """What the next transaction holds; None where there is nothing now. Never blocks for longer than a poll."""
         ...
 
-    def last(self) -> TransactionBatch | None:
+    def final_batch(self) -> TransactionBatch | None:
         """What to end with when nothing more will be asked for: the end of what is open, if it has a good one."""
         ...
 
-    def committed(self, step: TransactionBatch) -> None:
-        """``step``, with all before it that had ``more``, is committed for certain, or aborted as it wished."""
+    def committed(self, batch: TransactionBatch) -> None:
+        """``next_batch``, with all before it that had ``more``, is committed for certain, or aborted as it wished."""
         ...
 
     @property
@@ -146,12 +150,12 @@ class TaskRecordSource(RecordSource, Protocol):
         ...
 
     @property
-    def behind(self) -> bool:
+    def has_more(self) -> bool:
         """Whether the source has more, or may have: while it does, a task that is given nothing is not idle."""
         ...
 
     @property
-    def producer(self) -> Mapping[str, str]:
+    def producer_properties(self) -> Mapping[str, str]:
         """librdkafka's properties that suit these records, where the connector's configuration says nothing else."""
         ...
 
@@ -195,7 +199,7 @@ class EndReason(StrEnum):
 
 @dataclass
 class TaskStats:
-    """What a task did, for its metrics, and what it is ``doing``. Sizes are records per committed transaction."""
+    """What a task did, for its metrics, and what it is ``progress``. Sizes are records per committed transaction."""
 
     records: int = 0
     transactions: int = 0
@@ -207,7 +211,7 @@ class TaskStats:
     meter: TaskMeter = field(default_factory=TaskMeter)
     reached: Mapping[str, KnownEnds] = field(default_factory=dict)
     """How far the offsets topics are known to reach, as ``TaskSpec.reached`` has it."""
-    doing: TaskProgress = field(default_factory=TaskProgress)
+    progress: TaskProgress = field(default_factory=TaskProgress)
 
     def commit(self, size: int) -> None:
         """A transaction with ``size`` records was committed; one of offsets alone has no size to count."""
@@ -224,6 +228,6 @@ class TaskStats:
 class TaskResult:
     """The end of a task, with the reason where there is one to tell."""
 
-    how: EndReason
-    counts: TaskStats
-    why: str | None = None
+    reason: EndReason
+    stats: TaskStats
+    detail: str | None = None

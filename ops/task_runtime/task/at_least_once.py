@@ -76,7 +76,7 @@ class IdempotentProducer(TransactionalProducer):
     def initialise(self, patience: float) -> None:
         """Nobody is fenced."""
 
-    def leftover(self, topics: Sequence[str]) -> str | None:
+    def open_older_transaction(self, topics: Sequence[str]) -> str | None:
         """Nothing: no transaction was ever open."""
         return None
 
@@ -84,21 +84,21 @@ class IdempotentProducer(TransactionalProducer):
         """There is no transaction."""
         self._begun = time.monotonic()
 
-    def send(self, step: TransactionBatch) -> None:
-        """Write the records of ``step``, and wait until they are there."""
-        super().send(step)
-        self._arrive("write its records")
+    def send(self, batch: TransactionBatch) -> None:
+        """Write the records of ``batch``, and wait until they are there."""
+        super().send(batch)
+        self._flush("write its records")
 
     def send_offsets(self, topic: str, offsets: Offsets) -> None:
         """Write source offsets, and wait until they are there."""
         super().send_offsets(topic, offsets)
-        self._arrive("write its offsets")
+        self._flush("write its offsets")
 
-    def _refusal(self) -> None:
+    def _rejection(self) -> None:
         """Each record that is refused is told of by itself."""
         self._producer.poll(0)
 
-    def _arrive(self, doing: str) -> None:
+    def _flush(self, doing: str) -> None:
         from confluent_kafka import KafkaException
 
         left = self._producer.flush(PATIENCE)
@@ -114,7 +114,7 @@ class IdempotentProducer(TransactionalProducer):
     def abort(self, patience: float) -> None:
         """What was written stays."""
 
-    def doubt(self) -> str | None:
+    def unusable_because(self) -> str | None:
         """What was acknowledged is certain."""
         return None
 

@@ -56,7 +56,7 @@ class ColumnarProducer(TransactionalProducer):
         self._codec = codec if (codec := _codec(whole)) in CODECS else "none"
         self._largest = int(whole["message.max.bytes"]) if "message.max.bytes" in whole else None
         self._batch_bytes = min(int(whole.get("batch.size", BATCH_BYTES)), self._largest or BATCH_BYTES)
-        self._turn = random.randrange(1 << 16)
+        self._next_partition = random.randrange(1 << 16)
         named = {"client.id": whole["client.id"]} if "client.id" in whole else {}
         self._producer: BatchProducer = BatchProducer(
             kafka.client | named, id_, transaction_timeout_ms=timeout_ms, timeout=timeout
@@ -66,29 +66,29 @@ class ColumnarProducer(TransactionalProducer):
 
     def initialise(self, patience: float) -> None:
         """Fence all older producers of the id, and wait until their transaction is ended; ``patience`` in seconds."""
-        self._do("initialise its producer", lambda: self._producer.initialise(patience))
+        self._call("initialise its producer", lambda: self._producer.initialise(patience))
 
     def begin(self) -> None:
         """Begin a transaction: for the coordinator it begins with its first partition."""
         self._begun = time.monotonic()
 
-    def send(self, step: TransactionBatch) -> None:
-        """Put the records of ``step`` into the transaction. Raises ``TypeError`` for what it cannot send."""
+    def send(self, batch: TransactionBatch) -> None:
+        """Put the records of ``batch`` into the transaction. Raises ``TypeError`` for what it cannot send."""
 
         def all_() -> None:
-            for (topic, partition), records in _plain(step).items():
+            for (topic, partition), records in _plain(batch).items():
                 self._write(topic, _columnar(records), partition)
-            for bulk in step.bulks:
+            for bulk in batch.record_batches:
                 if isinstance(bulk, ColumnBatch):
-                    self._write(bulk.topic, bulk.columns, named=bulk.named)
+                    self._write(bulk.topic, bulk.columns, named=bulk.describe_row)
 
-        if step.copies:
+        if batch.copies:
             raise TypeError("copies")
-        self._do("write its records", all_)
+        self._call("write its records", all_)
 
     def send_offsets(self, topic: str, offsets: Offsets) -> None:
         """Put source offsets into the transaction, where Java's partitioner puts their keys."""
-        self._do("write its offsets", lambda: self._write(topic, _columnar(offsets.items())))
+        self._call("write its offsets", lambda: self._write(topic, _columnar(offsets.items())))
 
     def _write(self, topic: str, rows: RecordColumns, partition: int | None = None, named: Named | None = None) -> None:
         count = self._producer.partitions(topic, TOPIC_PATIENCE)
@@ -119,12 +119,12 @@ class ColumnarProducer(TransactionalProducer):
             return
         if rows.keys is None:
             for batch in batches(rows, self._batch_bytes):
-                self._turn += 1
-                yield self._turn % count, batch
+                self._next_partition += 1
+                yield self._next_partition % count, batch
             return
-        self._turn += 1
+        self._next_partition += 1
         numbers = java_partitions(rows.keys.fill_null(b""), count)
-        numbers[rows.keys.is_null().to_numpy(zero_copy_only=False)] = self._turn % count
+        numbers[rows.keys.is_null().to_numpy(zero_copy_only=False)] = self._next_partition % count
         order = stable_order(numbers, count)
         numbers = numbers[order]
         new.append(order)
@@ -135,7 +135,7 @@ class ColumnarProducer(TransactionalProducer):
     def commit(self, patience: float) -> None:
         """Commit, and know that it happened. After ``UnknownOutcome`` only the topic knows."""
         try:
-            self._do("write its records", self._producer.flush)
+            self._call("write its records", self._producer.flush)
         except (Fenced, UnknownOutcome, ConnectctlError):
             # No commit was asked for: readers need not wait until it expires.
             with suppress(Fenced, UnknownOutcome, ConnectctlError):
@@ -150,17 +150,17 @@ class ColumnarProducer(TransactionalProducer):
             self._producer.settle()
             self._producer.end(commit=False)
 
-        self._do("abort its transaction", all_)
+        self._call("abort its transaction", all_)
 
-    def doubt(self) -> str | None:
+    def unusable_because(self) -> str | None:
         """None: what went wrong was raised."""
         return None
 
-    def drop(self) -> None:
+    def discard(self) -> None:
         """Let go of it, on another thread: a broker that hangs must not keep us."""
         threading.Thread(target=_close, args=(self._producer,), daemon=True).start()
 
-    def _do(self, doing: str, call: Any) -> None:
+    def _call(self, doing: str, call: Any) -> None:
         from confluent_kafka import KafkaError
 
         try:
@@ -172,7 +172,7 @@ class ColumnarProducer(TransactionalProducer):
         except OSError as e:
             raise UnknownOutcome(f"it could not {doing}: {e or type(e).__name__}") from e
 
-    def _refusal(self) -> None:
+    def _rejection(self) -> None:
         """Every answer is read here, and none is in a log."""
 
 
@@ -204,7 +204,7 @@ def _plain(step: TransactionBatch) -> Mapping[tuple[str, int | None], list[tuple
         if record.headers or record.timestamp is not None:
             raise TypeError(f"{record.topic}: headers, or a timestamp")
         found[record.topic, record.partition].append((record.key, record.value))
-    for bulk in step.bulks:
+    for bulk in step.record_batches:
         if not isinstance(bulk, ColumnBatch):
             for message in bulk.messages:
                 found[bulk.topic, message.get("partition")].append((message.get("key"), message.get("value")))

@@ -64,60 +64,60 @@ REMEDIES = (
 class ExactlyOnceTask:
     """What a task works with.
 
-    ``open_handle`` makes an instance of the task's producer, ``topic`` is its primary offsets topic and ``store`` reads it.
-    ``stale`` says why this generation is not the newest any more, None while it is. ``patience`` is in seconds, for each
-    request and for the whole time without a transaction, where ``outage`` is not longer. ``strict`` takes a new epoch for
-    every transaction.
+    ``open_producer`` creates a producer of the task, ``topic`` is its primary offsets topic and ``store`` reads it.
+    ``stale_because`` says why this generation is no longer the newest, None while it is. ``patience`` is in seconds, for
+    each request and for the whole time without a transaction, where ``outage`` is not longer. ``strict`` takes a new epoch
+    for every transaction.
     """
 
-    open_handle: Callable[[], TransactionalProducer]
+    open_producer: Callable[[], TransactionalProducer]
     topic: str
     store: RefreshableOffsets
-    secondary: GlobalOffsetsWriter | None = None
-    stale: Callable[[], str | None] = lambda: None
+    global_offsets: GlobalOffsetsWriter | None = None
+    stale_because: Callable[[], str | None] = lambda: None
     stopped: Callable[[], bool] = lambda: False
     patience: float = 30.0
     strict: bool = False
-    counts: TaskStats = field(default_factory=TaskStats)
+    stats: TaskStats = field(default_factory=TaskStats)
     sleep: Callable[[float], None] = time.sleep
-    clean: set[str] = field(default_factory=set)
+    checked_topics: set[str] = field(default_factory=set)
     """Topics in which nothing older of the task is open."""
     history: CommitHistory = field(default_factory=CommitHistory)
     remedies: str = REMEDIES
     """What a person can do about transactions that run into their time-out."""
     outage: float = 0.0
-    fits: Callable[[Collection[str]], bool] = lambda topics: True
+    batch_size_fits: Callable[[Collection[str]], bool] = lambda topics: True
     """Whether the producer's batches are small enough for these topics."""
-    find_unfit: Callable[[], bool] = lambda: False
-    """Whether ``open_handle`` gives instances from now on that name a record which is refused, and did not before."""
+    send_one_by_one: Callable[[], bool] = lambda: False
+    """Whether ``open_producer`` gives instances from now on that name a record which is refused, and did not before."""
 
-    def run(self, supply: RecordSource) -> TaskResult:
+    def run(self, source: RecordSource) -> TaskResult:
         """Carry the supply's records over until it ends, is stopped, or another one takes over.
 
         Raises ``ConnectctlError`` where only a person can help, ``TimedOut`` where doubts did not end within ``patience``.
         """
-        doing = self.counts.doing
+        doing = self.stats.progress
         pause = FIRST_PAUSE
         expired = 0
         while True:
-            before = self.counts.transactions
+            before = self.stats.transactions
             try:
-                ended = self._instance(supply)
+                ended = self._run_producer(source)
                 if ended is not None:
                     return ended
                 continue
             except Fenced as e:
                 return self._end(EndReason.FENCED, str(e))
             except (NotAuthorized, RejectedRecord) as e:
-                if isinstance(e, NotAuthorized) or not self.find_unfit():
+                if isinstance(e, NotAuthorized) or not self.send_one_by_one():
                     raise  # which no waiting mends
                 continue
             except (UnknownOutcome, TimedOut, Unreachable) as e:
-                self.clean.clear()
-                if len(self.counts.doubts) < MOST_DOUBTS_KEPT:
-                    self.counts.doubts.append(str(e))
+                self.checked_topics.clear()
+                if len(self.stats.doubts) < MOST_DOUBTS_KEPT:
+                    self.stats.doubts.append(str(e))
                 first = doing.failed(str(e))
-                if first or self.counts.transactions > before:
+                if first or self.stats.transactions > before:
                     pause, expired = FIRST_PAUSE, 0
                 if isinstance(e, Expired):
                     expired += 1
@@ -131,63 +131,63 @@ class ExactlyOnceTask:
             self.sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE)
 
-    def _instance(self, supply: RecordSource) -> TaskResult | None:
+    def _run_producer(self, source: RecordSource) -> TaskResult | None:
         """The life of one instance of the producer; None where another one is to follow."""
-        doing = self.counts.doing
+        doing = self.stats.progress
         with doing.asking("read the config topic"):
-            why = self.stale()
+            why = self.stale_because()
         if why:
             return self._end(EndReason.STALE, why)
-        handle = self.open_handle()
+        handle = self.open_producer()
         try:
             with doing.asking("initialise its producer"):
                 handle.initialise(self.patience)
-            self.counts.instances += 1
-            self.counts.meter.forget()
-            if why := self.stale():
+            self.stats.instances += 1
+            self.stats.meter.forget()
+            if why := self.stale_because():
                 return self._end(EndReason.STALE, why)
             with doing.asking("read the committed offsets"):
-                self.look(handle, {self.topic})
+                self.check_topics(handle, {self.topic})
                 self.store.refresh(self.patience)
             self.history.check(self.store)
-            supply.resume(self.store)
-            return self._work(handle, supply)
+            source.resume(self.store)
+            return self._loop(handle, source)
         except _BatchTooLarge:
             return None
         finally:
-            handle.drop()
+            handle.discard()
 
-    def _work(self, handle: TransactionalProducer, supply: RecordSource) -> TaskResult | None:
-        transaction = Transaction(self, handle)
+    def _loop(self, producer: TransactionalProducer, source: RecordSource) -> TaskResult | None:
+        transaction = Transaction(self, producer)
         while True:
-            step = None if self.stopped() else supply.step()
+            step = None if self.stopped() else source.next_batch()
             if step is not None:
-                transaction.go_on(supply, step)
-            elif self.stopped() or supply.ended:
-                how = EndReason.ENDED if supply.ended else EndReason.STOPPED
-                transaction.finish(supply)
+                transaction.add(source, step)
+            elif self.stopped() or source.ended:
+                how = EndReason.ENDED if source.ended else EndReason.STOPPED
+                transaction.finish(source)
                 return self._end(how)
             else:
-                self.counts.doing.through()
+                self.stats.progress.recovered()
                 self.sleep(IDLE_PAUSE)
             if transaction.begun:
                 continue
             if self.strict and step is not None and (step.size or step.offsets):
                 return None
-            if why := handle.doubt():
+            if why := producer.unusable_because():
                 raise UnknownOutcome(why)
 
-    def look(self, handle: TransactionalProducer, topics: set[str]) -> None:
+    def check_topics(self, producer: TransactionalProducer, topics: set[str]) -> None:
         """Raises ``UnknownOutcome`` where an older transaction of the task is open in one of ``topics``."""
-        if new := topics - self.clean:
-            if not self.fits(new):
+        if new := topics - self.checked_topics:
+            if not self.batch_size_fits(new):
                 raise _BatchTooLarge
-            if why := handle.leftover(sorted(new)):
+            if why := producer.open_older_transaction(sorted(new)):
                 raise UnknownOutcome(why)
-            self.clean.update(new)
+            self.checked_topics.update(new)
 
     def _end(self, how: EndReason, why: str | None = None) -> TaskResult:
-        return TaskResult(how, self.counts, why)
+        return TaskResult(how, self.stats, why)
 
 
 class _BatchTooLarge(Exception):
@@ -197,80 +197,80 @@ class _BatchTooLarge(Exception):
 class Transaction:
     """The transaction of a task that is open, or the next one; ``size`` counts the records that are in it."""
 
-    def __init__(self, kernel: ExactlyOnceTask, handle: TransactionalProducer):
-        self._kernel = kernel
-        self._handle = handle
+    def __init__(self, task: ExactlyOnceTask, producer: TransactionalProducer):
+        self._task = task
+        self._producer = producer
         self.begun = False
         self.size = 0
 
-    def go_on(self, supply: RecordSource, step: TransactionBatch) -> None:
-        """Put ``step`` into it, and end it where the step says so. A transaction without anything is none at all."""
-        if step.size:
-            self._kernel.look(self._handle, step.topics)
-            self._send(lambda: self._handle.send(step))
-            self.size += step.size
-        if step.more:
+    def add(self, source: RecordSource, batch: TransactionBatch) -> None:
+        """Put ``batch`` into it, and end it where the step says so. A transaction without anything is none at all."""
+        if batch.size:
+            self._task.check_topics(self._producer, batch.topics)
+            self._send(lambda: self._producer.send(batch))
+            self.size += batch.size
+        if batch.more:
             return
-        if step.abort and self.begun:
-            self._handle.abort(self._kernel.patience)
-            self._kernel.counts.aborted += 1
-            self._kernel.counts.meter.discard(self.size)
+        if batch.abort and self.begun:
+            self._producer.abort(self._task.patience)
+            self._task.stats.aborted += 1
+            self._task.stats.meter.discard(self.size)
             self.begun, self.size = False, 0
-        if self.begun or step.offsets:
-            with self._kernel.counts.meter.committing():
-                self._commit(step.offsets)
-        supply.committed(step)
+        if self.begun or batch.offsets:
+            with self._task.stats.meter.committing():
+                self._commit(batch.offsets)
+        source.committed(batch)
 
-    def finish(self, supply: RecordSource) -> None:
+    def finish(self, source: RecordSource) -> None:
         """Give it its last end; abort what has none, so that readers need not wait for its time-out."""
-        if step := supply.last():
-            self.go_on(supply, step)
+        if step := source.final_batch():
+            self.add(source, step)
         if self.begun:
-            self._handle.abort(ABORT_PATIENCE)
+            self._producer.abort(ABORT_PATIENCE)
             self.begun = False
 
     def _commit(self, offsets: Offsets) -> None:
-        secondary = self._kernel.secondary
+        secondary = self._task.global_offsets
         if secondary is not None:
             # A tombstone that only the primary had would let the secondary's value come back (KAFKA-15018).
             secondary.write_tombstones(offsets)
-        self._send(lambda: self._handle.send_offsets(self._kernel.topic, offsets))
+        self._send(lambda: self._producer.send_offsets(self._task.topic, offsets))
         try:
-            with self._kernel.counts.doing.asking("commit a transaction"):
-                self._handle.commit(self._kernel.patience)
+            with self._task.stats.progress.asking("commit a transaction"):
+                self._producer.commit(self._task.patience)
         except Fenced as e:
             raise self._explained(e) from e
-        self._kernel.counts.doing.through()
-        self._kernel.history.committed(offsets, self._kernel.store)
-        self._kernel.counts.commit(self.size)
+        self._task.stats.progress.recovered()
+        self._task.history.committed(offsets, self._task.store)
+        self._task.stats.commit(self.size)
         self.begun, self.size = False, 0
         if secondary is not None:
             secondary.write_values(offsets)
 
     def _send(self, send: Callable[[], None]) -> None:
         if not self.begun:
-            self._handle.begin()
+            self._producer.begin()
             self.begun = True
         try:
-            with self._kernel.counts.doing.asking("write its records"):
+            with self._task.stats.progress.asking("write its records"):
                 send()
         except Fenced as e:
             raise self._explained(e) from e
         except BaseException:
             # No commit was asked for, so it can be aborted; else readers would wait until its time-out.
             with suppress(UnknownOutcome, Fenced, ConnectctlError):
-                self._handle.abort(ABORT_PATIENCE)
+                self._producer.abort(ABORT_PATIENCE)
             raise
 
     def _explained(self, fenced: Fenced) -> Fenced | Expired:
         """What ``fenced`` was, where it may have been the coordinator that lost its patience."""
-        if not self._handle.overdue:
+        if not self._producer.overdue:
             return fenced
-        slow = f"its transaction was open for longer than its time-out of {self._handle.timeout_ms / 1000:g} s"
-        expired = self._handle.expired()
+        slow = f"its transaction was open for longer than its time-out of {self._producer.timeout_ms / 1000:g} s"
+        expired = self._producer.expired()
         if expired:
             return Expired(slow)
-        return fenced if expired is not None else Fenced(f"{fenced}; {slow}. {self._kernel.remedies}")
+        return fenced if expired is not None else Fenced(f"{fenced}; {slow}. {self._task.remedies}")
 
 
 def _too_slow(last: Exception, remedies: str) -> ConnectctlError:

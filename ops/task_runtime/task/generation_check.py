@@ -23,10 +23,10 @@ class GenerationCheck:
 
     def __init__(self, kafka: Kafka, generation: Generation, patience: float):
         self._kafka, self._generation, self._patience = kafka, generation, patience
-        self._read_to = generation.seen
+        self._read_to = generation.read_to
         self._answer: str | None = None
 
-    def stale(self) -> str | None:
+    def stale_because(self) -> str | None:
         """Why not; None where it is. Raises ``TimedOut`` where the end of the config topic is out of reach."""
         topic, deadline = self._generation.topic, time.monotonic() + self._patience
         # What was read before is never gone: an end below that is asked for again, and no reason to read nothing.
@@ -42,7 +42,9 @@ class GenerationCheck:
             extent = read_extents(self._kafka, [topic])[topic][0]
         start = max(extent.first, self._generation.since)
         found = stream(self._kafka, {(topic, 0): (start, end)})
-        self._answer = self._generation.stale([_record(message) for _, messages in found for message in messages])
+        self._answer = self._generation.stale_because(
+            [_record(message) for _, messages in found for message in messages]
+        )
         self._read_to = end
         return self._answer
 

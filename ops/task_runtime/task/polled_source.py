@@ -37,7 +37,7 @@ class TaskOffsets:
     def __init__(self, connector: str, stored: StoredOffsets):
         self._connector = connector
         self._stored = stored
-        self._told: dict[bytes, bytes | None] = {}
+        self._read: dict[bytes, bytes | None] = {}
         self._listed = False
         self._spelled: dict[str, bytes] = {}
         self._keys: dict[str, bytes] = {}
@@ -62,21 +62,21 @@ class TaskOffsets:
     def offset(self, partition: Partition) -> dict[str, Any] | None:
         """The offset of ``partition``, None where there is none."""
         key = self.key(partition)
-        value = self._told[key] = self._stored.value(key)
+        value = self._read[key] = self._stored.value(key)
         return None if value is None else _object(value)
 
     def offsets(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
         """Every source partition that has an offset."""
         self._listed = True
-        self._told |= {raw: self._stored.value(raw) for raw in self._spelled.values()}
+        self._read |= {raw: self._stored.value(raw) for raw in self._spelled.values()}
         keys = ((parse_key(raw), self._stored.value(raw)) for raw in self._spelled.values())
         return [
             (k.partition, _object(v)) for k, v in keys if isinstance(k, SourceKey) and k.partition is not None and v
         ]
 
-    def holds(self, stored: StoredOffsets, settled: Mapping[bytes, bytes | None]) -> bool:
+    def unchanged(self, stored: StoredOffsets, settled: Mapping[bytes, bytes | None]) -> bool:
         """Whether ``stored`` is what the task was told, and since then has ``settled``: nobody else went on meanwhile."""
-        expected = self._told | dict(settled)
+        expected = self._read | dict(settled)
         same = all(stored.value(key) == value for key, value in expected.items())
         return same and (not self._listed or stored.known() <= expected.keys())
 
@@ -102,13 +102,13 @@ class PolledSource:
         meter: TaskMeter | None = None,
     ):
         self._make, self._connector, self._configs = make, connector, configs
-        self._new_boundaries, self._messages = boundaries, RecordSerializer(converters, offsets_topic)
+        self._new_boundaries, self._serializer = boundaries, RecordSerializer(converters, offsets_topic)
         self._meter = meter or TaskMeter()
         self._task: SourceTask | None = None
         self._settled: dict[bytes, bytes | None] = {}
-        self._forget()
+        self._reset()
 
-    def _forget(self) -> None:
+    def _reset(self) -> None:
         self._waiting: deque[Segment] = deque()
         self._sent = 0
         self._records: list[SourceRecord] = []
@@ -119,10 +119,10 @@ class PolledSource:
     def resume(self, stored: StoredOffsets) -> None:
         """Go on where nothing is in hand and the store has what the task knows; else with a new task at what is stored."""
         idle = self._task is not None and not self._in_hand and not self._waiting and not self._moved
-        if idle and self._offsets.holds(stored, self._settled):
+        if idle and self._offsets.unchanged(stored, self._settled):
             return
         self.close()
-        self._forget()
+        self._reset()
         self._settled = {}
         self._offsets = TaskOffsets(self._connector, stored)
         self._boundaries = self._new_boundaries()
@@ -136,10 +136,10 @@ class PolledSource:
                 task.stop()
             raise
         # Records of a whole transaction are kept for those who want to hear of each, and for nobody else.
-        self._heeds_records = _overrides(task.commit_record, SourceTask.commit_record)
+        self._wants_records = _overrides(task.commit_record, SourceTask.commit_record)
         self._task = task
 
-    def step(self) -> TransactionBatch | None:
+    def next_batch(self) -> TransactionBatch | None:
         """The records of one batch, or of its part up to where a transaction ends."""
         assert self._task is not None
         if not self._waiting and not self._task.finished:
@@ -147,31 +147,37 @@ class PolledSource:
             batch = self._task.poll() or ()
             self._meter.poll(len(batch), time.monotonic() - began)
             self._waiting.extend(self._boundaries.cut(batch))
-        return self._step_of(self._waiting.popleft()) if self._waiting else None
+        return self._batch_of(self._waiting.popleft()) if self._waiting else None
 
-    def _step_of(self, segment: Segment) -> TransactionBatch | None:
-        outgoing, bulks = self._messages.of(segment.records)
+    def _batch_of(self, segment: Segment) -> TransactionBatch | None:
+        outgoing, bulks = self._serializer.of(segment.records)
         named = partial(_named, segment.records, bool(bulks))
         self._sent += len(segment.records)
-        if self._heeds_records and isinstance(segment.records, Sequence):
+        if self._wants_records and isinstance(segment.records, Sequence):
             self._records += segment.records
-        self._move(segment.records)
+        self._track_offsets(segment.records)
         if segment.end is None:
             self._in_hand = self._in_hand or bool(segment.records)
-            return TransactionBatch(records=outgoing, bulks=bulks, more=True, named=named) if segment.records else None
+            return (
+                TransactionBatch(records=outgoing, record_batches=bulks, more=True, describe_record=named)
+                if segment.records
+                else None
+            )
         if segment.end is End.ABORT and not self._sent:
             return None  # nothing to abort, which is worth no transaction
-        self._flushing = self._to_flush()
+        self._flushing = self._offsets_to_commit()
         if not self._sent and not self._flushing:
             return None
         self._in_hand = True
         aborts = segment.end is End.ABORT
-        return TransactionBatch(records=outgoing, bulks=bulks, offsets=self._flushing, abort=aborts, named=named)
+        return TransactionBatch(
+            records=outgoing, record_batches=bulks, offsets=self._flushing, abort=aborts, describe_record=named
+        )
 
-    def _move(self, records: Batch) -> None:
+    def _track_offsets(self, records: Batch) -> None:
         """Note the newest offset of every source partition."""
         if not isinstance(records, Sequence):
-            self._note(records.source_partition, records.source_offset)
+            self._track(records.source_partition, records.source_offset)
             return
         if len(set(map(id, map(_PARTITION, records)))) == 1:
             records = [r for r in records[-1:] if r.source_offset is not None] or records  # mostly there is just one
@@ -179,9 +185,9 @@ class PolledSource:
         for n in sorted(newest.values()):  # equal partitions may still be two objects, of which the later counts
             partition, offset = records[n].source_partition, records[n].source_offset
             assert offset is not None
-            self._note(partition, offset)
+            self._track(partition, offset)
 
-    def _note(self, partition: Partition, offset: Offset) -> None:
+    def _track(self, partition: Partition, offset: Offset) -> None:
         """Raises ``ConnectctlError`` for what is no place in a source: JSON's objects are, of plain values."""
         try:
             connect_json(dict(offset))
@@ -194,7 +200,7 @@ class PolledSource:
                 code="bad-offset",
             ) from e
 
-    def _to_flush(self) -> dict[bytes, bytes | None]:
+    def _offsets_to_commit(self) -> dict[bytes, bytes | None]:
         """The offsets of this transaction, with what the task adds at the last moment (KIP-910)."""
         assert self._task is not None
         flushed: dict[bytes, bytes | None] = {key: _raw(offset) for key, (_, offset) in self._moved.items()}
@@ -205,20 +211,20 @@ class PolledSource:
             flushed[self._offsets.key(partition)] = _raw(offset)
         return flushed
 
-    def last(self) -> TransactionBatch | None:
+    def final_batch(self) -> TransactionBatch | None:
         """The end of what is open, as far as the boundaries allow one without the task saying so."""
         if not self._sent or any(segment.records for segment in self._waiting):
             return None
         end = self._boundaries.last()
-        return None if end is None else self._step_of(Segment((), end))
+        return None if end is None else self._batch_of(Segment((), end))
 
-    def committed(self, step: TransactionBatch) -> None:
+    def committed(self, batch: TransactionBatch) -> None:
         """Tell the task, in Connect's order: each record, then all of them."""
         assert self._task is not None
         self._settled |= self._flushing
         records, self._records, self._sent = self._records, [], 0
         self._moved, self._flushing, self._in_hand = {}, {}, False
-        if not step.abort:
+        if not batch.abort:
             for record in records:
                 self._task.commit_record(record)
         self._task.commit()
@@ -234,12 +240,12 @@ class PolledSource:
         return None if self._task is None else self._task.lag
 
     @property
-    def behind(self) -> bool:
+    def has_more(self) -> bool:
         """Never known: a poll that gives nothing is all that a task says."""
         return False
 
     @property
-    def producer(self) -> Mapping[str, str]:
+    def producer_properties(self) -> Mapping[str, str]:
         """Nothing: tasks differ too much."""
         return {}
 

@@ -41,7 +41,7 @@ class TaskProgress:
         """What comes is another trouble than what was, with a time of its own."""
         self._failing = self._now()
 
-    def through(self) -> None:
+    def recovered(self) -> None:
         """Kafka has answered whatever was asked."""
         self._failing = self._asked = None
         self._why = ""
@@ -53,7 +53,7 @@ class TaskProgress:
         return 0.0 if began is None else max(0.0, self._now() - began)
 
     @property
-    def told(self) -> dict[str, Any] | None:
+    def message(self) -> dict[str, Any] | None:
         """As the driver is told; None where there is nothing to tell."""
         if (waited := self.waited) < SLOW:
             return None

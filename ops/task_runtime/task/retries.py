@@ -38,19 +38,19 @@ _NOT_RETRIABLE = (NotAuthorized, NotTrusted, UnknownHost)
 class RetryPolicy:
     """``seconds`` for one interruption. ``note`` gets a line when the wait begins and one when it is over.
 
-    ``unmet`` says whether a cluster is waited for that has not answered yet, too (docs/decisions/0020); ``wanted`` that the
-    run is to end: then nothing is repeated any more.
+    ``wait_for_first_contact``: also wait for a cluster that has not answered yet (docs/decisions/0020). ``stopping``: the
+    run is to end, so that nothing is retried.
     """
 
     seconds: float = 0.0
     note: Callable[[str], None] = lambda line: None
-    wanted: Callable[[], bool] = lambda: False
+    stopping: Callable[[], bool] = lambda: False
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
-    unmet: bool = True
+    wait_for_first_contact: bool = True
 
-    def __call__(self, doing: str, work: Callable[[], T]) -> T:
-        """What ``work`` gives, which is called until it raises no ``Unreachable`` or ``TimedOut`` any more.
+    def __call__(self, action: str, call: Callable[[], T]) -> T:
+        """What ``call`` gives, which is called until it raises no ``Unreachable`` or ``TimedOut`` any more.
 
         Raises the last of them when the time is over, and any other error at once.
         """
@@ -58,30 +58,30 @@ class RetryPolicy:
         pause = FIRST_PAUSE
         while True:
             try:
-                found = work()
+                found = call()
             except ConnectctlError as e:
                 if not is_retriable(e):
                     raise
-                if isinstance(e, NeverAnswered) and not self.unmet:
+                if isinstance(e, NeverAnswered) and not self.wait_for_first_contact:
                     raise _with_patience_hint(e) from e
                 now = self.now()
                 if since is None:
                     since = now
                     if self.seconds > 0:
                         limit = f"for up to {self.seconds:g} s (--patience)"
-                        self.note(f"waiting: could not {doing}, and trying again {limit}: {_text(e)}")
+                        self.note(f"waiting: could not {action}, and trying again {limit}: {_text(e)}")
                 left = self.seconds - (now - since)
-                if left <= 0 or self.wanted():
+                if left <= 0 or self.stopping():
                     raise _with_duration(e, now - since) from e
                 self._pause(min(pause, left))
                 pause = min(2 * pause, LONGEST_PAUSE)
             else:
                 if since is not None:
-                    self.note(f"continuing after {self.now() - since:.0f} s: could {doing}")
+                    self.note(f"continuing after {self.now() - since:.0f} s: could {action}")
                 return found
 
     def _pause(self, seconds: float) -> None:
-        while seconds > 0 and not self.wanted():
+        while seconds > 0 and not self.stopping():
             self.sleep(min(POLL, seconds))
             seconds -= POLL
 

@@ -34,7 +34,7 @@ class ProducerFactory:
     def __call__(self) -> TransactionalProducer:
         return self._opened(self._kind)
 
-    def find_unfit(self) -> bool:
+    def send_one_by_one(self) -> bool:
         """From now on the slow one, which meets the record again; whether it was not that before."""
         if self._names:
             return False
@@ -60,7 +60,7 @@ def one_at_a_time(kind: type[TransactionalProducer]) -> type[TransactionalProduc
             self._step = None
             super().send_offsets(topic, offsets)
 
-        def _one(
+        def _send_record(
             self, topic: str, key: Any, value: Any, partition: Any, headers: Any, timestamp: Any, **more: Any
         ) -> None:
             from confluent_kafka import KafkaException
@@ -69,19 +69,19 @@ def one_at_a_time(kind: type[TransactionalProducer]) -> type[TransactionalProduc
             hear = partial(self._heard, self._step, self._number, topic, size)
             self._number += 1
             try:
-                super()._one(topic, key, value, partition, headers, timestamp, on_delivery=hear)
+                super()._send_record(topic, key, value, partition, headers, timestamp, on_delivery=hear)
             except KafkaException as e:
                 hear(e.args[0], None)
                 raise
 
-        def _many(self, topic: str, messages: list[dict[str, Any]]) -> None:
+        def _send_dicts(self, topic: str, messages: list[dict[str, Any]]) -> None:
             for m in messages:
-                self._one(topic, m.get("key"), m["value"], m.get("partition"), [], m.get("timestamp") or None)
+                self._send_record(topic, m.get("key"), m["value"], m.get("partition"), [], m.get("timestamp") or None)
 
-        def _copy(self, topic: str, messages: Sequence[Any]) -> None:
+        def _send_copies(self, topic: str, messages: Sequence[Any]) -> None:
             for m in messages:
                 when = max(m.timestamp()[1], 0) or None
-                self._one(topic, m.key(), m.value(), m.partition(), m.headers(), when)
+                self._send_record(topic, m.key(), m.value(), m.partition(), m.headers(), when)
 
         def _heard(
             self, step: TransactionBatch | None, number: int, topic: str, size: int, error: Any, message: Any
@@ -90,7 +90,7 @@ def one_at_a_time(kind: type[TransactionalProducer]) -> type[TransactionalProduc
             self._delivered(error, message)
             if error is None or error.name() not in rejected_records.OF_A_RECORD or self._found is not None:
                 return
-            record = step.name(number) if step is not None else None
+            record = step.record_name(number) if step is not None else None
             if record is None:
                 return
             if error.name() == rejected_records.TOO_LARGE:
@@ -99,7 +99,7 @@ def one_at_a_time(kind: type[TransactionalProducer]) -> type[TransactionalProduc
                 self._found = rejected_records.refused(record, error.name(), error.str())
 
         def _fail(self, error: Any, doing: str, cause: Exception) -> None:
-            self._refusal()
+            self._rejection()
             if self._found is not None:
                 raise self._found from cause
             super()._fail(error, doing, cause)

@@ -66,16 +66,16 @@ class LogWatcher(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__()
-        self.heard: str | None = None
-        self.unfit: str | None = None
+        self.alarm: str | None = None
+        self.rejection: str | None = None
         """The line that says that a record is refused, behind which a call only tells that the transaction failed."""
 
     def emit(self, record: logging.LogRecord) -> None:
         line = record.getMessage()
-        if self.heard is None and any(alarm in line for alarm in _ALARMS):
-            self.heard = line
-        if self.unfit is None and "TXNERR" in line and any(f"({name}" in line for name in OF_A_RECORD):
-            self.unfit = line
+        if self.alarm is None and any(alarm in line for alarm in _ALARMS):
+            self.alarm = line
+        if self.rejection is None and "TXNERR" in line and any(f"({name}" in line for name in OF_A_RECORD):
+            self.rejection = line
 
 
 class TransactionalProducer:
@@ -87,12 +87,12 @@ class TransactionalProducer:
         from confluent_kafka import Producer
 
         self._kafka = kafka
-        self._ears = LogWatcher()
+        self._log_watcher = LogWatcher()
         self._begun = 0.0
         self.id = id_
         self.timeout_ms = timeout_ms
         log = logging.Logger("connectctl.task")
-        log.addHandler(self._ears)
+        log.addHandler(self._log_watcher)
         ours = {
             "transactional.id": id_,
             "transaction.timeout.ms": timeout_ms,
@@ -102,14 +102,14 @@ class TransactionalProducer:
         whole = kafka.properties() | DEFAULTS | dict(properties or {}) | ours
         # librdkafka takes no time-out of a request that is longer than the transaction's.
         whole["socket.timeout.ms"] = min(int(whole["socket.timeout.ms"]), timeout_ms)
-        self._longest = whole["socket.timeout.ms"] / 1000
+        self._request_timeout = whole["socket.timeout.ms"] / 1000
         self._producer: Any = kafka.ask("open a producer", lambda: Producer(whole))
 
     def initialise(self, patience: float) -> None:
         """Fence all older producers of the id, and wait until their transaction is ended; ``patience`` in seconds."""
-        self._do("initialise its producer", lambda: self._producer.init_transactions(patience))
+        self._call("initialise its producer", lambda: self._producer.init_transactions(patience))
 
-    def leftover(self, topics: Sequence[str]) -> str | None:
+    def open_older_transaction(self, topics: Sequence[str]) -> str | None:
         """Where in ``topics`` an older transaction of it is still open, None where nowhere. Asked before it begins one."""
         from connectctl.ops.task_runtime.task.stale_transactions import open_older_transaction
 
@@ -118,36 +118,36 @@ class TransactionalProducer:
     def begin(self) -> None:
         """Begin a transaction."""
         self._begun = time.monotonic()
-        self._do("begin a transaction", self._producer.begin_transaction)
+        self._call("begin a transaction", self._producer.begin_transaction)
 
-    def send(self, step: TransactionBatch) -> None:
-        """Put the records of ``step`` into the transaction."""
+    def send(self, batch: TransactionBatch) -> None:
+        """Put the records of ``batch`` into the transaction."""
 
         def all_() -> None:
-            for record in step.records:
-                self._one(
+            for record in batch.records:
+                self._send_record(
                     record.topic, record.key, record.value, record.partition, list(record.headers), record.timestamp
                 )
-            for bulk in step.bulks:
+            for bulk in batch.record_batches:
                 if isinstance(bulk, ColumnBatch) and bulk.columns.headers is not None:
                     self._with_headers(bulk)
                 else:
-                    self._many(bulk.topic, bulk.messages)
-            for copies in step.copies:
-                self._copy(copies.topic, copies.messages)
+                    self._send_dicts(bulk.topic, bulk.messages)
+            for copies in batch.copies:
+                self._send_copies(copies.topic, copies.messages)
 
-        self._do("write its records", all_)
+        self._call("write its records", all_)
 
     def send_offsets(self, topic: str, offsets: Offsets) -> None:
         """Put source offsets into the transaction, where Java's partitioner puts their keys."""
 
         def all_() -> None:
             for key, value in offsets.items():
-                self._one(topic, key, value, None, [], None)
+                self._send_record(topic, key, value, None, [], None)
 
-        self._do("write its offsets", all_)
+        self._call("write its offsets", all_)
 
-    def _one(
+    def _send_record(
         self, topic: str, key: Any, value: Any, partition: int | None, headers: Any, timestamp: Any, **more: Any
     ) -> None:
         where = {} if partition is None else {"partition": partition}
@@ -163,9 +163,9 @@ class TransactionalProducer:
         """Record by record: librdkafka has no headers for many at once."""
         for message, headers in zip(bulk.messages, bulk.columns.header_lists(), strict=True):
             when = message.get("timestamp") or None  # 0 stands for none
-            self._one(bulk.topic, message.get("key"), message["value"], None, headers, when)
+            self._send_record(bulk.topic, message.get("key"), message["value"], None, headers, when)
 
-    def _many(self, topic: str, messages: list[dict[str, Any]]) -> None:
+    def _send_dicts(self, topic: str, messages: list[dict[str, Any]]) -> None:
         from confluent_kafka import KafkaException
 
         # What is not taken is marked with _error. What did not fit into the queue is sent once more; anything else, a
@@ -180,7 +180,7 @@ class TransactionalProducer:
             left = [{k: v for k, v in m.items() if k != "_error"} for m in left]
             self._wait_for_room()
 
-    def _copy(self, topic: str, messages: Sequence[Any]) -> None:
+    def _send_copies(self, topic: str, messages: Sequence[Any]) -> None:
         # One by one, because librdkafka takes many at once only without timestamps and headers; by position, which is
         # the quickest. For librdkafka a timestamp of 0 is none.
         produce = self._producer.produce
@@ -202,8 +202,8 @@ class TransactionalProducer:
         """Commit, and know that it happened; ``patience`` in seconds. After ``UnknownOutcome`` only the topic knows."""
         began = time.monotonic()
         self._commit(lambda: self._producer.commit_transaction(patience))
-        if time.monotonic() - began > self._longest:
-            self._ears.heard = self._ears.heard or "a commit took longer than a request may"
+        if time.monotonic() - began > self._request_timeout:
+            self._log_watcher.alarm = self._log_watcher.alarm or "a commit took longer than a request may"
 
     def _commit(self, call: Any) -> None:
         """Commit. A fenced instance must not come back, and one that is being fenced meets a coordinator that fails: 4.3.1
@@ -211,13 +211,13 @@ class TransactionalProducer:
         with an error is not on its way any more, so that an abort may be asked for.
         """
         try:
-            self._do("commit its transaction", call)
+            self._call("commit its transaction", call)
         except BrokerError:
             with suppress(UnknownOutcome, ConnectctlError):  # which tell nothing beyond the first
-                self._hear_why()
+                self._await_fencing()
             raise
 
-    def _hear_why(self) -> None:
+    def _await_fencing(self) -> None:
         for pause in FENCING_PAUSES:
             time.sleep(pause)
             with suppress(BrokerError):
@@ -226,12 +226,12 @@ class TransactionalProducer:
 
     def abort(self, patience: float) -> None:
         """Abort what was begun. Only where no commit was asked for."""
-        self._do("abort its transaction", lambda: self._producer.abort_transaction(patience))
+        self._call("abort its transaction", lambda: self._producer.abort_transaction(patience))
 
-    def doubt(self) -> str | None:
+    def unusable_because(self) -> str | None:
         """Why this instance must not be used for another transaction, None while there is no reason; raises as the rest."""
-        self._do("look at its producer", lambda: self._producer.poll(0))
-        return self._ears.heard
+        self._call("look at its producer", lambda: self._producer.poll(0))
+        return self._log_watcher.alarm
 
     @property
     def overdue(self) -> bool:
@@ -244,13 +244,13 @@ class TransactionalProducer:
 
         return expired(self._kafka, self.id)
 
-    def drop(self) -> None:
+    def discard(self) -> None:
         """Let go of it, on another thread: a handle takes a moment to die, and aborts what it has open."""
         producer, self._producer = self._producer, None
         if producer is not None:
             threading.Thread(target=_close, args=(producer,), daemon=True).start()
 
-    def _do(self, doing: str, call: Any) -> None:
+    def _call(self, doing: str, call: Any) -> None:
         from confluent_kafka import KafkaException
 
         try:
@@ -268,7 +268,7 @@ class TransactionalProducer:
                 next_step="Grant it Write and Describe on that TransactionalId.",
             ) from cause
         failure: ConnectctlError = self._kafka.failure(error, doing)
-        self._check_fit(error, failure, cause)
+        self._raise_if_rejected(error, failure, cause)
         if isinstance(failure, NotAuthorized) or error.name() in _PERMANENT:
             raise failure from cause
         kind = BrokerError if error.name() == "UNKNOWN" else UnknownOutcome
@@ -277,21 +277,21 @@ class TransactionalProducer:
     def _delivered(self, error: Any, message: Any) -> None:
         """What became of a record, which the commit tells as well."""
 
-    def _check_fit(self, error: Any, failure: ConnectctlError, cause: Exception) -> None:
+    def _raise_if_rejected(self, error: Any, failure: ConnectctlError, cause: Exception) -> None:
         """Raises ``RejectedRecord`` where a record is at fault, and not the way to the brokers."""
         if error.name() in OF_A_RECORD:
             raise RejectedRecord(failure.what, why=failure.why, code=error.name()) from cause
-        if line := self._refusal():
+        if line := self._rejection():
             code = next(name for name in OF_A_RECORD if f"({name}" in line)
             raise RejectedRecord(failure.what, why=line, code=code) from cause
 
-    def _refusal(self) -> str | None:
+    def _rejection(self) -> str | None:
         """What librdkafka's log says of a record that is refused."""
         from confluent_kafka import KafkaException
 
         with suppress(KafkaException):  # which it raises for what was told before
             self._producer.poll(0)
-        return self._ears.unfit
+        return self._log_watcher.rejection
 
 
 def _close(producer: Any) -> None:

@@ -149,7 +149,7 @@ class TopicCopy(SourceConnector):
             share.connector,
             mirror_offsets.decode(configs[mirror_offsets.ASSIGNED]),
             policy_of(configs),
-            share.manner,
+            share.delivery,
             TransactionLimits(
                 int(configs.get(RECORDS, DEFAULT_RECORDS)), int(configs.get(POLL_TIMEOUT, DEFAULT_POLL_TIMEOUT)) / 1000
             ),

@@ -110,7 +110,7 @@ class CopiedTopics:
         # That a partition without an offset begins at its end is committed at once: the next lease would begin later.
         self._taken = {place: start - 1 for place, start in latest.items()}
 
-    def step(self) -> TransactionBatch | None:
+    def next_batch(self) -> TransactionBatch | None:
         """The next batch, and the end of the transaction where that has come."""
         if self._taken and not self._count:
             return TransactionBatch(offsets=self._offsets())
@@ -123,8 +123,8 @@ class CopiedTopics:
         copies = [CopiedMessages(self._policy.remote(each.topic), each.messages) for each in batches]
         named = partial(_named, self._policy.source, batches)
         if self._due(busy=bool(batches)) and self._taken:
-            return TransactionBatch(copies=copies, offsets=self._offsets(), named=named)
-        return TransactionBatch(copies=copies, more=True, named=named) if copies else None
+            return TransactionBatch(copies=copies, offsets=self._offsets(), describe_record=named)
+        return TransactionBatch(copies=copies, more=True, describe_record=named) if copies else None
 
     def _due(self, *, busy: bool) -> bool:
         """Whether the transaction ends here. One whose boundary is a poll ends with the source, too: more may never come."""
@@ -144,11 +144,11 @@ class CopiedTopics:
     def _offsets(self) -> dict[bytes, bytes | None]:
         return {self._keys[place]: connect_json(wrap_offset(last)).encode() for place, last in self._taken.items()}
 
-    def last(self) -> TransactionBatch | None:
+    def final_batch(self) -> TransactionBatch | None:
         """The end of what is open: it may end anywhere."""
         return TransactionBatch(offsets=self._offsets()) if self._taken else None
 
-    def committed(self, step: TransactionBatch) -> None:
+    def committed(self, batch: TransactionBatch) -> None:
         """Go on behind what was given."""
         self._go_on(self._ahead())
 
@@ -158,12 +158,12 @@ class CopiedTopics:
         return self._reader.lag
 
     @property
-    def behind(self) -> bool:
+    def has_more(self) -> bool:
         """Whether the source has more, as far as is known, or cannot be reached."""
         return self._reader.behind
 
     @property
-    def producer(self) -> Mapping[str, str]:
+    def producer_properties(self) -> Mapping[str, str]:
         """What suits records that are read as quickly as they are written."""
         return PRODUCER
 

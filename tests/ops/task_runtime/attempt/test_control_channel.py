@@ -20,16 +20,16 @@ def board() -> Iterator[DriverChannel]:
 def test_the_driver_hears_what_a_task_says_last(board: DriverChannel) -> None:
     line = TaskChannel(board.address)
     for records in (1, 2):
-        line.say({"task": 3, "records": records, "transactions": 1})
-    eventually(lambda: board.heard.get(3, {}).get("records") == 2)
+        line.send({"task": 3, "records": records, "transactions": 1})
+    eventually(lambda: board.messages.get(3, {}).get("records") == 2)
     assert not line.stopped
     line.close()
 
 
 def test_every_task_hears_the_wish_to_stop_now_and_later(board: DriverChannel) -> None:
     now = TaskChannel(board.address)
-    now.say({"task": 0})
-    eventually(lambda: 0 in board.heard)
+    now.send({"task": 0})
+    eventually(lambda: 0 in board.messages)
     board.stop()
     later = TaskChannel(board.address)
     eventually(lambda: now.stopped and later.stopped)
@@ -39,11 +39,11 @@ def test_every_task_hears_the_wish_to_stop_now_and_later(board: DriverChannel) -
 
 def test_a_task_whose_driver_is_gone_stops(board: DriverChannel) -> None:
     line = TaskChannel(board.address)
-    line.say({"task": 0})
-    eventually(lambda: 0 in board.heard)
+    line.send({"task": 0})
+    eventually(lambda: 0 in board.messages)
     board.close()
     eventually(lambda: line.stopped)
-    line.say({"task": 0})  # and nothing happens
+    line.send({"task": 0})  # and nothing happens
     line.close()
 
 
@@ -51,29 +51,29 @@ def test_a_task_that_cannot_connect_works_on() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     line = TaskChannel(Address("127.0.0.1", port, "word"))
-    line.say({"task": 0})
+    line.send({"task": 0})
     assert not line.stopped
     line.close()
 
 
 def test_a_stranger_is_not_listened_to(board: DriverChannel) -> None:
     stranger = TaskChannel(Address(board.address.host, board.address.port, "guess"))
-    stranger.say({"task": 0})
+    stranger.send({"task": 0})
     eventually(lambda: stranger.stopped)
-    assert board.heard == {}
+    assert board.messages == {}
     stranger.close()
 
 
 def test_what_is_no_json_ends_the_line_and_nothing_else(board: DriverChannel) -> None:
     with socket.create_connection((board.address.host, board.address.port)) as raw:
-        raw.sendall(f"{board.address.word}\nnonsense\n".encode())
+        raw.sendall(f"{board.address.token}\nnonsense\n".encode())
         assert raw.recv(1) == b""
     line = TaskChannel(board.address)
-    line.say({"task": 1})
-    eventually(lambda: 1 in board.heard)
+    line.send({"task": 1})
+    eventually(lambda: 1 in board.messages)
     line.close()
 
 
 def test_the_word_is_in_no_log(board: DriverChannel) -> None:
-    assert board.address.word not in repr(board.address)
-    assert board.address.word not in str(board.address)
+    assert board.address.token not in repr(board.address)
+    assert board.address.token not in str(board.address)

@@ -33,7 +33,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 class Supply:
-    lag, ended, behind = 7, False, False
+    lag, ended, has_more = 7, False, False
 
     def __init__(self) -> None:
         self.steps: list[TransactionBatch | None] = []
@@ -41,7 +41,7 @@ class Supply:
     def resume(self, stored: Any) -> None:
         pass
 
-    def step(self) -> TransactionBatch | None:
+    def next_batch(self) -> TransactionBatch | None:
         return self.steps.pop(0) if self.steps else None
 
 
@@ -51,7 +51,7 @@ class Line:
     def __init__(self) -> None:
         self.said: list[Any] = []
 
-    def say(self, said: Any) -> None:
+    def send(self, said: Any) -> None:
         self.said.append(said)
 
 
@@ -64,13 +64,13 @@ def leased(terms: TaskLimits, counts: TaskStats | None = None) -> tuple[Timeboxe
 def test_a_lease_lasts_from_the_first_resumption_on(clock: Clock) -> None:
     made, _, _ = leased(TaskLimits(10.0))
     clock.now += 60  # a dead predecessor's transaction was in the way
-    assert not made.over()
+    assert not made.should_stop()
     made.resume(None)  # type: ignore[arg-type]
     clock.now += 9
     made.resume(None)  # type: ignore[arg-type]
-    assert not made.over()
+    assert not made.should_stop()
     clock.now += 1
-    assert made.over()
+    assert made.should_stop()
 
 
 def test_it_is_idle_once_no_record_has_come_for_long_enough(clock: Clock) -> None:
@@ -78,27 +78,27 @@ def test_it_is_idle_once_no_record_has_come_for_long_enough(clock: Clock) -> Non
     made.resume(None)  # type: ignore[arg-type]
     clock.now += 4
     supply.steps = [TransactionBatch([ProducerRecord("t", None, b"")]), TransactionBatch(offsets={b"k": b"v"})]
-    made.step()
+    made.next_batch()
     clock.now += 4
-    made.step()  # offsets alone are no records
-    assert not made.over()
+    made.next_batch()  # offsets alone are no records
+    assert not made.should_stop()
     clock.now += 1
-    assert not made.over()  # nobody has looked since
-    made.step()
-    assert (made.over(), made.idle) == (True, True)
+    assert not made.should_stop()  # nobody has looked since
+    made.next_batch()
+    assert (made.should_stop(), made.idle) == (True, True)
 
 
 def test_a_supply_that_is_behind_its_source_is_not_idle(clock: Clock) -> None:
     made, supply, _ = leased(TaskLimits(1000.0, idle=5.0))
     made.resume(None)  # type: ignore[arg-type]
-    supply.behind = True
+    supply.has_more = True
     clock.now += 6
-    made.step()
-    assert not made.over()
-    supply.behind = False
+    made.next_batch()
+    assert not made.should_stop()
+    supply.has_more = False
     clock.now += 5
-    made.step()
-    assert (made.over(), made.idle) == (True, True)
+    made.next_batch()
+    assert (made.should_stop(), made.idle) == (True, True)
 
 
 def test_a_source_that_cannot_be_reached_is_not_idle(clock: Clock) -> None:
@@ -112,26 +112,26 @@ def test_a_source_that_cannot_be_reached_is_not_idle(clock: Clock) -> None:
     supply.resume = lost
     with pytest.raises(Unreachable):
         made.resume(None)  # type: ignore[arg-type]
-    assert not made.over()
+    assert not made.should_stop()
 
 
 def test_it_ends_with_enough_records_or_at_the_drivers_wish(clock: Clock) -> None:
     counts = TaskStats()
     made, _, line = leased(TaskLimits(1000.0, records=10), counts)
     counts.commit(9)
-    assert not made.over()
+    assert not made.should_stop()
     counts.commit(1)
-    assert made.over()
+    assert made.should_stop()
     made, _, line = leased(TaskLimits(1000.0))
     line.stopped = True
-    assert made.over()
+    assert made.should_stop()
 
 
 def test_it_says_how_far_it_is_once_a_second(clock: Clock) -> None:
     made, _, line = leased(TaskLimits(1000.0))
     for _ in range(10):
         clock.now += 0.3
-        made.over()
+        made.should_stop()
     assert len(line.said) == 2
     assert line.said[0] == {"task": 3, "records": 0, "transactions": 0, "lag": 7}
 
@@ -145,8 +145,8 @@ def work(path: str) -> TaskSpec:
 
 def test_a_task_that_cannot_be_made_is_a_failed_report() -> None:
     report = run(work("no.such:Thing"), 2, {}, TaskLimits(1.0), NOBODY)
-    assert (report.task, report.how, report.records) == (2, FAILED, 0)
-    assert "no.such:Thing cannot be imported" in str(report.why)
+    assert (report.task, report.reason, report.records) == (2, FAILED, 0)
+    assert "no.such:Thing cannot be imported" in str(report.detail)
 
 
 def test_what_a_plugin_raises_is_a_failed_report_with_its_trace(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,7 +155,7 @@ def test_what_a_plugin_raises_is_a_failed_report_with_its_trace(monkeypatch: pyt
 
     monkeypatch.setattr(task_attempt, "connector_class", burst)
     report = run(work("x:y"), 0, {}, TaskLimits(1.0), NOBODY)
-    assert (report.how, report.why) == (FAILED, "ZeroDivisionError: by zero")
+    assert (report.reason, report.detail) == (FAILED, "ZeroDivisionError: by zero")
     assert "burst" in str(report.trace)
 
 

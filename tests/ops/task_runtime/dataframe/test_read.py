@@ -202,5 +202,5 @@ def test_reports_of_micro_batches_add_up_and_the_last_one_tells_how_it_ended() -
     one = FrameReport(0, "ended", **first, meter={"polled": 5, "largest_batch": 4})
     other = FrameReport(0, "stopped", records=2, transactions=1, smallest=2, largest=2, meter={"largest_batch": 2})
     both = joined(one, other)
-    assert (both.how, both.records, both.transactions, both.skipped, both.late) == ("stopped", 7, 3, 3, 2)
+    assert (both.reason, both.records, both.transactions, both.skipped, both.late) == ("stopped", 7, 3, 3, 2)
     assert (both.smallest, both.largest, both.meter["polled"], both.meter["largest_batch"]) == (1, 4, 5, 4)

@@ -41,7 +41,10 @@ def test_only_those_that_were_fenced_are_run_again() -> None:
     passes = Passes([ended(0, 5), fenced(1, 3)], [ended(1, 4, skipped=3)])
     reports = until_through(passes, sleep=passes.sleep)
     assert passes.asked == [None, [1]]
-    assert [(r.how, r.records, r.skipped, r.transactions) for r in reports] == [("ended", 5, 0, 1), ("ended", 7, 0, 2)]
+    assert [(r.reason, r.records, r.skipped, r.transactions) for r in reports] == [
+        ("ended", 5, 0, 1),
+        ("ended", 7, 0, 2),
+    ]
 
 
 def test_what_was_committed_before_the_first_pass_is_counted_as_skipped_once() -> None:
@@ -58,7 +61,7 @@ def test_late_rows_are_counted_once(late: Late | None, counted: int) -> None:
 def test_a_task_that_is_fenced_again_and_again_is_another_ones() -> None:
     passes = Passes([fenced(0)])
     (report,) = until_through(passes, sleep=passes.sleep)
-    assert report.how == EndReason.FENCED
+    assert report.reason == EndReason.FENCED
     assert len(passes.asked) == MAX_FENCED_ROUNDS
 
 
@@ -66,7 +69,7 @@ def test_one_that_gets_on_between_two_fences_is_not_given_up() -> None:
     some = [[fenced(0, 1)] for _ in range(3 * MAX_FENCED_ROUNDS)]
     passes = Passes(*some, [ended(0, 1)])
     (report,) = until_through(passes, sleep=passes.sleep)
-    assert (report.how, report.records) == (EndReason.ENDED, 3 * MAX_FENCED_ROUNDS + 1)
+    assert (report.reason, report.records) == (EndReason.ENDED, 3 * MAX_FENCED_ROUNDS + 1)
 
 
 @pytest.mark.parametrize("how", [EndReason.STALE, "failed"])

@@ -34,19 +34,19 @@ class Broker(Snapshots):
     id, timeout_ms, overdue = "g-c-0", 60_000, False
 
     def initialise(self, patience: float) -> None: ...
-    def leftover(self, topics: Any) -> None: ...
+    def open_older_transaction(self, topics: Any) -> None: ...
     def refresh(self, patience: float) -> None:
         self.looked()
 
-    def drop(self) -> None: ...
-    def doubt(self) -> str | None:
+    def discard(self) -> None: ...
+    def unusable_because(self) -> str | None:
         return None
 
     def begin(self) -> None:
         self._open: list[bytes] = []
 
     def send(self, step: Any) -> None:
-        self._open += [m["value"] for bulk in step.bulks for m in bulk.messages]
+        self._open += [m["value"] for bulk in step.record_batches for m in bulk.messages]
 
     def send_offsets(self, topic: str, offsets: Any) -> None:
         self._new = dict(offsets)
@@ -90,7 +90,7 @@ def batches(given_: list[dict[str, Any]], *sizes: int, offset: Any = None) -> li
 def deliver(broker: Broker, given_: list[Any], size: int = 3, columns: Columns = COLUMNS, **more: Any) -> DataFrameRows:
     supply = DataFrameRows(given_, "c", "t", columns, size, **more)
     kernel = ExactlyOnceTask(lambda: broker, "offsets", broker, sleep=lambda seconds: None)  # type: ignore[arg-type,return-value]
-    assert kernel.run(supply).how is EndReason.ENDED
+    assert kernel.run(supply).reason is EndReason.ENDED
     return supply
 
 
@@ -219,7 +219,7 @@ def test_keys_and_times_travel_with_their_records() -> None:
     )
     columns = Columns(("t",), "id", "v", "k", "at")
     step = supplied(DataFrameRows([batch], "c", "t", columns, 10))
-    assert step.bulks[0].messages == [
+    assert step.record_batches[0].messages == [
         {"key": b"x", "value": b"1", "timestamp": 5},
         {"key": None, "value": None, "timestamp": 0},
     ]
@@ -240,7 +240,7 @@ def test_headers_travel_with_their_records_and_each_has_a_key() -> None:
         )
 
     good = batch([{"key": "a", "value": b"1"}, {"key": "a", "value": None}], None, [])
-    (bulk,) = supplied(DataFrameRows([good], "c", "t", columns, 10)).bulks
+    (bulk,) = supplied(DataFrameRows([good], "c", "t", columns, 10)).record_batches
     assert isinstance(bulk, ColumnBatch)
     assert bulk.columns.header_lists() == [[("a", b"1"), ("a", None)], [], []]
     for bad in ([{"key": None, "value": b"1"}], [None]):
@@ -250,7 +250,7 @@ def test_headers_travel_with_their_records_and_each_has_a_key() -> None:
 
 def supplied(supply: DataFrameRows) -> TransactionBatch:
     supply.resume(Broker())
-    step = supply.step()
+    step = supply.next_batch()
     assert step is not None
     return step
 

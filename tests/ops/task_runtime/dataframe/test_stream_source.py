@@ -76,7 +76,7 @@ def write(
     columns = COLUMNS if batch.ordered else UNORDERED
     supply = StreamRows(given_, "c", "t", columns, size, batch=batch, task=0)
     kernel = ExactlyOnceTask(lambda: broker, "offsets", broker, sleep=lambda seconds: None)  # type: ignore[arg-type,return-value]
-    assert kernel.run(supply).how is EndReason.ENDED
+    assert kernel.run(supply).reason is EndReason.ENDED
     return supply
 
 

@@ -64,7 +64,7 @@ def test_a_connector_is_not_mistaken_for_another_with_a_longer_name() -> None:
 def test_a_set_with_a_task_missing_is_no_set() -> None:
     records = [r for r in log(task_set("c-1", CONFIG, TASKS)) if r.key != b"task-c-1-0"]
     found = config_topic_state(records, "c-1")
-    assert (found.tasks, found.committed_tasks, found.ids) == ((), 2, 2)
+    assert (found.tasks, found.committed_tasks, found.transactional_ids) == ((), 2, 2)
 
 
 def test_records_that_are_no_json_and_tombstones_say_nothing() -> None:
@@ -75,29 +75,29 @@ def test_records_that_are_no_json_and_tombstones_say_nothing() -> None:
 def test_a_generation_may_start_once_its_round_of_fencing_is_over() -> None:
     begun = log(task_set("c-1", CONFIG, TASKS))
     generation = Generation("t", "c-1", 3)
-    assert "no round of fencing" in str(generation.stale(begun))
-    assert generation.stale(log(task_set("c-1", CONFIG, TASKS), count_record("c-1", 2))) is None
+    assert "no round of fencing" in str(generation.stale_because(begun))
+    assert generation.stale_because(log(task_set("c-1", CONFIG, TASKS), count_record("c-1", 2))) is None
 
 
 def test_a_newer_set_makes_it_stale_even_before_its_own_fencing() -> None:
     first = [task_set("c-1", CONFIG, TASKS), count_record("c-1", 2)]
     records = log(*first, task_set("c-1", CONFIG, TASKS[:1]))
-    assert "new set of task configs" in str(Generation("t", "c-1", 3).stale(records))
+    assert "new set of task configs" in str(Generation("t", "c-1", 3).stale_because(records))
 
 
 def test_a_taken_over_connector_is_ours_while_it_is_stopped() -> None:
     stopped = [target("STOPPED"), [(b"commit-c-1", b'{"tasks":0}')]]
     generation = Generation("t", "c-1", 2, target_at=0)
-    assert generation.stale(log(*stopped)) is None
-    assert generation.stale(log(*stopped, target("STOPPED"))) is None
-    assert "target state is STARTED" in str(generation.stale(log(*stopped, target("STARTED"))))
-    assert "target state is PAUSED" in str(generation.stale(log(*stopped, target("PAUSED"))))
-    assert "new task configurations" in str(generation.stale(log(*stopped, task_set("c-1", CONFIG, TASKS))))
+    assert generation.stale_because(log(*stopped)) is None
+    assert generation.stale_because(log(*stopped, target("STOPPED"))) is None
+    assert "target state is STARTED" in str(generation.stale_because(log(*stopped, target("STARTED"))))
+    assert "target state is PAUSED" in str(generation.stale_because(log(*stopped, target("PAUSED"))))
+    assert "new task configurations" in str(generation.stale_because(log(*stopped, task_set("c-1", CONFIG, TASKS))))
 
 
 def test_a_connector_that_was_deleted_on_its_workers_is_not_ours_any_more() -> None:
     records = [*log(target("STOPPED")), Record(b"target-state-c-1", None, 0, 9)]
-    assert Generation("t", "c-1", -1, target_at=0).stale(records)
+    assert Generation("t", "c-1", -1, target_at=0).stale_because(records)
 
 
 @given(st.lists(st.sampled_from(["set", "count", "other"]), max_size=12))
@@ -109,7 +109,7 @@ def test_of_all_sets_only_the_newest_may_start_and_only_behind_its_count(steps: 
     }
     records = log(*(made[step] for step in steps))
     commits = [r.offset for r in records if r.key == b"commit-c-1"]
-    free = [at for at in commits if Generation("t", "c-1", at).stale(records) is None]
+    free = [at for at in commits if Generation("t", "c-1", at).stale_because(records) is None]
     last_set = max((n for n, step in enumerate(steps) if step == "set"), default=None)
     done = last_set is not None and "count" in steps[last_set:]
     assert free == (commits[-1:] if done else [])

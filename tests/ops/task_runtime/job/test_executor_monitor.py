@@ -25,8 +25,8 @@ class Cluster:
         self.there = there
         for _ in range(int(seconds)):
             self.time += 1
-            self.attendance.look()
-        return self.attendance.nobody
+            self.attendance.check()
+        return self.attendance.none_left
 
 
 def test_executors_that_are_there_are_nothing_to_talk_about() -> None:

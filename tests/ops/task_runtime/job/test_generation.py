@@ -125,10 +125,10 @@ class Handle:
         if self.world.answers_lost:
             self.world.request("EndTxn")
 
-    def doubt(self) -> str | None:
+    def unusable_because(self) -> str | None:
         return None
 
-    def drop(self) -> None:
+    def discard(self) -> None:
         pass
 
 
@@ -147,7 +147,7 @@ def start(world: World, count: int, **more: Any) -> Any:
 def test_a_new_connector_has_nobody_to_fence(world: World) -> None:
     made = start(world, 2)
     assert world.trace == ["initialise connect-cluster-g", "write set", "write count"]
-    assert made.stale(world.log) is None
+    assert made.stale_because(world.log) is None
 
 
 def test_old_and_new_ids_are_fenced_between_the_set_and_its_count(world: World) -> None:
@@ -156,8 +156,8 @@ def test_old_and_new_ids_are_fenced_between_the_set_and_its_count(world: World) 
     made = start(world, 1)
     fenced = [f"fence g-c-{n}" for n in range(3)]
     assert world.trace == ["initialise connect-cluster-g", "write set", *fenced, "write count"]
-    assert made.stale(world.log) is None
-    assert config_topic_state(world.log, "c").record == 1
+    assert made.stale_because(world.log) is None
+    assert config_topic_state(world.log, "c").task_count == 1
 
 
 def test_ids_that_no_coordinator_knows_are_not_created(world: World) -> None:
@@ -181,7 +181,7 @@ def test_a_doubt_begins_it_all_again_with_a_new_producer(world: World) -> None:
     world.breaks = [UnknownOutcome("no answer"), None, UnknownOutcome("no answer")]
     made = start(world, 1)
     assert world.trace.count("initialise connect-cluster-g") == 3
-    assert made.stale(world.log) is None
+    assert made.stale_because(world.log) is None
 
 
 def test_doubts_without_end_are_a_time_out(world: World) -> None:
@@ -201,8 +201,8 @@ def test_a_start_comes_through_whichever_of_its_requests_is_not_answered(world: 
     for number in range(1, len(world.requests) + 1):
         world.requests, world.told, world.trace, world.fail_at = [], [], [], number
         made = start(world, 2)
-        assert made.stale(world.log) is None
-        assert older.stale(world.log)
+        assert made.stale_because(world.log) is None
+        assert older.stale_because(world.log)
         older = made
         assert len(world.told) in (0, 2)
 
@@ -217,7 +217,7 @@ def test_another_driver_between_two_steps_is_met_with_a_new_generation(world: Wo
     world.between = other
     made = start(world, 2)
     assert config_topic_state(world.log, "c").tasks == tuple(tasks(2))
-    assert made.stale(world.log) is None
+    assert made.stale_because(world.log) is None
 
 
 def test_one_who_is_fenced_again_and_again_gives_way(world: World) -> None:
@@ -228,8 +228,8 @@ def test_one_who_is_fenced_again_and_again_gives_way(world: World) -> None:
 
 def test_the_older_of_two_generations_is_stale(world: World) -> None:
     older, newer = start(world, 2), start(world, 2)
-    assert older.stale(world.log)
-    assert newer.stale(world.log) is None
+    assert older.stale_because(world.log)
+    assert newer.stale_because(world.log) is None
 
 
 def test_what_chooses_the_tasks_sees_what_stands_there_and_may_refuse_before_anything_is_written(world: World) -> None:

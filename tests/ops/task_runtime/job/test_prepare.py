@@ -129,7 +129,7 @@ def test_a_connector_that_runs_on_workers_is_stopped_and_resumed() -> None:
 def test_a_connector_is_handed_back_as_it_was(state: str, verb: str | None) -> None:
     target = (b"target-state-c", f'{{"state":"PAUSED","state.v2":"{state}"}}'.encode())
     ready = with_workers(target).look(take_over=True)
-    assert ready.hands_back == verb
+    assert ready.hand_back_action == verb
     assert ("stop c on its workers" in says(ready)) is (verb is not None)
 
 
@@ -168,13 +168,13 @@ def test_a_broker_that_does_not_tell_is_not_held_against_it() -> None:
 
 def test_a_dedicated_offsets_topic_is_created_and_the_groups_stands_behind_it() -> None:
     ready = World().look(Job("c", {"name": "c", **FILE, "offsets.storage.topic": "own"}))
-    assert (ready.own, offsets_topic(ready)) == ("own", "own")
+    assert (ready.dedicated_offsets_topic, offsets_topic(ready)) == ("own", "own")
     assert "create the topic own with 25 partitions" in says(ready)
 
 
 def test_a_dedicated_topic_that_is_the_groups_own_is_none() -> None:
     ready = World().look(Job("c", {"name": "c", **FILE, "offsets.storage.topic": "g-offsets"}))
-    assert (ready.own, offsets_topic(ready)) == (None, "g-offsets")
+    assert (ready.dedicated_offsets_topic, offsets_topic(ready)) == (None, "g-offsets")
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ class Stage:
             def task(self, task: int, state: str, why: str | None = None, metrics: Any = None) -> None:
                 trace.append(f"task {task} {state}")
 
-            def only(self, tasks: int) -> None:
+            def drop_other_tasks(self, tasks: int) -> None:
                 trace.append(f"only {tasks}")
 
             def flush(self) -> None:
@@ -74,7 +74,7 @@ class Stage:
             def __init__(self, *args: Any):
                 pass
 
-            def look(self, name: str) -> ConfigTopicState:
+            def read_state(self, name: str) -> ConfigTopicState:
                 stage.request("look")
                 return stage.standings.pop(0) if len(stage.standings) > 1 else stage.standings[0]
 
@@ -93,7 +93,7 @@ class Stage:
 
         class Board:
             def __init__(self, *args: Any):
-                self.address, self.heard = "h:1", dict[int, Any]()
+                self.address, self.messages = "h:1", dict[int, Any]()
 
             def stop(self) -> None:
                 trace.append("hang up")

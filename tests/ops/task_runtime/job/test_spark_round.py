@@ -43,7 +43,7 @@ def test_what_a_task_raises_is_its_own_report_and_takes_no_neighbour_along(bang:
         return TaskReport(task, "ended", records=5)
 
     reports = {report.task: report for report in side_by_side(range(3), run)}
-    assert (reports[1].how, reports[1].why) == (FAILED, f"{type(bang).__name__}: bang")
+    assert (reports[1].reason, reports[1].detail) == (FAILED, f"{type(bang).__name__}: bang")
     assert "in run" in str(reports[1].trace)
     assert [reports[n].records for n in (0, 2)] == [5, 5]
 

@@ -82,15 +82,15 @@ def half_a_start(stage: Stage, count: int = 3) -> None:
 
 def has_again(stage: Stage, made: Generation) -> None:
     found = config_topic_state(stage.world.log, "c")
-    assert made.stale(stage.world.log) is None
-    assert (found.tasks, found.config, found.record) == (tuple(tasks(2)), CONFIG, 2)
+    assert made.stale_because(stage.world.log) is None
+    assert (found.tasks, found.config, found.task_count) == (tuple(tasks(2)), CONFIG, 2)
 
 
 def test_a_start_that_died_between_its_task_configs_and_its_fencing_leaves_the_run_of_before_its_tasks(
     stage: Stage,
 ) -> None:
     half_a_start(stage)
-    assert stage.ours.stale(stage.world.log)
+    assert stage.ours.stale_because(stage.world.log)
     has_again(stage, stage.regain())
     assert stage.time >= GONE
     assert [line.split(":")[0] for line in stage.lines] == ["waiting", "c has its tasks again"]

@@ -42,27 +42,27 @@ def waits(seconds: float, why: str = "") -> dict[str, Any]:
 def test_it_is_told_once_what_is_waited_for_since_when_and_until_when_and_once_that_it_goes_on(clock: Clock) -> None:
     said: list[str] = []
     still = StallReport("lines", 300, lambda: AWAY, said.append, clock, lambda: NOON)
-    still.look({0: waits(6)}, [0, 1])
-    still.look({0: waits(6), 1: {}}, [0, 1])
+    still.update({0: waits(6)}, [0, 1])
+    still.update({0: waits(6), 1: {}}, [0, 1])
     assert not said
     for _ in range(5):
-        still.look({0: waits(6, "it could not commit"), 1: waits(10, "no answer")}, [0, 1])
+        still.update({0: waits(6, "it could not commit"), 1: waits(10, "no answer")}, [0, 1])
         clock.now += 5
-    still.look({}, [0, 1])  # a round is over, and nobody has said anything in the next one
+    still.update({}, [0, 1])  # a round is over, and nobody has said anything in the next one
     assert said == [
         "waiting: no task of lines could commit a transaction since 11:59:50, and all try again until 12:04:50 "
         "(--patience): 1 of 3 brokers take no connection: 2 (b:9092); no answer"
     ]
-    still.look({0: {}, 1: waits(30)}, [0, 1])
-    still.look({0: {}, 1: waits(30)}, [0, 1])
+    still.update({0: {}, 1: waits(30)}, [0, 1])
+    still.update({0: {}, 1: waits(30)}, [0, 1])
     assert said[1:] == ["continuing after 35 s: lines gets through to Kafka again"]
-    still.look({1: waits(30)}, [1])  # the other one is over
+    still.update({1: waits(30)}, [1])  # the other one is over
     assert len(said) == 3
 
 
 def test_brokers_that_take_connections_and_do_not_answer_are_told_so(clock: Clock) -> None:
     said: list[str] = []
-    StallReport("lines", 300, lambda: None, said.append, clock).look({0: waits(6)}, [0])
+    StallReport("lines", 300, lambda: None, said.append, clock).update({0: waits(6)}, [0])
     assert said[0].endswith("(--patience): brokers take connections, and do not answer")
     assert Kafka({"bootstrap.servers": "127.0.0.1:1"}, timeout=1).silent() is None  # it has never seen one
 
@@ -81,10 +81,10 @@ def test_a_call_that_does_not_return_and_one_that_failed_are_told_until_kafka_an
     doing = TaskProgress(now=clock)
     with doing.asking("initialise its producer"):
         clock.now += SLOW - 1
-        assert doing.told is None
+        assert doing.message is None
         clock.now += 1
-        assert doing.told == {"seconds": SLOW, "what": "initialise its producer", "why": ""}
-    assert doing.told is None
+        assert doing.message == {"seconds": SLOW, "what": "initialise its producer", "why": ""}
+    assert doing.message is None
 
     def lost() -> None:
         with doing.asking("commit a transaction"):
@@ -97,10 +97,10 @@ def test_a_call_that_does_not_return_and_one_that_failed_are_told_until_kafka_an
     with doing.asking("initialise its producer"):
         clock.now += 1
     assert not doing.failed("no coordinator")
-    assert doing.told == {"seconds": 11.0, "what": "initialise its producer", "why": "no coordinator"}
-    assert TaskProgress(doing.waited, clock).told == {"seconds": 11.0, "what": "go on", "why": ""}
-    doing.through()
-    assert (doing.told, doing.waited) == (None, 0)
+    assert doing.message == {"seconds": 11.0, "what": "initialise its producer", "why": "no coordinator"}
+    assert TaskProgress(doing.waited, clock).message == {"seconds": 11.0, "what": "go on", "why": ""}
+    doing.recovered()
+    assert (doing.message, doing.waited) == (None, 0)
 
 
 class Slow(FakeHandle):
@@ -117,33 +117,33 @@ def test_a_task_tells_the_driver_from_another_thread_while_its_own_waits(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[Any] = []
-    line: Any = type("Line", (), {"say": lambda self, each: said.append(each), "stopped": False})()
+    line: Any = type("Line", (), {"send": lambda self, each: said.append(each), "stopped": False})()
     monkeypatch.setattr("connectctl.ops.task_runtime.attempt.task_attempt.time", type("T", (), {"monotonic": clock}))
-    counts = TaskStats(doing=TaskProgress(now=clock))
+    counts = TaskStats(progress=TaskProgress(now=clock))
     supply: Any = Numbers(4)
     supply.lag, supply.behind = 7, False
     leased = TimeboxedSource(supply, 3, counts, TaskLimits(1000.0), line)
 
     def during() -> None:
         before = len(said)
-        leased.beat()
+        leased.heartbeat()
         assert len(said) == before
         clock.now += max(SLOW, 2 * HEARTBEAT)
-        leased.beat()
+        leased.heartbeat()
 
     monkeypatch.setattr(Slow, "during", staticmethod(during))
     log = Log()
-    assert kernel(log, counts=counts, open_handle=lambda: Slow(log)).run(leased).how is EndReason.ENDED
+    assert kernel(log, stats=counts, open_producer=lambda: Slow(log)).run(leased).reason is EndReason.ENDED
     assert said
     assert all(each["waiting"]["what"] == "commit a transaction" for each in said)
-    assert counts.doing.waited == 0
+    assert counts.progress.waited == 0
 
 
 def test_what_a_task_has_waited_counts_in_its_next_lease_too() -> None:
-    counts = TaskStats(doing=TaskProgress(50.0))
+    counts = TaskStats(progress=TaskProgress(50.0))
     log = Log(fail={n: lambda: UnknownOutcome("no answer") for n in range(1, 50)})
     with pytest.raises(TimedOut, match="for 40 s"):
-        kernel(log, counts=counts, patience=40.0).run(Numbers(8))
+        kernel(log, stats=counts, patience=40.0).run(Numbers(8))
     report = TaskReport.parse(TaskReport.of(0, EndReason.STOPPED.value, counts).json)
     run = JobRun({0: {}, 1: {}}, _until(), lambda tasks, terms: None)  # type: ignore[arg-type,return-value]
     run.totals[0].add(report)
@@ -152,7 +152,7 @@ def test_what_a_task_has_waited_counts_in_its_next_lease_too() -> None:
 
 
 def test_a_source_that_has_nothing_is_nobody_that_waits() -> None:
-    counts = TaskStats(doing=TaskProgress(50.0))
+    counts = TaskStats(progress=TaskProgress(50.0))
     looks: Iterator[bool] = iter([False, False, True, True, True, True])
 
     class Idle(Numbers):
@@ -162,8 +162,8 @@ def test_a_source_that_has_nothing_is_nobody_that_waits() -> None:
             return None
 
     log = Log()
-    ExactlyOnceTask.run(kernel(log, counts=counts, stopped=lambda: next(looks)), Idle(0))
-    assert counts.doing.waited == 0
+    ExactlyOnceTask.run(kernel(log, stats=counts, stopped=lambda: next(looks)), Idle(0))
+    assert counts.progress.waited == 0
 
 
 def _until() -> Any:

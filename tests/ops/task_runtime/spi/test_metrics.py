@@ -20,7 +20,7 @@ from ops.task_runtime.task.test_polled_source import Broker, run
 def of(*leases: TaskResult) -> Metrics:
     total = TaskTotals()
     for ended in leases:
-        total.add(TaskReport.of(0, ended.how.value, ended.counts))
+        total.add(TaskReport.of(0, ended.reason.value, ended.stats))
     return metrics(total)
 
 

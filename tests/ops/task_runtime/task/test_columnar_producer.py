@@ -151,7 +151,7 @@ def test_a_coordinator_that_is_busy_is_asked_again_until_it_decides(monkeypatch:
 def test_keys_go_where_javas_partitioner_puts_them_in_their_order(handle: ColumnarProducer) -> None:
     keys = [b"%d" % (n % 17) for n in range(200)]
     columns = RecordColumns(pa.array([b"%d" % n for n in range(200)]), pa.array(keys))
-    handle.send(TransactionBatch(bulks=[ColumnBatch("t", columns)]))
+    handle.send(TransactionBatch(record_batches=[ColumnBatch("t", columns)]))
     for partition in range(3):
         mine = [n for n, key in enumerate(keys) if java_partition(key, 3) == partition]
         assert [int(record.value) for record in producer(handle).sent[Place("t", partition)]] == mine
@@ -162,7 +162,7 @@ def test_a_row_that_a_broker_refuses_is_named_whatever_batch_it_came_to_be_in(ha
     handle._producer.send = lambda place, count, encode, named: made.append((place, count, named))  # type: ignore
     keys = [b"%d" % (n % 17) for n in range(200)]
     columns = RecordColumns(pa.array([b"%d" % n for n in range(200)]), pa.array(keys))
-    handle.send(TransactionBatch(bulks=[ColumnBatch("t", columns, lambda row: f"row {row}")]))
+    handle.send(TransactionBatch(record_batches=[ColumnBatch("t", columns, lambda row: f"row {row}")]))
     found = {place.partition: [] for place, _, _ in made}  # type: ignore[var-annotated]
     for place, count, named in made:
         found[place.partition] += [named(n) for n in range(count)]
@@ -197,18 +197,22 @@ def test_batches_are_no_larger_than_the_topic_takes_and_a_row_that_is_is_named(m
 
     limited._producer.send = send  # type: ignore
     named = "row {}".format
-    limited.send(TransactionBatch(bulks=[ColumnBatch("t", RecordColumns(pa.array([b"x" * 90] * 50)), named)]))
+    limited.send(TransactionBatch(record_batches=[ColumnBatch("t", RecordColumns(pa.array([b"x" * 90] * 50)), named)]))
     assert max(sizes) <= 1000
     with pytest.raises(
         ConnectctlError, match=r"row 1 is too large: alone it makes a batch of \d+ bytes, and t takes 1000"
     ):
         limited.send(
-            TransactionBatch(bulks=[ColumnBatch("t", RecordColumns(pa.array([b"x", b"x" * 1000, b"x"])), named)])
+            TransactionBatch(
+                record_batches=[ColumnBatch("t", RecordColumns(pa.array([b"x", b"x" * 1000, b"x"])), named)]
+            )
         )
 
 
 def test_rows_without_a_key_take_turns_batch_by_batch(handle: ColumnarProducer) -> None:
-    handle.send(TransactionBatch(bulks=[ColumnBatch("t", RecordColumns(pa.array([b"%03d" % n for n in range(100)])))]))
+    handle.send(
+        TransactionBatch(record_batches=[ColumnBatch("t", RecordColumns(pa.array([b"%03d" % n for n in range(100)])))])
+    )
     sent = producer(handle).sent
     assert set(sent) == {Place("t", n) for n in range(3)}
     assert sorted(int(r.value) for records in sent.values() for r in records) == list(range(100))

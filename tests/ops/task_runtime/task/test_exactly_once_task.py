@@ -58,7 +58,7 @@ class FakeHandle:
         self._log.epoch += 1
         self._epoch = self._log.epoch
 
-    def leftover(self, topics: Sequence[str]) -> str | None:
+    def open_older_transaction(self, topics: Sequence[str]) -> str | None:
         return self._log.leftover(topics)
 
     def begin(self) -> None:
@@ -91,10 +91,10 @@ class FakeHandle:
         self._raise("abort")
         self._open = []
 
-    def doubt(self) -> str | None:
+    def unusable_because(self) -> str | None:
         return None
 
-    def drop(self) -> None:
+    def discard(self) -> None:
         self._log.trace.append("drop")
 
     def _raise(self, what: str) -> None:
@@ -137,7 +137,7 @@ class Numbers:
         value = stored.value(KEY)
         self._next = int(value) + 1 if value is not None else 0
 
-    def step(self) -> TransactionBatch | None:
+    def next_batch(self) -> TransactionBatch | None:
         numbers = range(self._next, min(self._next + 2, self._last + 1))
         if not numbers:
             return None
@@ -145,7 +145,7 @@ class Numbers:
         records = [ProducerRecord("t", None, str(n).encode()) for n in numbers]
         return TransactionBatch(records=records, offsets={KEY: str(numbers[-1]).encode()})
 
-    def last(self) -> TransactionBatch | None:
+    def final_batch(self) -> TransactionBatch | None:
         return None
 
     def committed(self, step: TransactionBatch) -> None:
@@ -157,7 +157,7 @@ class Numbers:
 
 
 def kernel(log: Log, **more: Any) -> ExactlyOnceTask:
-    made: Any = {"open_handle": lambda: FakeHandle(log), "topic": "offsets", "store": FakeStore(log)}
+    made: Any = {"open_producer": lambda: FakeHandle(log), "topic": "offsets", "store": FakeStore(log)}
     return ExactlyOnceTask(**made | {"sleep": lambda seconds: None} | more)
 
 
@@ -175,7 +175,7 @@ def test_a_doubt_at_any_point_neither_loses_nor_repeats_a_record(
 ) -> None:
     log = Log(fail={point: ERRORS[kind]}, commit_anyway=commit_anyway)
     ended = kernel(log, strict=strict).run(Numbers(8))
-    assert (ended.how, log.committed, log.offset) == (EndReason.ENDED, EVERYTHING, b"8")
+    assert (ended.reason, log.committed, log.offset) == (EndReason.ENDED, EVERYTHING, b"8")
 
 
 @pytest.mark.parametrize("point", POINTS)
@@ -194,9 +194,9 @@ def test_fenced_at_any_point_it_ends_and_never_initialises_again(point: int) -> 
     log = Log(fail={point: lambda: Fenced("a newer one")})
     ended = kernel(log).run(Numbers(8))
     if log.fail:
-        assert ended.how is EndReason.ENDED
+        assert ended.reason is EndReason.ENDED
     else:
-        assert ended.how is EndReason.FENCED
+        assert ended.reason is EndReason.FENCED
         assert log.trace.count("initialise") == 1
     assert log.committed == EVERYTHING[: len(log.committed)]
 
@@ -212,14 +212,14 @@ def test_every_initialisation_is_followed_by_a_reading_before_anything_is_sent()
 def test_strict_takes_a_new_epoch_for_every_transaction() -> None:
     log = Log()
     ended = kernel(log, strict=True).run(Numbers(8))
-    assert (log.epoch, ended.counts.transactions) == (6, 5)
-    assert ended.counts.instances == 6
+    assert (log.epoch, ended.stats.transactions) == (6, 5)
+    assert ended.stats.instances == 6
 
 
 def test_an_aborted_step_leaves_its_offsets_and_none_of_its_records() -> None:
     class Aborting(Numbers):
-        def step(self) -> TransactionBatch | None:
-            step = super().step()
+        def next_batch(self) -> TransactionBatch | None:
+            step = super().next_batch()
             return (
                 None
                 if step is None
@@ -229,14 +229,14 @@ def test_an_aborted_step_leaves_its_offsets_and_none_of_its_records() -> None:
     log = Log()
     ended = kernel(log).run(Aborting(8))
     assert log.committed == [n for n in EVERYTHING if n not in (b"2", b"3")]
-    assert (log.offset, ended.counts.aborted, ended.counts.records) == (b"8", 1, 7)
+    assert (log.offset, ended.stats.aborted, ended.stats.records) == (b"8", 1, 7)
 
 
 def test_a_newer_generation_ends_it_before_it_reads_or_sends() -> None:
     for answers in ([None, "newer"], ["newer"]):
         log, told = Log(), iter(answers)
-        ended = kernel(log, stale=lambda told=told: next(told)).run(Numbers(8))
-        assert (ended.how, ended.why, log.committed) == (EndReason.STALE, "newer", [])
+        ended = kernel(log, stale_because=lambda told=told: next(told)).run(Numbers(8))
+        assert (ended.reason, ended.detail, log.committed) == (EndReason.STALE, "newer", [])
         assert "read" not in log.trace
 
 
@@ -259,7 +259,7 @@ def test_a_stop_ends_it_between_two_transactions() -> None:
     log = Log()
     supply = Numbers(8)
     ended = kernel(log, stopped=lambda: supply.confirmed >= 4).run(supply)
-    assert (ended.how, log.committed) == (EndReason.STOPPED, EVERYTHING[:4])
+    assert (ended.reason, log.committed) == (EndReason.STOPPED, EVERYTHING[:4])
 
 
 class TestATransactionThatWasOpenForLongerThanItsTimeOut:
@@ -275,8 +275,8 @@ class TestATransactionThatWasOpenForLongerThanItsTimeOut:
         monkeypatch.setattr(FakeHandle, "whose", True)
         log = Log(fail={6: lambda: Fenced("the epoch is old")})
         ended = kernel(log).run(Numbers(8))
-        assert (ended.how, log.committed, ended.counts.instances) == (EndReason.ENDED, EVERYTHING, 2)
-        assert "longer than its time-out of 60 s" in ended.counts.doubts[0]
+        assert (ended.reason, log.committed, ended.stats.instances) == (EndReason.ENDED, EVERYTHING, 2)
+        assert "longer than its time-out of 60 s" in ended.stats.doubts[0]
 
     def test_is_told_with_what_can_be_done_when_that_happens_again_and_again(
         self, monkeypatch: pytest.MonkeyPatch
@@ -291,15 +291,15 @@ class TestATransactionThatWasOpenForLongerThanItsTimeOut:
     def test_ends_the_task_as_fenced_where_another_producer_has_its_id(self) -> None:
         log = Log(fail={6: lambda: Fenced("the epoch is old")})
         ended = kernel(log).run(Numbers(8))
-        assert (ended.how, ended.why) == (EndReason.FENCED, "the epoch is old")
+        assert (ended.reason, ended.detail) == (EndReason.FENCED, "the epoch is old")
 
     def test_ends_the_task_with_both_possibilities_where_the_coordinator_does_not_tell(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(FakeHandle, "whose", None)
         ended = kernel(Log(fail={6: lambda: Fenced("the epoch is old")})).run(Numbers(8))
-        assert ended.how is EndReason.FENCED
-        assert "producer.override.transaction.timeout.ms" in str(ended.why)
+        assert ended.reason is EndReason.FENCED
+        assert "producer.override.transaction.timeout.ms" in str(ended.detail)
 
 
 def _raise(error: Exception) -> None:
@@ -337,7 +337,7 @@ class TestMutants:
                 self._log.count("offsets")
 
         log = Log(fail={6: lambda: UnknownOutcome("lost")}, commit_anyway=True)
-        kernel(log, open_handle=lambda: Outside(log), history=Forgets()).run(Numbers(8))
+        kernel(log, open_producer=lambda: Outside(log), history=Forgets()).run(Numbers(8))
         assert log.committed != EVERYTHING
 
 
@@ -353,7 +353,7 @@ def test_nothing_is_written_to_a_topic_in_which_an_older_transaction_of_the_task
 
     log = Log(leftover=leftover)
     ended = kernel(log).run(Numbers(9))
-    assert (ended.how, log.committed) == (EndReason.ENDED, [str(n).encode() for n in range(10)])
-    assert ended.counts.doubts == ["an older one is open"] * 2
+    assert (ended.reason, log.committed) == (EndReason.ENDED, [str(n).encode() for n in range(10)])
+    assert ended.stats.doubts == ["an older one is open"] * 2
     assert log.trace.index("begin") > len(log.trace) - 1 - log.trace[::-1].index("open")
     assert asked == [["offsets"], ["t"]] * 3, "each topic is looked at once, and again after a doubt"

@@ -37,7 +37,7 @@ def polled(
     kind = type("Task", (Script,), {"batch": batch} | task)
     polling = PolledSource(kind, "c", {}, lambda: Boundaries(Boundary.POLL), converters({}), "offsets")
     polling.resume(OffsetsSnapshot(stored or {}))
-    step = polling.step()
+    step = polling.next_batch()
     assert step is not None
     return polling, step
 

@@ -26,7 +26,8 @@ KEY = b'["c",{"file":"a"}]'
 def values(step: Any) -> list[Any]:
     """What a step sends, in order."""
     return [
-        json.loads(v) for v in [*(r.value for r in step.records), *(m["value"] for b in step.bulks for m in b.messages)]
+        json.loads(v)
+        for v in [*(r.value for r in step.records), *(m["value"] for b in step.record_batches for m in b.messages)]
     ]
 
 
@@ -62,7 +63,7 @@ class Handle:
     def initialise(self, patience: float) -> None:
         self._broker.trace.append("initialise")
 
-    def leftover(self, topics: Sequence[str]) -> str | None:
+    def open_older_transaction(self, topics: Sequence[str]) -> str | None:
         return None
 
     def begin(self) -> None:
@@ -89,10 +90,10 @@ class Handle:
     def abort(self, patience: float) -> None:
         self._broker.trace.append("abort")
 
-    def doubt(self) -> str | None:
+    def unusable_because(self) -> str | None:
         return None
 
-    def drop(self) -> None:
+    def discard(self) -> None:
         pass
 
 
@@ -181,7 +182,7 @@ def run(
         broker,
         stopped=lambda: stop_after is not None and broker.trace.count("begin") >= stop_after,
         sleep=lambda seconds: None,
-        counts=counts,
+        stats=counts,
     )
     ended = kernel.run(supply)
     supply.close()
@@ -203,19 +204,19 @@ ALL = list(range(10))
 class TestBoundaries:
     def test_poll_commits_behind_every_batch(self) -> None:
         broker = Broker()
-        assert run(broker).counts.transactions == 4
+        assert run(broker).stats.transactions == 4
         assert (broker.records, offset(broker)) == (ALL, 9)
 
     def test_interval_commits_when_it_is_due_and_never_in_the_middle_of_a_batch(self) -> None:
         broker = Broker()
         ended = run(broker, Boundary.INTERVAL, last=23)
         assert broker.records == list(range(24))
-        assert 1 < ended.counts.transactions < 8
-        assert (ended.counts.smallest or 0) % 3 == ended.counts.largest % 3 == 0
+        assert 1 < ended.stats.transactions < 8
+        assert (ended.stats.smallest or 0) % 3 == ended.stats.largest % 3 == 0
 
     def test_a_transaction_of_the_interval_is_committed_when_the_task_is_stopped(self) -> None:
         broker = Broker()
-        assert run(broker, Boundary.INTERVAL, stop_after=1).how is EndReason.STOPPED
+        assert run(broker, Boundary.INTERVAL, stop_after=1).reason is EndReason.STOPPED
         assert broker.records == ALL[: len(broker.records)]
         assert broker.trace.count("commit") == 1
 
@@ -233,7 +234,7 @@ class TestBoundaries:
         broker = Broker()
         ended = run(broker, Boundary.CONNECTOR, asks={2: End.COMMIT, 5: End.ABORT, 9: End.COMMIT})
         assert (broker.records, offset(broker)) == ([0, 1, 2, 6, 7, 8, 9], 9)
-        assert (ended.counts.aborted, ended.counts.smallest) == (1, 3)
+        assert (ended.stats.aborted, ended.stats.smallest) == (1, 3)
 
     def test_an_aborted_batch_keeps_its_offsets(self) -> None:
         broker = Broker()
@@ -255,7 +256,7 @@ class TestBoundaries:
 
         broker = Broker()
         ended = run(broker, Boundary.CONNECTOR, poll=poll)
-        assert (ended.counts.aborted, "begin" in broker.trace, "abort" in broker.trace) == (0, False, False)
+        assert (ended.stats.aborted, "begin" in broker.trace, "abort" in broker.trace) == (0, False, False)
 
     def test_a_commit_of_the_batch_behind_an_abort_of_its_last_record_has_nothing_to_commit(self) -> None:
         broker = Broker()
@@ -264,7 +265,7 @@ class TestBoundaries:
 
     def test_what_the_connector_never_ended_is_not_committed_when_it_is_stopped(self) -> None:
         broker = Broker()
-        assert run(broker, Boundary.CONNECTOR, stop_after=1).how is EndReason.STOPPED
+        assert run(broker, Boundary.CONNECTOR, stop_after=1).reason is EndReason.STOPPED
         assert (broker.records, broker.offsets) == ([], {})
         assert broker.trace[-2:] == ["abort", "stop"]
 
@@ -342,7 +343,7 @@ class TestValuesAtOnce:
     @pytest.mark.parametrize("boundary", [Boundary.POLL, Boundary.INTERVAL, None])
     def test_they_come_to_the_same_as_records(self, boundary: Boundary | None) -> None:
         ones, many = Broker(), Broker()
-        counts = run(ones, boundary, last=23).counts, run(many, boundary, last=23, poll=at_once).counts
+        counts = run(ones, boundary, last=23).stats, run(many, boundary, last=23, poll=at_once).stats
         assert (many.records, many.offsets) == (ones.records, ones.offsets)
         assert many.records == list(range(24))
         assert (counts[0].records, counts[0].transactions) == (counts[1].records, counts[1].transactions)

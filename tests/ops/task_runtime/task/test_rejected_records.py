@@ -62,7 +62,7 @@ class Topics(Snapshots):
         self.opened += 1
         return Producer(self)
 
-    def find_unfit(self) -> bool:
+    def send_one_by_one(self) -> bool:
         if self.naming or not self.names:
             return False
         self.naming = True
@@ -77,10 +77,14 @@ class Producer:
         self._open: list[bytes] = []
 
     def send(self, step: TransactionBatch) -> None:
-        values = [r.value for r in step.records] + [m["value"] for bulk in step.bulks for m in bulk.messages]
+        values = [r.value for r in step.records] + [m["value"] for bulk in step.record_batches for m in bulk.messages]
         for number, value in enumerate(values):
             if value == self._topics.bad:
-                raise ConnectctlError(f"{step.name(number)}") if self._topics.naming else RejectedRecord("One of them")
+                raise (
+                    ConnectctlError(f"{step.record_name(number)}")
+                    if self._topics.naming
+                    else RejectedRecord("One of them")
+                )
         self._open += values
 
     def send_offsets(self, topic: str, offsets: Any) -> None:
@@ -91,11 +95,11 @@ class Producer:
         self._open = []
 
     def initialise(self, patience: float) -> None: ...
-    def leftover(self, topics: Any) -> None: ...
+    def open_older_transaction(self, topics: Any) -> None: ...
     def begin(self) -> None: ...
     def abort(self, patience: float) -> None: ...
-    def doubt(self) -> None: ...
-    def drop(self) -> None: ...
+    def unusable_because(self) -> None: ...
+    def discard(self) -> None: ...
 
 
 def run(topics: Topics, *polls: Any, **more: Any) -> Any:
@@ -105,8 +109,8 @@ def run(topics: Topics, *polls: Any, **more: Any) -> Any:
     supply = PolledSource(
         made, "c", {}, lambda: Boundaries(Boundary.POLL, 60.0), converters({"value.converter": text}), "offsets"
     )
-    whole: dict[str, Any] = {"open_handle": topics.handle, "topic": "offsets", "store": topics} | more
-    return ExactlyOnceTask(**whole, sleep=lambda seconds: None, find_unfit=topics.find_unfit).run(supply)
+    whole: dict[str, Any] = {"open_producer": topics.handle, "topic": "offsets", "store": topics} | more
+    return ExactlyOnceTask(**whole, sleep=lambda seconds: None, send_one_by_one=topics.send_one_by_one).run(supply)
 
 
 def record(value: str, n: int, partition: Any = A, topic: str = "t", **more: Any) -> SourceRecord:
@@ -140,8 +144,8 @@ def test_a_record_of_a_polled_task_that_is_refused_is_named_by_its_place_once_it
 def test_a_record_that_does_not_come_again_is_no_reason_to_end() -> None:
     topics = Topics(b"bad")
     Flaky = [record("bad", 1)]
-    topics.find_unfit = lambda: bool(Flaky) and not Flaky.clear()  # type: ignore[method-assign,func-returns-value]
-    assert run(topics, Flaky, [record("x", 2)]).how is EndReason.ENDED
+    topics.send_one_by_one = lambda: bool(Flaky) and not Flaky.clear()  # type: ignore[method-assign,func-returns-value]
+    assert run(topics, Flaky, [record("x", 2)]).reason is EndReason.ENDED
     assert topics.sent == [b"x"]
 
 
@@ -183,8 +187,10 @@ def test_a_topic_that_takes_less_than_those_before_gets_another_producer() -> No
         sizes.append(limits.properties()["batch.size"])
         return topics.handle()
 
-    ended = run(topics, [record("x", 1)], [record("y", 2, topic="u")], fits=limits.fits, open_handle=opened)
-    assert (ended.how, sizes, ended.counts.doubts) == (EndReason.ENDED, ["1000000", "2000"], [])
+    ended = run(
+        topics, [record("x", 1)], [record("y", 2, topic="u")], batch_size_fits=limits.fits, open_producer=opened
+    )
+    assert (ended.reason, sizes, ended.stats.doubts) == (EndReason.ENDED, ["1000000", "2000"], [])
 
 
 def test_what_the_client_itself_has_no_room_for_is_named_without_a_broker() -> None:
@@ -192,24 +198,24 @@ def test_what_the_client_itself_has_no_room_for_is_named_without_a_broker() -> N
     kind: Any = one_at_a_time(IdempotentProducer)
     made = kind(kafka, "g-c-0", timeout_ms=1000, properties={"message.max.bytes": "1000"})
     made.begin()
-    step = TransactionBatch(records=[], bulks=[], named=lambda number: f"Record {number}")
+    step = TransactionBatch(records=[], record_batches=[], describe_record=lambda number: f"Record {number}")
     made._step = step
     with pytest.raises(ConnectctlError, match="Record 0 is too large: 2003 bytes of key and value") as caught:
-        made._do("write", lambda: made._many("t", [{"key": b"key", "value": b"x" * 2000}]))
+        made._call("write", lambda: made._send_dicts("t", [{"key": b"key", "value": b"x" * 2000}]))
     assert "Raise max.message.bytes of t, or make the row smaller" in str(caught.value)
-    made.drop()
+    made.discard()
     plain = IdempotentProducer(kafka, "g-c-0", timeout_ms=1000, properties={"message.max.bytes": "1000"})
     with pytest.raises(RejectedRecord):
-        plain._do("write", lambda: plain._many("t", [{"value": b"x" * 2000}]))
-    plain.drop()
+        plain._call("write", lambda: plain._send_dicts("t", [{"value": b"x" * 2000}]))
+    plain.discard()
 
 
 def test_a_producer_of_columns_names_records_by_itself_and_another_kind_becomes_the_slow_one_once() -> None:
     opened: list[type[TransactionalProducer]] = []
     note: Any = opened.append
     columns, records = ProducerFactory(ColumnarProducer, note), ProducerFactory(TransactionalProducer, note)
-    assert not columns.find_unfit()
-    assert (records.find_unfit(), records.find_unfit()) == (True, False)
+    assert not columns.send_one_by_one()
+    assert (records.send_one_by_one(), records.send_one_by_one()) == (True, False)
     records()
     assert issubclass(opened[0], TransactionalProducer)
     assert opened[0] is not TransactionalProducer

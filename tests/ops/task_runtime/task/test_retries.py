@@ -76,7 +76,7 @@ def test_a_cluster_that_has_not_answered_yet_is_waited_for_by_those_who_say_so_a
     assert watch.patience(60)("reach Kafka", watch.work) == "done"
     watch = Watch([new] * 3)
     with pytest.raises(NeverAnswered) as raised:
-        replace(watch.patience(60), unmet=False)("reach Kafka", watch.work)
+        replace(watch.patience(60), wait_for_first_contact=False)("reach Kafka", watch.work)
     assert str(raised.value) == (
         "Kafka at a:1 does not answer: Connection refused. Check bootstrap_servers. A run without an end waits for it; any "
         "other one with --patience SECONDS."
@@ -104,7 +104,7 @@ def test_without_patience_nothing_is_repeated_or_told() -> None:
 
 def test_nothing_is_repeated_once_the_run_is_to_end() -> None:
     watch = Watch([AWAY] * 1000)
-    patience = replace(watch.patience(60), wanted=lambda: watch.time >= 3)
+    patience = replace(watch.patience(60), stopping=lambda: watch.time >= 3)
     with pytest.raises(Unreachable):
         patience("read the offsets", watch.work)
     assert watch.time == pytest.approx(3, abs=0.3)

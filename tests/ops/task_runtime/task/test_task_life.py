@@ -50,7 +50,7 @@ def life(
             refuse("commit")
             super().commit(patience)
 
-        def drop(self) -> None:
+        def discard(self) -> None:
             broker.trace.append("drop")
 
     class Store(Broker):
@@ -65,7 +65,7 @@ def life(
         lambda: Failing(broker),  # type: ignore[arg-type,return-value]
         "offsets",
         Store(),
-        stale=lambda: refuse(next(checks)),
+        stale_because=lambda: refuse(next(checks)),
         stopped=stopped,
         sleep=lambda seconds: None,
     )
@@ -126,7 +126,7 @@ def test_a_task_that_is_stopped_while_it_starts_is_never_polled_and_stopped_once
         raise AssertionError("polled")
 
     ended = life(broker, stopped=lambda: bool(wish), start=start, poll=poll)
-    assert (ended.how, broker.trace.count("stop")) == (EndReason.STOPPED, 1)
+    assert (ended.reason, broker.trace.count("stop")) == (EndReason.STOPPED, 1)
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError("late"), ConnectctlError("late")])
@@ -146,7 +146,7 @@ def test_a_poll_that_fails_once_the_task_is_to_stop_is_no_failure_and_is_told(
     board.close()
     total = TaskTotals()
     total.add(TaskReport(**vars(report)))
-    assert (report.how, total.failure, total.late) == ("stopped", None, f"{type(error).__name__}: late")
+    assert (report.reason, total.failure, total.stop_failure) == ("stopped", None, f"{type(error).__name__}: late")
 
 
 class TestTransactionContext:

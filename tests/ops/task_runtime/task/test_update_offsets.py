@@ -108,7 +108,7 @@ class TestItsPlaceWithExactlyOnce:
     def test_with_the_boundary_interval_it_is_asked_once_for_each_transaction(self) -> None:
         broker = Broker()
         ended = run(broker, Boundary.INTERVAL, last=23)
-        assert broker.trace.count("update") == broker.commits == ended.counts.transactions
+        assert broker.trace.count("update") == broker.commits == ended.stats.transactions
 
     def test_a_task_without_records_can_still_move_its_offset(self) -> None:
         broker = Broker()

@@ -362,13 +362,13 @@ class Broker(Snapshots):
         self._doubts, self._commits = doubts or {}, 0
 
     def initialise(self, patience: float) -> None: ...
-    def leftover(self, topics: Any) -> None: ...
+    def open_older_transaction(self, topics: Any) -> None: ...
     def refresh(self, patience: float) -> None:
         self.looked()
 
-    def drop(self) -> None: ...
+    def discard(self) -> None: ...
     def abort(self, patience: float) -> None: ...
-    def doubt(self) -> str | None:
+    def unusable_because(self) -> str | None:
         return None
 
     def begin(self) -> None:
@@ -429,7 +429,8 @@ def test_each_record_is_there_once_and_in_order_whatever_is_in_doubt(
 ) -> None:
     source, broker = Source(ends), Broker(doubts)
     assert (
-        run(copying(source, pace=TransactionLimits(size, 60.0)), broker, source, strict=strict).how is EndReason.STOPPED
+        run(copying(source, pace=TransactionLimits(size, 60.0)), broker, source, strict=strict).reason
+        is EndReason.STOPPED
     )
     for partition, end in enumerate(ends):
         found = [m.offset for m in broker.there if m.partition == partition]
@@ -449,7 +450,7 @@ def test_a_transaction_of_the_boundary_interval_takes_what_comes_in_it_and_ends_
     source, broker = Source([20]), Broker()
     supply = copying(source, DeliverySettings(Boundary.INTERVAL, 3600.0, 60_000))
     kernel = ExactlyOnceTask(lambda: broker, "offs", broker, stopped=lambda: not source.behind and source.opened)  # type: ignore[arg-type,return-value]
-    assert kernel.run(supply).how is EndReason.STOPPED
+    assert kernel.run(supply).reason is EndReason.STOPPED
     assert broker.sizes == [20]
 
 
@@ -470,7 +471,7 @@ def test_where_latest_begins_is_committed_before_anything_is_read() -> None:
     source, broker = Source([5, 0], latest=True), Broker()
     supply = copying(source)
     supply.resume(broker)
-    step = supply.step()
+    step = supply.next_batch()
     assert step is not None
     assert (step.size, sorted(step.offsets.values(), key=str)) == (0, [b'{"offset":-1}', b'{"offset":4}'])
     supply.committed(step)
@@ -488,7 +489,7 @@ def test_a_stored_spelling_of_a_source_partition_is_kept() -> None:
     broker.offsets[spelled] = b'{"offset":1}'
     supply = copying(source)
     supply.resume(broker)
-    step = supply.step()
+    step = supply.next_batch()
     assert step is not None
     assert (step.size, dict(step.offsets)) == (2, {spelled: b'{"offset":3}'})
 
@@ -504,6 +505,6 @@ def test_a_task_is_made_from_its_configuration() -> None:
     config = BASE | {"task.assigned.partitions": "orders-0,orders-1", "task.index": "0"}
     supply = TopicCopy.supply(SourceContext("c", config, delivery_settings({}), "offs", 1.0))
     assert supply is not None
-    assert (supply.ended, supply.lag, supply.behind) == (False, None, False)
-    assert "queue.buffering.max.kbytes" in supply.producer
+    assert (supply.ended, supply.lag, supply.has_more) == (False, None, False)
+    assert "queue.buffering.max.kbytes" in supply.producer_properties
     supply.close()
