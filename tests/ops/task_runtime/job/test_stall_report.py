@@ -121,7 +121,7 @@ def test_a_task_tells_the_driver_from_another_thread_while_its_own_waits(
     monkeypatch.setattr("connectctl.ops.task_runtime.attempt.task_attempt.time", type("T", (), {"monotonic": clock}))
     counts = TaskStats(progress=TaskProgress(now=clock))
     supply: Any = Numbers(4)
-    supply.lag, supply.behind = 7, False
+    supply.lag, supply.has_more = 7, False
     leased = TimeboxedSource(supply, 3, counts, TaskLimits(1000.0), line)
 
     def during() -> None:
