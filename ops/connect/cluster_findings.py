@@ -162,7 +162,7 @@ def too_many_partitions(role: str, facts: TopicFacts) -> Finding | None:
 
 
 def not_compacted(role: str, facts: TopicFacts) -> Finding | None:
-    """TOPIC004: ``cleanup.policy`` is not exactly ``compact``; old records will be deleted, and workers do not start.
+    """``cleanup.policy`` is not exactly ``compact``: old records will be deleted, and workers do not start (TOPIC004).
 
     An empty one, legal on brokers since 4.2 (KIP-1161), deletes and compacts nothing, and workers start with it.
     """
