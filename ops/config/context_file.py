@@ -145,7 +145,7 @@ def read(path: Path) -> Parsed:
         mark = getattr(e, "problem_mark", None)
         where = f"{path}, line {mark.line + 1}" if mark else f"{path}"
         why = getattr(e, "problem", None) or "it is not UTF-8 text"
-        raise BadInput(f"{where}: this is no YAML", why=why, next_step="Correct the file.") from e
+        raise BadInput(f"{where}: invalid YAML", why=why, next_step="Correct the file.") from e
     lines = _lines(node)
     content, broken = _validated(path, data or {}, lines)
     for name, entry in content.contexts.items():

@@ -75,7 +75,7 @@ def with_value(text: str, key: str, value: str) -> str:
 class _Line:
     """A logical line: its characters, where each stands in the text, and where the line's own text ends.
 
-    ``dangling``: the text ended while the line wanted to go on.
+    ``dangling``: the text ended in the middle of a continued line.
     """
 
     characters: str

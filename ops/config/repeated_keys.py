@@ -1,4 +1,4 @@
-"""Keys that stand twice in one object: JSON and YAML take the last one in silence, and nobody knows which was meant."""
+"""Keys that occur twice in one object: JSON and YAML silently take the last one, which may not be the intended one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def repeated(text: str) -> str | None:
     try:
         node = yaml.compose(text, Loader=loader)
     except yaml.YAMLError:
-        return None  # JSON that is no YAML, as a text with a tab in front of a line
+        return None  # JSON that is not YAML, such as a text with a tab in front of a line
     return _in(node) if node is not None else None
 
 

@@ -30,7 +30,7 @@ def problem_with(template: str, known: Collection[str], needed: Collection[str] 
     have = "known are " + ", ".join(f"{{{name}}}" for name in known)
     for name in sorted(names_in(template) - set(known)):
         near = difflib.get_close_matches(name, known, n=1)
-        return f"nobody knows {{{name}}}; " + (f"did you mean {{{near[0]}}}? " if near else "") + have
+        return f"unknown placeholder {{{name}}}; " + (f"did you mean {{{near[0]}}}? " if near else "") + have
     missing = [f"{{{name}}}" for name in needed if name not in names_in(template)]
     return f"it lacks {' and '.join(missing)}" if missing else None
 

@@ -2,7 +2,7 @@
 
 Source: ``ExactlyOnceWorkerSourceTask`` of 4.3.1 wraps ``InvalidProducerEpochException`` in "unable to finish writing
 records to Kafka before its producer transaction expired", and advises to raise ``transaction.timeout.ms``. With
-transaction version 2 a fenced producer gets the same exception, so that the message alone does not tell the two apart;
+transaction version 2 a fenced producer gets the same exception, so that the message alone does not distinguish the two;
 the coordinator's state does: a transaction that expired was aborted by the coordinator and leaves CompleteAbort, and only
 InitProducerId leads to Empty.
 """

@@ -79,7 +79,7 @@ class ClusterSignals:
     connectors: frozenset[str] = frozenset()
     others: frozenset[str] = frozenset()
     dedicated: frozenset[str] = field(default_factory=frozenset)
-    neighbours: bool = False
+    other_groups: bool = False
 
 
 def called_after(group_id: str, role: str) -> str:
@@ -98,7 +98,7 @@ def classify(topic: str, records: Iterable[Record], partitions: int = 1) -> Topi
     connectors: set[str] = set()
     workers: set[str] = set()
     for record in records:
-        role, connector, worker = _testimony(record)
+        role, connector, worker = _candidate(record)
         votes[role] += 1
         connectors |= {connector} if connector else set()
         workers |= {worker} if worker else set()
@@ -110,7 +110,7 @@ def classify(topic: str, records: Iterable[Record], partitions: int = 1) -> Topi
     return TopicSignals(topic, role, False, partitions, frozenset(connectors), frozenset(workers))
 
 
-def _testimony(record: Record) -> tuple[Role | None, str | None, str | None]:
+def _candidate(record: Record) -> tuple[Role | None, str | None, str | None]:
     """``(role, connector, worker)`` as one record has them."""
     if record.key is None:
         return None, None, None
@@ -183,7 +183,7 @@ def choose(found: Sequence[TopicSignals], empty: Sequence[str], evidence: Cluste
     # What is left proves nothing by itself, so that an empty topic is as good a candidate beside a neighbour's.
     left = sorted(c.topic for c in candidates if c in mine or not c.connectors & evidence.others)
     if left:
-        return _guess(left + (blank if evidence.neighbours else []))
+        return _guess(left + (blank if evidence.other_groups else []))
     if blank:
         return _guess(blank, empty=True)
     return _guess(sorted(c.topic for c in found if c.topic in evidence.dedicated))

@@ -103,7 +103,7 @@ def _value(side: StoredOffset) -> str:
 
 def _of_value(key: str, role: str, side: StoredOffset) -> Iterator[Finding]:
     if side.problem:
-        message = f"The {role} offset cannot be read: {side.problem} ({side.raw!r}). A worker goes on without it."
+        message = f"The {role} offset cannot be read: {side.problem} ({side.raw!r}). Workers ignore it."
         yield Finding("OFFSETS005", Severity.ERROR, key, message)
         return
     if side.raw is not None:

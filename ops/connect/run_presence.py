@@ -36,7 +36,7 @@ def client_id(host: str, pid: int, since: float, unique: str) -> str:
 
 
 def holder(client: str, address: str) -> Holder:
-    """The holder that a member of the group is; one with another client id is told as it is."""
+    """The holder that a member of the group is; one with another client id is given as it is."""
     parts = client.split(_SIGN)
     if len(parts) != 5 or parts[0] != _START or not (parts[2].isdigit() and parts[3].isdigit()):
         return Holder(client, address)

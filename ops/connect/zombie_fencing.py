@@ -94,7 +94,7 @@ def diagnose(round_: FencingRound) -> Finding | None:
         return None
     message = (
         f"No task works, whatever its status says: the leader is fencing {sum(round_.ids)} ids, one by one, for "
-        f"{round_.since:.0f} s by now."
+        f"{round_.since:.0f} s so far."
     )
     if round_.total > LEADER_LIMIT:
         message += f" It needs about {round_.total:.0f} s and is given {LEADER_LIMIT:.0f}: all tasks will fail."

@@ -42,7 +42,7 @@ def put_in_order(doing: str) -> Iterator[None]:
 
 @contextmanager
 def resumable(command: str) -> Iterator[None]:
-    """While it lasts, and where ^C ends it, the person is told that ``command`` takes it up again."""
+    """While it lasts, and where ^C ends it, the message says that ``command`` resumes it."""
     WORK.resume.append(command)
     try:
         yield

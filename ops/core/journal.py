@@ -36,7 +36,7 @@ CREATE INDEX IF NOT EXISTS mark_of_run ON mark(run);
 
 
 class RunState(StrEnum):
-    """How a run stands. OPEN: begun and not ended, whether it still goes on or was killed. REFUSED: it changed nothing."""
+    """Status of a run. OPEN: begun and not ended, still running or killed. REFUSED: it changed nothing."""
 
     OPEN = "open"
     DONE = "done"

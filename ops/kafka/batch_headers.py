@@ -43,7 +43,7 @@ class Batch(NamedTuple):
 
     @property
     def next_offset(self) -> int:
-        """Where the log goes on."""
+        """The offset that follows it in the log."""
         return self.last_offset + 1
 
     @classmethod
@@ -82,7 +82,7 @@ class Marker(NamedTuple):
 
     @property
     def next_offset(self) -> int:
-        """Where the log goes on."""
+        """The offset that follows it in the log."""
         return self.offset + 1
 
 

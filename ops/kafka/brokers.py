@@ -16,7 +16,7 @@ LIST_OFFSETS, INIT_PRODUCER_ID, ADD_PARTITIONS_TO_TXN = 2, 22, 24
 """Numbers of requests, as Kafka's protocol has them."""
 CONSUMER, SHARE, CONNECT = "consumer", "share", "connect"
 NEWER_TYPES = {CONSUMER: "KIP-848", SHARE: "KIP-932", "streams": "KIP-1071"}
-"""Types of groups that workers never have; whoever describes them as classic groups is told that they are Dead."""
+"""Types of groups that workers never have; described as classic groups they are Dead."""
 
 
 @dataclass(frozen=True)

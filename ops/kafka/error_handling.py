@@ -67,15 +67,15 @@ class ErrorAction(StrEnum):
     """What to do after an answer."""
 
     DONE = "done"
-    AGAIN = "again"
+    RETRY = "again"
     """Nothing was done, or only what was asked and is not finished; ask again after a pause."""
-    MOVED = "moved"
+    REDISCOVER = "moved"
     """Another broker is responsible; look it up, then ask again."""
-    DOUBT = "doubt"
+    UNKNOWN_OUTCOME = "doubt"
     """It may have been done. Look before asking again, because asking again costs an epoch."""
     ABSENT = "absent"
     """There is nothing of that name."""
-    GIVE_UP = "give up"
+    FAIL = "give up"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,8 @@ class Verdict:
 DONE = Verdict(ErrorAction.DONE, "done")
 _WRITE_RIGHT = "Give this principal the rights Describe and Write on the transactional id."
 _DESCRIBE_RIGHT = "Give this principal the right Describe on the transactional id."
-_LOADING = Verdict(ErrorAction.AGAIN, "the coordinator is still loading its part of the transaction log")
+_LOADING = Verdict(ErrorAction.RETRY, "the coordinator is still loading its part of the transaction log")
+_MOVED = "the coordinator of the id has moved to another broker"
 _UNAVAILABLE = (
     "Look at the brokers: the transaction topic __transaction_state has no leader or too few replicas in sync "
     "(on a cluster of one broker, see transaction.state.log.replication.factor and .min.isr)."
@@ -99,19 +100,19 @@ _NEVER = "See the broker's log."
 
 _ANYWHERE = {
     Code.NONE: DONE,
-    Code.NOT_SENT: Verdict(ErrorAction.AGAIN, "the broker cannot be reached", "Look at the broker."),
-    Code.NO_ANSWER: Verdict(ErrorAction.AGAIN, "the broker did not answer", "Look at the broker."),
-    Code.NETWORK_EXCEPTION: Verdict(ErrorAction.AGAIN, "the connection broke", "Look at the broker."),
-    Code.REQUEST_TIMED_OUT: Verdict(ErrorAction.AGAIN, "the broker timed out", "Look at the broker."),
-    Code.UNKNOWN_SERVER_ERROR: Verdict(ErrorAction.GIVE_UP, "the broker met an unexpected error", _NEVER),
+    Code.NOT_SENT: Verdict(ErrorAction.RETRY, "the broker cannot be reached", "Look at the broker."),
+    Code.NO_ANSWER: Verdict(ErrorAction.RETRY, "the broker did not answer", "Look at the broker."),
+    Code.NETWORK_EXCEPTION: Verdict(ErrorAction.RETRY, "the connection broke", "Look at the broker."),
+    Code.REQUEST_TIMED_OUT: Verdict(ErrorAction.RETRY, "the broker timed out", "Look at the broker."),
+    Code.UNKNOWN_SERVER_ERROR: Verdict(ErrorAction.FAIL, "the broker met an unexpected error", _NEVER),
     Code.UNSUPPORTED_VERSION: Verdict(
-        ErrorAction.GIVE_UP, "the broker is too old for this request", "Upgrade the brokers."
+        ErrorAction.FAIL, "the broker is too old for this request", "Upgrade the brokers."
     ),
     Code.INVALID_REQUEST: Verdict(
-        ErrorAction.GIVE_UP, "the broker finds the request invalid", "Check the id: it may be empty."
+        ErrorAction.FAIL, "the broker finds the request invalid", "Check the id: it may be empty."
     ),
     Code.CLUSTER_AUTHORIZATION_FAILED: Verdict(
-        ErrorAction.GIVE_UP,
+        ErrorAction.FAIL,
         "this principal lacks a right on the cluster",
         "Give it ClusterAction, or on brokers before 2.8 IdempotentWrite.",
     ),
@@ -119,65 +120,73 @@ _ANYWHERE = {
 
 LOOKUP = _ANYWHERE | {
     Code.COORDINATOR_LOAD_IN_PROGRESS: _LOADING,
-    Code.COORDINATOR_NOT_AVAILABLE: Verdict(ErrorAction.AGAIN, "no coordinator is available for the id", _UNAVAILABLE),
-    Code.LEADER_NOT_AVAILABLE: Verdict(ErrorAction.AGAIN, "no coordinator is available for the id", _UNAVAILABLE),
-    Code.NOT_COORDINATOR: Verdict(ErrorAction.AGAIN, "the coordinator is moving"),
+    Code.COORDINATOR_NOT_AVAILABLE: Verdict(ErrorAction.RETRY, "no coordinator is available for the id", _UNAVAILABLE),
+    Code.LEADER_NOT_AVAILABLE: Verdict(ErrorAction.RETRY, "no coordinator is available for the id", _UNAVAILABLE),
+    Code.NOT_COORDINATOR: Verdict(ErrorAction.RETRY, "the coordinator is moving"),
     Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Verdict(
-        ErrorAction.GIVE_UP, "this principal may not see the transactional id", _DESCRIBE_RIGHT
+        ErrorAction.FAIL, "this principal may not see the transactional id", _DESCRIBE_RIGHT
     ),
-    Code.GROUP_AUTHORIZATION_FAILED: Verdict(ErrorAction.GIVE_UP, "the broker took the id for a group's", _NEVER),
-    Code.TRANSACTION_ABORTABLE: Verdict(ErrorAction.GIVE_UP, "the broker wants a transaction aborted first", _NEVER),
+    Code.GROUP_AUTHORIZATION_FAILED: Verdict(ErrorAction.FAIL, "the broker took the id for a group's", _NEVER),
+    Code.TRANSACTION_ABORTABLE: Verdict(ErrorAction.FAIL, "the broker wants a transaction aborted first", _NEVER),
 }
 """FindCoordinator of a transactional id."""
 
 FENCE = _ANYWHERE | {
     Code.NO_ANSWER: Verdict(
-        ErrorAction.DOUBT, "the coordinator did not answer", "Look at the broker, then fence again."
+        ErrorAction.UNKNOWN_OUTCOME, "the coordinator did not answer", "Look at the broker, then fence again."
     ),
-    Code.NETWORK_EXCEPTION: Verdict(ErrorAction.DOUBT, "the connection broke", "Look at the broker, then fence again."),
-    Code.REQUEST_TIMED_OUT: Verdict(ErrorAction.DOUBT, "the coordinator could not write in time", _UNAVAILABLE),
+    Code.NETWORK_EXCEPTION: Verdict(
+        ErrorAction.UNKNOWN_OUTCOME, "the connection broke", "Look at the broker, then fence again."
+    ),
+    Code.REQUEST_TIMED_OUT: Verdict(
+        ErrorAction.UNKNOWN_OUTCOME, "the coordinator could not write in time", _UNAVAILABLE
+    ),
     # What the log answers when it wrote to too few replicas comes as this, too: the epoch may be used up (KAFKA-9666).
-    Code.COORDINATOR_NOT_AVAILABLE: Verdict(ErrorAction.DOUBT, "the coordinator cannot write to its log", _UNAVAILABLE),
+    Code.COORDINATOR_NOT_AVAILABLE: Verdict(
+        ErrorAction.UNKNOWN_OUTCOME, "the coordinator cannot write to its log", _UNAVAILABLE
+    ),
     Code.COORDINATOR_LOAD_IN_PROGRESS: _LOADING,
-    Code.NOT_COORDINATOR: Verdict(ErrorAction.MOVED, "another broker is the id's coordinator by now"),
+    Code.NOT_COORDINATOR: Verdict(ErrorAction.REDISCOVER, _MOVED),
     Code.CONCURRENT_TRANSACTIONS: Verdict(
-        ErrorAction.AGAIN,
+        ErrorAction.RETRY,
         "its open transaction is being ended",
         "The coordinator waits for the leaders of its partitions: connectctl transactions show ID names them.",
     ),
     Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Verdict(
-        ErrorAction.GIVE_UP, "this principal may not write with the transactional id", _WRITE_RIGHT
+        ErrorAction.FAIL, "this principal may not write with the transactional id", _WRITE_RIGHT
     ),
     Code.INVALID_TRANSACTION_TIMEOUT: Verdict(
-        ErrorAction.GIVE_UP,
+        ErrorAction.FAIL,
         "the transaction timeout is above what the broker allows",
         "Raise transaction.max.timeout.ms on the brokers to 30000 at least.",
     ),
     Code.INVALID_PRODUCER_EPOCH: Verdict(
-        ErrorAction.GIVE_UP, "another producer took the id over meanwhile", "Fence again."
+        ErrorAction.FAIL, "another producer took the id over meanwhile", "Fence again."
     ),
-    Code.PRODUCER_FENCED: Verdict(ErrorAction.GIVE_UP, "another producer took the id over meanwhile", "Fence again."),
+    Code.PRODUCER_FENCED: Verdict(ErrorAction.FAIL, "another producer took the id over meanwhile", "Fence again."),
     Code.INVALID_PRODUCER_ID_MAPPING: Verdict(
-        ErrorAction.GIVE_UP, "the id's producer id changed meanwhile", "Fence again."
+        ErrorAction.FAIL, "the id's producer id changed meanwhile", "Fence again."
     ),
-    Code.INVALID_TXN_STATE: Verdict(
-        ErrorAction.GIVE_UP, "the coordinator finds the id in a state that cannot be", _NEVER
-    ),
+    Code.INVALID_TXN_STATE: Verdict(ErrorAction.FAIL, "the coordinator finds the id in a state that cannot be", _NEVER),
     Code.TRANSACTION_ABORTABLE: Verdict(
-        ErrorAction.GIVE_UP, "the broker wants its transaction aborted first", "Fence again."
+        ErrorAction.FAIL, "the broker wants its transaction aborted first", "Fence again."
     ),
-    Code.TRANSACTION_COORDINATOR_FENCED: Verdict(ErrorAction.MOVED, "another broker is the id's coordinator by now"),
-    Code.KAFKA_STORAGE_ERROR: Verdict(ErrorAction.MOVED, "the coordinator's disk fails", "Look at the broker's disks."),
+    Code.TRANSACTION_COORDINATOR_FENCED: Verdict(ErrorAction.REDISCOVER, _MOVED),
+    Code.KAFKA_STORAGE_ERROR: Verdict(
+        ErrorAction.REDISCOVER, "the coordinator's disk fails", "Look at the broker's disks."
+    ),
 }
 """InitProducerId, which fences."""
 
 DESCRIBE = _ANYWHERE | {
     Code.COORDINATOR_LOAD_IN_PROGRESS: _LOADING,
-    Code.COORDINATOR_NOT_AVAILABLE: Verdict(ErrorAction.MOVED, "no coordinator is available for the id", _UNAVAILABLE),
-    Code.NOT_COORDINATOR: Verdict(ErrorAction.MOVED, "another broker is the id's coordinator by now"),
+    Code.COORDINATOR_NOT_AVAILABLE: Verdict(
+        ErrorAction.REDISCOVER, "no coordinator is available for the id", _UNAVAILABLE
+    ),
+    Code.NOT_COORDINATOR: Verdict(ErrorAction.REDISCOVER, _MOVED),
     Code.TRANSACTIONAL_ID_NOT_FOUND: Verdict(ErrorAction.ABSENT, "no coordinator knows the id"),
     Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Verdict(
-        ErrorAction.GIVE_UP, "this principal may not see the transactional id", _DESCRIBE_RIGHT
+        ErrorAction.FAIL, "this principal may not see the transactional id", _DESCRIBE_RIGHT
     ),
 }
 """DescribeTransactions."""
@@ -185,14 +194,14 @@ DESCRIBE = _ANYWHERE | {
 LIST = _ANYWHERE | {
     Code.COORDINATOR_LOAD_IN_PROGRESS: _LOADING,
     Code.COORDINATOR_NOT_AVAILABLE: Verdict(
-        ErrorAction.AGAIN, "the broker's coordinator is not available", _UNAVAILABLE
+        ErrorAction.RETRY, "the broker's coordinator is not available", _UNAVAILABLE
     ),
-    Code.NOT_COORDINATOR: Verdict(ErrorAction.AGAIN, "the coordinator is moving"),
+    Code.NOT_COORDINATOR: Verdict(ErrorAction.RETRY, "the coordinator is moving"),
     Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Verdict(
-        ErrorAction.GIVE_UP, "this principal may not see transactional ids", _DESCRIBE_RIGHT
+        ErrorAction.FAIL, "this principal may not see transactional ids", _DESCRIBE_RIGHT
     ),
     Code.INVALID_REGULAR_EXPRESSION: Verdict(
-        ErrorAction.GIVE_UP, "the broker cannot read the pattern", "Give a plain prefix."
+        ErrorAction.FAIL, "the broker cannot read the pattern", "Give a plain prefix."
     ),
 }
 """ListTransactions."""
@@ -200,41 +209,41 @@ LIST = _ANYWHERE | {
 PRODUCERS = _ANYWHERE | {
     Code.UNKNOWN_TOPIC_OR_PARTITION: Verdict(ErrorAction.ABSENT, "there is no such partition"),
     Code.INVALID_TOPIC_EXCEPTION: Verdict(ErrorAction.ABSENT, "there can be no topic of that name"),
-    Code.NOT_LEADER_OR_FOLLOWER: Verdict(ErrorAction.MOVED, "another broker leads the partition by now"),
-    Code.LEADER_NOT_AVAILABLE: Verdict(ErrorAction.MOVED, "the partition has no leader", "Look at the brokers."),
-    Code.KAFKA_STORAGE_ERROR: Verdict(ErrorAction.MOVED, "the leader's disk fails", "Look at the broker's disks."),
+    Code.NOT_LEADER_OR_FOLLOWER: Verdict(ErrorAction.REDISCOVER, "the partition has another leader now"),
+    Code.LEADER_NOT_AVAILABLE: Verdict(ErrorAction.REDISCOVER, "the partition has no leader", "Look at the brokers."),
+    Code.KAFKA_STORAGE_ERROR: Verdict(ErrorAction.REDISCOVER, "the leader's disk fails", "Look at the broker's disks."),
     Code.TOPIC_AUTHORIZATION_FAILED: Verdict(
-        ErrorAction.GIVE_UP, "this principal may not read the topic", "Give it the right Read on the topic."
+        ErrorAction.FAIL, "this principal may not read the topic", "Give it the right Read on the topic."
     ),
 }
 """DescribeProducers, and where the leader of a partition is looked up."""
 
 _CLUSTER_ACTION = "Only principals with the right ClusterAction on the cluster may write markers."
-_TOO_LARGE = Verdict(ErrorAction.GIVE_UP, "the partition does not take the marker", "See the broker's log.")
-_REPLICAS = Verdict(ErrorAction.AGAIN, "too few replicas of the partition are in sync", "Look at the brokers.")
+_TOO_LARGE = Verdict(ErrorAction.FAIL, "the partition does not take the marker", "See the broker's log.")
+_REPLICAS = Verdict(ErrorAction.RETRY, "too few replicas of the partition are in sync", "Look at the brokers.")
 
 MARKER = PRODUCERS | {
     Code.CLUSTER_AUTHORIZATION_FAILED: Verdict(
-        ErrorAction.GIVE_UP, "this principal may not write transaction markers", _CLUSTER_ACTION
+        ErrorAction.FAIL, "this principal may not write transaction markers", _CLUSTER_ACTION
     ),
     Code.INVALID_PRODUCER_EPOCH: Verdict(
-        ErrorAction.GIVE_UP, "the partition has a newer producer by now", "Look again: connectctl transactions hanging."
+        ErrorAction.FAIL, "the partition has a newer producer", "Look again: connectctl transactions hanging."
     ),
     Code.TRANSACTION_COORDINATOR_FENCED: Verdict(
-        ErrorAction.GIVE_UP,
+        ErrorAction.FAIL,
         "the partition has a marker of a newer coordinator",
         "Look again: connectctl transactions hanging.",
     ),
     Code.INVALID_TXN_STATE: Verdict(
-        ErrorAction.GIVE_UP,
+        ErrorAction.FAIL,
         "the partition has no such transaction open",
         "Look again: connectctl transactions hanging.",
     ),
     Code.INVALID_PRODUCER_ID_MAPPING: Verdict(
-        ErrorAction.GIVE_UP, "the partition does not know the producer", "Look again: connectctl transactions hanging."
+        ErrorAction.FAIL, "the partition does not know the producer", "Look again: connectctl transactions hanging."
     ),
     Code.UNSUPPORTED_FOR_MESSAGE_FORMAT: Verdict(
-        ErrorAction.GIVE_UP, "the topic's message format has no transactions", "Upgrade message.format.version."
+        ErrorAction.FAIL, "the topic's message format has no transactions", "Upgrade message.format.version."
     ),
     Code.CORRUPT_MESSAGE: _TOO_LARGE,
     Code.MESSAGE_TOO_LARGE: _TOO_LARGE,
@@ -243,10 +252,10 @@ MARKER = PRODUCERS | {
     Code.NOT_ENOUGH_REPLICAS: _REPLICAS,
     Code.NOT_ENOUGH_REPLICAS_AFTER_APPEND: _REPLICAS,
     Code.COORDINATOR_NOT_AVAILABLE: Verdict(
-        ErrorAction.AGAIN, "the group coordinator of the partition is not available"
+        ErrorAction.RETRY, "the group coordinator of the partition is not available"
     ),
-    Code.COORDINATOR_LOAD_IN_PROGRESS: Verdict(ErrorAction.AGAIN, "the group coordinator of the partition is loading"),
-    Code.NOT_COORDINATOR: Verdict(ErrorAction.MOVED, "another broker leads the partition by now"),
+    Code.COORDINATOR_LOAD_IN_PROGRESS: Verdict(ErrorAction.RETRY, "the group coordinator of the partition is loading"),
+    Code.NOT_COORDINATOR: Verdict(ErrorAction.REDISCOVER, "the partition has another leader now"),
 }
 """WriteTxnMarkers, which aborts a hanging transaction. ``__consumer_offsets`` answers as its group coordinator."""
 
@@ -256,4 +265,4 @@ def verdict(table: dict[Code, Verdict], code: int) -> Verdict:
     try:
         return table[Code(code)]
     except (ValueError, KeyError):
-        return Verdict(ErrorAction.GIVE_UP, f"the broker answers {name_of(code)}, which is not foreseen here", _NEVER)
+        return Verdict(ErrorAction.FAIL, f"the broker answers {name_of(code)}, which is not foreseen here", _NEVER)

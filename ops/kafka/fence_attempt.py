@@ -60,37 +60,37 @@ class Fenced:
     aborted: bool
 
 
-def after_answer(chase: FenceAttempt, answer: InitProducerIdResponse) -> FenceAttempt | Fenced | Problem:
+def after_answer(attempt: FenceAttempt, answer: InitProducerIdResponse) -> FenceAttempt | Fenced | Problem:
     """What an answer to InitProducerId (or to the look-up before it) makes of the id."""
     said = verdict(LOOKUP if answer.lookup else FENCE, answer.code)
     if said.move is ErrorAction.DONE:
-        return Fenced(answer.producer_id, answer.epoch, chase.aborting)
-    if said.move is ErrorAction.GIVE_UP:
+        return Fenced(answer.producer_id, answer.epoch, attempt.aborting)
+    if said.move is ErrorAction.FAIL:
         return problem(answer.code, said)
-    doubt = said.move is ErrorAction.DOUBT
-    was_open = chase.seen is not None and chase.seen.state == "Ongoing"
-    costs = doubt or (answer.code is Code.CONCURRENT_TRANSACTIONS and (was_open or chase.seen is None))
-    return replace(chase, epochs=chase.epochs + costs, doubt=doubt, last=said, code=answer.code)
+    doubt = said.move is ErrorAction.UNKNOWN_OUTCOME
+    was_open = attempt.seen is not None and attempt.seen.state == "Ongoing"
+    costs = doubt or (answer.code is Code.CONCURRENT_TRANSACTIONS and (was_open or attempt.seen is None))
+    return replace(attempt, epochs=attempt.epochs + costs, doubt=doubt, last=said, code=answer.code)
 
 
-def after_describe(chase: FenceAttempt, found: Transaction | Code) -> tuple[bool, FenceAttempt | Fenced | Problem]:
+def after_describe(attempt: FenceAttempt, found: Transaction | Code) -> tuple[bool, FenceAttempt | Fenced | Problem]:
     """``(ask now, what is known)`` after looking at an id again. What cannot be seen is asked again all the same."""
     if isinstance(found, Code):
-        return _ask(chase)
-    if chase.doubt and found.state == "Empty" and (chase.seen is None or chase.seen.who != found.who):
+        return _ask(attempt)
+    if attempt.doubt and found.state == "Empty" and (attempt.seen is None or attempt.seen.who != found.who):
         # Only InitProducerId leads to Empty, and the id has another owner than before: ours, or one that came later.
-        return False, Fenced(found.producer_id, found.epoch, chase.aborting)
-    was = chase.seen.state if chase.seen else None
-    aborting = chase.aborting or (found.state in ABORTING and was not in ("CompleteAbort", "PrepareAbort"))
-    chase = replace(chase, seen=found, aborting=aborting)
-    return (False, chase) if found.state in ENDING else _ask(chase)
+        return False, Fenced(found.producer_id, found.epoch, attempt.aborting)
+    was = attempt.seen.state if attempt.seen else None
+    aborting = attempt.aborting or (found.state in ABORTING and was not in ("CompleteAbort", "PrepareAbort"))
+    attempt = replace(attempt, seen=found, aborting=aborting)
+    return (False, attempt) if found.state in ENDING else _ask(attempt)
 
 
-def _ask(chase: FenceAttempt) -> tuple[bool, FenceAttempt | Problem]:
-    if chase.epochs < MOST_EPOCHS:
-        return True, chase
-    said = chase.last.meaning if chase.last else "it is not fenced"
-    message = f"Given up after {chase.epochs} requests that may each have used up an epoch: {said}."
+def _ask(attempt: FenceAttempt) -> tuple[bool, FenceAttempt | Problem]:
+    if attempt.epochs < MOST_EPOCHS:
+        return True, attempt
+    said = attempt.last.meaning if attempt.last else "it is not fenced"
+    message = f"Given up after {attempt.epochs} requests that may each have used up an epoch: {said}."
     return False, Problem("epoch-guard", f"{message} Look at the coordinator before fencing it again.")
 
 
@@ -100,8 +100,8 @@ def problem(code: Code, said: Verdict) -> Problem:
     return Problem(code.name, f"{said.meaning[:1].upper()}{said.meaning[1:]}.{advice}")
 
 
-def out_of_time(chase: FenceAttempt, seconds: float) -> Problem:
+def out_of_time(attempt: FenceAttempt, seconds: float) -> Problem:
     """The problem of an id that is not done when the time is over."""
-    said = chase.last or Verdict(ErrorAction.AGAIN, "no answer came")
+    said = attempt.last or Verdict(ErrorAction.RETRY, "no answer came")
     advice = f" {said.advice}" if said.advice else " Try a longer --timeout."
-    return Problem("timed-out", f"Not fenced within {seconds:g} s: {said.meaning} ({chase.code.name}).{advice}")
+    return Problem("timed-out", f"Not fenced within {seconds:g} s: {said.meaning} ({attempt.code.name}).{advice}")

@@ -19,7 +19,7 @@ NAMED = 5
 def samples(bindings: Iterable[Binding], resource: Resource, prefixes: Sequence[str], token: str) -> dict[str, Right]:
     """A name for each way in which names that begin with one of ``prefixes`` may be decided, and the right to see them.
 
-    No ``prefixes``: all names. ``token`` is text that no pattern has: what begins with a pattern goes on with it.
+    No ``prefixes``: all names. ``token`` is text that no pattern has: it is what follows a pattern in such a name.
     """
     wanted = tuple(prefixes) or ("",)
     found = {prefix + token: _right(resource, prefix) for prefix in wanted}

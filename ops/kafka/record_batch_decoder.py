@@ -184,7 +184,7 @@ def columns(data: Any, batches: Sequence[Body]) -> Columns:
 
 
 def _places(data: Any, batches: Sequence[Body], counts: Any) -> Any:
-    """Where each record begins, behind its length. The next one's place is told by the length of the one before alone."""
+    """Where each record begins, behind its length. Only the length of a record leads to the next one."""
     import numpy as np
 
     if not batches:

@@ -155,8 +155,8 @@ def whole(answer: Observation[T], what: str, *, proven: bool = True) -> T:
     if len(answer.gaps) == 1 and gap.reason is Reason.NOT_AUTHORIZED and gap.right:
         raise not_authorized(f"Not authorized to see {gap.subject}", gap.right)
     if gap.reason is Reason.NO_ANSWER:
-        raise Unreachable(partial, why=_told(answer.gaps), next_step=gap.next_step)
-    raise NotAuthorized(partial, why=_told(answer.gaps), next_step=gap.next_step, right=gap.right)
+        raise Unreachable(partial, why=_reasons(answer.gaps), next_step=gap.next_step)
+    raise NotAuthorized(partial, why=_reasons(answer.gaps), next_step=gap.next_step, right=gap.right)
 
 
 def whole_for_change(answer: Observation[T], change: str, *, force: str | None = None) -> T:
@@ -175,7 +175,7 @@ def refused(gaps: Iterable[Gap], change: str, *, force: str | None = None) -> Re
     hint = _worst(missing).next_step
     if force:
         hint = f"{hint} --force overrides it: {force}."
-    return Refused(change, why=_told(missing), next_step=hint, code="not-seen")
+    return Refused(change, why=_reasons(missing), next_step=hint, code="not-seen")
 
 
 def gap_findings(gaps: Iterable[Gap]) -> tuple[Finding, ...]:
@@ -200,5 +200,5 @@ def _worst(gaps: tuple[Gap, ...]) -> Gap:
     return min(gaps, key=lambda gap: list(Reason).index(gap.reason))
 
 
-def _told(gaps: tuple[Gap, ...]) -> str:
+def _reasons(gaps: tuple[Gap, ...]) -> str:
     return "; ".join(dict.fromkeys(f"{gap.subject}: {gap.why}" for gap in gaps))

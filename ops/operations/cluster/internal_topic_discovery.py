@@ -221,5 +221,5 @@ def _evidence(group: ConnectGroup, configs: Sequence[ConfigTopicSignals], config
         ),
         others=frozenset[str]().union(*(c.connectors | c.deleted for c in theirs)),
         dedicated=frozenset[str]().union(*(c.dedicated for c in configs)),
-        neighbours=bool(theirs),
+        other_groups=bool(theirs),
     )

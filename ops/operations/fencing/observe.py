@@ -86,7 +86,7 @@ def describe_ids(calls: TransactionCalls, ids: Sequence[str]) -> dict[str, Trans
         again = [
             id
             for id, what in found.items()
-            if isinstance(what, Code) and verdict(DESCRIBE, what).move in (ErrorAction.AGAIN, ErrorAction.MOVED)
+            if isinstance(what, Code) and verdict(DESCRIBE, what).move in (ErrorAction.RETRY, ErrorAction.REDISCOVER)
         ]
         if not again:
             break

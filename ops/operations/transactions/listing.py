@@ -165,7 +165,7 @@ def show(calls: TransactionCalls, directory: TransactionalIdIndex, id: str) -> O
         raise ConnectctlError(f"No coordinator knows the transactional id {id}", next_step=hint, code="not-found")
     if found is Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
         raise not_authorized(f"Not authorized to describe the transactional id {id}", describe_id(id))
-    kind = NotAuthorized if said.move is ErrorAction.GIVE_UP else ConnectctlError
+    kind = NotAuthorized if said.move is ErrorAction.FAIL else ConnectctlError
     raise kind(f"{id} cannot be described", why=said.meaning, next_step=said.advice, code=found.name)
 
 

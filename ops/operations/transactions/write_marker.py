@@ -50,7 +50,7 @@ class MarkHanging(Step):
                 break
             # A marker that was written after all makes the next one needless, and is seen by looking.
             if (
-                said.move in (ErrorAction.GIVE_UP, ErrorAction.ABSENT)
+                said.move in (ErrorAction.FAIL, ErrorAction.ABSENT)
                 or context.now() >= deadline
                 or not self._open(context)
             ):

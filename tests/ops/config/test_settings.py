@@ -91,7 +91,7 @@ def test_a_value_is_masked_by_its_name(name: str) -> None:
         ("contexts:\n  p:\n    protected: perhaps", "line 3: the value of contexts.p.protected does not fit"),
         ("contexts:\n  p:\n    client:\n      a: {envv: X}", "line 4"),
         ("contexts:\n  p:\n    client: {a: {env: X, file: Y}}", "exactly one of env, file or command"),
-        ("contexts: [", "this is no YAML"),
+        ("contexts: [", "invalid YAML"),
         ("- a", "does not fit"),
     ],
 )

@@ -33,9 +33,9 @@ def test_a_placeholder_is_one_word_in_single_braces(template: str, names: set[st
 
 def test_an_unknown_placeholder_is_told_with_those_that_are_known() -> None:
     assert problem_with("ssh {hots}", OF_WORKER) == (
-        "nobody knows {hots}; did you mean {host}? known are {worker}, {host}, {port}, {url}"
+        "unknown placeholder {hots}; did you mean {host}? known are {worker}, {host}, {port}, {url}"
     )
-    assert problem_with("ssh {zz}", ("host",)) == "nobody knows {zz}; known are {host}"
+    assert problem_with("ssh {zz}", ("host",)) == "unknown placeholder {zz}; known are {host}"
 
 
 def test_a_template_that_lacks_what_it_needs_or_is_empty_is_told() -> None:

@@ -47,8 +47,8 @@ def test_nothing_said_means_a_person_does_it(tmp_path: Path) -> None:
         ("drivr: manual", "line 4: unknown key drivr. Did you mean driver?"),
         ("driver: docker", "line 4: the value of contexts.p.workers.driver does not fit"),
         (f"driver: command\n{CHANGE}\nrestart: x {{hots}}", "line 6: the value of contexts.p.workers.restart does not fit: "
-         "nobody knows {hots}; did you mean {host}? known are {worker}, {host}, {port}, {url}"),
-        (f"driver: command\n{CHANGE}\nrestart: x {{value}}", "line 6: … nobody knows {value}"),
+         "unknown placeholder {hots}; did you mean {host}? known are {worker}, {host}, {port}, {url}"),
+        (f"driver: command\n{CHANGE}\nrestart: x {{value}}", "line 6: … unknown placeholder {value}"),
         ("driver: command\nchange: set {host} {value}\nrestart: x", "line 5: … it lacks {property}"),
         ("driver: command\nrestart: x", "line 3: contexts.p.workers does not fit: the driver command needs change"),
         ("driver: properties-file", "line 3: … the driver properties-file needs file and restart"),

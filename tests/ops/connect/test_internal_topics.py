@@ -132,7 +132,7 @@ def offsets(**named: str) -> list[TopicSignals]:
 
 
 OURS = ClusterSignals(connectors=frozenset("ab"))
-BESIDE = ClusterSignals(connectors=frozenset("ab"), others=frozenset("bx"), neighbours=True)
+BESIDE = ClusterSignals(connectors=frozenset("ab"), others=frozenset("bx"), other_groups=True)
 
 
 @pytest.mark.parametrize(
@@ -182,5 +182,5 @@ def test_the_status_topic_is_matched_by_its_workers_even_where_connectors_have_t
         TopicSignals("s", Role.STATUS, connectors=frozenset("a"), workers=frozenset({"one:8083"})),
         TopicSignals("z", Role.STATUS, connectors=frozenset("a"), workers=frozenset({"far:8083"})),
     ]
-    evidence = ClusterSignals(frozenset({"one:8083"}), frozenset("a"), frozenset("a"), neighbours=True)
+    evidence = ClusterSignals(frozenset({"one:8083"}), frozenset("a"), frozenset("a"), other_groups=True)
     assert choose(found, [], evidence) == TopicChoice("s")
