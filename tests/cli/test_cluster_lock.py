@@ -67,7 +67,7 @@ def test_a_lock_that_may_not_be_seen_is_not_called_free(world: RollingWorld) -> 
     world.lock.seen = False
     assert status(world)["lock"]["holder"] is None
     assert "GROUP_AUTHORIZATION_FAILED" in status(world)["lock"]["problem"]
-    assert "cannot be seen" in world.run("upgrade", "status").stdout
+    assert "Could not read the holder" in world.run("upgrade", "status").stdout
 
 
 def test_without_the_clusters_lock_a_change_says_so(world: RollingWorld) -> None:
