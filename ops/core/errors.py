@@ -21,8 +21,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from connectctl.ops.config.masking import masked, our_own
-
 if TYPE_CHECKING:
     from connectctl.ops.kafka.acls import Right
 
@@ -38,6 +36,9 @@ class ConnectctlError(Exception):
     code = "failed"
 
     def __init__(self, what: str, *, why: str | None = None, next_step: str | None = None, code: str | None = None):
+        # Most commands end without an error, and --help does not need to know a secret.
+        from connectctl.ops.config.masking import masked, our_own
+
         self.what = our_own(what)
         self.why = why if why is None else masked(str(why))
         self.next_step = next_step if next_step is None else our_own(next_step)
