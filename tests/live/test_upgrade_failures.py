@@ -293,7 +293,7 @@ def test_a_roll_that_is_killed_at_one_step_after_the_other_comes_to_its_end(scen
     killed_when(*wish, says="check cluster health")  # while the property is changed
     killed_when("resume", says="set exactly.once")  # while the worker is restarted
     killed_when("resume", says="restart 127")  # while it is waited for
-    killed_when("resume", says="is back in the group")  # at the gate
+    killed_when("resume", says="rejoin the group")  # at the gate
     killed_when("resume", says="healthy with")  # at the second worker
     killed_when("resume", says="restart 127")
     killed_when("resume", says="healthy with")  # while modes are checked
