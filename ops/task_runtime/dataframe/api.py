@@ -25,7 +25,7 @@ from connectctl.ops.task_runtime.attempt.control_channel import driver_address
 from connectctl.ops.task_runtime.attempt.newest_attempt import AttemptRegistry
 from connectctl.ops.task_runtime.attempt.task_attempt import FAILED
 from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
-from connectctl.ops.task_runtime.dataframe.micro_batch import HASH, PLACE
+from connectctl.ops.task_runtime.dataframe.micro_batch import HASH, PLACE, MicroBatch
 from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
 from connectctl.ops.task_runtime.dataframe.retry_fenced import until_through
 from connectctl.ops.task_runtime.dataframe.task import Writing
@@ -37,7 +37,6 @@ from connectctl.ops.task_runtime.task.retries import NO_RETRIES, RetryPolicy
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
     from connectctl.ops.clients.protocols import TransactionCalls
-    from connectctl.ops.task_runtime.dataframe.micro_batch import MicroBatch
     from connectctl.ops.task_runtime.dataframe.task import FrameReport
     from connectctl.ops.task_runtime.job.config_topic_records import Generation
     from pyspark.sql import DataFrame

@@ -136,7 +136,7 @@ def run(
     if how == EndReason.FENCED and attempt is not None and attempt.is_superseded:
         raise Superseded(f"attempt {number} of task {task}: another attempt of the same task has taken over")
     report = FrameReport.of(
-        task, how, counts, detail=why, trace=trace, skipped=rows.skipped, again=again, code=code, late=rows.late
+        task, how, counts, detail=why, trace=trace, skipped=rows.skipped, retriable=again, code=code, late=rows.late
     )
     return cast(FrameReport, report)
 
