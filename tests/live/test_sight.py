@@ -301,7 +301,12 @@ def test_an_internal_topic_that_is_not_seen_is_told_with_the_right(seer: Seer, o
 def test_a_connector_is_not_stopped_for_offsets_that_may_not_be_written(seer: Seer) -> None:
     topic = seer.guarded.topics["offsets"]
     with seer.denied(Operation.WRITE, TOPIC, topic):
-        told(seer.runs("offsets", "reset", "nums", "--stop", "--yes"), 4, f"Write on Topic {topic}", "nothing was changed")
+        told(
+            seer.runs("offsets", "reset", "nums", "--stop", "--yes"),
+            4,
+            f"Write on Topic {topic}",
+            "nothing was changed",
+        )
     assert workers(seer.guarded).state("nums")[0] == "RUNNING"
 
 
