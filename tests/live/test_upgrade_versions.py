@@ -84,7 +84,7 @@ def downgraded(sandbox: Sandbox, way: str) -> str:
         assert process.stdout is not None
         for line in process.stdout:
             said.append(line)
-            if told := re.search(r"Stop 127\.0\.0\.1:(\d+), and no other", line):
+            if told := re.search(r"Stop 127\.0\.0\.1:(\d+) and no other", line):
                 replace_binaries(sandbox, numbers[told.group(1)], OLD)
     assert process.returncode == 0, "".join(said)
     return "".join(said)
