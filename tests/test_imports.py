@@ -114,7 +114,6 @@ def imported(path: Path, modules: dict[str, Path]) -> Iterator[str]:
 
 CIRCLES = (
     # To be broken; nothing may be added.
-    ("clients.kafka_protocol.", "clients.librdkafka."),
     ("commands.offsets.", "commands.runs", "commands.upgrade.", "views.upgrade"),
 )
 """Circles that there are, by parts of the names of their modules."""

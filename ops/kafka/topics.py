@@ -18,6 +18,14 @@ class OffsetRange:
 
 
 @dataclass(frozen=True, slots=True)
+class Layout:
+    """A topic's id, None of brokers before 2.8, and how many partitions it has."""
+
+    id: str | None
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
 class KnownEnds:
     """How far a topic is known to reach, from what was read of it: no end of it is below, whoever asks later.
 

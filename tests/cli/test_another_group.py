@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from connectctl.ops.clients.librdkafka import named_groups
+from connectctl.ops.clients.kafka_protocol.coordinator_loaded import classic
 from connectctl.ops.config import context_file
 from connectctl.ops.config.settings import Settings, merge
 from fakes.kafkareads import FakeKafka
@@ -156,7 +156,7 @@ class OfANewerProtocol(FakeKafka):
 
     def group(self, group_id: str) -> Any:
         coordinator: Any = SimpleNamespace(describe=lambda: None, kind=lambda: self.kind)
-        return named_groups._asked(coordinator, group_id)
+        return classic(coordinator, group_id)
 
 
 @pytest.mark.parametrize("kind", ["consumer", "share", "streams"])

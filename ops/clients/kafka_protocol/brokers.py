@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.clients.kafka_protocol.broker_fanout import BROKER, BrokerFanout
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.consumer_groups import Groups
-from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.clients.librdkafka.connection import Connection
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.brokers import BrokerVersion, ReaderGroups
 from connectctl.ops.kafka.error_handling import Code
@@ -23,7 +23,7 @@ class Brokers:
     def __init__(self, properties: Mapping[str, Any], *, timeout: float) -> None:
         self._wire = KafkaProtocolClient(properties, timeout=timeout)
         self._all = BrokerFanout(self._wire)
-        self._groups = Groups(self._all, Kafka(properties, timeout=timeout))
+        self._groups = Groups(self._all, Connection(properties, timeout=timeout))
 
     def cluster_id(self) -> str:
         return str(self._wire.manager.cluster.cluster_id)

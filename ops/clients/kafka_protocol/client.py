@@ -166,14 +166,14 @@ class KafkaProtocolClient:
 
     def _login_told(self, error: ConnectctlError) -> ConnectctlError:
         """``error``, or that the login is refused: behind TLS kafka-python sees the broker's close before its answer."""
-        from connectctl.ops.clients.librdkafka.client import Kafka
+        from connectctl.ops.clients.librdkafka.connection import Connection
 
         if not isinstance(error, Unreachable) or not str(
             self._properties.get("security.protocol", "")
         ).upper().startswith("SASL"):
             return error
         try:
-            Kafka(self._properties, timeout=min(self.timeout, LOGIN_PATIENCE)).cluster_id()
+            Connection(self._properties, timeout=min(self.timeout, LOGIN_PATIENCE)).cluster_id()
         except NotAuthorized as refused:
             return refused
         except ConnectctlError:

@@ -67,9 +67,9 @@ class GroupLock:
 
     def holder(self) -> LockHolder | None:
         """Who holds the lock, None where nobody does. Raises ``NotAuthorized``, ``Unreachable``."""
-        from connectctl.ops.clients.librdkafka.client import Kafka
+        from connectctl.ops.clients.librdkafka.connection import Connection
 
-        return _holder(described(Kafka(self._properties, timeout=self._timeout), self._group))
+        return _holder(described(Connection(self._properties, timeout=self._timeout), self._group))
 
     @contextmanager
     def held(self, run: str, ours: Callable[[str], bool] = lambda run: False) -> Iterator[Callable[[], None]]:

@@ -19,7 +19,7 @@ from connectctl.ops.kafka.transactions import Place
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.kafka_protocol.broker_fanout import BrokerFanout
-    from connectctl.ops.clients.librdkafka.client import Kafka
+    from connectctl.ops.clients.librdkafka.connection import Connection
 
 _ISOLATION = "share.isolation.level"
 
@@ -27,7 +27,7 @@ _ISOLATION = "share.isolation.level"
 class Groups:
     """The groups of one Kafka cluster, those of Connect workers left out."""
 
-    def __init__(self, brokers: BrokerFanout, kafka: Kafka) -> None:
+    def __init__(self, brokers: BrokerFanout, kafka: Connection) -> None:
         self._brokers = brokers
         self._kafka = kafka
 

@@ -15,28 +15,49 @@ from typing import TYPE_CHECKING
 from connectctl.ops.clients.kafka_protocol.group_coordinator import coordinated
 from connectctl.ops.clients.librdkafka.partition_offsets import latest_of, layouts_of
 from connectctl.ops.core.errors import BadInput, NotAuthorized
+from connectctl.ops.kafka.brokers import NEWER_TYPES
 from connectctl.ops.kafka.partitioner import coordinator_partition
 from connectctl.ops.kafka.transactions import Place
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.kafka_protocol.group_coordinator import Described
-    from connectctl.ops.clients.librdkafka.client import Kafka
+    from connectctl.ops.clients.kafka_protocol.group_coordinator import Coordinator, Described
+    from connectctl.ops.clients.librdkafka.connection import Connection
 
 TOPIC = "__consumer_offsets"
 BLIND = 2.0
 """Seconds to wait where the topic may not be seen: followers fetch at least every 0.5 s (replica.fetch.wait.max.ms)."""
 
 
-def described(kafka: Kafka, group_id: str) -> Described | None:
-    """The group; that it has no members, or is not there (None), is believed of a coordinator that knows all of it alone."""
+def described(kafka: Connection, group_id: str) -> Described | None:
+    """The group by its coordinator; None where that says that there is none. That it has no members, or is not there, is
+    believed of a coordinator that knows all of it alone.
+
+    Raises ``NotAuthorized`` with the missing right, ``TimedOut`` and ``Unreachable`` where no coordinator can be asked, and
+    ``BadInput`` for a group of another kind than classic ones.
+    """
     found = coordinated(kafka, group_id, lambda coordinator: coordinator.describe())
     if found is None or not found.members:
         settle(kafka, group_id)
-        found = coordinated(kafka, group_id, lambda coordinator: coordinator.describe())
+        found = coordinated(kafka, group_id, lambda coordinator: classic(coordinator, group_id))
     return found
 
 
-def settle(kafka: Kafka, group_id: str) -> None:
+def classic(coordinator: Coordinator, group_id: str) -> Described | None:
+    """The group; None where there is none of any kind. Raises ``BadInput`` for one of another kind than classic ones."""
+    found = coordinator.describe()
+    if found is not None or (kind := coordinator.kind()) is None:
+        return found
+    if kind in NEWER_TYPES:
+        raise BadInput(
+            f"{group_id} is no group of a classic protocol",
+            why=f"it is a {kind} group ({NEWER_TYPES[kind]})",
+            next_step="Give the group of Connect workers, or of an application with group.protocol=classic.",
+            code="other-group",
+        )
+    return coordinator.describe()  # it has come between the two answers
+
+
+def settle(kafka: Connection, group_id: str) -> None:
     """Return when the coordinator of the group knows all of it; what it tells after that is as it is.
 
     Raises ``TimedOut`` and ``Unreachable`` where nobody tells. A principal without Describe on ``__consumer_offsets``

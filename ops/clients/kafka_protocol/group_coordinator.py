@@ -19,7 +19,7 @@ from connectctl.ops.kafka.error_handling import name_of
 from connectctl.ops.kafka.visibility import describe_group, not_authorized
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.librdkafka.client import Kafka
+    from connectctl.ops.clients.librdkafka.connection import Connection
 
 T = TypeVar("T")
 PAUSE = 0.2
@@ -162,7 +162,7 @@ class Coordinator:
         return self.until(once)
 
 
-def coordinated(kafka: Kafka, group: str, ask: Callable[[Coordinator], T]) -> T:
+def coordinated(kafka: Connection, group: str, ask: Callable[[Coordinator], T]) -> T:
     """What ``ask`` gives of the group's coordinator, on connections of its own."""
     wire = KafkaProtocolClient(kafka.client, timeout=kafka.timeout)
     try:

@@ -24,7 +24,7 @@ from connectctl.ops.kafka.visibility import describe_group, not_authorized
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from connectctl.ops.clients.librdkafka.client import Kafka
+    from connectctl.ops.clients.librdkafka.connection import Connection
 
 SESSION = 10.0
 """Seconds for which the coordinator takes a process for alive that says nothing."""
@@ -34,7 +34,7 @@ POLL = 0.5
 PAUSE = 0.5
 
 
-def holders(kafka: Kafka, group_id: str, connector: str) -> tuple[Holder, ...]:
+def holders(kafka: Connection, group_id: str, connector: str) -> tuple[Holder, ...]:
     """The runs of ``connector`` that are alive, or died less than ``SESSION`` ago. Raises ``NotAuthorized``.
 
     The group is asked for by name: in a listing one that may not be seen is left out in silence. That there are none is
@@ -53,7 +53,9 @@ def holders(kafka: Kafka, group_id: str, connector: str) -> tuple[Holder, ...]:
 class Presence:
     """The membership of one run of ``connector``. ``topic`` is any that exists: members of a group must name one."""
 
-    def __init__(self, kafka: Kafka, group_id: str, connector: str, topic: str, now: Callable[[], float] = time.time):
+    def __init__(
+        self, kafka: Connection, group_id: str, connector: str, topic: str, now: Callable[[], float] = time.time
+    ):
         self._kafka, self._group_id, self._connector, self._topic = kafka, group_id, connector, topic
         self.client = client_id(socket.gethostname(), os.getpid(), now(), secrets.token_hex(4))
         self._over = threading.Event()

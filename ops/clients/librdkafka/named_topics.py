@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from connectctl.ops.kafka.visibility import Gap, Observation, Reason, describe_topic, observation_of
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.librdkafka.client import Kafka
+    from connectctl.ops.clients.librdkafka.connection import Connection
 
 _NOT_THERE = ("UNKNOWN_TOPIC_OR_PART", "UNKNOWN_TOPIC_ID", "TOPIC_EXCEPTION")
 """The last is a name that no topic can have."""
 _HIDDEN = "TOPIC_AUTHORIZATION_FAILED"
 
 
-def existing(kafka: Kafka, names: Sequence[str]) -> Observation[frozenset[str]]:
+def existing(kafka: Connection, names: Sequence[str]) -> Observation[frozenset[str]]:
     """Those of ``names`` that there are, with a gap for each that this principal may not describe."""
     from confluent_kafka import KafkaException, TopicCollection
 

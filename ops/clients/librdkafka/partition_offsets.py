@@ -10,18 +10,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.clients.librdkafka.client import MOVING
+from connectctl.ops.clients.librdkafka.connection import MOVING
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, TimedOut
 from connectctl.ops.kafka.sentinels import Offset, offset_of
-from connectctl.ops.kafka.topics import KnownEnds, OffsetRange
+from connectctl.ops.kafka.topics import KnownEnds, Layout, OffsetRange
 from connectctl.ops.kafka.transactions import Place
 from connectctl.ops.kafka.visibility import describe_topic
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.librdkafka.client import Kafka
+    from connectctl.ops.clients.librdkafka.connection import Connection
 
 PAUSE = 0.1
 """Seconds before what was not answered is asked about again."""
@@ -38,14 +37,6 @@ _AGAIN = (
 )
 """Errors that a moment mends: a leader moves, a broker has just gone."""
 _NOBODY = {"_TRANSPORT", "_TIMED_OUT"}
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """A topic's id, and how many partitions it has."""
-
-    id: str | None
-    partitions: int
 
 
 class _Patience:
@@ -76,7 +67,7 @@ class _Patience:
 
 
 def end_offsets(
-    kafka: Kafka, topics: Sequence[str], seen: Mapping[str, KnownEnds] | None = None
+    kafka: Connection, topics: Sequence[str], seen: Mapping[str, KnownEnds] | None = None
 ) -> dict[str, dict[int, Offset]]:
     """The high watermark of every partition, by topic; none of them is below where the partition begins or ``seen``.
 
@@ -91,7 +82,7 @@ def end_offsets(
     return _ends(kafka, layouts, first, seen or {}, patience)
 
 
-def read_extents(kafka: Kafka, topics: Sequence[str]) -> dict[str, dict[int, OffsetRange]]:
+def read_extents(kafka: Connection, topics: Sequence[str]) -> dict[str, dict[int, OffsetRange]]:
     """Where every partition begins, how far committed records reach, and where it ends."""
     from confluent_kafka import IsolationLevel
     from confluent_kafka.admin import OffsetSpec
@@ -108,7 +99,7 @@ def read_extents(kafka: Kafka, topics: Sequence[str]) -> dict[str, dict[int, Off
     }
 
 
-def offsets_at(kafka: Kafka, topics: Sequence[str], timestamp: int) -> dict[str, dict[int, Offset]]:
+def offsets_at(kafka: Connection, topics: Sequence[str], timestamp: int) -> dict[str, dict[int, Offset]]:
     """The first offset of every partition with a record of ``timestamp`` (milliseconds) or later; its end for none."""
     from confluent_kafka.admin import OffsetSpec
 
@@ -121,7 +112,7 @@ def offsets_at(kafka: Kafka, topics: Sequence[str], timestamp: int) -> dict[str,
     }
 
 
-def latest_of(kafka: Kafka, place: Place) -> Offset | None:
+def latest_of(kafka: Connection, place: Place) -> Offset | None:
     """The high watermark of one partition, as soon as its leader is sure of it (KIP-207)."""
     from confluent_kafka.admin import OffsetSpec
 
@@ -134,7 +125,7 @@ _NO_SUCH = -1
 """What a broker answers where a partition has no record of that time or later."""
 
 
-def layouts_of(kafka: Kafka, topics: Iterable[str], patience: _Patience | None = None) -> dict[str, Layout]:
+def layouts_of(kafka: Connection, topics: Iterable[str], patience: _Patience | None = None) -> dict[str, Layout]:
     """How ``topics`` are laid out now. Raises ``BadInput`` for one that is not there, ``TimedOut`` for half an answer."""
     from confluent_kafka import TopicCollection
 
@@ -159,7 +150,7 @@ def layouts_of(kafka: Kafka, topics: Iterable[str], patience: _Patience | None =
     return found
 
 
-def _described(kafka: Kafka, topic: str, future: Any, patience: _Patience) -> Layout | str:
+def _described(kafka: Connection, topic: str, future: Any, patience: _Patience) -> Layout | str:
     """The layout in a topic's description, or why it is not all of it."""
     from confluent_kafka import KafkaException
 
@@ -176,7 +167,7 @@ def _described(kafka: Kafka, topic: str, future: Any, patience: _Patience) -> La
         return why
 
 
-def _layout(kafka: Kafka, topic: str, described: Any) -> Layout | str:
+def _layout(kafka: Connection, topic: str, described: Any) -> Layout | str:
     numbers = sorted(partition.id for partition in described.partitions)
     if not numbers or numbers != list(range(len(numbers))):
         return f"metadata has the partitions {numbers}" if numbers else "metadata has none of its partitions"
@@ -192,14 +183,14 @@ def _places(layouts: Mapping[str, Layout]) -> list[Place]:
 
 
 def _every(
-    kafka: Kafka, layouts: Mapping[str, Layout], spec: Any, patience: _Patience, isolation: Any = None
+    kafka: Connection, layouts: Mapping[str, Layout], spec: Any, patience: _Patience, isolation: Any = None
 ) -> dict[Place, Offset]:
     found = _asked(kafka, _places(layouts), spec, patience, isolation)
     return {place: offset for place, offset in found.items() if offset is not None}
 
 
 def _ends(
-    kafka: Kafka,
+    kafka: Connection,
     layouts: Mapping[str, Layout],
     first: Mapping[Place, int],
     seen: Mapping[str, KnownEnds],
@@ -238,7 +229,7 @@ def _same_topic(topic: str, before: KnownEnds, now: Layout) -> None:
 
 
 def _asked(
-    kafka: Kafka,
+    kafka: Connection,
     places: Sequence[Place],
     spec: Any,
     patience: _Patience,
@@ -278,7 +269,7 @@ def _asked(
     return found
 
 
-def _again(kafka: Kafka, error: Exception, doing: str, topic: str) -> str:
+def _again(kafka: Connection, error: Exception, doing: str, topic: str) -> str:
     """Why there was no answer, where asking again may bring one. Raises the error of ours where not."""
     from confluent_kafka import KafkaException
 
@@ -293,7 +284,7 @@ def _again(kafka: Kafka, error: Exception, doing: str, topic: str) -> str:
     return str(why.str())
 
 
-def _pause(kafka: Kafka, patience: _Patience, what: str, why: str) -> None:
+def _pause(kafka: Connection, patience: _Patience, what: str, why: str) -> None:
     """Wait before another attempt, with a new connection. Raises ``TimedOut`` when the time is over."""
     if patience.left <= 0:
         if patience.nobody is not None:

@@ -10,12 +10,14 @@ from connectctl.ops.kafka.records import Record
 from connectctl.ops.kafka.sentinels import Offset
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.librdkafka.client import Kafka
+    from connectctl.ops.clients.librdkafka.connection import Connection
 
 Wanted = Callable[[str, bytes | None], bool]
 
 
-def read_share(kafka: Kafka, ends: Mapping[str, Mapping[int, int]], wanted: Wanted) -> Iterator[tuple[str, Record]]:
+def read_share(
+    kafka: Connection, ends: Mapping[str, Mapping[int, int]], wanted: Wanted
+) -> Iterator[tuple[str, Record]]:
     """The newest record of each wanted key in each partition below its end, with read_committed; topic and record.
 
     ``ends`` are offsets that such a reader can get to. ``wanted`` is asked once for each topic and key that is read.
@@ -34,7 +36,7 @@ def read_share(kafka: Kafka, ends: Mapping[str, Mapping[int, int]], wanted: Want
 class _Choosing(Reading):
     """Keeps of each partition what is wanted, and forgets the rest at once."""
 
-    def __init__(self, kafka: Kafka, ends: Mapping[str, Mapping[int, Offset]], wanted: Wanted):
+    def __init__(self, kafka: Connection, ends: Mapping[str, Mapping[int, Offset]], wanted: Wanted):
         super().__init__(kafka, ends)
         self._wanted = wanted
 

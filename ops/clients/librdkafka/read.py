@@ -22,7 +22,7 @@ from connectctl.ops.kafka.visibility import read_topic
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
-    from connectctl.ops.clients.librdkafka.client import Kafka
+    from connectctl.ops.clients.librdkafka.connection import Connection
     from connectctl.ops.kafka.sentinels import Offset
 
 BATCH = 10_000
@@ -36,7 +36,7 @@ Latest = dict[int, dict[bytes | None, Any]]
 
 
 def read_images(
-    kafka: Kafka, topics: Sequence[str], *, patience: float, superseded: bool = False
+    kafka: Connection, topics: Sequence[str], *, patience: float, superseded: bool = False
 ) -> dict[str, TopicImage]:
     """The image of each topic. ``patience`` is how long to wait, in seconds, for open transactions to end."""
     if not topics:
@@ -51,7 +51,7 @@ def read_images(
     return {topic: reading.image(topic) for topic in topics}
 
 
-def read_tails(kafka: Kafka, topics: Sequence[str], count: int) -> dict[str, list[Record]]:
+def read_tails(kafka: Connection, topics: Sequence[str], count: int) -> dict[str, list[Record]]:
     """The last ``count`` offsets of every partition, transactions ignored."""
     if not topics:
         return {}
@@ -66,7 +66,7 @@ def read_tails(kafka: Kafka, topics: Sequence[str], count: int) -> dict[str, lis
 
 
 def read_wanted(
-    kafka: Kafka, topic: str, partitions: Iterable[int], wanted: Callable[[bytes | None, bytes | None], bool]
+    kafka: Connection, topic: str, partitions: Iterable[int], wanted: Callable[[bytes | None, bytes | None], bool]
 ) -> list[Record]:
     """The records of these partitions whose key and value are ``wanted``, by partition in the order of the log."""
     ends = end_offsets(kafka, [topic])[topic]
@@ -79,7 +79,7 @@ def read_wanted(
     return sorted(reading.all[topic], key=lambda record: (record.partition, record.offset))
 
 
-def consumer_of(kafka: Kafka, isolation: str) -> Consumer:
+def consumer_of(kafka: Connection, isolation: str) -> Consumer:
     """A consumer to which partitions are assigned by hand. ``isolation`` is ``read_committed`` or ``read_uncommitted``."""
     from confluent_kafka import Consumer
 
@@ -105,7 +105,7 @@ class Reading:
 
     def __init__(
         self,
-        kafka: Kafka,
+        kafka: Connection,
         ends: Mapping[str, Mapping[int, Offset]],
         *,
         keep_all: bool = False,
@@ -267,7 +267,7 @@ class Sifting(Reading):
 
     def __init__(
         self,
-        kafka: Kafka,
+        kafka: Connection,
         ends: Mapping[str, Mapping[int, Offset]],
         wanted: Callable[[bytes | None, bytes | None], bool],
     ):

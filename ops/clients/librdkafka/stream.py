@@ -11,7 +11,7 @@ from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.kafka.visibility import read_topic
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.librdkafka.client import Kafka
+    from connectctl.ops.clients.librdkafka.connection import Connection
 
 BATCH = 10_000
 WAIT = 0.1
@@ -19,7 +19,7 @@ WAIT = 0.1
 _IGNORED = {"GROUP_AUTHORIZATION_FAILED", "_ALL_BROKERS_DOWN", "_TRANSPORT"}
 
 
-def stream(kafka: Kafka, ranges: Mapping[Place, tuple[int, int]]) -> Iterator[tuple[Place, list[Any]]]:
+def stream(kafka: Connection, ranges: Mapping[Place, tuple[int, int]]) -> Iterator[tuple[Place, list[Any]]]:
     """librdkafka's messages of each place from the first offset of its range to below the second, with read_committed.
 
     They come in stretches of one place, in which they are in order.
@@ -39,7 +39,7 @@ def stream(kafka: Kafka, ranges: Mapping[Place, tuple[int, int]]) -> Iterator[tu
         consumer.close()
 
 
-def _until(kafka: Kafka, consumer: Any, pending: dict[Place, int]) -> Iterator[tuple[Place, list[Any]]]:
+def _until(kafka: Connection, consumer: Any, pending: dict[Place, int]) -> Iterator[tuple[Place, list[Any]]]:
     ends = dict(pending)
     topics = {topic for topic, _ in ends}
     topic = topics.pop() if len(topics) == 1 else None
@@ -76,7 +76,7 @@ def _pause(consumer: Any, place: Place) -> None:
     consumer.pause([TopicPartition(*place)])
 
 
-def _event(kafka: Kafka, message: Any, pending: dict[Place, int]) -> None:
+def _event(kafka: Connection, message: Any, pending: dict[Place, int]) -> None:
     from confluent_kafka import KafkaError
 
     error = message.error()

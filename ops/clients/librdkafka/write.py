@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.core.errors import ConnectctlError, TimedOut
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.librdkafka.client import Kafka
+    from connectctl.ops.clients.librdkafka.connection import Connection
 
 TRANSACTION_TIMEOUT_MS = 60_000
 QUEUE = 500_000
@@ -23,7 +23,7 @@ ABORT_TIMEOUT = 5.0
 PAUSE = 0.1
 
 
-def write_transaction(kafka: Kafka, id_: str, records: Iterable[tuple[str, int, bytes, bytes | None]]) -> int:
+def write_transaction(kafka: Connection, id_: str, records: Iterable[tuple[str, int, bytes, bytes | None]]) -> int:
     """Write ``(topic, partition, key, value)`` in one transaction of the transactional id ``id_``; gives their number."""
     from confluent_kafka import KafkaException, Producer
 
@@ -46,7 +46,7 @@ def write_transaction(kafka: Kafka, id_: str, records: Iterable[tuple[str, int, 
     return count
 
 
-def _properties(kafka: Kafka, id_: str) -> dict[str, Any]:
+def _properties(kafka: Connection, id_: str) -> dict[str, Any]:
     return kafka.properties(
         transactional__id=id_,
         transaction__timeout__ms=TRANSACTION_TIMEOUT_MS,
@@ -69,7 +69,7 @@ def _produce_all(producer: Any, records: Iterable[tuple[str, int, bytes, bytes |
     return count
 
 
-def create_topic(kafka: Kafka, name: str, partitions: int, replicas: int, config: Mapping[str, str]) -> None:
+def create_topic(kafka: Connection, name: str, partitions: int, replicas: int, config: Mapping[str, str]) -> None:
     """Create a topic. Raises ``ConnectctlError``; one that exists already is fine."""
     from confluent_kafka.admin import NewTopic
 
@@ -83,7 +83,7 @@ def create_topic(kafka: Kafka, name: str, partitions: int, replicas: int, config
     _await_topic(kafka, name)
 
 
-def _await_topic(kafka: Kafka, name: str) -> None:
+def _await_topic(kafka: Connection, name: str) -> None:
     """Wait until every partition has a leader, as far as the broker knows that tells of the cluster."""
     deadline = time.monotonic() + kafka.timeout
     while True:

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from connectctl.ops.clients import connection_errors
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
-from connectctl.ops.clients.librdkafka.client import Kafka, failure
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.clients.librdkafka.connection import failure
 from connectctl.ops.core.errors import NotAuthorized, NotTrusted, Unreachable
 from connectctl.ops.task_runtime.task.retries import is_retriable
 from fakes.dyingbroker import AUTHENTICATE, HANDSHAKE, VERSIONS, DyingBroker

@@ -7,11 +7,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from connectctl.ops.clients.kafka_protocol import coordinator_loaded
 from connectctl.ops.clients.kafka_protocol import group_coordinator as edge
 from connectctl.ops.clients.kafka_protocol.group_coordinator import Again, Coordinator
-from connectctl.ops.clients.librdkafka import client as librdkafka
+from connectctl.ops.clients.librdkafka import connection as librdkafka
 from connectctl.ops.clients.librdkafka import named_groups
-from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, TimedOut, Unreachable
+from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, NotTrusted, TimedOut, Unreachable
 
 LOADING, UNAVAILABLE, MOVED, DENIED, GONE, UNKNOWN = 14, 15, 16, 30, 69, -1
 Answer = Any
@@ -125,17 +126,22 @@ def test_what_is_to_be_judged_by_the_caller_is_given_to_it() -> None:
 class Looks:
     """What ``describe`` does: which groups were settled, and what the coordinator is taken to be."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *answers: Answer, members: int = 0) -> None:
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, *answers: Answer, members: int = 0, broken: Exception | None = None
+    ) -> None:
         self.settled: list[str] = []
-        monkeypatch.setattr(named_groups, "settle", lambda kafka, name: self.settled.append(name))
-        monkeypatch.setattr(named_groups, "coordinated", lambda kafka, name, ask: ask(asked(*answers)[0]))
+        monkeypatch.setattr(coordinator_loaded, "settle", lambda kafka, name: self.settled.append(name))
+        coordinator, _ = asked(*answers)
+        monkeypatch.setattr(coordinator_loaded, "coordinated", lambda kafka, name, ask: ask(coordinator))
         raw = SimpleNamespace(id="m", client_id="c", client_host="/h", metadata=b"", assignment=b"")
         listed = SimpleNamespace(
             id="g", error=None, state="Stable", protocol_type="connect", protocol="p", members=[raw] * members
         )
-        self._listed = [listed]
+        self._listed, self._broken = [listed], broken
 
     def ask(self, doing: str, call: Any) -> Any:
+        if self._broken is not None:
+            raise self._broken
         return self._listed
 
 
@@ -150,20 +156,34 @@ def test_a_group_with_members_is_believed_as_it_is_listed(monkeypatch: pytest.Mo
     assert not looks.settled
 
 
+@pytest.mark.parametrize("broken", [Unreachable("a broker has died"), TimedOut("a broker is frozen")], ids=str)
+def test_a_group_is_known_to_its_coordinator_where_another_broker_does_not_answer(
+    monkeypatch: pytest.MonkeyPatch, broken: Exception
+) -> None:
+    looks = Looks(monkeypatch, group(), members=1, broken=broken)
+    assert [member.client_host for member in look(looks).members] == ["/h"]
+
+
+@pytest.mark.parametrize("refused", [NotAuthorized, NotTrusted])
+def test_a_refused_connection_is_said_at_once(monkeypatch: pytest.MonkeyPatch, refused: type[Unreachable]) -> None:
+    with pytest.raises(refused, match=r"^no$"):
+        look(Looks(monkeypatch, group(), broken=refused("no")))
+
+
 def test_that_there_is_no_member_is_believed_of_a_coordinator_that_knows_all_of_the_group(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    looks = Looks(monkeypatch, group())
+    looks = Looks(monkeypatch, group(members=0), group())
     assert len(look(looks).members) == 1
     assert looks.settled == ["g"]
-    looks = Looks(monkeypatch, group(GONE), listing("another"))
+    looks = Looks(monkeypatch, group(GONE), group(GONE), listing("another"))
     assert look(looks) is None
     assert looks.settled == ["g"]
 
 
 def test_a_group_of_another_kind_is_not_said_to_be_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(BadInput, match=r"g is no group of a classic protocol: it is a consumer group \(KIP-848\)"):
-        look(Looks(monkeypatch, group(state="Dead", members=0), listing("g")))
+        look(Looks(monkeypatch, group(GONE), group(GONE), listing("g")))
 
 
 def test_an_error_that_is_told_without_words_is_told_by_its_name() -> None:
