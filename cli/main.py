@@ -10,7 +10,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import typer
 from connectctl.cli.garbage_collection import collect_seldom
@@ -349,11 +349,6 @@ def root(
         }
         ctx.obj = Session(flags=flags, context=context, config=config, confirmed=confirm)
         ctx.call_on_close(ctx.obj.close)
-
-
-def session(ctx: typer.Context) -> Session:
-    """The session of this run."""
-    return cast(Session, ctx.obj)
 
 
 def main() -> None:

@@ -191,21 +191,6 @@ DESCRIBE = _ANYWHERE | {
 }
 """DescribeTransactions."""
 
-LIST = _ANYWHERE | {
-    Code.COORDINATOR_LOAD_IN_PROGRESS: _LOADING,
-    Code.COORDINATOR_NOT_AVAILABLE: Verdict(
-        ErrorAction.RETRY, "the broker's coordinator is not available", _UNAVAILABLE
-    ),
-    Code.NOT_COORDINATOR: Verdict(ErrorAction.RETRY, "the coordinator is moving"),
-    Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Verdict(
-        ErrorAction.FAIL, "this principal may not see transactional ids", _DESCRIBE_RIGHT
-    ),
-    Code.INVALID_REGULAR_EXPRESSION: Verdict(
-        ErrorAction.FAIL, "the broker cannot read the pattern", "Give a plain prefix."
-    ),
-}
-"""ListTransactions."""
-
 PRODUCERS = _ANYWHERE | {
     Code.UNKNOWN_TOPIC_OR_PARTITION: Verdict(ErrorAction.ABSENT, "there is no such partition"),
     Code.INVALID_TOPIC_EXCEPTION: Verdict(ErrorAction.ABSENT, "there can be no topic of that name"),

@@ -54,7 +54,7 @@ class TopicImage:
     """A topic as compaction would leave it: the newest record of each key in each partition.
 
     Keys are kept per partition, because the same key in two partitions is two records that compaction never unites.
-    ``records`` counts all that were read, ``keyless`` those among them that had no key. ``end_offsets`` are the high
+    ``records`` counts all that were read, those without a key among them. ``end_offsets`` are the high
     watermarks when the reading began. Order within ``latest`` is not defined; use the offsets. ``superseded`` are the
     older records that compaction has not removed yet, where they were asked for. ``in_order``: the topic is too big for
     memory, and ``latest`` gives its records from disk, by connector (``source_keys.owner_of``) and key.
@@ -65,7 +65,6 @@ class TopicImage:
     latest: Collection[Record]
     end_offsets: Mapping[int, int]
     held_back: tuple[UnreadTail, ...] = ()
-    keyless: int = 0
     superseded: tuple[Record, ...] = ()
     in_order: bool = False
     made: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)

@@ -7,7 +7,6 @@ Kafka Streams: a producer for each task with the id ``<application.id>-<task>``,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from enum import StrEnum
 
 PROPERTY = "processing.guarantee"
@@ -48,8 +47,3 @@ def process_of(application: str, id_: str) -> str | None:
     """The process that a group-aware producer's transactional id names."""
     found = _NEW.fullmatch(id_[len(application) + 1 :]) if id_.startswith(f"{application}-") else None
     return found.group(1) if found else None
-
-
-def of_model(application: str, ids: Iterable[str], kind: ProducerModel) -> tuple[str, ...]:
-    """Those of ``ids`` that are of ``kind``, sorted."""
-    return tuple(sorted(id_ for id_ in ids if model_of_id(application, id_) is kind))

@@ -2,7 +2,7 @@
 
 Kafka answers a listing with what the principal may describe, and does not say what it left out. Whoever asks gets
 ``Complete`` or ``Partial``, never a bare list, so that an absence cannot be taken for a fact: the whole is reached by
-``match``, by ``whole`` (a read that is of no use without the rest) or by ``whole_for_change`` (the guard of a change).
+``match``, or by ``whole``, a read that is of no use without the rest; a change raises ``refused``.
 ``seen`` is what was seen at least, and what is missing is a finding (SIGHT001 to SIGHT003).
 """
 
@@ -159,18 +159,11 @@ def whole(answer: Observation[T], what: str, *, proven: bool = True) -> T:
     raise NotAuthorized(partial, why=_reasons(answer.gaps), next_step=gap.next_step, right=gap.right)
 
 
-def whole_for_change(answer: Observation[T], change: str, *, force: str | None = None) -> T:
-    """All of the answer, which guards a change. Raises ``Refused`` where it is partial: nothing was done.
+def refused(gaps: Iterable[Gap], change: str, *, force: str | None = None) -> Refused:
+    """The error of a change whose guard cannot see enough: nothing was done.
 
     ``change`` says what was not done (``The tasks were not fenced``), ``force`` what ``--force`` would override.
     """
-    if isinstance(answer, Complete):
-        return answer.value
-    raise refused(answer.gaps, change, force=force)
-
-
-def refused(gaps: Iterable[Gap], change: str, *, force: str | None = None) -> Refused:
-    """The error of a change whose guard cannot see enough; see ``whole_for_change``."""
     missing = tuple(gaps)
     hint = _worst(missing).next_step
     if force:

@@ -60,11 +60,6 @@ def decide(acls: Acls, action: Action, host: str) -> Decision:
     return anywhere if anywhere.allowed else decision
 
 
-def lacking(judgements: Iterable[Judgement]) -> tuple[Need, ...]:
-    """The needs that no binding allows."""
-    return tuple(j.need for j in judgements if j.lacking)
-
-
 @dataclass(frozen=True)
 class Overreach:
     """A binding with which a principal may use transactional ids of others. ``theirs`` says whose, in words."""

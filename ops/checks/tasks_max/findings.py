@@ -5,8 +5,6 @@ from __future__ import annotations
 from connectctl.ops.core.finding import Severity
 from connectctl.ops.core.rule import Rule
 
-KIP = "KIP-1004, Public Interfaces"
-
 REFUSED = Rule("TASK001", Severity.ERROR)
 SET_FAILED = Rule("TASK002", Severity.ERROR)
 DOOMED = Rule("TASK003", Severity.ERROR)

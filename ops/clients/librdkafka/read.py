@@ -117,7 +117,6 @@ class Reading:
         self._stuck: dict[tuple[str, int], int] = {}
         self._latest: dict[str, Latest] = {t: {p: {} for p in by} for t, by in ends.items()}
         self._counts = dict.fromkeys(ends, 0)
-        self._keyless = dict.fromkeys(ends, 0)
         self._keep_all = keep_all
         self._group_of = None if keep_all else group_of
         self._spilled: dict[str, Spilled] = {}
@@ -196,7 +195,6 @@ class Reading:
             keys = list(map(_KEY, kept))
             self._latest[topic][partition].update(zip(keys, kept, strict=True))
             self._counts[topic] += len(keys)
-            self._keyless[topic] += keys.count(None)
             if self._keep_all:
                 self.all[topic] += map(record_of, kept)
 
@@ -214,8 +212,6 @@ class Reading:
             if offset < end:
                 latest[topic][partition][key] = message
                 counts[topic] += 1
-                if key is None:
-                    self._keyless[topic] += 1
                 if keep_all:
                     self.all[topic].append(record_of(message))
             if offset >= end - 1:
@@ -256,7 +252,6 @@ class Reading:
             records,
             self._ends[topic],
             tuple(held),
-            keyless=self._keyless[topic],
             superseded=tuple(superseded),
             in_order=topic in self._spilled,
         )

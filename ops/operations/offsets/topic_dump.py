@@ -160,10 +160,7 @@ def _image(topic: str, records: Sequence[Record], partitions: int | None) -> Top
     for record in placed:
         if record.partition in ends:
             ends[record.partition] = max(ends[record.partition], record.offset + 1)
-    keyless = sum(r.key is None for r in records)
-    return TopicImage(
-        topic, len(records), latest, ends, keyless=keyless, superseded=tuple(r for r in placed if id(r) not in kept)
-    )
+    return TopicImage(topic, len(records), latest, ends, superseded=tuple(r for r in placed if id(r) not in kept))
 
 
 def _likely_partitions(records: Sequence[Record]) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -167,8 +167,3 @@ def show(calls: TransactionCalls, directory: TransactionalIdIndex, id: str) -> O
         raise not_authorized(f"Not authorized to describe the transactional id {id}", describe_id(id))
     kind = NotAuthorized if said.move is ErrorAction.FAIL else ConnectctlError
     raise kind(f"{id} cannot be described", why=said.meaning, next_step=said.advice, code=found.name)
-
-
-def names(found: Sequence[Owned]) -> list[str]:
-    """The ids."""
-    return [each.transaction.id for each in found]

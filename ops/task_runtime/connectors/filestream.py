@@ -146,16 +146,3 @@ class FileStreamSource(SourceConnector):
 
     def exactly_once_support(self, configs: Mapping[str, str]) -> ExactlyOnceSupport | None:
         return ExactlyOnceSupport.SUPPORTED if configs.get("file") else ExactlyOnceSupport.UNSUPPORTED
-
-    def alter_offsets(
-        self, configs: Mapping[str, str], offsets: Sequence[tuple[Mapping[str, object], Mapping[str, object] | None]]
-    ) -> bool:
-        for partition, offset in offsets:
-            position = 0 if offset is None else offset.get("position")
-            if set(partition) != {"filename"}:
-                raise ConnectctlError('A source partition of a file stream is {"filename": FILE}', code="bad-offset")
-            if isinstance(position, bool) or not isinstance(position, int) or position < 0:
-                raise ConnectctlError(
-                    'A source offset of a file stream is {"position": N} with N from 0 on', code="bad-offset"
-                )
-        return True

@@ -233,11 +233,5 @@ class SourceConnector(ABC):
         """Whether its tasks may use ``context.transaction``."""
         return TransactionBoundaries.UNSUPPORTED
 
-    def alter_offsets(
-        self, configs: Mapping[str, str], offsets: list[tuple[dict[str, Any], dict[str, Any] | None]]
-    ) -> bool:
-        """Check offsets that somebody wants to write (KIP-875); True where nothing else has to be done."""
-        return False
-
     def stop(self) -> None:  # noqa: B027  # a hook that most connectors do not need
         """Let go of what was opened in ``start``."""

@@ -6,7 +6,6 @@ import pytest
 from connectctl.ops.kafka.error_handling import (
     DESCRIBE,
     FENCE,
-    LIST,
     LOOKUP,
     MARKER,
     PRODUCERS,
@@ -71,17 +70,6 @@ EXPECTED = {
             C.NOT_COORDINATOR: M.REDISCOVER,
             C.TRANSACTIONAL_ID_NOT_FOUND: M.ABSENT,
             C.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: M.FAIL,
-        },
-    ),
-    "ListTransactions": (
-        LIST,
-        READ_ONLY
-        | {
-            C.COORDINATOR_LOAD_IN_PROGRESS: M.RETRY,
-            C.COORDINATOR_NOT_AVAILABLE: M.RETRY,
-            C.NOT_COORDINATOR: M.RETRY,
-            C.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: M.FAIL,
-            C.INVALID_REGULAR_EXPRESSION: M.FAIL,
         },
     ),
     "DescribeProducers": (

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from connectctl.ops.kafka.streams_eos import ProducerModel, model_of_id, model_of_value, of_model, process_of
+from connectctl.ops.kafka.streams_eos import ProducerModel, model_of_id, model_of_value, process_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,13 +33,7 @@ def test_ids_are_told_apart_whatever_the_application_is_called(
     name: str, group: int, partition: int, process: object, thread: int
 ) -> None:
     old, new = f"{name}-{group}_{partition}", f"{name}-{process}-{thread}"
-    assert (
-        of_model(name, [old, new], ProducerModel.PER_PARTITION),
-        of_model(name, [old, new], ProducerModel.GROUP_AWARE),
-    ) == (
-        (old,),
-        (new,),
-    )
+    assert (model_of_id(name, old), model_of_id(name, new)) == (ProducerModel.PER_PARTITION, ProducerModel.GROUP_AWARE)
     assert (process_of(name, new), process_of(name, old)) == (str(process), None)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from connectctl.ops.core.errors import NotAuthorized, Refused, TimedOut, Unreachable
+from connectctl.ops.core.errors import NotAuthorized, TimedOut, Unreachable
 from connectctl.ops.core.rule_docs import rule_docs
 from connectctl.ops.kafka.acls import Operation, Resource, Right
 from connectctl.ops.kafka.visibility import (
@@ -18,8 +18,8 @@ from connectctl.ops.kafka.visibility import (
     gap_of,
     not_authorized,
     observation_of,
+    refused,
     whole,
-    whole_for_change,
 )
 
 GROUP = Gap("group connect-prod", Reason.NOT_AUTHORIZED, describe_group("connect-prod"))
@@ -41,7 +41,7 @@ def test_a_right_is_written_as_kafka_acls_takes_it() -> None:
 def test_an_answer_without_gaps_is_complete_and_given_whole() -> None:
     answer = observation_of([1], ())
     assert answer == Complete([1])
-    assert (whole(answer, "the list"), whole_for_change(answer, "Nothing done"), answer.gaps) == ([1], [1], ())
+    assert (whole(answer, "the list"), answer.gaps) == ([1], ())
 
 
 def test_a_partial_answer_is_not_given_whole_and_names_the_right() -> None:
@@ -61,9 +61,9 @@ def test_what_nobody_answered_is_unreachable() -> None:
 
 
 def test_a_change_that_is_guarded_by_a_partial_answer_is_refused() -> None:
-    with pytest.raises(Refused, match="The tasks were not fenced: group connect-prod: not authorized") as caught:
-        whole_for_change(observation_of([], [GROUP]), "The tasks were not fenced", force="a running task may fail")
-    assert "--force overrides it: a running task may fail." in str(caught.value)
+    error = refused([GROUP], "The tasks were not fenced", force="a running task may fail")
+    assert str(error).startswith("The tasks were not fenced: group connect-prod: not authorized")
+    assert "--force overrides it: a running task may fail." in str(error)
 
 
 def test_gaps_are_found_once_each_with_stable_ids() -> None:

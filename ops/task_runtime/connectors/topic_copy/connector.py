@@ -156,13 +156,6 @@ class TopicCopy(SourceConnector):
             share.offsets_topic,
         )
 
-    def alter_offsets(
-        self, configs: Mapping[str, str], offsets: list[tuple[dict[str, object], dict[str, object] | None]]
-    ) -> bool:
-        for partition, offset in offsets:
-            mirror_offsets.check(partition, offset)
-        return True
-
 
 def _problems(configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for name, read in (("replication.policy.class", policy_of), ("topics", selection_of)):

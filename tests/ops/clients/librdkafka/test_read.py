@@ -125,7 +125,7 @@ def taken(batches: list[list[Kept]], *, singly: bool, keep_all: bool) -> Any:
     for batch in batches:
         (found._take_singly if singly else found._take)(batch)
     latest = {p: {key: m.offset() for key, m in by_key.items()} for p, by_key in found._latest["t"].items()}
-    return latest, found.all, found._counts, found._keyless, found._pending, found._stuck
+    return latest, found.all, found._counts, found._pending, found._stuck
 
 
 @given(st.lists(st.tuples(st.integers(0, 1), st.sampled_from([b"a", b"b", None])), max_size=12), st.integers(1, 5))

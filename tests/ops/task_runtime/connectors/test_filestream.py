@@ -155,10 +155,6 @@ def test_what_the_connector_says_of_itself() -> None:
     }
     assert connector.exactly_once_support(configs) is ExactlyOnceSupport.SUPPORTED
     assert connector.exactly_once_support({}) is ExactlyOnceSupport.UNSUPPORTED
-    assert connector.alter_offsets(configs, [({"filename": "f"}, {"position": 3}), ({"filename": "g"}, None)])
-    for bad in [({"file": "f"}, {"position": 1}), ({"filename": "f"}, {"position": -1}), ({"filename": "f"}, {})]:
-        with pytest.raises(ConnectctlError):
-            connector.alter_offsets(configs, [bad])
 
 
 @given(

@@ -171,32 +171,6 @@ def test_a_source_without_a_topic_to_copy_is_told(monkeypatch: pytest.MonkeyPatc
         connector.outlook(BASE)
 
 
-GOOD = {"cluster": "east", "topic": "t", "partition": 0}
-
-
-@pytest.mark.parametrize(
-    ("partition", "offset", "says"),
-    [
-        (GOOD, {"offset": 0}, None),
-        ({"rubbish": 1}, None, None),
-        ({**GOOD, "cluster": 1}, {"offset": 0}, "cluster is missing, or is no string"),
-        ({"cluster": "east", "partition": 0}, {"offset": 0}, "topic is missing, or is no string"),
-        ({**GOOD, "partition": "0"}, {"offset": 0}, "partition is missing, or is no 32-bit integer"),
-        ({**GOOD, "partition": 2**31}, {"offset": 0}, "partition is missing, or is no 32-bit integer"),
-        ({**GOOD, "partition": -1}, {"offset": 0}, "partition is negative"),
-        (GOOD, {"at": 0}, "offset is missing, or is no integer"),
-        (GOOD, {"offset": True}, "offset is missing, or is no integer"),
-        (GOOD, {"offset": -1}, "offset is negative"),
-    ],
-)
-def test_offsets_are_altered_as_a_mirror_source_lets_them(partition: Any, offset: Any, says: str | None) -> None:
-    if says is None:
-        assert TopicCopy().alter_offsets(BASE, [(partition, offset)])
-        return
-    with pytest.raises(ConnectctlError, match=says):
-        TopicCopy().alter_offsets(BASE, [(partition, offset)])
-
-
 # -------------------------------------------------------------------------------------------------------- the configuration
 
 
