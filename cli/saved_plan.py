@@ -11,6 +11,7 @@ from connectctl.ops.config.json_text import read_json
 from connectctl.ops.core.errors import BadInput, Refused
 
 if TYPE_CHECKING:
+    from connectctl.ops.core.journal import Run
     from connectctl.ops.core.plan import Plan
 
 
@@ -37,6 +38,16 @@ def check_where(planned: tuple[str, str], here: tuple[str, str]) -> None:
             why=f"the context is for {here[1] or '(none)'} on {here[0]}",
             next_step="Give the context that the plan was made in: --context.",
             code="other-cluster",
+        )
+
+
+def check_same_cluster(run: Run, cluster_id: str, group_id: str) -> None:
+    """Raises ``Refused`` where the run belongs to another Connect cluster than the context's."""
+    if (run.cluster_id, run.group_id) != (cluster_id, group_id):
+        raise Refused(
+            f"The run {run.id} is of the group {run.group_id} on the Kafka cluster {run.cluster_id}",
+            why=f"the context is of {group_id} on {cluster_id}",
+            next_step="Give the context that the run was made in: --context.",
         )
 
 

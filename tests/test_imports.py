@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -30,11 +31,9 @@ LATE = {"confluent_kafka", "kafka", "httpx", "pyspark", "psutil", "rich", "yaml"
 """What may only be imported where it is used, because start-up counts."""
 
 
-def imports(path: Path, *, late: bool = True, typing: bool = True) -> Iterator[str]:
+def imports(path: Path, *, late: bool = True) -> Iterator[str]:
     """The full names of the modules that ``path`` imports; without ``late``, only those imported at start."""
-    tree = ast.parse(path.read_text())
-    nodes: list[ast.AST] = list(ast.walk(tree)) if late else _at_start(tree)
-    for node in nodes:
+    for node in _everywhere(path) if late else _at_start(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -42,13 +41,18 @@ def imports(path: Path, *, late: bool = True, typing: bool = True) -> Iterator[s
             yield node.module or ""
 
 
-def _at_start(tree: ast.Module) -> list[ast.AST]:
-    found: list[ast.AST] = []
-    for node in tree.body:
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            continue
-        found += [node] if isinstance(node, ast.Import | ast.ImportFrom) else []
-    return found
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+@cache
+def _everywhere(path: Path) -> list[ast.AST]:
+    return [node for node in ast.walk(_tree(path)) if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
+def _at_start(path: Path) -> list[ast.AST]:
+    return [node for node in _tree(path).body if isinstance(node, ast.Import | ast.ImportFrom)]
 
 
 def name(path: Path) -> str:
@@ -103,7 +107,7 @@ def module(path: Path) -> str:
 
 def imported(path: Path, modules: dict[str, Path]) -> Iterator[str]:
     """The modules of ``modules`` that ``path`` imports: for types, and within functions, as well."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in _everywhere(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in modules)
         elif isinstance(node, ast.ImportFrom):
@@ -112,20 +116,9 @@ def imported(path: Path, modules: dict[str, Path]) -> Iterator[str]:
                 yield found if found in modules else str(node.module)
 
 
-CIRCLES = (
-    # To be broken; nothing may be added.
-    ("commands.offsets.", "commands.runs", "commands.upgrade.", "views.upgrade"),
-)
-"""Circles that there are, by parts of the names of their modules."""
-
-
 def test_no_module_imports_what_imports_it() -> None:
     modules = {module(path): path for path in FILES}
-    known = {name: {i for i, parts in enumerate(CIRCLES) if any(p in name for p in parts)} for name in modules}
-    graph = {
-        name: {i for i in imported(path, modules) if i in modules and i != name and not known[name] & known[i]}
-        for name, path in modules.items()
-    }
+    graph = {name: set(imported(path, modules)) & modules.keys() - {name} for name, path in modules.items()}
     TopologicalSorter(graph).prepare()
 
 

@@ -86,7 +86,7 @@ def _offsets(session: Session, request: AuditRequest) -> tuple[dict[str, str] | 
     """The connector's configuration, and its source partitions with their effective offsets."""
     if not request.connector:
         return None, []
-    from connectctl.cli.commands.offsets.show import sources_of
+    from connectctl.cli.commands.offsets.sources import sources_of
     from connectctl.ops.operations.offsets.effective_offsets import assemble
     from connectctl.ops.operations.offsets.observe import observe
     from connectctl.ops.operations.offsets.snapshot import OffsetsQuery

@@ -10,6 +10,7 @@ from connectctl.cli import apply
 from connectctl.cli.apply import DryRunOption, OutputOption, YesOption
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
+from connectctl.cli.saved_plan import check_same_cluster
 from connectctl.ops.config import paths
 from connectctl.ops.core.errors import Refused
 
@@ -157,16 +158,6 @@ def resume(ctx: typer.Context, run: RunArgument, yes: YesOption = False, output:
 
     data = {"operation": found.operation, "clusterId": found.cluster_id, "results": [r.as_json() for r in results]}
     terminal.emit("Result", data, output, table)
-
-
-def check_same_cluster(run: Run, cluster_id: str, group_id: str) -> None:
-    """Raises ``Refused`` where the run belongs to another Connect cluster than the context's."""
-    if (run.cluster_id, run.group_id) != (cluster_id, group_id):
-        raise Refused(
-            f"The run {run.id} is of the group {run.group_id} on the Kafka cluster {run.cluster_id}",
-            why=f"the context is of {group_id} on {cluster_id}",
-            next_step="Give the context that the run was made in: --context.",
-        )
 
 
 def as_json(run: Run) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.cli import apply
 from connectctl.cli.output.terminal import Output
+from connectctl.cli.saved_plan import check_same_cluster
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.journal import RunState
 from connectctl.ops.core.plan import Plan
@@ -21,7 +22,6 @@ LEAST_PATIENCE = 60.0
 
 def take_up(session: Session, journal: Journal, run: Run, plan: Plan, *, yes: bool, output: Output) -> None:
     """Carry out what is left of ``run``. Raises ``Refused`` where the cluster is another, or not as it was agreed to."""
-    from connectctl.cli.commands.runs import check_same_cluster
     from connectctl.ops.task_runtime.job.steps import OPERATION
 
     if plan.operation == OPERATION:
@@ -87,7 +87,6 @@ def _hand_back(session: Session, journal: Journal, run: Run, plan: Plan, *, yes:
     Its tasks are run again by the job file alone. Raises ``Refused`` where the run is alive, or has nothing to give back.
     """
     from connectctl.cli.commands import connectors
-    from connectctl.cli.commands.runs import check_same_cluster
     from connectctl.cli.transaction_sources import sources_of
     from connectctl.ops.clients.kafka_protocol.run_presence import Presence
     from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics

@@ -8,7 +8,7 @@ from connectctl.cli.output.terminal import Block
 from connectctl.ops.core.errors import ConnectctlError
 
 if TYPE_CHECKING:
-    from connectctl.cli.commands.upgrade.plan import Scene
+    from connectctl.cli.commands.upgrade.scene import Scene
     from connectctl.ops.core.journal import Run
     from connectctl.ops.operations.upgrade.gates import UnhealthyComponent
     from connectctl.ops.operations.upgrade.planning import RollingPlan

@@ -84,7 +84,7 @@ class Looked:
 
 def look_at(session: Session, targets: Sequence[Target]) -> tuple[Looked, list[ConnectorState]]:
     """The connectors as they are now. Raises ``BadInput`` for unknown ones."""
-    from connectctl.cli.commands.offsets.show import sources_of
+    from connectctl.cli.commands.offsets.sources import sources_of
     from connectctl.cli.garbage_collection import without_collection
     from connectctl.ops.operations.connectors.observe import judged, see
     from connectctl.ops.operations.offsets.large_topics import check_names

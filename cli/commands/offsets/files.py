@@ -96,7 +96,7 @@ def _sides(
 def _saved(session: Session, file: Path) -> OffsetsSnapshot:
     """What ``file`` holds, seen with the configurations of this cluster where it has topics of this cluster."""
     from connectctl.cli.commands.offsets.execution import PATIENCE
-    from connectctl.cli.commands.offsets.show import sources_of
+    from connectctl.cli.commands.offsets.sources import sources_of
     from connectctl.ops.operations.offsets import topic_dump
     from connectctl.ops.operations.offsets.observe import observe
     from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
@@ -113,7 +113,7 @@ def _saved(session: Session, file: Path) -> OffsetsSnapshot:
 
 def _seen(session: Session, wanted: tuple[str, ...]) -> OffsetsSnapshot:
     from connectctl.cli.commands.offsets.execution import PATIENCE
-    from connectctl.cli.commands.offsets.show import sources_of
+    from connectctl.cli.commands.offsets.sources import sources_of
     from connectctl.ops.operations.offsets.observe import observe
     from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
 
@@ -153,7 +153,7 @@ def _own_sides(session: Session, wanted: tuple[str, ...]) -> tuple[Said, Said, t
 
 def _with_own_topic(session: Session) -> tuple[str, ...]:
     from connectctl.cli.commands.offsets.execution import PATIENCE
-    from connectctl.cli.commands.offsets.show import sources_of
+    from connectctl.cli.commands.offsets.sources import sources_of
     from connectctl.ops.operations.offsets.observe import observe
     from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
 
@@ -179,7 +179,7 @@ def backup(
     What it writes is read by offsets restore, offsets diff -f, and offsets show -f.
     """
     from connectctl.cli.commands.offsets.execution import PATIENCE
-    from connectctl.cli.commands.offsets.show import sources_of
+    from connectctl.cli.commands.offsets.sources import sources_of
     from connectctl.cli.garbage_collection import without_collection
     from connectctl.ops.operations.offsets.backup import saved
 
@@ -232,7 +232,8 @@ def undo(
       connectctl offsets history
       connectctl offsets undo 20260101-120000-ab12 --stop
     """
-    from connectctl.cli.commands.runs import check_same_cluster, steps_of
+    from connectctl.cli.commands.runs import steps_of
+    from connectctl.cli.saved_plan import check_same_cluster
     from connectctl.ops.core.journal import Journal, RunState
     from connectctl.ops.operations.offsets.undo import rollbacks
     from connectctl.ops.operations.upgrade.steps import Borrowed

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from connectctl.cli import completed_names
 from connectctl.cli.commands.offsets import change, files
+from connectctl.cli.commands.offsets.sources import sources_of
 from connectctl.cli.garbage_collection import without_collection
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
@@ -22,13 +23,10 @@ from connectctl.ops.core.errors import BadInput
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.connect.source_offsets import ConnectorOffsets, StoredOffset
-    from connectctl.ops.core.finding import Finding
     from connectctl.ops.operations.offsets.large_topics import InOrder, Passing
-    from connectctl.ops.operations.offsets.observe import Sources
     from connectctl.ops.operations.offsets.plain_records import Rows
-    from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, ReadTopic, SourceOffsets, Workers
+    from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, ReadTopic, SourceOffsets
 
     Answer = SourceOffsets | InOrder
 
@@ -111,46 +109,6 @@ def _from_cluster(session: Session, wish: OffsetsQuery, patience: float) -> tupl
     snapshot = observe(sources, wish)
     snapshot = replace(snapshot, findings=findings + snapshot.findings)
     return snapshot, {"clusterId": sources.kafka.cluster_id(), "groupId": group.id}
-
-
-def sources_of(session: Session, patience: float) -> tuple[Sources, ConnectGroup, tuple[Finding, ...]]:
-    """Where to look for the offsets of this session's cluster, its group, and what is odd about finding them."""
-    from connectctl.cli.transaction_sources import coordinators_of
-    from connectctl.ops.connect.offsets_findings import of_empty_group
-    from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
-    from connectctl.ops.operations.offsets.observe import Sources
-
-    kafka = session.kafka
-    group = session.group()
-    topics = find_internal_topics(kafka, group, session.named_topics, needed=("config", "offsets"))
-    assert topics.offsets is not None
-    sources = Sources(
-        kafka=kafka,
-        bootstrap=str(session.settings.get("bootstrap_servers")),
-        config_topic=topics.config,
-        offsets_topic=topics.offsets,
-        other_kafka=session.other_kafka,
-        workers=partial(_workers, session, group),
-        patience=patience,
-        unproven=topics.unproven,
-        coordinators=partial(coordinators_of, session),
-    )
-    return sources, group, (*topics.findings, *(() if group.members else (of_empty_group(group.id),)))
-
-
-def _workers(session: Session, group: ConnectGroup) -> Workers:
-    """What the workers say of themselves; nothing where none answers, and that is no error here."""
-    from connectctl.ops.connect.worker import Support
-    from connectctl.ops.operations.cluster.observe import first_to_answer
-    from connectctl.ops.operations.offsets.snapshot import Workers
-
-    if not group.members:
-        return Workers()
-    worker = first_to_answer(session.connect_to(group), group)
-    if worker is None:
-        return Workers()
-    proven = {Support.ENABLED: True, Support.NOT_ENABLED: False, Support.NOT_SUPPORTED: False}
-    return Workers(worker.version, proven.get(worker.support))
 
 
 def _from_file(session: Session, file: Path, wish: OffsetsQuery) -> tuple[Any, dict[str, Any]]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def backup(session: Session, names: tuple[str, ...], out: Path) -> bool:
     """Save the offsets of ``names``, of all connectors for none, if it is Spark that reads them; says whether it did."""
     from connectctl.cli.commands.offsets.execution import PATIENCE, engine_of
-    from connectctl.cli.commands.offsets.show import sources_of
+    from connectctl.cli.commands.offsets.sources import sources_of
     from connectctl.ops.jobs.offsets_engine import Spark
 
     sources, _, _ = sources_of(session, PATIENCE)

@@ -97,7 +97,7 @@ def list_(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
 
     Applied: according to the journal on this machine.
     """
-    from connectctl.cli.commands.upgrade.plan import look
+    from connectctl.cli.commands.upgrade.scene import look
     from connectctl.migrations.history import listed
 
     scene = look(ctx.obj)
@@ -145,10 +145,11 @@ def plan(
     run that is not in the group any more, unless --without names it. Nothing is changed.
     """
     from connectctl.cli.commands.upgrade import plan as upgrade_plan
+    from connectctl.cli.commands.upgrade.scene import look
 
     session: Session = ctx.obj
     given = upgrade_plan.usage_of(None, to, migration, set_)
-    scene = upgrade_plan.look(session, workers=upgrade_plan.needs_workers(migration))
+    scene = look(session, workers=upgrade_plan.needs_workers(migration))
     made = upgrade_plan.make_plan(scene, upgrade_plan.wished(to or Mode.ENABLED, migration), given, without or ())
     if out is not None:
         upgrade_plan.write_plan(made, out)
@@ -198,6 +199,7 @@ def apply(
     """
     from connectctl.cli.commands.upgrade import apply as upgrade_apply
     from connectctl.cli.commands.upgrade import plan as upgrade_plan
+    from connectctl.cli.commands.upgrade.scene import look
 
     given = upgrade_plan.usage_of(plan_file, to, migration, set_, without)
     patience = upgrade_apply.Given(gate_looks, gate_timeout, max_failures, by_hand_timeout)
@@ -205,7 +207,7 @@ def apply(
     if plan_file is not None:
         upgrade_apply.apply_saved(ctx.obj, read_plan(plan_file), plan_file, patience, **common)
         return
-    scene = upgrade_plan.look(ctx.obj, workers=upgrade_plan.needs_workers(migration))
+    scene = look(ctx.obj, workers=upgrade_plan.needs_workers(migration))
     upgrade_apply.refuse_unfinished(scene)
     made = upgrade_plan.make_plan(scene, upgrade_plan.wished(to or Mode.ENABLED, migration), given, without or ())
     upgrade_apply.apply_plan(scene, made, patience, **common)
@@ -224,11 +226,11 @@ def status(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
     the driver reads them; assumed (believed): set by an earlier run. Preparing and disabled cannot be distinguished from
     outside. In transition: temporarily unassigned during a rebalance or restart.
     """
-    from connectctl.cli.commands.upgrade import plan as upgrade_plan
+    from connectctl.cli.commands.upgrade.scene import look
     from connectctl.cli.views import upgrade as upgrade_view
     from connectctl.ops.operations.upgrade import run_state, runs
 
-    scene = upgrade_plan.look(ctx.obj)
+    scene = look(ctx.obj)
     known = run_state.runs_here(scene.journal, *scene.where)
     open_ = run_state.unfinished(scene.journal, *scene.where)
     last = runs.restored(scene.journal, open_[0] if open_ else known[0]) if known else None

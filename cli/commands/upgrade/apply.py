@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.cli import apply
 from connectctl.cli.commands.upgrade import observe
-from connectctl.cli.commands.upgrade.plan import Scene, confirm, look, saved_plan, show, tell
+from connectctl.cli.commands.upgrade.plan import confirm, saved_plan, show
+from connectctl.cli.commands.upgrade.scene import Scene, look, tell
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
+from connectctl.cli.saved_plan import check_same_cluster
 from connectctl.ops.core.errors import BadInput, Refused
 
 if TYPE_CHECKING:
@@ -41,7 +43,6 @@ def refuse_unfinished(scene: Scene) -> None:
 
 def pick(scene: Scene, name: str | None) -> LoadedRun:
     """The run called ``name``, or the newest that has not ended. Raises ``Refused`` where there is none."""
-    from connectctl.cli.commands.runs import check_same_cluster
     from connectctl.ops.core.journal import RunState
     from connectctl.ops.operations.upgrade import run_state, runs
 

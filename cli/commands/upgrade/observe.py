@@ -10,7 +10,7 @@ from connectctl.ops.core.wait import wait_until
 
 if TYPE_CHECKING:
     from connectctl.cli.commands.offsets.execution import Target
-    from connectctl.cli.commands.upgrade.plan import Scene
+    from connectctl.cli.commands.upgrade.scene import Scene
     from connectctl.migrations.registry import Migration
     from connectctl.ops.checks.tasks_max.observe import Release, TasksSeen
     from connectctl.ops.clients.protocols import WorkerDriver

@@ -3,77 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import typer
 from connectctl.cli import apply
+from connectctl.cli.commands.upgrade.observe import given_of, seen_for
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.saved_plan import check_where, stale
-from connectctl.ops.config import paths
+from connectctl.cli.views.upgrade import plan_lines
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.step import step_to_data
 
 if TYPE_CHECKING:
-    from connectctl.cli.session import Session
+    from connectctl.cli.commands.upgrade.scene import Scene
     from connectctl.migrations.registry import Migration
-    from connectctl.ops.clients.protocols import WorkerDriver
     from connectctl.ops.core.finding import Finding
-    from connectctl.ops.core.journal import Journal
-    from connectctl.ops.operations.upgrade.observe import ClusterReader
     from connectctl.ops.operations.upgrade.planning import RollingPlan
-    from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
-
-
-@dataclass(frozen=True)
-class Scene:
-    """The cluster as it is now, and what it is looked at and changed with."""
-
-    session: Session
-    journal: Journal
-    reader: ClusterReader
-    driver: WorkerDriver
-    snapshot: RollingSnapshot
-
-    @property
-    def where(self) -> tuple[str, str]:
-        """Kafka cluster and group."""
-        return self.snapshot.cluster_id, self.snapshot.group_id
-
-
-def look(session: Session, *, workers: bool = True) -> Scene:
-    """The cluster as a roll sees it. Raises ``BadInput`` for a group that does not exist, unless no ``workers`` matter."""
-    from connectctl.ops.core.journal import Journal
-    from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
-    from connectctl.ops.operations.upgrade import run_state
-    from connectctl.ops.operations.upgrade.observe import ClusterReader, members_of, observe
-
-    journal = Journal(paths.journal_directory())
-    kafka = session.kafka
-    group = session.group()
-    last = run_state.last_workers(journal, kafka.cluster_id(), group.id)
-    if workers and is_unknown(group) and last is None:
-        raise unknown_group(group, session.transactions.connect_groups)
-    driver = session.driver(tell)
-    reader = ClusterReader(
-        kafka=kafka,
-        calls=session.connect_to(group),
-        group_id=group.id,
-        transactions=session.transactions,
-        driver=driver,
-        extra=tuple(session.settings.get("rest") or ()),
-        remembered=dict.fromkeys(last[1], last[0]) if last else {},
-    )
-    known = run_state.journal_records(journal, kafka.cluster_id(), group.id, members_of(group))
-    return Scene(session, journal, reader, driver, observe(reader, group, known))
-
-
-def tell(line: str) -> None:
-    """What a person is to do, on standard error."""
-    terminal.note(line, style="bold")
 
 
 def wished(to: str, name: str | None) -> Migration | str:
@@ -106,7 +55,6 @@ def make_plan(
 
 
 def _planned(scene: Scene, what: Migration | str, given: Mapping[str, str]) -> RollingPlan:
-    from connectctl.cli.commands.upgrade.observe import seen_for
     from connectctl.migrations.registry import MigrationInput
     from connectctl.ops.operations.upgrade import planning
     from connectctl.ops.operations.upgrade.mode import SourceSupport
@@ -182,8 +130,6 @@ def usage_of(
     without: Sequence[str] | None = None,
 ) -> dict[str, str]:
     """What was given with ``--set``. Raises ``BadInput`` where the wish is given twice, or beside a plan."""
-    from connectctl.cli.commands.upgrade.observe import given_of
-
     given = [name for name, value in (("a plan", plan_file), ("--to", to), ("--migration", migration)) if value]
     if len(given) > 1:
         raise BadInput(f"Give one of {' and '.join(given)}, not both")
@@ -203,8 +149,6 @@ def exit_if_pending(plan: RollingPlan, wanted: bool) -> None:
 def show(plan: RollingPlan, output: Output) -> None:
     """Print the plan: this is the dry run."""
 
-    from connectctl.cli.views.upgrade import plan_lines
-
     def table(wide: bool) -> None:
         for line in plan_lines(plan, wide):
             terminal.say(line)
@@ -214,8 +158,6 @@ def show(plan: RollingPlan, output: Output) -> None:
 
 def confirm(scene: Scene, plan: RollingPlan, output: Output, *, yes: bool) -> None:
     """Show the plan and ask once; what is not known is part of it."""
-    from connectctl.cli.views.upgrade import plan_lines
-
     if not yes and apply.somebody_is_there():
         for line in plan_lines(plan)[len(plan.steps) + 1 :]:
             terminal.note(line)

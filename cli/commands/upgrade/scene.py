@@ -1,0 +1,64 @@
+"""The cluster as a roll sees it, with what it is looked at and changed with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from connectctl.cli.output import terminal
+from connectctl.ops.config import paths
+
+if TYPE_CHECKING:
+    from connectctl.cli.session import Session
+    from connectctl.ops.clients.protocols import WorkerDriver
+    from connectctl.ops.core.journal import Journal
+    from connectctl.ops.operations.upgrade.observe import ClusterReader
+    from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The cluster as it is now, and what it is looked at and changed with."""
+
+    session: Session
+    journal: Journal
+    reader: ClusterReader
+    driver: WorkerDriver
+    snapshot: RollingSnapshot
+
+    @property
+    def where(self) -> tuple[str, str]:
+        """Kafka cluster and group."""
+        return self.snapshot.cluster_id, self.snapshot.group_id
+
+
+def look(session: Session, *, workers: bool = True) -> Scene:
+    """The cluster as a roll sees it. Raises ``BadInput`` for a group that does not exist, unless no ``workers`` matter."""
+    from connectctl.ops.core.journal import Journal
+    from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
+    from connectctl.ops.operations.upgrade import run_state
+    from connectctl.ops.operations.upgrade.observe import ClusterReader, members_of, observe
+
+    journal = Journal(paths.journal_directory())
+    kafka = session.kafka
+    group = session.group()
+    last = run_state.last_workers(journal, kafka.cluster_id(), group.id)
+    if workers and is_unknown(group) and last is None:
+        raise unknown_group(group, session.transactions.connect_groups)
+    driver = session.driver(tell)
+    reader = ClusterReader(
+        kafka=kafka,
+        calls=session.connect_to(group),
+        group_id=group.id,
+        transactions=session.transactions,
+        driver=driver,
+        extra=tuple(session.settings.get("rest") or ()),
+        remembered=dict.fromkeys(last[1], last[0]) if last else {},
+    )
+    known = run_state.journal_records(journal, kafka.cluster_id(), group.id, members_of(group))
+    return Scene(session, journal, reader, driver, observe(reader, group, known))
+
+
+def tell(line: str) -> None:
+    """What a person is to do, on standard error."""
+    terminal.note(line, style="bold")
