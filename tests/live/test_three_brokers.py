@@ -178,7 +178,7 @@ def test_the_lock_of_a_cluster_outlives_the_coordinator_that_keeps_it(
     three: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A new coordinator says for a moment that a group of living members is dead; without ``settle`` this is believed.
-    monkeypatch.setattr(cluster_lock, "SESSION", 300.0)  # a slow machine may miss 10 s
+    monkeypatch.setattr(cluster_lock, "SESSION", 300.0)  # whatever the load
     properties = {"bootstrap.servers": three.bootstrap}
 
     def lock() -> GroupLock:

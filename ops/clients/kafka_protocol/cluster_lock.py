@@ -28,8 +28,11 @@ from connectctl.ops.connect.cluster_lock import LockHolder, group_of
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused, TimedOut
 from connectctl.ops.kafka.error_handling import name_of
 
-SESSION = 10.0
-"""Seconds without a heartbeat after which the coordinator gives the lock free; brokers allow 6 s to 30 min by default."""
+SESSION = 30.0
+"""Seconds without a heartbeat after which the coordinator gives the lock free; brokers allow 6 s to 30 min by default.
+
+With 10 s a machine at a load of 20 lost the lock of a run that lived: an answer that takes ``ONE_BEAT`` leaves time for one
+more heartbeat only."""
 LONGEST_SESSION = 300.0
 BEAT = 3.0
 """Seconds between two heartbeats."""
