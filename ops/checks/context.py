@@ -52,17 +52,21 @@ class Edges:
 
 @dataclass
 class CheckContext:
-    """The cluster as all areas see it. ``picked`` are the connectors that were asked for, all of them if none was named."""
+    """The cluster as all areas see it.
+
+    ``checked`` are the connectors that were asked for, all of them if none was named. ``written`` is when the newest
+    record of each key of the config and status topics was written, in seconds since the epoch.
+    """
 
     edges: Edges
     view: ClusterView
-    picked: tuple[str, ...]
     checked: tuple[Checked, ...] = ()
     state: ConfigState | None = None
     written: Mapping[str, float] = field(default_factory=dict)
     recorded: Mapping[str, frozenset[str]] | None = None
     """The topics of connectors by the status topic, None where it was not read."""
     unseen: list[Unseen] = field(default_factory=list)
+    _properties: dict[str, str | None] = field(default_factory=dict)
 
     @property
     def group(self) -> ConnectGroup:
@@ -80,8 +84,13 @@ class CheckContext:
         return tuple(each.name for each in self.checked)
 
     @property
+    def everybody(self) -> tuple[Checked, ...]:
+        """All connectors, asked for or not: any sink may read what one of them writes."""
+        return tuple(Checked(judged.connector) for judged in self.view.connectors)
+
+    @property
     def sources(self) -> list[Checked]:
-        """The source connectors among the picked."""
+        """The source connectors among those that were asked for."""
         return [each for each in self.checked if each.connector.type != "sink"]
 
     @property
@@ -111,8 +120,10 @@ class CheckContext:
 
     def worker_property(self, name: str) -> str | None:
         """A property of the workers, where all drivers that tell it tell the same."""
-        values = {value for worker in self.view.workers if (value := self.edges.told(worker.address, name)) is not None}
-        return values.pop() if len(values) == 1 else None
+        if name not in self._properties:
+            told = {self.edges.told(worker.address, name) for worker in self.view.workers} - {None}
+            self._properties[name] = told.pop() if len(told) == 1 else None
+        return self._properties[name]
 
 
 def see(edges: Edges, group: ConnectGroup, named: Mapping[str, str | None], wanted: Sequence[str]) -> CheckContext:
@@ -121,7 +132,7 @@ def see(edges: Edges, group: ConnectGroup, named: Mapping[str, str | None], want
     view = observe.look(edges.kafka, edges.calls, group, named)
     known = {judged.name: judged.connector for judged in view.connectors}
     _check(wanted, list(known))
-    context = CheckContext(edges, view, tuple(wanted))
+    context = CheckContext(edges, view)
     picked = frozenset(wanted) or known.keys()
     context.checked = tuple(Checked(c) for name, c in sorted(known.items()) if name in picked)
     _read_config_topic(context)

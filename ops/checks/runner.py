@@ -6,10 +6,10 @@ An area that cannot look says so with a finding of its own. Findings come out on
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from connectctl.ops.checks.acls import observe as acls_observe
 from connectctl.ops.checks.acls import rules as acls_rules
@@ -18,11 +18,10 @@ from connectctl.ops.checks.brokers import observe as broker_observe
 from connectctl.ops.checks.brokers import rules as broker_rules
 from connectctl.ops.checks.connector_config import rules as config_rules
 from connectctl.ops.checks.connector_config import validations
-from connectctl.ops.checks.connector_config.active_topics import active_topics
 from connectctl.ops.checks.connector_config.override_rules import POLICY
 from connectctl.ops.checks.consumers import observe as consumer_observe
 from connectctl.ops.checks.consumers import rules as consumer_rules
-from connectctl.ops.checks.context import PATIENCE, CheckContext, unseen_by
+from connectctl.ops.checks.context import CheckContext, unseen_by
 from connectctl.ops.checks.fencing import observe as fencing_observe
 from connectctl.ops.checks.fencing import rules as fencing_rules
 from connectctl.ops.checks.internal_topics import rules as internal_topics_rules
@@ -33,19 +32,26 @@ from connectctl.ops.checks.tasks_max import observe as tasks_max_observe
 from connectctl.ops.checks.tasks_max import rules as tasks_max_rules
 from connectctl.ops.checks.transactions import observe as transaction_observe
 from connectctl.ops.checks.transactions import rules as transaction_rules
-from connectctl.ops.checks.types import Checked, Goal, Unseen
+from connectctl.ops.checks.types import Goal, Unseen
 from connectctl.ops.checks.workers import observe as worker_observe
 from connectctl.ops.checks.workers import rules as worker_rules
-from connectctl.ops.connect.offset_store import Mode
 from connectctl.ops.connect.worker import Support
 from connectctl.ops.core.errors import ConnectctlError
 
 if TYPE_CHECKING:
     from connectctl.ops.checks.acls.observe import AclFacts
     from connectctl.ops.checks.tasks_max.observe import Release
+    from connectctl.ops.checks.workers.observe import WorkersSeen
     from connectctl.ops.core.finding import Finding
 
 Said = Iterable["Finding | Unseen"]
+
+
+class _Seen(Protocol):
+    """What an area observed."""
+
+    @property
+    def unseen(self) -> Sequence[Unseen]: ...
 
 
 @dataclass
@@ -77,81 +83,29 @@ class Judge:
         return list(dict.fromkeys(found))
 
     def _areas(self) -> dict[str, Callable[[], Said]]:
+        context, edges, goal, now = self.context, self.context.edges, self.goal, self.now
+
+        def workers() -> WorkersSeen:
+            return worker_observe.observe(context.view, edges.kafka, edges.calls, edges.transactions())
+
         areas: dict[str, Callable[[], Said]] = {
-            "the brokers": self._brokers,
-            "the workers": self._workers,
-            "internal topics": self._topics,
+            "the brokers": lambda: _said(broker_observe.observe(context, goal), broker_rules.check, goal),
+            "the workers": lambda: _said(workers(), worker_rules.check, goal),
+            "internal topics": lambda: _said(internal_topics_rules.observe(context, now), internal_topics_rules.check),
             "configurations": self._configurations,
-            "offset stores": self._stores,
-            "rounds of fencing": self._fencing,
-            "transactions": self._transactions,
+            "offset stores": lambda: _said(store_observe.observe(context, goal, now), store_rules.check, goal),
+            "rounds of fencing": lambda: _said(fencing_observe.observe(context, now), fencing_rules.check, goal),
+            "transactions": lambda: _said(transaction_observe.observe(context, now), transaction_rules.check, goal),
             "tasks": self._tasks,
-            "readers": self._readers,
+            "readers": lambda: _said(consumer_observe.observe(context, goal), consumer_rules.check, goal),
         }
+        if "offsets" not in context.internal:
+            del areas["offset stores"]  # TOPIC002 tells of it
         if self.principals is not None:
             areas["ACLs"] = self._acls
         return areas
 
-    # ----------------------------------------------------------------------------------------------------- the areas
-
-    def _workers(self) -> Iterator[Finding | Unseen]:
-        edges = self.context.edges
-        seen = worker_observe.observe(self.context.view, edges.kafka, edges.calls, edges.transactions())
-        yield from seen.unseen
-        yield from worker_rules.check(seen, self.goal)
-
-    def _brokers(self) -> Iterator[Finding | Unseen]:
-        context, edges = self.context, self.context.edges
-        sources = broker_observe.BrokerSources(
-            edges.brokers(),
-            edges.kafka,
-            context.sources,
-            edges.bootstrap,
-            context.enabled,
-            context.versions,
-            context.worker_property,
-        )
-        facts = broker_observe.observe(sources, self.goal)
-        yield from facts.unseen
-        yield from broker_rules.check(facts, self.goal)
-
-    def _topics(self) -> Iterator[Finding | Unseen]:
-        context, edges = self.context, self.context.edges
-        sources = internal_topics_rules.TopicSources(
-            edges.kafka,
-            edges.transactions(),
-            context.internal,
-            context.sources,
-            edges.bootstrap,
-            context.directory,
-            edges.brokers(),
-        )
-        seen = internal_topics_rules.observe(sources, self.now)
-        yield from seen.unseen
-        yield from internal_topics_rules.check(seen)
-
-    def _readers(self) -> Iterator[Finding | Unseen]:
-        context, edges = self.context, self.context.edges
-        sources = consumer_observe.ReaderSources(
-            edges.brokers(),
-            edges.transactions(),
-            edges.kafka,
-            edges.calls,
-            self._everybody,
-            [each.name for each in context.sources],
-            edges.bootstrap,
-            context.enabled,
-            context.internal.get("status"),
-            context.worker_property,
-        )
-        facts = consumer_observe.observe(sources, self.goal)
-        yield from facts.unseen
-        yield from consumer_rules.check(facts, self.goal)
-
-    @property
-    def _everybody(self) -> list[Checked]:
-        """All connectors, picked or not: any sink may read what a picked one writes."""
-        return [Checked(judged.connector) for judged in self.context.view.connectors]
+    # -------------------------------------------------------------------------- the areas that need more than the context
 
     def _configurations(self) -> Iterator[Finding | Unseen]:
         context = self.context
@@ -176,84 +130,6 @@ class Judge:
                     supports=supports,
                 )
             )
-
-    def _stores(self) -> Iterator[Finding | Unseen]:
-        from connectctl.ops.operations.offsets.observe import Sources
-        from connectctl.ops.operations.offsets.snapshot import Workers
-
-        context, edges = self.context, self.context.edges
-        offsets = context.internal.get("offsets")
-        if offsets is None:
-            return  # TOPIC002 tells of it
-        version = context.versions[0] if context.versions else None
-        config = context.internal.get("config")
-        sources = Sources(
-            edges.kafka, edges.bootstrap, config, offsets, edges.other_kafka, lambda: Workers(version), PATIENCE
-        )
-        facts = store_observe.observe(
-            store_observe.StoreSources(
-                sources,
-                context.sources,
-                self._mode(),
-                version,
-                edges.calls,
-                context.internal,
-                context.worker_property("bootstrap.servers"),
-                context.worker_property("producer.bootstrap.servers"),
-                context.recorded,
-            ),
-            self.goal,
-            self.now,
-        )
-        yield from facts.unseen
-        yield from store_rules.check(facts, self.goal)
-
-    def _mode(self) -> Mode | None:
-        return {True: Mode.ENABLED, False: Mode.NOT_ENABLED, None: None}[self.context.enabled]
-
-    def _fencing(self) -> Iterator[Finding | Unseen]:
-        context, edges = self.context, self.context.edges
-        facts = fencing_observe.observe(
-            fencing_observe.FencingSources(
-                edges.transactions(),
-                edges.kafka,
-                context.group.id,
-                edges.bootstrap,
-                context.sources,
-                context.state,
-                context.directory,
-                context.enabled,
-                context.versions,
-                max(1, len(context.view.workers)),
-                context.written,
-                active=lambda name: active_topics(edges.calls, [name])[0].get(name),
-                offsets_topic=context.internal.get("offsets"),
-            ),
-            self.now,
-        )
-        yield from facts.unseen
-        yield from fencing_rules.check(facts, self.goal)
-
-    def _transactions(self) -> Iterator[Finding | Unseen]:
-        context, edges = self.context, self.context.edges
-        facts = transaction_observe.observe(
-            transaction_observe.TransactionSources(
-                edges.transactions(),
-                context.group.id,
-                edges.bootstrap,
-                context.internal.get("offsets", ""),
-                context.sources,
-                context.state,
-                context.directory,
-                context.enabled,
-                context.written,
-                _number(context.worker_property("offset.flush.interval.ms")),
-                _number(context.worker_property("producer.transaction.timeout.ms")),
-            ),
-            self.now,
-        )
-        yield from facts.unseen
-        yield from transaction_rules.check(facts, self.goal)
 
     def _tasks(self) -> Iterator[Finding | Unseen]:
         seen = tasks_max_observe.look(self.context.view, self.context.edges.kafka).only(self.context.names)
@@ -285,5 +161,7 @@ def _all(look: Callable[[], Said]) -> list[Finding | Unseen]:
     return list(look())
 
 
-def _number(text: str | None) -> int | None:
-    return int(text) if text and text.strip().lstrip("-").isdigit() else None
+def _said(seen: _Seen, check: Callable[..., Iterable[Finding]], *goal: Goal) -> Iterator[Finding | Unseen]:
+    """What was not seen of an area, then what ``check`` finds in what was."""
+    yield from seen.unseen
+    yield from check(seen, *goal)

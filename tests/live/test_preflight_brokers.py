@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,18 +23,19 @@ from connectctl.ops.clients.kafka_protocol.transactions import Transactions
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.rest.connect import Connect
 from connectctl.ops.connect.connector import Connector
-from connectctl.ops.connect.transactional_ids import TransactionalIdIndex
 from connectctl.ops.core.finding import Finding
 from connectctl.ops.kafka.acls import CLUSTER_NAME, Operation, Resource
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.transactions import Place
 from connectctl.ops.operations.connectors.observe import from_workers
 from fakes.acls import allow
+from fakes.check_context import check_context
 from live.consumers import Consumers
 from live.grants import Grants
 from live.real import FILE_SOURCE, connector, eventually, write
 
 if TYPE_CHECKING:
+    from connectctl.ops.checks.context import CheckContext
     from connectctl.ops.kafka.fence_attempt import InitProducerIdResponse
     from connectctl.ops.sandbox.cluster import Sandbox
 
@@ -63,37 +64,29 @@ class Edges:
         assert self.calls is not None
         return [Checked(each) for each in from_workers(self.calls) if each.name in names]
 
+    def seen(self, *connectors: Checked) -> CheckContext:
+        """These connectors with this cluster as the areas of preflight see it."""
+        return check_context(
+            *connectors,
+            kafka=self.kafka,
+            calls=self.calls,
+            transactions=self.transactions,
+            brokers=self.brokers,
+            bootstrap=self.bootstrap,
+            internal=self.internal or {},
+        )
+
     def of_brokers(self, *connectors: Checked, goal: Goal = Goal.ENABLED) -> tuple[dict[str, Finding], list[Unseen]]:
-        sources = broker_observe.BrokerSources(self.brokers, self.kafka, connectors, self.bootstrap, True, ("4.3.1",))
-        facts = broker_observe.observe(sources, goal)
+        facts = broker_observe.observe(self.seen(*connectors), goal)
         return {finding.id: finding for finding in broker_rules.check(facts, goal)}, list(facts.unseen)
 
     def of_topics(self, *connectors: Checked, now: float = 0.0) -> dict[tuple[str, str], Finding]:
-        sources = internal_topics_rules.TopicSources(
-            self.kafka,
-            self.transactions,
-            self.internal or {},
-            connectors,
-            self.bootstrap,
-            TransactionalIdIndex({}),
-            self.brokers,
-        )
-        seen = internal_topics_rules.observe(sources, now or time.time())
+        seen = internal_topics_rules.observe(self.seen(*connectors), now or time.time())
         assert seen.unseen == ()
         return {(finding.id, finding.subject): finding for finding in internal_topics_rules.check(seen)}
 
     def of_readers(self, *connectors: Checked, goal: Goal = Goal.ENABLED) -> dict[tuple[str, str], Finding]:
-        sources = consumer_observe.ReaderSources(
-            self.brokers,
-            self.transactions,
-            self.kafka,
-            self.calls,
-            connectors,
-            [each.name for each in connectors if each.connector.type == "source"],
-            self.bootstrap,
-            True,
-        )
-        facts = consumer_observe.observe(sources, goal)
+        facts = consumer_observe.observe(self.seen(*connectors), goal)
         assert facts.unseen == ()
         return {(finding.id, finding.subject): finding for finding in consumer_rules.check(facts, goal)}
 
@@ -479,9 +472,5 @@ def test_a_group_that_a_principal_sees_and_may_not_describe_is_told(strict: Sand
 
 def who_reads(edges: Edges, topic: str) -> set[str]:
     """What is unseen of the readers of a topic."""
-    sources = [source_of(topic)]
-    names = [each.name for each in sources]
-    given = consumer_observe.ReaderSources(
-        edges.brokers, edges.transactions, edges.kafka, None, sources, names, edges.bootstrap, True
-    )
+    given = replace(edges, calls=None).seen(source_of(topic))
     return {each.what for each in consumer_observe.observe(given, Goal.ENABLED).unseen}

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Producer
-from connectctl.ops.checks.connector_config.active_topics import active_topics
 from connectctl.ops.checks.fencing import observe as fencing_observe
 from connectctl.ops.checks.fencing import rules as fencing_rules
 from connectctl.ops.checks.fencing.observe import TRANSACTION_STATE
@@ -25,6 +24,7 @@ from connectctl.ops.connect.zombie_fencing import CURE
 from connectctl.ops.kafka.partitioner import coordinator_partition
 from connectctl.ops.operations.connectors import observe as reading
 from connectctl.ops.operations.connectors.fencing_diagnosis import times
+from fakes.check_context import check_context
 from live.offsetchanges import read_all
 from live.real import FILE_SOURCE, connector, eventually
 
@@ -46,36 +46,29 @@ def found(cluster: Sandbox, *names: str, goal: Goal = Goal.NOW, enabled: bool = 
     rest = Connect(cluster.rest_urls, auth={}, tls={}, timeout=20)
     checked = [Checked(each) for each in reading.from_workers(rest) if each.name in names]
     assert len(checked) == len(names)
-    topics, where = cluster.topics, (cluster.group_id, cluster.bootstrap_servers)
+    topics = cluster.topics
     images = here.image([topics["config"], topics["status"]], patience=10)
     written = {key: at for image in images.values() for key, at in times(image.latest).items()}
     state = config_topic.parse(images[topics["config"]].latest, topics["config"])
     directory = TransactionalIdIndex({cluster.group_id: frozenset(state.connectors)})
     calls = Transactions({"bootstrap.servers": cluster.bootstrap_servers}, timeout=20)
     try:
-        seen = fencing_observe.observe(
-            fencing_observe.FencingSources(
-                calls,
-                here,
-                *where,
-                checked,
-                state,
-                directory,
-                enabled,
-                ("4.3.1",),
-                2,
-                written,
-                lambda name: active_topics(rest, [name])[0].get(name),
-                topics["offsets"],
-            ),
-            time.time(),
+        context = check_context(
+            *checked,
+            kafka=here,
+            calls=rest,
+            transactions=calls,
+            group=cluster.group_id,
+            bootstrap=cluster.bootstrap_servers,
+            workers=2,
+            internal=topics,
+            state=state,
+            directory=directory,
+            enabled=enabled,
+            written=written,
         )
-        paced = transaction_observe.observe(
-            transaction_observe.TransactionSources(
-                calls, *where, topics["offsets"], checked, state, directory, enabled, written
-            ),
-            time.time(),
-        )
+        seen = fencing_observe.observe(context, time.time())
+        paced = transaction_observe.observe(context, time.time())
     finally:
         calls.close()
     assert seen.unseen == paced.unseen == ()

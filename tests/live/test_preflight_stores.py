@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Producer
-from connectctl.ops.checks.offset_stores.observe import StoreSources, observe
+from connectctl.ops.checks.offset_stores.observe import observe
 from connectctl.ops.checks.offset_stores.rules import check
 from connectctl.ops.checks.types import Checked, Goal
 from connectctl.ops.clients.librdkafka.client import Kafka
@@ -19,8 +19,7 @@ from connectctl.ops.clients.rest.connect import Connect
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.connect.offset_store import Mode, separate_store
 from connectctl.ops.operations.connectors import observe as reading
-from connectctl.ops.operations.offsets.observe import Sources
-from connectctl.ops.operations.offsets.snapshot import Workers
+from fakes.check_context import check_context
 from live.offsetchanges import VERIFIABLE, live, read_all, records
 from live.real import FILE_SOURCE, connector, create_topic, eventually, write
 
@@ -53,11 +52,19 @@ def found(
         return Kafka({"bootstrap.servers": bootstrap}, timeout=20)
 
     topics = cluster.topics
-    offsets = Sources(kafka, cluster.bootstrap_servers, topics["config"], topics["offsets"], other, Workers, 10.0)
     checked = [Checked(each) for each in reading.from_workers(calls) if each.name in names]
     assert len(checked) == len(names)
-    calls_ = calls if names else None
-    facts = observe(StoreSources(offsets, [*checked, *planned], mode, "4.3.1", calls_, topics), goal, time.time())
+    context = check_context(
+        *checked,
+        *planned,
+        kafka=kafka,
+        calls=calls if names else None,
+        other_kafka=other,
+        bootstrap=cluster.bootstrap_servers,
+        enabled=mode is Mode.ENABLED,
+        internal=topics,
+    )
+    facts = observe(context, goal, time.time())
     assert facts.unseen == ()
     return list(check(facts, goal))
 

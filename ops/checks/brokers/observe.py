@@ -14,8 +14,8 @@ from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.brokers import BrokerVersion
 
 if TYPE_CHECKING:
+    from connectctl.ops.checks.context import CheckContext
     from connectctl.ops.checks.types import Checked
-    from connectctl.ops.clients.protocols import BrokerReads, KafkaReads
     from connectctl.ops.kafka.topics import TopicFacts
 
 T = TypeVar("T")
@@ -64,34 +64,17 @@ class BrokerFacts:
         return {broker: int(value) for broker, value in values.items() if value.lstrip("-").isdigit()}
 
 
-@dataclass(frozen=True)
-class BrokerSources:
-    """Where to look. ``connectors`` are source connectors; ``bootstrap`` are the workers' ``bootstrap.servers``.
-
-    ``worker_property`` reads a property of the workers through a driver, else None: ``transaction.timeout.ms``
-    and ``producer.transaction.timeout.ms``. ``versions`` are the workers'.
-    """
-
-    reads: BrokerReads
-    kafka: KafkaReads
-    connectors: Sequence[Checked]
-    bootstrap: str
-    enabled: bool | None
-    versions: Sequence[str] = ()
-    worker_property: Callable[[str], str | None] = lambda name: None
-
-
 def concerned(enabled: bool | None, goal: Goal) -> bool:
     """Whether the goal, or the cluster as it is, has transactions at all; the leader has them from ``preparing`` on."""
     return goal in (Goal.PREPARING, Goal.ENABLED) or (goal is Goal.NOW and enabled is not False)
 
 
-def observe(sources: BrokerSources, goal: Goal) -> BrokerFacts:
+def observe(context: CheckContext, goal: Goal) -> BrokerFacts:
     """See what transactions need, all at once. Where nothing needs them nothing is asked."""
-    if not concerned(sources.enabled, goal):
-        return BrokerFacts(0, enabled=sources.enabled)
+    if not concerned(context.enabled, goal):
+        return BrokerFacts(0, enabled=context.enabled)
     unseen: list[Unseen] = []
-    reads, kafka = sources.reads, sources.kafka
+    reads, kafka = context.edges.brokers(), context.edges.kafka
     with ThreadPoolExecutor(3) as pool:
         versions = pool.submit(_seen, "the brokers' versions", reads.versions)
         settings = pool.submit(_seen, "the brokers' settings", lambda: reads.settings(SETTINGS))
@@ -105,7 +88,7 @@ def observe(sources: BrokerSources, goal: Goal) -> BrokerFacts:
     if secret and not any(each.what == TRANSACTION_STATE for each in unseen):
         hint = f"Give the principal that asks Describe and DescribeConfigs on the topic {TRANSACTION_STATE}."
         unseen.append(Unseen(TRANSACTION_STATE, "this principal may not see the topic", hint))
-    here, elsewhere = _by_cluster(sources)
+    here, elsewhere = _by_cluster(context)
     unseen += elsewhere
     return BrokerFacts(
         brokers=count,
@@ -113,10 +96,10 @@ def observe(sources: BrokerSources, goal: Goal) -> BrokerFacts:
         settings={broker: each for broker, each in told.items() if not isinstance(each, ConnectctlError)},
         transaction_state=log.get(TRANSACTION_STATE),
         log_hidden=secret,
-        sources=tuple(_timeout(each, sources.worker_property) for each in here),
-        leader=_leader(sources.worker_property),
-        enabled=sources.enabled,
-        workers=tuple(sorted(set(sources.versions))),
+        sources=tuple(_timeout(each, context.worker_property) for each in here),
+        leader=_leader(context.worker_property),
+        enabled=context.enabled,
+        workers=context.versions,
         unseen=tuple(unseen),
     )
 
@@ -147,15 +130,15 @@ def _silent(answers: Mapping[int, object], what: str) -> list[Unseen]:
     ]
 
 
-def _by_cluster(sources: BrokerSources) -> tuple[list[Checked], list[Unseen]]:
+def _by_cluster(context: CheckContext) -> tuple[list[Checked], list[Unseen]]:
     """The connectors whose producers write to these brokers, and what is not known of the brokers of others."""
     here: list[Checked] = []
     others: dict[str, list[str]] = {}
-    for each in sources.connectors:
-        if connects_to(each.config, "producer", sources.bootstrap):
+    for each in context.sources:
+        if connects_to(each.config, "producer", context.edges.bootstrap):
             here.append(each)
         else:
-            there = client_bootstrap(each.config, "producer", sources.bootstrap)
+            there = client_bootstrap(each.config, "producer", context.edges.bootstrap)
             others.setdefault(there, []).append(each.name)
     hint = "Run connectctl preflight with a context whose bootstrap_servers are those."
     return here, [

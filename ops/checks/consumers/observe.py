@@ -6,7 +6,7 @@ share group, and a committed offset beyond the last stable offset, which no read
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,11 +17,10 @@ from connectctl.ops.checks.connector_config.active_topics import (
     configured_topics,
     named,
     reason,
-    recorded_topics,
 )
 from connectctl.ops.checks.connector_config.sink_topics import is_mirror, of_mirror, of_sink
 from connectctl.ops.checks.severity import leads_to_enabled
-from connectctl.ops.checks.types import Checked, Goal, Unseen
+from connectctl.ops.checks.types import Goal, Unseen
 from connectctl.ops.connect.offset_store import connects_to
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.bootstrap import share_a_server
@@ -30,13 +29,12 @@ from connectctl.ops.kafka.transactions import Bounds, Place
 from connectctl.ops.kafka.visibility import DESCRIBE_CLUSTER, describe_topic, grant
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import BrokerReads, ConnectCalls, KafkaReads, TransactionCalls
+    from connectctl.ops.checks.context import CheckContext
+    from connectctl.ops.clients.protocols import BrokerReads, TransactionCalls
 
 SINK, MIRROR = "sink", "mirror"
 ISOLATION = "isolation.level"
 COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
-PATIENCE = 2.0
-"""Seconds that a transaction may hold up a reading of the status topic."""
 
 
 @dataclass(frozen=True)
@@ -105,55 +103,36 @@ class ReaderFacts:
         return found
 
 
-@dataclass(frozen=True)
-class ReaderSources:
-    """Where to look. ``connectors`` are all connectors, sinks among them; ``sources`` names those whose topics count.
-
-    ``bootstrap`` are the workers' ``bootstrap.servers``; ``worker_property`` reads a property of the workers
-    through a driver: ``consumer.isolation.level``. ``calls`` is None where no worker answers.
-    """
-
-    reads: BrokerReads
-    transactions: TransactionCalls
-    kafka: KafkaReads
-    calls: ConnectCalls | None
-    connectors: Sequence[Checked]
-    sources: Sequence[str]
-    bootstrap: str
-    enabled: bool | None
-    status_topic: str | None = None
-    worker_property: Callable[[str], str | None] = lambda name: None
-
-
 def topics_of(sources: Iterable[Written]) -> frozenset[str]:
     """Every topic of ``sources``."""
     return frozenset().union(*(each.topics for each in sources))
 
 
-def observe(sources: ReaderSources, goal: Goal) -> ReaderFacts:
+def observe(context: CheckContext, goal: Goal) -> ReaderFacts:
     """See who reads. Where nothing is written in transactions nobody is asked."""
-    sinks = tuple(sorted(each.name for each in sources.connectors if each.connector.type == SINK))
-    empty = ReaderFacts(sinks=sinks, enabled=sources.enabled)
-    if not leads_to_enabled(sources.enabled, goal) or not sources.sources:
+    sinks = tuple(sorted(each.name for each in context.everybody if each.connector.type == SINK))
+    empty = ReaderFacts(sinks=sinks, enabled=context.enabled)
+    if not leads_to_enabled(context.enabled, goal) or not context.sources:
         return empty
+    brokers = context.edges.brokers()
     unseen: list[Unseen] = []
     with ThreadPoolExecutor(1) as pool:
-        listing = pool.submit(sources.reads.readers)
-        written = _written(sources, unseen)
+        listing = pool.submit(brokers.readers)
+        written = _written(context, unseen)
         try:
             readers = listing.result()
         except ConnectctlError as e:
             unseen.append(Unseen("consumer groups", reason(e), e.next_step))
             readers = ReaderGroups()
     topics = topics_of(written)
-    unseen += _unlisted(readers) + _hidden(sources.reads, topics)
+    unseen += _unlisted(readers) + _hidden(brokers, topics)
     groups = tuple(group for group in readers.groups if group.topics & topics)
     return replace(
         empty,
         sources=written,
-        connectors=tuple(_readings(sources, topics)),
+        connectors=tuple(_readings(context, topics)),
         groups=groups,
-        beyond=_beyond(sources.transactions, groups, topics, unseen),
+        beyond=_beyond(context.edges.transactions(), groups, topics, unseen),
         unseen=tuple(unseen),
     )
 
@@ -161,19 +140,17 @@ def observe(sources: ReaderSources, goal: Goal) -> ReaderFacts:
 # ------------------------------------------------------------------------------------------------- what is written
 
 
-def _written(sources: ReaderSources, unseen: list[Unseen]) -> tuple[Written, ...]:
+def _written(context: CheckContext, unseen: list[Unseen]) -> tuple[Written, ...]:
     """The topics of each source connector: those that it was seen to write to, and those that its configuration names."""
-    counted = frozenset(sources.sources)
-    mine = [each for each in sources.connectors if each.name in counted and each.connector.type != SINK]
-    far = [each for each in mine if not connects_to(each.config, "producer", sources.bootstrap)]
+    far = [each for each in context.sources if not connects_to(each.config, "producer", context.edges.bootstrap)]
     if far:
         names = named(sorted(each.name for each in far))
         hint = "Look at the consumer groups of that cluster, and at their isolation.level."
         unseen.append(Unseen(f"who reads from {names}", "it writes to another Kafka cluster", hint))
     away = frozenset(each.name for each in far)
-    near = [each for each in mine if each.name not in away]
-    told = _recorded(sources)
-    active, silent = active_topics(sources.calls, [each.name for each in near], told)
+    near = [each for each in context.sources if each.name not in away]
+    told = context.recorded
+    active, silent = active_topics(context.edges.calls, [each.name for each in near], told)
     missing = [each.name for each in near if each.name not in active]
     recorded = {name: told[name] for name in missing if name in told} if told else {}
     # What the status topic tells is as good; without it only the configurations are left.
@@ -189,32 +166,21 @@ def _named(config: Mapping[str, str]) -> frozenset[str]:
     return frozenset() if is_mirror(config) else configured_topics(config)
 
 
-def _recorded(sources: ReaderSources) -> dict[str, frozenset[str]] | None:
-    """What the status topic says of connectors' topics; None where it cannot be read."""
-    if sources.status_topic is None:
-        return None
-    try:
-        image = sources.kafka.image([sources.status_topic], patience=PATIENCE).get(sources.status_topic)
-    except ConnectctlError:
-        return None  # who does not answer is told of
-    return recorded_topics(image.latest) if image else None
-
-
 # --------------------------------------------------------------------------------------------------- who reads it
 
 
-def _readings(sources: ReaderSources, topics: frozenset[str]) -> Iterable[Reading]:
-    for each in sources.connectors:
+def _readings(context: CheckContext, topics: frozenset[str]) -> Iterable[Reading]:
+    for each in context.everybody:
         if each.connector.type == SINK:
-            if not connects_to(each.config, "consumer", sources.bootstrap):
+            if not connects_to(each.config, "consumer", context.edges.bootstrap):
                 continue
             read = of_sink(each.config, topics)
             own = f"consumer.override.{ISOLATION}"
-            level = each.config.get(own) or sources.worker_property(f"consumer.{ISOLATION}") if read else None
+            level = each.config.get(own) or context.worker_property(f"consumer.{ISOLATION}") if read else None
             group = each.config.get("consumer.override.group.id") or f"connect-{each.name}"
             reading = Reading(each.name, SINK, read, level, own, group)
         elif is_mirror(each.config):
-            if not share_a_server(each.config.get("source.cluster.bootstrap.servers", ""), sources.bootstrap):
+            if not share_a_server(each.config.get("source.cluster.bootstrap.servers", ""), context.edges.bootstrap):
                 continue
             # Both prefixes count, and the longer one wins (MirrorConnectorConfig.sourceConsumerConfig).
             own = f"source.consumer.{ISOLATION}"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from connectctl.ops.checks.connector_config.active_topics import configured_topics, reason
+from connectctl.ops.checks.connector_config.active_topics import active_topics, configured_topics, reason
 from connectctl.ops.checks.types import Unseen
 from connectctl.ops.connect.offset_store import connects_to
 from connectctl.ops.connect.transactional_ids import TransactionalIdIndex, task_id
@@ -20,8 +20,8 @@ from connectctl.ops.operations.connectors.fencing_diagnosis import Case, round_o
 from connectctl.ops.operations.fencing.observe import describe_ids
 
 if TYPE_CHECKING:
+    from connectctl.ops.checks.context import CheckContext
     from connectctl.ops.checks.types import Checked
-    from connectctl.ops.clients.protocols import KafkaReads, TransactionCalls
     from connectctl.ops.connect.config_topic import ConfigState
 
 TRANSACTION_STATE = "__transaction_state"
@@ -84,49 +84,26 @@ class FencingFacts:
     topic_seen: bool = True
 
 
-@dataclass(frozen=True)
-class FencingSources:
-    """Where to look. ``connectors`` are source connectors; ``directory`` has those of other groups, too.
-
-    ``written`` is when the newest record of each key of the config topic was written, in seconds since the epoch
-    (``fencing_diagnosis.times``). ``active`` names the topics that a connector was seen to write to, None if not known.
-    """
-
-    calls: TransactionCalls
-    kafka: KafkaReads
-    group: str
-    bootstrap: str
-    connectors: Sequence[Checked]
-    state: ConfigState | None
-    directory: TransactionalIdIndex
-    enabled: bool | None
-    versions: Sequence[str] = ()
-    workers: int = 1
-    written: Mapping[str, float] = field(default_factory=dict)
-    active: Callable[[str], frozenset[str] | None] = lambda name: None
-    offsets_topic: str | None = None
-
-
-def observe(sources: FencingSources, now: float) -> FencingFacts:
+def observe(context: CheckContext, now: float) -> FencingFacts:
     """See what fencing will be about; ``now`` in seconds since the epoch."""
     unseen: list[Unseen] = []
-    coordinators = _coordinators(sources, unseen)
-    reach = {each.name: ids_of(each, sources.state) for each in sources.connectors}
-    foreign = _foreign(sources, reach, unseen)
+    coordinators = _coordinators(context, unseen)
+    reach = {each.name: ids_of(each, context.state) for each in context.sources}
+    foreign = _foreign(context, reach, unseen)
     found = []
-    for each in sources.connectors:
-        ids = [task_id(sources.group, each.name, n) for n in range(reach[each.name])]
-        load = coordinators.load(ids) if connects_to(each.config, "admin", sources.bootstrap) else None
+    for each in context.sources:
+        ids = [task_id(context.group.id, each.name, n) for n in range(reach[each.name])]
+        load = coordinators.load(ids) if connects_to(each.config, "admin", context.edges.bootstrap) else None
         mine = {id: foreign[id] for id in ids if id in foreign}
         found.append(Fenced(each.name, len(ids), load, Backoff.of(each.config), each.config, mine))
     return FencingFacts(
-        group=sources.group,
+        group=context.group.id,
         connectors=tuple(found),
-        directory=sources.directory,
-        enabled=sources.enabled,
-        versions=tuple(sorted(set(sources.versions))),
-        workers=sources.workers,
-        rounds=_rounds(sources, now, unseen),
+        directory=context.directory,
+        enabled=context.enabled,
+        versions=context.versions,
+        workers=max(1, len(context.view.workers)),
+        rounds=_rounds(context, now, unseen),
         unseen=tuple(unseen),
         topic_seen=bool(coordinators.leaders),
     )
@@ -146,10 +123,10 @@ def ids_of(each: Checked, state: ConfigState | None) -> int:
     return int(wanted) if wanted.isascii() and wanted.isdigit() and int(wanted) <= _MOST_TASKS else 1
 
 
-def _coordinators(sources: FencingSources, unseen: list[Unseen]) -> Coordinators:
+def _coordinators(context: CheckContext, unseen: list[Unseen]) -> Coordinators:
     try:
-        brokers = sources.kafka.brokers()
-        known = sources.kafka.topics([TRANSACTION_STATE]).get(TRANSACTION_STATE)
+        brokers = context.edges.kafka.brokers()
+        known = context.edges.kafka.topics([TRANSACTION_STATE]).get(TRANSACTION_STATE)
     except ConnectctlError as e:
         unseen.append(Unseen("the coordinators of transactional ids", reason(e), e.next_step))
         return Coordinators()
@@ -162,35 +139,35 @@ def _coordinators(sources: FencingSources, unseen: list[Unseen]) -> Coordinators
     return Coordinators(leaders, brokers)
 
 
-def _foreign(sources: FencingSources, reach: Mapping[str, int], unseen: list[Unseen]) -> dict[str, tuple[Place, ...]]:
+def _foreign(context: CheckContext, reach: Mapping[str, int], unseen: list[Unseen]) -> dict[str, tuple[Place, ...]]:
     """The ids in an open transaction that none of their connector's tasks can have begun."""
-    owner = {task_id(sources.group, name, n): name for name, tasks in reach.items() for n in range(tasks)}
+    owner = {task_id(context.group.id, name, n): name for name, tasks in reach.items() for n in range(tasks)}
     if not owner:
         return {}
     try:
-        described = describe_ids(sources.calls, list(owner))
+        described = describe_ids(context.edges.transactions(), list(owner))
     except ConnectctlError as e:
         unseen.append(Unseen("transactional ids of source tasks", reason(e), e.next_step))
         return {}
     unseen += _unanswered(described)
-    configs = {each.name: each.config for each in sources.connectors}
+    configs = {each.name: each.config for each in context.sources}
     found: dict[str, tuple[Place, ...]] = {}
     for id, seen in described.items():
         if isinstance(seen, Transaction) and seen.state == "Ongoing" and seen.partitions:
-            strange = _strange(sources, owner[id], configs[owner[id]], seen)
+            strange = _strange(context, owner[id], configs[owner[id]], seen)
             found |= {id: strange} if strange else {}
     return found
 
 
-def _strange(sources: FencingSources, name: str, config: Mapping[str, str], seen: Transaction) -> tuple[Place, ...]:
+def _strange(context: CheckContext, name: str, config: Mapping[str, str], seen: Transaction) -> tuple[Place, ...]:
     """The partitions of an open transaction that show that it is not a task's of this connector."""
-    if sources.enabled is False:
+    if context.enabled is False:
         return seen.partitions
     groups = tuple(place for place in seen.partitions if place.topic == "__consumer_offsets")
-    active = sources.active(name)
-    if groups or not sources.enabled or active is None:
+    active = active_topics(context.edges.calls, [name])[0].get(name)
+    if groups or not context.enabled or active is None:
         return groups
-    own = active | configured_topics(config) | {config.get("offsets.storage.topic"), sources.offsets_topic}
+    own = active | configured_topics(config) | {config.get("offsets.storage.topic"), context.internal.get("offsets")}
     # One topic that is the connector's own and the transaction is its own: a task may have begun with a new one.
     return () if any(place.topic in own for place in seen.partitions) or not active else seen.partitions
 
@@ -211,18 +188,18 @@ def _unanswered(described: Mapping[str, Transaction | Code]) -> list[Unseen]:
     ]
 
 
-def _rounds(sources: FencingSources, now: float, unseen: list[Unseen]) -> tuple[FencingRound, ...]:
+def _rounds(context: CheckContext, now: float, unseen: list[Unseen]) -> tuple[FencingRound, ...]:
     """The rounds that the config topic says are due, of connectors that have tasks."""
-    if not sources.enabled or sources.state is None:
+    if not context.enabled or context.state is None:
         return ()
-    found = []
-    for each in sources.connectors:
-        known = sources.state.connectors.get(each.name)
+    found, workers = [], max(1, len(context.view.workers))
+    for each in context.sources:
+        known = context.state.connectors.get(each.name)
         if known is None or not known.fencing_pending or not known.task_count:
             continue
-        case = Case(sources.group, each.connector, known, sources.written, sources.directory, sources.workers)
+        case = Case(context.group.id, each.connector, known, context.written, context.directory, workers)
         try:
-            found.append(round_of(sources.calls, case, now))
+            found.append(round_of(context.edges.transactions(), case, now))
         except ConnectctlError as e:
             unseen.append(Unseen(f"the round of fencing for {each.name}", reason(e), e.next_step))
     return tuple(filter(None, found))

@@ -6,7 +6,7 @@ offsets topics it is. Transactions that hold a topic back are TXN001 and TXN004,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -25,9 +25,7 @@ from connectctl.ops.kafka.replication import numbers
 from connectctl.ops.operations.transactions.lag import measure
 
 if TYPE_CHECKING:
-    from connectctl.ops.checks.types import Checked
-    from connectctl.ops.clients.protocols import BrokerReads, KafkaReads, TransactionCalls
-    from connectctl.ops.connect.transactional_ids import TransactionalIdIndex
+    from connectctl.ops.checks.context import CheckContext
     from connectctl.ops.core.finding import Finding
     from connectctl.ops.kafka.topics import TopicFacts
 
@@ -60,25 +58,10 @@ class TopicsSeen:
     unseen: tuple[Unseen, ...] = ()
 
 
-@dataclass(frozen=True)
-class TopicSources:
-    """Where to look. ``internal`` are the workers' topics by role; ``connectors`` are source connectors.
-
-    ``bootstrap`` are the workers' ``bootstrap.servers``: topics on other Kafka clusters are another preflight's.
-    """
-
-    kafka: KafkaReads
-    calls: TransactionCalls
-    internal: Mapping[str, str]
-    connectors: Sequence[Checked]
-    bootstrap: str
-    directory: TransactionalIdIndex
-    brokers: BrokerReads
-
-
-def observe(sources: TopicSources, now: float) -> TopicsSeen:
+def observe(context: CheckContext, now: float) -> TopicsSeen:
     """See every internal topic, and the transactions on them; ``now`` in seconds since the epoch."""
-    roles = _roles(sources)
+    roles = _roles(context)
+    kafka = context.edges.kafka
     unseen: list[Unseen] = []
     found: dict[str, TopicFacts] = {}
     held: tuple[Finding, ...] = ()
@@ -87,12 +70,12 @@ def observe(sources: TopicSources, now: float) -> TopicsSeen:
     with ThreadPoolExecutor(2) as pool:
         # ``transactions.lag`` calls every offsets topic by the one role.
         named = {name: OFFSETS if role == DEDICATED else role for name, role in roles.items()}
-        asking = pool.submit(sources.brokers.versions)
-        measuring = pool.submit(measure, sources.calls, sources.directory, named, now)
+        asking = pool.submit(context.edges.brokers().versions)
+        measuring = pool.submit(measure, context.edges.transactions(), context.directory, named, now)
         try:
-            there = sources.kafka.existing(list(roles))
+            there = kafka.existing(list(roles))
             unseen += [Unseen(f"the layout of {gap.subject}", gap.why, gap.next_step) for gap in there.gaps]
-            found, brokers = sources.kafka.topics(sorted(there.seen)), sources.kafka.brokers()
+            found, brokers = kafka.topics(sorted(there.seen)), kafka.brokers()
         except ConnectctlError as e:
             unseen.append(Unseen("the layout of internal topics", reason(e), e.next_step))
         with suppress(ConnectctlError):  # that their versions are unseen is said with the brokers
@@ -110,14 +93,14 @@ def observe(sources: TopicSources, now: float) -> TopicsSeen:
     return TopicsSeen(tuple(found.values()), roles, brokers, bounded, held, tuple(unseen))
 
 
-def _roles(sources: TopicSources) -> dict[str, str]:
+def _roles(context: CheckContext) -> dict[str, str]:
     """Every topic of the workers' Kafka cluster that is to be looked at, with its role."""
     dedicated = {
         each.config[TOPIC]
-        for each in sources.connectors
-        if each.config.get(TOPIC) and connects_to(each.config, "producer", sources.bootstrap)
+        for each in context.sources
+        if each.config.get(TOPIC) and connects_to(each.config, "producer", context.edges.bootstrap)
     }
-    return dict.fromkeys(sorted(dedicated), DEDICATED) | {name: role for role, name in sources.internal.items()}
+    return dict.fromkeys(sorted(dedicated), DEDICATED) | {name: role for role, name in context.internal.items()}
 
 
 def check(seen: TopicsSeen) -> Iterator[Finding]:

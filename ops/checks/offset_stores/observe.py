@@ -14,20 +14,21 @@ from connectctl.ops.connect.offset_store import CLIENTS, Kind, Mode, Store, clie
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.bootstrap import same_to_connect
 from connectctl.ops.operations.offsets.effective_offsets import assemble
+from connectctl.ops.operations.offsets.observe import Sources
 from connectctl.ops.operations.offsets.observe import observe as read_offsets
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, Workers
 
 if TYPE_CHECKING:
-    from connectctl.ops.checks.connector_config.active_topics import Recorded
+    from connectctl.ops.checks.context import CheckContext
     from connectctl.ops.checks.types import Checked
-    from connectctl.ops.clients.protocols import ConnectCalls
     from connectctl.ops.connect.source_offsets import ConnectorOffsets
     from connectctl.ops.core.finding import Finding
     from connectctl.ops.kafka.topics import TopicFacts
-    from connectctl.ops.operations.offsets.observe import Sources
 
 MOST = 500_000
 """Records in an offsets topic beyond which a check is not the time to read them all."""
+PATIENCE = 5.0
+"""Seconds that an open transaction may hold up a reading of the offsets topics."""
 _SHOW = "connectctl offsets show"
 
 
@@ -103,28 +104,17 @@ class StoreFacts:
 
 
 @dataclass(frozen=True)
-class StoreSources:
-    """Where to look. ``connectors`` are source connectors; ``internal`` are the names of the workers' topics by role.
+class _Workers:
+    """How the workers keep offsets, and the ``bootstrap.servers`` of theirs and of their producers.
 
-    ``worker_bootstrap`` and ``producer_bootstrap`` are ``bootstrap.servers`` and ``producer.bootstrap.servers`` of the
-    workers, where a driver tells; else ours stand in. ``calls`` is None where no worker answers.
+    Where no driver tells those, ours stand in.
     """
 
     offsets: Sources
-    connectors: Sequence[Checked]
     mode: Mode | None
     version: str | None
-    calls: ConnectCalls | None = None
-    internal: Mapping[str, str] = field(default_factory=dict)
-    worker_bootstrap: str | None = None
-    producer_bootstrap: str | None = None
-    recorded: Recorded | None = None
-    """The topics of connectors by the status topic, None where it was not read."""
-
-    @property
-    def bootstrap(self) -> str:
-        """The workers' bootstrap servers, as far as anybody tells."""
-        return self.worker_bootstrap or self.offsets.bootstrap
+    bootstrap: str
+    producer_bootstrap: str | None
 
     def clients(self, config: Mapping[str, str]) -> dict[str, str]:
         """Where each client of a connector connects, in the workers' spelling where that is the same to Connect."""
@@ -133,28 +123,29 @@ class StoreSources:
         return {c: self.bootstrap if same_to_connect(b, self.bootstrap) else b for c, b in found.items()}
 
 
-def observe(sources: StoreSources, goal: Goal, now: float) -> StoreFacts:
-    """See the stores of all connectors of ``sources``; ``now`` in seconds since the epoch."""
-    found = [_stores(each, sources, goal) for each in sources.connectors]
+def observe(context: CheckContext, goal: Goal, now: float) -> StoreFacts:
+    """See the stores of all source connectors; ``now`` in seconds since the epoch. The workers' offsets topic is known."""
+    workers = _workers(context)
+    found = [_stores(each, workers, goal) for each in context.sources]
     unseen: tuple[Unseen, ...] = ()
-    if sources.mode is None and goal is not Goal.ENABLED and found:
+    if workers.mode is None and goal is not Goal.ENABLED and found:
         why = "no worker tells whether exactly-once is enabled, on which implicit dedicated topics depend"
         unseen = (Unseen("offset stores", why, "connectctl cluster show"),)
     with ThreadPoolExecutor(3) as pool:
-        reading = pool.submit(_offsets, sources, found)
-        asking = pool.submit(active_topics, sources.calls, [each.name for each in found], sources.recorded)
-        clusters, unreached = _clusters(sources, found)
+        reading = pool.submit(_offsets, workers, found)
+        asking = pool.submit(active_topics, context.edges.calls, [each.name for each in found], context.recorded)
+        clusters, unreached = _clusters(workers, found)
         offsets, oddities, unread = reading.result()
         active, silent = asking.result()
     targets = {each.name: configured_topics(each.config) | active.get(each.name, frozenset()) for each in found}
     return StoreFacts(
         connectors=tuple(replace(e, offsets=offsets.get(e.name), targets=targets[e.name]) for e in found),
-        mode=sources.mode,
-        version=sources.version,
-        offsets_topic=sources.offsets.offsets_topic,
-        bootstrap=sources.bootstrap,
-        bootstrap_told=sources.worker_bootstrap is not None,
-        internal=sources.internal,
+        mode=workers.mode,
+        version=workers.version,
+        offsets_topic=workers.offsets.offsets_topic,
+        bootstrap=workers.bootstrap,
+        bootstrap_told=context.worker_property("bootstrap.servers") is not None,
+        internal=context.internal,
         clusters=clusters,
         oddities=oddities,
         unseen=(*unseen, *unreached, *unread, *silent),
@@ -162,27 +153,46 @@ def observe(sources: StoreSources, goal: Goal, now: float) -> StoreFacts:
     )
 
 
-def _stores(each: Checked, sources: StoreSources, goal: Goal) -> ConnectorStore:
-    def store(mode: Mode | None) -> Store:
-        topic = sources.offsets.offsets_topic
-        return store_of(mode or Mode.NOT_ENABLED, each.config, topic, sources.bootstrap, sources.producer_bootstrap)
+def _workers(context: CheckContext) -> _Workers:
+    edges, version = context.edges, context.versions[0] if context.versions else None
+    return _Workers(
+        Sources(
+            edges.kafka,
+            edges.bootstrap,
+            context.internal.get("config"),
+            context.internal["offsets"],
+            edges.other_kafka,
+            lambda: Workers(version),
+            PATIENCE,
+        ),
+        {True: Mode.ENABLED, False: Mode.NOT_ENABLED, None: None}[context.enabled],
+        version,
+        context.worker_property("bootstrap.servers") or edges.bootstrap,
+        context.worker_property("producer.bootstrap.servers"),
+    )
 
-    now, then = store(sources.mode), store(target_mode(sources.mode, goal))
-    return ConnectorStore(each.name, each.config, now, then, clients=sources.clients(each.config))
+
+def _stores(each: Checked, workers: _Workers, goal: Goal) -> ConnectorStore:
+    def store(mode: Mode | None) -> Store:
+        topic = workers.offsets.offsets_topic
+        return store_of(mode or Mode.NOT_ENABLED, each.config, topic, workers.bootstrap, workers.producer_bootstrap)
+
+    now, then = store(workers.mode), store(target_mode(workers.mode, goal))
+    return ConnectorStore(each.name, each.config, now, then, clients=workers.clients(each.config))
 
 
 def _offsets(
-    sources: StoreSources, found: Sequence[ConnectorStore]
+    workers: _Workers, found: Sequence[ConnectorStore]
 ) -> tuple[dict[str, ConnectorOffsets], tuple[Finding, ...], tuple[Unseen, ...]]:
     """What the topics hold, the implicit ones among them that somebody has or will have."""
     if not found:
         return {}, (), ()
     implicit = any(each.separate is not None and each.separate.implicit for each in found)
-    workers = Workers(sources.version, implicit or sources.mode is Mode.ENABLED)
-    where = replace(sources.offsets, bootstrap=sources.bootstrap, workers=lambda: workers)
+    support = Workers(workers.version, implicit or workers.mode is Mode.ENABLED)
+    where = replace(workers.offsets, bootstrap=workers.bootstrap, workers=lambda: support)
     names = tuple(each.name for each in found)
     try:
-        size = _size(sources.offsets)
+        size = _size(workers.offsets)
         if size > MOST:
             return {}, (), (Unseen("source offsets", f"{size:,} records are more than a check reads", _SHOW),)
         snapshot = read_offsets(where, OffsetsQuery(names))
@@ -210,18 +220,16 @@ class _Visit:
     topics: set[str] = field(default_factory=set)
 
 
-def _clusters(
-    sources: StoreSources, found: Sequence[ConnectorStore]
-) -> tuple[dict[str, SeenCluster], tuple[Unseen, ...]]:
+def _clusters(workers: _Workers, found: Sequence[ConnectorStore]) -> tuple[dict[str, SeenCluster], tuple[Unseen, ...]]:
     """Every Kafka cluster that a client of a connector is sent to, all asked at once."""
-    visits = {sources.bootstrap: _Visit("", {}, {sources.offsets.offsets_topic})}
+    visits = {workers.bootstrap: _Visit("", {}, {workers.offsets.offsets_topic})}
     for each in found:
-        for client, there in sources.clients(each.config).items() if _matters(each) else ():
+        for client, there in workers.clients(each.config).items() if _matters(each) else ():
             visit = visits.setdefault(there, _Visit(each.name, _overrides(each.config, client)))
             if client == "producer" and each.separate is not None:
                 visit.topics.add(each.separate.topic)
     with ThreadPoolExecutor(8) as pool:
-        seen = dict(zip(visits, pool.map(lambda at: _visit(sources, *at), visits.items()), strict=True))
+        seen = dict(zip(visits, pool.map(lambda at: _visit(workers, *at), visits.items()), strict=True))
     clusters = {bootstrap: what for bootstrap, what in seen.items() if isinstance(what, SeenCluster)}
     return clusters, tuple(what for what in seen.values() if isinstance(what, Unseen))
 
@@ -231,10 +239,10 @@ def _matters(each: ConnectorStore) -> bool:
     return {each.now.kind, each.then.kind} != {Kind.WORKERS}
 
 
-def _visit(sources: StoreSources, bootstrap: str, visit: _Visit) -> SeenCluster | Unseen:
+def _visit(workers: _Workers, bootstrap: str, visit: _Visit) -> SeenCluster | Unseen:
     try:
-        here = bootstrap == sources.bootstrap
-        kafka = sources.offsets.kafka if here else sources.offsets.other_kafka(bootstrap, visit.overrides)
+        here = bootstrap == workers.bootstrap
+        kafka = workers.offsets.kafka if here else workers.offsets.other_kafka(bootstrap, visit.overrides)
         return SeenCluster(kafka.cluster_id(), kafka.brokers(), kafka.topics(sorted(visit.topics)))
     except ConnectctlError as e:
         hint = "Name that cluster under clusters: in the context, with the client properties it needs."

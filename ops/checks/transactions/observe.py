@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from connectctl.ops.checks.connector_config.active_topics import reason
 from connectctl.ops.checks.types import Unseen
 from connectctl.ops.connect.offset_store import TOPIC, client_bootstrap, connects_to
-from connectctl.ops.connect.transactional_ids import TransactionalIdIndex, task_id
+from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.bootstrap import servers
 from connectctl.ops.kafka.error_handling import Code
@@ -21,9 +21,8 @@ from connectctl.ops.operations.connectors.fencing_diagnosis import Case, failed_
 from connectctl.ops.operations.fencing.observe import describe_ids
 
 if TYPE_CHECKING:
+    from connectctl.ops.checks.context import CheckContext
     from connectctl.ops.checks.types import Checked
-    from connectctl.ops.clients.protocols import TransactionCalls
-    from connectctl.ops.connect.config_topic import ConfigState
     from connectctl.ops.connect.fenced_task_diagnosis import FailedTask
 
 TIMEOUT = "producer.override.transaction.timeout.ms"
@@ -68,12 +67,11 @@ class TransactionPacing:
 
 @dataclass(frozen=True)
 class TransactionFacts:
-    """All that was seen; ``taken_at`` is in seconds since the epoch, ``limit_ms`` the brokers' longest time-out."""
+    """All that was seen; ``taken_at`` is in seconds since the epoch."""
 
     connectors: tuple[TransactionPacing, ...]
     enabled: bool | None
     taken_at: float
-    limit_ms: int = BROKER_LIMIT_MS
     unseen: tuple[Unseen, ...] = ()
 
     @cached_property
@@ -82,46 +80,24 @@ class TransactionFacts:
         return Counter(each.store for each in self.connectors)
 
 
-@dataclass(frozen=True)
-class TransactionSources:
-    """Where to look. ``connectors`` are source connectors; ``written`` as in ``FencingSources``, status topic included.
-
-    ``flush_ms``, ``timeout_ms`` and ``limit_ms`` are the workers' ``offset.flush.interval.ms`` and
-    ``producer.transaction.timeout.ms`` and the brokers' ``transaction.max.timeout.ms``, where somebody tells them.
-    """
-
-    calls: TransactionCalls
-    group: str
-    bootstrap: str
-    offsets_topic: str
-    connectors: Sequence[Checked]
-    state: ConfigState | None
-    directory: TransactionalIdIndex
-    enabled: bool | None
-    written: Mapping[str, float] = field(default_factory=dict)
-    flush_ms: int | None = None
-    timeout_ms: int | None = None
-    limit_ms: int | None = None
-
-
-def observe(sources: TransactionSources, now: float) -> TransactionFacts:
-    """See the transactions of all connectors of ``sources``; ``now`` in seconds since the epoch."""
-    failed = {each.name: _failed(sources, each) for each in sources.connectors}
-    seen, unseen = _described(sources, [task for tasks in failed.values() for task in tasks])
+def observe(context: CheckContext, now: float) -> TransactionFacts:
+    """See the transactions of all connectors of ``context``; ``now`` in seconds since the epoch."""
+    failed = {each.name: _failed(context, each) for each in context.sources}
+    seen, unseen = _described(context, [task for tasks in failed.values() for task in tasks])
     found = []
-    for each in sources.connectors:
+    for each in context.sources:
         tasks = {
             n: known
             for n in each.connector.tasks
-            if isinstance(known := seen.get(task_id(sources.group, each.name, n)), Transaction)
+            if isinstance(known := seen.get(task_id(context.group.id, each.name, n)), Transaction)
         }
         told = tuple((task, seen[task.id]) for task in failed[each.name] if task.id in seen)
-        found.append(paced(sources, each, tasks, told))
-    return TransactionFacts(tuple(found), sources.enabled, now, sources.limit_ms or BROKER_LIMIT_MS, unseen)
+        found.append(paced(context, each, tasks, told))
+    return TransactionFacts(tuple(found), context.enabled, now, unseen)
 
 
 def paced(
-    sources: TransactionSources,
+    context: CheckContext,
     each: Checked,
     tasks: Mapping[int, Transaction],
     failed: tuple[tuple[FailedTask, Transaction | Code], ...] = (),
@@ -130,11 +106,11 @@ def paced(
     boundary = each.config.get("transaction.boundary", Boundary.POLL).strip().lower()
     interval, timeout = _number(each.config.get(INTERVAL)), _number(each.config.get(TIMEOUT))
     if interval is None:
-        interval = sources.flush_ms
+        interval = _number(context.worker_property("offset.flush.interval.ms"))
     live = {known.timeout_ms for n, known in tasks.items() if _is_its_own(each, n, known)}
     if timeout is None:
         # The coordinator keeps what the producer asked for, wherever that was set.
-        timeout = min(live) if live else sources.timeout_ms
+        timeout = min(live) if live else _number(context.worker_property("producer.transaction.timeout.ms"))
     return TransactionPacing(
         name=each.name,
         boundary=Boundary(boundary) if boundary in set(Boundary) else Boundary.POLL,
@@ -145,13 +121,13 @@ def paced(
         tasks=tasks,
         running=frozenset(n for n, status in each.connector.tasks.items() if status and status.state == "RUNNING"),
         failed=failed,
-        store=(each.config.get(TOPIC) or sources.offsets_topic, _home(sources, each)),
+        store=(each.config.get(TOPIC) or context.internal.get("offsets", ""), _home(context, each)),
     )
 
 
-def _home(sources: TransactionSources, each: Checked) -> str:
+def _home(context: CheckContext, each: Checked) -> str:
     """The Kafka cluster of its transactions, in a spelling that can be compared."""
-    return ",".join(sorted(servers(client_bootstrap(each.config, "producer", sources.bootstrap))))
+    return ",".join(sorted(servers(client_bootstrap(each.config, "producer", context.edges.bootstrap))))
 
 
 def _is_its_own(each: Checked, task: int, known: Transaction) -> bool:
@@ -165,35 +141,35 @@ def _number(text: str | None) -> int | None:
     return int(value) if value.isascii() and value.isdigit() else None
 
 
-def _failed(sources: TransactionSources, each: Checked) -> Sequence[FailedTask]:
-    known = sources.state.connectors.get(each.name) if sources.state else None
-    return failed_tasks(Case(sources.group, each.connector, known, sources.written, sources.directory))
+def _failed(context: CheckContext, each: Checked) -> Sequence[FailedTask]:
+    known = context.state.connectors.get(each.name) if context.state else None
+    return failed_tasks(Case(context.group.id, each.connector, known, context.written, context.directory))
 
 
 def _described(
-    sources: TransactionSources, failed: Sequence[FailedTask]
+    context: CheckContext, failed: Sequence[FailedTask]
 ) -> tuple[dict[str, Transaction | Code], tuple[Unseen, ...]]:
     """What the coordinators say of the tasks' ids; of those that are on the workers' Kafka cluster."""
-    if sources.enabled is False and not failed:
+    if context.enabled is False and not failed:
         return {}, ()
     away = [
         each.name
-        for each in sources.connectors
-        if sources.enabled and not connects_to(each.config, "producer", sources.bootstrap)
+        for each in context.sources
+        if context.enabled and not connects_to(each.config, "producer", context.edges.bootstrap)
     ]
     unseen = tuple(
         Unseen(f"the transactions of {name}", "they are on another Kafka cluster", f"connectctl fence {name} --dry-run")
         for name in away
     )
     ids = [
-        task_id(sources.group, each.name, n)
-        for each in sources.connectors
+        task_id(context.group.id, each.name, n)
+        for each in context.sources
         if each.name not in away
         for n in each.connector.tasks
     ]
     if not ids:
         return {}, unseen
     try:
-        return describe_ids(sources.calls, ids), unseen
+        return describe_ids(context.edges.transactions(), ids), unseen
     except ConnectctlError as e:
         return {}, (*unseen, Unseen("the transactions of source tasks", reason(e), e.next_step))

@@ -10,7 +10,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.severity import downgrade_severity, leads_to_enabled
-from connectctl.ops.checks.transactions.observe import INTERVAL, TIMEOUT, Boundary, TransactionFacts, TransactionPacing
+from connectctl.ops.checks.transactions.observe import (
+    BROKER_LIMIT_MS,
+    INTERVAL,
+    TIMEOUT,
+    Boundary,
+    TransactionFacts,
+    TransactionPacing,
+)
 from connectctl.ops.checks.types import Goal
 from connectctl.ops.connect.fenced_task_diagnosis import explain
 from connectctl.ops.core.finding import Finding, Severity
@@ -61,7 +68,7 @@ def interval_too_long(facts: TransactionFacts, each: TransactionPacing, goal: Go
     certain = each.interval_ms >= each.timeout_ms and (sure or each.interval_told)
     severity = downgrade_severity(Severity.ERROR, goal) if certain else Severity.WARNING
     hint = f"Set {INTERVAL}={max(1000, each.timeout_ms // 4)} on {each.name}"
-    if each.interval_ms * 2 <= facts.limit_ms:
+    if each.interval_ms * 2 <= BROKER_LIMIT_MS:
         hint += f", or {TIMEOUT}={each.interval_ms * 2}"
     return INTERVAL_TOO_LONG.found(each.name, message, hint, severity=severity)
 
@@ -129,8 +136,8 @@ def blocks_others(facts: TransactionFacts, each: TransactionPacing) -> Finding |
 def _remedy(facts: TransactionFacts, each: TransactionPacing, timeout_ms: int) -> str:
     """What to set: a longer time-out where brokers allow it, and what ends transactions earlier at this boundary."""
     found = []
-    if timeout_ms < facts.limit_ms:
-        found.append(f"{TIMEOUT}={min(facts.limit_ms, timeout_ms * 4)}")
+    if timeout_ms < BROKER_LIMIT_MS:
+        found.append(f"{TIMEOUT}={min(BROKER_LIMIT_MS, timeout_ms * 4)}")
     if each.boundary is Boundary.INTERVAL:
         found.append(f"{INTERVAL}={max(1000, min(each.interval_ms, timeout_ms) // 4)}")
     found.append("smaller batches of the connector" if each.boundary is Boundary.POLL else "transaction.boundary=poll")

@@ -13,10 +13,10 @@ from connectctl.ops.checks.brokers.observe import (
     TRANSACTION_STATE,
     VERIFICATION,
     BrokerFacts,
-    BrokerSources,
     ProducerTimeout,
     observe,
 )
+from connectctl.ops.checks.context import CheckContext
 from connectctl.ops.checks.types import Checked, Goal
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Unreachable
@@ -24,7 +24,7 @@ from connectctl.ops.core.finding import Severity
 from connectctl.ops.kafka.brokers import BrokerVersion
 from connectctl.ops.kafka.topics import TopicFacts
 from fakes.brokers import APIS, DEFAULTS, FakeBrokers, broker
-from fakes.kafkareads import FakeKafka
+from fakes.check_context import check_context
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -185,9 +185,11 @@ def test_workers_before_3_7_1_fence_with_a_timeout_that_every_broker_takes(
 # ----------------------------------------------------------------------------------------------------------- observing
 
 
-def sources(fake: FakeBrokers | None = None, **configs: dict[str, str]) -> BrokerSources:
+def sources(
+    fake: FakeBrokers | None = None, told: dict[str, str] | None = None, **configs: dict[str, str]
+) -> CheckContext:
     checked = [Checked(Connector(name, None, config=config, type="source")) for name, config in configs.items()]
-    return BrokerSources(fake or FakeBrokers(), FakeKafka(), checked, "here:9092", True, ("4.3.1",))
+    return check_context(*checked, brokers=fake, told=told)
 
 
 def test_a_connectors_timeout_is_its_override_else_the_workers_else_kafkas() -> None:
@@ -198,7 +200,7 @@ def test_a_connectors_timeout_is_its_override_else_the_workers_else_kafkas() -> 
         "none": (60_000, None),
     }
     told = {"producer.transaction.timeout.ms": "7000", "transaction.timeout.ms": "8000"}
-    seen = observe(replace(sources(none={}), worker_property=told.get), Goal.ENABLED)
+    seen = observe(sources(told=told, none={}), Goal.ENABLED)
     assert [(each.milliseconds, each.property) for each in (*seen.sources, seen.leader)] == [
         (7000, "producer.transaction.timeout.ms"),
         (8000, "transaction.timeout.ms"),
@@ -236,7 +238,7 @@ def test_brokers_that_answer_nothing_are_no_error_of_ours(error: ConnectctlError
 
 @pytest.mark.parametrize(("enabled", "goal"), [(True, Goal.DOWNGRADE), (False, Goal.NOW)])
 def test_where_nothing_has_transactions_nobody_is_asked(enabled: bool, goal: Goal) -> None:
-    asked = replace(sources(FakeBrokers(down=Unreachable("down"))), enabled=enabled)
+    asked = check_context(brokers=FakeBrokers(down=Unreachable("down")), enabled=enabled)
     assert observe(asked, goal).unseen == ()
 
 

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from connectctl.ops.checks.connector_config.active_topics import recorded_topics
 from connectctl.ops.checks.consumers import rules
-from connectctl.ops.checks.consumers.observe import ReaderFacts, ReaderSources, Written, observe
+from connectctl.ops.checks.consumers.observe import ReaderFacts, Written, observe
+from connectctl.ops.checks.context import CheckContext
 from connectctl.ops.checks.types import Checked, Goal
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Unreachable
@@ -16,9 +17,10 @@ from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.records import Record
 from connectctl.ops.kafka.transactions import Bounds, PartitionProducer, Place
 from fakes.brokers import FakeBrokers
+from fakes.check_context import check_context
 from fakes.coordinators import FakeCoordinators
 from fakes.counted import Counted
-from fakes.kafkareads import FakeKafka, records
+from fakes.kafkareads import records
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,13 +55,10 @@ class Topics:
         raise AssertionError("nothing is changed")
 
 
-def sources(*connectors: Checked, fake: FakeBrokers | None = None, **changes: Any) -> ReaderSources:
+def sources(*connectors: Checked, fake: FakeBrokers | None = None, **changes: Any) -> CheckContext:
     """A cluster with these connectors, and a source called ``src`` that writes to ``orders``."""
-    everything = (source("src"), *connectors)
-    names = [each.name for each in everything if each.connector.type == "source"]
-    kafka, calls = FakeKafka(), FakeCoordinators(partitions=dict(OPEN))
-    clean = ReaderSources(fake or FakeBrokers(), calls, kafka, Topics(), everything, names, "here:9092", True)
-    return replace(clean, **changes)
+    clean: dict[str, Any] = {"calls": Topics(), "transactions": FakeCoordinators(partitions=dict(OPEN))}
+    return check_context(source("src"), *connectors, brokers=fake, **(clean | changes))
 
 
 def source(name: str, **config: str) -> Checked:
@@ -84,11 +83,11 @@ def committed(id_: str, offset: int, state: str = "Stable") -> ReaderGroup:
     return ReaderGroup(id_, state=state, committed={ORDERS: offset})
 
 
-def found(given: ReaderSources, goal: Goal = Goal.ENABLED) -> list[Finding]:
+def found(given: CheckContext, goal: Goal = Goal.ENABLED) -> list[Finding]:
     return list(rules.check(observe(given, goal), goal))
 
 
-def ids(given: ReaderSources, goal: Goal = Goal.ENABLED) -> list[tuple[str, str]]:
+def ids(given: CheckContext, goal: Goal = Goal.ENABLED) -> list[tuple[str, str]]:
     return [(finding.id, finding.subject) for finding in found(given, goal) if finding.id != "SINK001"]
 
 
@@ -126,7 +125,7 @@ def test_that_sinks_are_untouched_is_said_once(goal: Goal, said: int, enabled: b
     ],
 )
 def test_a_sink_without_read_committed_is_told(config: dict[str, str], told: str | None, judged: bool) -> None:
-    given = sources(sink("snk", SINK | config), worker_property={"consumer.isolation.level": told}.get)
+    given = sources(sink("snk", SINK | config), told={"consumer.isolation.level": told} if told else {})
     assert ids(given) == ([("READER001", "snk")] if judged else [])
 
 
@@ -237,7 +236,7 @@ def test_readers_matter_where_there_are_or_will_be_transactions(enabled: bool | 
 # -------------------------------------------------------------------------------------------------------- what is unseen
 
 
-def unseen(given: ReaderSources) -> list[str]:
+def unseen(given: CheckContext) -> list[str]:
     return [each.what for each in observe(given, Goal.ENABLED).unseen]
 
 
@@ -247,14 +246,11 @@ def test_topics_are_those_that_workers_saw_and_those_that_the_configuration_name
 
 
 def test_where_no_worker_tells_topics_the_status_topic_does() -> None:
-    said = {"topic": {"name": "payments", "connector": "src", "task": 0, "discoverTimestamp": 1}}
-    kafka = FakeKafka(records={"sta": records(("status-topic-payments:connector-src", said))})
-    given = sources(calls=Topics(error=TRACKING_OFF), kafka=kafka, status_topic="sta")
+    given = sources(calls=Topics(error=TRACKING_OFF), recorded={"src": frozenset(["payments"])})
     assert (set(observe(given, Goal.ENABLED).topics), unseen(given)) == ({"orders", "payments"}, [])
-    assert unseen(replace(given, kafka=FakeKafka())) == ["the active topics of src"]
-    assert unseen(replace(given, kafka=FakeKafka(records={"sta": []}, forbidden={"sta"}))) == [
-        "the active topics of src"
-    ]
+    nothing: tuple[Any, ...] = (None, {})
+    for told in nothing:
+        assert unseen(sources(calls=Topics(error=TRACKING_OFF), recorded=told)) == ["the active topics of src"]
 
 
 def test_records_of_the_status_topic_that_are_no_topics_are_passed_over() -> None:

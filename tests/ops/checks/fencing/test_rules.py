@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from connectctl.ops.checks.context import CheckContext
 from connectctl.ops.checks.fencing.observe import (
     Coordinators,
     Fenced,
     FencingFacts,
-    FencingSources,
     ids_of,
     observe,
 )
@@ -20,11 +20,13 @@ from connectctl.ops.connect import config_topic
 from connectctl.ops.connect.connector import Connector, Status
 from connectctl.ops.connect.transactional_ids import TransactionalIdIndex, task_id
 from connectctl.ops.connect.zombie_fencing import CURE, Backoff, FencingRound
+from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.core.finding import Finding
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.partitioner import coordinator_partition, java_hash
 from connectctl.ops.kafka.topics import TopicFacts
 from connectctl.ops.kafka.transactions import Place, Transaction
+from fakes.check_context import check_context
 from fakes.coordinators import FakeCoordinators
 from fakes.kafkareads import FakeKafka, records
 from hypothesis import given
@@ -208,7 +210,7 @@ def test_names_that_only_look_alike_do_not_collide(others: dict[str, set[str]]) 
 # ------------------------------------------------------------------------------------------------------------- looking
 
 
-def sources(calls: FakeCoordinators, enabled: bool | None = True, **more: Any) -> FencingSources:
+def sources(transactions: FakeCoordinators, enabled: bool | None = True, **more: Any) -> CheckContext:
     state = config_topic.parse(
         records(
             ("connector-c", {"properties": {"connector.class": "x.Source"}}),
@@ -220,8 +222,7 @@ def sources(calls: FakeCoordinators, enabled: bool | None = True, **more: Any) -
         "cfg",
     )
     connector = Connector("c", None, {0: Status("RUNNING"), 1: Status("RUNNING")}, {"topic": "lines"})
-    given_ = FencingSources(calls, FakeKafka(), "g", "a:9092", (Checked(connector),), state, NONE, enabled)
-    return replace(given_, **more)
+    return check_context(Checked(connector), transactions=transactions, state=state, enabled=enabled, **more)
 
 
 def ongoing(id: str, *topics: str) -> Transaction:
@@ -252,6 +253,18 @@ def test_a_round_that_the_config_topic_says_is_due_is_seen() -> None:
     assert observe(sources(FakeCoordinators(known), enabled=False), 110.0).rounds == ()
 
 
+@dataclass
+class Active:
+    """Workers that saw connectors write to these topics, or do not tell."""
+
+    topics: frozenset[str] | None
+
+    def get(self, path: str, *, timeout: float | None = None) -> Any:
+        if self.topics is None:
+            raise Unreachable("no worker answers")
+        return {"c": {"topics": sorted(self.topics)}}
+
+
 @pytest.mark.parametrize(
     ("topics", "enabled", "active", "strange"),
     [
@@ -269,7 +282,7 @@ def test_a_transaction_that_no_task_can_have_begun_is_a_strangers(
     topics: tuple[str, ...], enabled: bool | None, active: frozenset[str] | None, strange: bool
 ) -> None:
     calls = FakeCoordinators({"g-c-1": ongoing("g-c-1", *topics)})
-    seen = observe(sources(calls, enabled, active=lambda name: active), 10.0)
+    seen = observe(sources(calls, enabled, calls=Active(active)), 10.0)
     assert (set(seen.connectors[0].foreign) == {"g-c-1"}) is strange
     told = [finding for finding in check(seen, Goal.ENABLED) if finding.id == "FENCE012"]
     assert bool(told) is strange

@@ -4,21 +4,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from connectctl.ops.checks.context import CheckContext
 from connectctl.ops.checks.internal_topics import rules
-from connectctl.ops.checks.internal_topics.rules import DEDICATED, TopicSources, TopicsSeen, observe
+from connectctl.ops.checks.internal_topics.rules import DEDICATED, TopicsSeen, observe
 from connectctl.ops.checks.types import Checked
 from connectctl.ops.connect.connector import Connector
-from connectctl.ops.connect.transactional_ids import TransactionalIdIndex
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.core.finding import Severity
 from connectctl.ops.kafka.topics import TopicFacts
 from connectctl.ops.kafka.transactions import PartitionProducer, Place, Transaction
 from fakes.brokers import FakeBrokers, broker
+from fakes.check_context import check_context
 from fakes.coordinators import FakeCoordinators
 from fakes.kafkareads import FakeKafka
 
 INTERNAL = {"config": "cfg", "offsets": "off", "status": "sta"}
-NOBODY = TransactionalIdIndex({})
 
 
 def topic(name: str = "off", partitions: int = 2, replicas: int = 3, in_sync: int = 3, **more: Any) -> TopicFacts:
@@ -119,11 +119,9 @@ def sources(
     calls: FakeCoordinators | None = None,
     brokers: FakeBrokers | None = None,
     **configs: dict[str, str],
-) -> TopicSources:
+) -> CheckContext:
     checked = [Checked(Connector(name, None, config=config, type="source")) for name, config in configs.items()]
-    return TopicSources(
-        kafka, calls or FakeCoordinators(), INTERNAL, checked, "here:9092", NOBODY, brokers or FakeBrokers()
-    )
+    return check_context(*checked, kafka=kafka, transactions=calls, brokers=brokers, internal=INTERNAL)
 
 
 def kafka(**configs: dict[str, str]) -> FakeKafka:

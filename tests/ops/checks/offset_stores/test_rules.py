@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from connectctl.ops.checks.connector_config.active_topics import configured_topics
+from connectctl.ops.checks.context import CheckContext
 from connectctl.ops.checks.offset_stores.observe import (
     ConnectorStore,
     SeenCluster,
     StoreFacts,
-    StoreSources,
     observe,
     target_mode,
 )
@@ -24,8 +24,7 @@ from connectctl.ops.connect.source_offsets import ConnectorOffsets, SourceOffset
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.kafka.topics import TopicFacts
-from connectctl.ops.operations.offsets.observe import Sources
-from connectctl.ops.operations.offsets.snapshot import Workers
+from fakes.check_context import check_context
 from fakes.kafkareads import FakeKafka, records
 from hypothesis import given
 from hypothesis import strategies as st
@@ -314,7 +313,7 @@ def test_properties_that_name_targets_are_told_from_those_that_do_not() -> None:
 # ---------------------------------------------------------------------------------------------------------------- looking
 
 
-def sources(config: dict[str, str], mode: Mode | None = Mode.ENABLED, **more: Any) -> StoreSources:
+def sources(config: dict[str, str], enabled: bool | None = True) -> CheckContext:
     kafka = FakeKafka()
     named = {"properties": config | {"connector.class": "x.Source"}}
     kafka.records |= {"cfg": records(("connector-c", named)), GLOBAL: records(('["c",{"t":"x"}]', {"pos": 5}))}
@@ -322,8 +321,9 @@ def sources(config: dict[str, str], mode: Mode | None = Mode.ENABLED, **more: An
     def nobody(bootstrap: str, overrides: Any) -> FakeKafka:
         raise Unreachable(f"Kafka at {bootstrap} does not answer", why="connection refused")
 
-    offsets = Sources(kafka, HERE, "cfg", GLOBAL, nobody, Workers, 1.0)
-    return StoreSources(offsets, (Checked(Connector("c", None, config=config)),), mode, "4.3.1", **more)
+    mine, internal = Checked(Connector("c", None, config=config)), {"config": "cfg", "offsets": GLOBAL}
+    where: dict[str, Any] = {"bootstrap": HERE, "other_kafka": nobody, "internal": internal}
+    return check_context(mine, kafka=kafka, enabled=enabled, **where)
 
 
 def test_looking_reads_both_topics_and_judges_what_workers_will_do() -> None:
@@ -346,6 +346,6 @@ def test_workers_that_do_not_tell_their_mode_are_no_silent_pass() -> None:
 
 def test_an_offsets_topic_that_may_not_be_read_is_no_silent_pass() -> None:
     given_ = sources(NAMED)
-    given_.offsets.kafka.forbidden.add(GLOBAL)  # type: ignore[attr-defined]
+    given_.edges.kafka.forbidden.add(GLOBAL)  # type: ignore[attr-defined]
     (unseen,) = observe(given_, Goal.NOW, 0.0).unseen
     assert unseen.what == "source offsets"

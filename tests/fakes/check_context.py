@@ -1,0 +1,56 @@
+"""The cluster as the areas of preflight see it, made for a test of one area."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+from connectctl.ops.checks.types import Checked
+from connectctl.ops.connect.transactional_ids import TransactionalIdIndex
+from fakes.brokers import FakeBrokers
+from fakes.coordinators import FakeCoordinators
+from fakes.kafkareads import FakeKafka
+
+if TYPE_CHECKING:
+    from connectctl.ops.checks.context import CheckContext
+
+
+def check_context(
+    *everybody: Checked,
+    kafka: Any = None,
+    calls: Any = None,
+    transactions: Any = None,
+    brokers: Any = None,
+    other_kafka: Any = None,
+    bootstrap: str = "here:9092",
+    group: str = "g",
+    told: Mapping[str, str] | None = None,
+    workers: int = 1,
+    **more: Any,
+) -> CheckContext:
+    """A context of these connectors, with exactly-once enabled; ``told`` are the workers' properties."""
+    edges = SimpleNamespace(
+        kafka=FakeKafka() if kafka is None else kafka,
+        calls=calls,
+        transactions=lambda: FakeCoordinators() if transactions is None else transactions,
+        brokers=lambda: FakeBrokers() if brokers is None else brokers,
+        other_kafka=other_kafka,
+        bootstrap=bootstrap,
+    )
+    seen = {
+        "edges": edges,
+        "group": SimpleNamespace(id=group),
+        "view": SimpleNamespace(workers=(None,) * workers),
+        "everybody": everybody,
+        "sources": [each for each in everybody if each.connector.type != "sink"],
+        "worker_property": dict(told or {}).get,
+        "directory": TransactionalIdIndex({}),
+        "enabled": True,
+        "versions": ("4.3.1",),
+        "internal": {},
+        "state": None,
+        "written": {},
+        "recorded": None,
+    }
+    return cast("CheckContext", SimpleNamespace(**(seen | more)))
