@@ -143,7 +143,7 @@ def _start(launch: Launcher) -> None:
     if spec.secured:
         layout.root.chmod(0o700)
         launch.on_progress(Progress("Making certificates and passwords"))
-        launch.security.create(launch.java().path)
+        launch.security.create()
     launch.on_progress(Progress("Starting the broker" if not own else f"Starting {spec.brokers} brokers"))
     for number in numbers:
         launch.format_broker(number)

@@ -20,7 +20,7 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-from connectctl.ops.sandbox import keystore, private
+from connectctl.ops.sandbox import certificates, private
 from connectctl.ops.sandbox.ports import LOOPBACK
 
 SCRAM, PLAIN, OAUTH, MTLS = "SCRAM", "PLAIN", "OAUTH", "MTLS"
@@ -40,7 +40,7 @@ class Security:
 
     directory: Path
 
-    def create(self, java: str) -> None:
+    def create(self) -> None:
         """Make passwords and certificates of its own; nothing of it is known to another sandbox."""
         private.directory(self.directory)
         for user in (*USERS, _KEYSTORE):
@@ -52,12 +52,12 @@ class Security:
         login = f'KafkaConnect {{\n  {_REST_LOGIN}.PropertyFileLoginModule required file="{users}";\n}};\n'
         private.write(self._rest_login, login)
         names = {BROKER: True, WORKER: True, ADMIN: False}
-        keystore.issue(self.directory, java, names, self.password(_KEYSTORE), WORKER)
+        certificates.issue(self.directory, names, self.password(_KEYSTORE), WORKER)
 
     @property
     def authority(self) -> Path:
         """The certificate that signed all others."""
-        return self.directory / f"{keystore.AUTHORITY}.pem"
+        return self.directory / f"{certificates.AUTHORITY}.pem"
 
     @property
     def claims_file(self) -> Path:
