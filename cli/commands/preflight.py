@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from connectctl.ops.checks.tasks_max.observe import Release
     from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.core.finding import Finding
-    from connectctl.ops.kafka.visibility import Observation
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -176,10 +175,8 @@ def judge_of(
 
 def edges_of(session: Session, group: ConnectGroup) -> Edges:
     """The session's edges, as preflight takes them."""
-    from connectctl.ops.checks.acls.observe import Asking
     from connectctl.ops.checks.context import Edges
 
-    calls = session.connect_to(group)
     driver = session.driver()
 
     def told(worker: str, name: str) -> str | None:
@@ -188,16 +185,13 @@ def edges_of(session: Session, group: ConnectGroup) -> Edges:
             return told.value if told else None
         return None
 
-    def groups() -> Observation[frozenset[str]]:
-        # Not the bound method: opening the edge may fail, and only where groups are asked for.
-        return session.transactions.connect_groups()
-
     return Edges(
         session.kafka,
-        calls,
+        session.connect_to(group),
         lambda: session.transactions,
         lambda: session.brokers,
-        Asking(lambda: session.acls, session.other_acls, groups, calls),
+        lambda: session.acls,
+        session.other_acls,
         session.other_kafka,
         str(session.settings.get("bootstrap_servers")),
         told,

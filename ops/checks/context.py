@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.connector_config.active_topics import recorded_topics
-from connectctl.ops.checks.types import Checked, Unseen
+from connectctl.ops.checks.types import Checked, Unseen, unseen_by
 from connectctl.ops.connect import config_topic
 from connectctl.ops.connect.transactional_ids import TransactionalIdIndex
 from connectctl.ops.connect.worker import Support
@@ -23,8 +23,8 @@ from connectctl.ops.operations.fencing.observe import Sources as FenceSources
 from connectctl.ops.operations.fencing.observe import visible_connectors
 
 if TYPE_CHECKING:
-    from connectctl.ops.checks.acls.observe import Asking
-    from connectctl.ops.clients.protocols import BrokerReads, ConnectCalls, KafkaReads, TransactionCalls
+    from connectctl.ops.checks.acls.clusters import Open
+    from connectctl.ops.clients.protocols import AclReads, BrokerReads, ConnectCalls, KafkaReads, TransactionCalls
     from connectctl.ops.connect.config_topic import ConfigState
     from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.operations.cluster.observe import ClusterView
@@ -44,7 +44,8 @@ class Edges:
     calls: ConnectCalls
     transactions: Callable[[], TransactionCalls]
     brokers: Callable[[], BrokerReads]
-    acls: Asking
+    acls: Callable[[], AclReads]
+    other_acls: Open
     other_kafka: Callable[[str, Mapping[str, str]], KafkaReads]
     bootstrap: str
     told: Callable[[str, str], str | None] = lambda worker, name: None
@@ -137,12 +138,6 @@ def see(edges: Edges, group: ConnectGroup, named: Mapping[str, str | None], want
     context.checked = tuple(Checked(c) for name, c in sorted(known.items()) if name in picked)
     _read_config_topic(context)
     return context
-
-
-def unseen_by(what: str, error: ConnectctlError) -> Unseen:
-    """That ``what`` could not be looked at, in the words of the error."""
-    why = f"{error.what}: {error.why}" if error.why else error.what
-    return Unseen(what, why.rstrip("."), error.next_step)
 
 
 def _check(wanted: Sequence[str], known: Sequence[str]) -> None:

@@ -21,7 +21,7 @@ from connectctl.ops.checks.connector_config import validations
 from connectctl.ops.checks.connector_config.override_rules import POLICY
 from connectctl.ops.checks.consumers import observe as consumer_observe
 from connectctl.ops.checks.consumers import rules as consumer_rules
-from connectctl.ops.checks.context import CheckContext, unseen_by
+from connectctl.ops.checks.context import CheckContext
 from connectctl.ops.checks.fencing import observe as fencing_observe
 from connectctl.ops.checks.fencing import rules as fencing_rules
 from connectctl.ops.checks.internal_topics import rules as internal_topics_rules
@@ -32,10 +32,9 @@ from connectctl.ops.checks.tasks_max import observe as tasks_max_observe
 from connectctl.ops.checks.tasks_max import rules as tasks_max_rules
 from connectctl.ops.checks.transactions import observe as transaction_observe
 from connectctl.ops.checks.transactions import rules as transaction_rules
-from connectctl.ops.checks.types import Goal, Unseen
+from connectctl.ops.checks.types import Goal, Unseen, unseen_by
 from connectctl.ops.checks.workers import observe as worker_observe
 from connectctl.ops.checks.workers import rules as worker_rules
-from connectctl.ops.connect.worker import Support
 from connectctl.ops.core.errors import ConnectctlError
 
 if TYPE_CHECKING:
@@ -145,16 +144,7 @@ class Judge:
 
     def acl_facts(self) -> tuple[AclFacts | None, tuple[Unseen, ...]]:
         """What there is to know of ACLs; for what is printed of the missing ones, too."""
-        context, edges = self.context, self.context.edges
-        sight = acls_observe.Sight(
-            context.group,
-            [each.connector for each in context.checked],
-            context.internal,
-            context.state,
-            any(w.support is Support.ENABLED for w in context.view.workers),
-            context.recorded,
-        )
-        return acls_observe.observe(edges.acls, sight, self.principals or Principals())
+        return acls_observe.observe(self.context, self.principals or Principals())
 
 
 def _all(look: Callable[[], Said]) -> list[Finding | Unseen]:

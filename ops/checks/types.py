@@ -11,6 +11,7 @@ from connectctl.ops.connect.worker import Support
 
 if TYPE_CHECKING:
     from connectctl.ops.connect.connector import Connector
+    from connectctl.ops.core.errors import ConnectctlError
 
 
 class Goal(StrEnum):
@@ -77,3 +78,13 @@ class Unseen:
     what: str
     why: str
     next_step: str | None = None
+
+
+def unseen_by(what: str, error: ConnectctlError) -> Unseen:
+    """That ``what`` could not be looked at, in the words of the error."""
+    return Unseen(what, reason(error), error.next_step)
+
+
+def reason(error: ConnectctlError) -> str:
+    """What went wrong, without what to do about it: for a sentence that goes on."""
+    return (f"{error.what}: {error.why}" if error.why else error.what).rstrip(".")

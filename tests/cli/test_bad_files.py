@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from connectctl.cli.main import app
-from connectctl.ops.checks.acls import acl_file
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.operations.fencing.id_file import parse_ids
 from connectctl.ops.operations.offsets.input_file import partition_text, read_entries
@@ -59,7 +58,6 @@ def test_a_reader_of_a_file_refuses_it(content: str, tmp_path: Path) -> None:
     readers: dict[str, Callable[[], object]] = {
         "offsets": lambda: read_entries(file, "x"),
         "dump": lambda: read_file(file),
-        "acls": lambda: acl_file.read(file.read_text(), str(file)),
         "partition": lambda: partition_text(FILES[content]),
     }
     for name, read in readers.items():

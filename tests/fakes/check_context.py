@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 from connectctl.ops.checks.types import Checked
+from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.connect.transactional_ids import TransactionalIdIndex
 from fakes.brokers import FakeBrokers
 from fakes.coordinators import FakeCoordinators
@@ -23,8 +24,10 @@ def check_context(
     transactions: Any = None,
     brokers: Any = None,
     other_kafka: Any = None,
+    acls: Any = None,
+    other_acls: Any = None,
     bootstrap: str = "here:9092",
-    group: str = "g",
+    group: str | ConnectGroup = "g",
     told: Mapping[str, str] | None = None,
     workers: int = 1,
     **more: Any,
@@ -36,11 +39,14 @@ def check_context(
         transactions=lambda: FakeCoordinators() if transactions is None else transactions,
         brokers=lambda: FakeBrokers() if brokers is None else brokers,
         other_kafka=other_kafka,
+        acls=lambda: acls,
+        other_acls=other_acls,
         bootstrap=bootstrap,
     )
     seen = {
         "edges": edges,
-        "group": SimpleNamespace(id=group),
+        "group": ConnectGroup(group, "Stable", "sessioned", ()) if isinstance(group, str) else group,
+        "checked": everybody,
         "view": SimpleNamespace(workers=(None,) * workers),
         "everybody": everybody,
         "sources": [each for each in everybody if each.connector.type != "sink"],

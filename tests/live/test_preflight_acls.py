@@ -12,12 +12,11 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from connectctl.cli.session import Session
-from connectctl.ops.checks.acls.acl_file import read
 from connectctl.ops.checks.acls.emit import emit
-from connectctl.ops.checks.acls.observe import AclFacts, Asking, Sight, observe
+from connectctl.ops.checks.acls.observe import AclFacts, observe
 from connectctl.ops.checks.acls.principals import parse_principals
 from connectctl.ops.checks.acls.rules import check
-from connectctl.ops.checks.types import Goal, Unseen
+from connectctl.ops.checks.types import Checked, Goal, Unseen
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.transactions import Transactions
 from connectctl.ops.kafka.acls import Acls, Action, Binding, Operation, Resource
@@ -25,7 +24,9 @@ from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.operations.connectors.observe import from_workers
 from contract.test_acls_contract import BINDINGS, GuardedContract
+from fakes.acl_documents import read
 from fakes.acls import allow
+from fakes.check_context import check_context
 from live.grants import OPERATIONS, Grants
 from live.real import Workers, connector, create_topic, eventually, workers, write
 
@@ -259,9 +260,16 @@ SOURCE, OUT = "acls-source", "acls-out"
 def look(session: Session, *said: str) -> tuple[AclFacts | None, tuple[Unseen, ...]]:
     group = session.group()
     calls = session.connect_to(group)
-    sight = Sight(group, from_workers(calls), session.named_topics, enabled=True)
-    groups = session.transactions.connect_groups
-    return observe(Asking(lambda: session.acls, session.other_acls, groups, calls), sight, parse_principals(said))
+    context = check_context(
+        *map(Checked, from_workers(calls)),
+        calls=calls,
+        transactions=session.transactions,
+        acls=session.acls,
+        other_acls=session.other_acls,
+        group=group,
+        internal=session.named_topics,
+    )
+    return observe(context, parse_principals(said))
 
 
 def found(session: Session) -> tuple[AclFacts, dict[str, str]]:
@@ -312,7 +320,7 @@ def test_what_preflight_says_is_missing_makes_tasks_fail_and_what_it_emits_makes
         eventually(lambda: "FAILED" in rest.state(SOURCE))
 
         # Without the ids of the admin client there is nothing to fence at first, and the connector runs.
-        (wanted,) = read(emit(facts, Goal.ENABLED, "yaml"), "text")
+        (wanted,) = read(emit(facts, Goal.ENABLED, "yaml"))
         fencing = [b for b in wanted.bindings if (b.principal, b.resource) == ("User:anna", ID)]
         assert {b.name for b in fencing} == {f"{guarded.group_id}-{SOURCE}-{n}" for n in range(2)}
         grants.add(set(wanted.bindings) - set(fencing))
@@ -346,9 +354,14 @@ def test_whoever_may_not_list_acls_learns_that_none_were_checked(guarded: Sandbo
         | {"bootstrap_servers": guarded.listeners["SECURED"], "group_id": guarded.group_id}
     )
     group = session.group()
-    sight = Sight(group, [], session.named_topics)
-    asking = Asking(lambda: nobody.acls, nobody.other_acls, nobody.transactions.connect_groups)
-    facts, (unseen,) = observe(asking, sight, parse_principals(["User:w"]))
+    context = check_context(
+        transactions=nobody.transactions,
+        acls=nobody.acls,
+        other_acls=nobody.other_acls,
+        group=group,
+        internal=session.named_topics,
+    )
+    facts, (unseen,) = observe(context, parse_principals(["User:w"]))
     nobody.close()
     assert facts is None
     assert unseen.what == "the ACLs of the workers' Kafka cluster"

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.acls.principals import CLIENTS, Principals, Role
-from connectctl.ops.checks.types import Unseen
+from connectctl.ops.checks.types import Unseen, unseen_by
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.acls import Acls, Authorizer
 from connectctl.ops.kafka.bootstrap import share_a_server
@@ -39,12 +39,6 @@ class Clusters:
 
     by_bootstrap: Mapping[str, ClusterAcls]
     spelled: Mapping[str, str]
-
-
-def unseen(what: str, error: ConnectctlError) -> Unseen:
-    """What could not be looked at, because of ``error``."""
-    why = f"{error.what}: {error.why}" if error.why else error.what
-    return Unseen(what, why.rstrip("."), error.next_step)
 
 
 def look_at_home(opened: Callable[[], AclReads], said: Principals) -> ClusterAcls | Unseen:
@@ -103,7 +97,7 @@ def _look(
             return ClusterAcls(edge.bootstrap, edge.cluster_id(), None)
         topics, old = edge.topic_names(), edge.wants_idempotent_write()
     except ConnectctlError as e:
-        return unseen(what, e)
+        return unseen_by(what, e)
     return ClusterAcls(edge.bootstrap, edge.cluster_id(), Acls(bindings, _authorizer(edge, said)), topics, old)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -11,26 +11,23 @@ from connectctl.ops.checks.acls.clusters import (
     MOST_AT_ONCE,
     ClusterAcls,
     Clusters,
-    Open,
     look_at_home,
     look_elsewhere,
     named,
-    unseen,
 )
 from connectctl.ops.checks.acls.principals import CLIENTS, IN_WORKERS_PROPERTIES, Principals, Role, principal_of
 from connectctl.ops.checks.connector_config.active_topics import FEW, active_topics
-from connectctl.ops.checks.types import Unseen
+from connectctl.ops.checks.types import Unseen, unseen_by
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.acls import ANY
 
 if TYPE_CHECKING:
     from connectctl.ops.checks.connector_config.active_topics import Recorded
-    from connectctl.ops.clients.protocols import AclReads, ConnectCalls
+    from connectctl.ops.checks.context import CheckContext, Edges
+    from connectctl.ops.clients.protocols import ConnectCalls
     from connectctl.ops.connect.config_topic import ConfigState
-    from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.connect.connector import Connector
-    from connectctl.ops.kafka.visibility import Observation
 
 _DEDICATED, _CREATION = "offsets.storage.topic", "topic.creation."
 
@@ -73,75 +70,47 @@ class AclFacts:
     said: Principals = field(default_factory=Principals)
 
 
-@dataclass(frozen=True)
-class Sight:
-    """What was seen of the Connect cluster before. ``internal`` are its topics by role: config, offsets, status.
-
-    ``enabled`` says that a worker was proven to have exactly-once support enabled; ``recorded`` are the topics of connectors
-    by the status topic, None where it was not read.
-    """
-
-    group: ConnectGroup
-    connectors: Sequence[Connector]
-    internal: Mapping[str, str | None]
-    state: ConfigState | None = None
-    enabled: bool = False
-    recorded: Recorded | None = None
-
-
-@dataclass(frozen=True)
-class Asking:
-    """Whom to ask: the workers' Kafka cluster, another one (by a connector's overrides), the workers, if any answers.
-
-    ``groups`` gives the groups of Connect workers on the workers' Kafka cluster.
-    """
-
-    acls: Callable[[], AclReads]
-    other: Open
-    groups: Callable[[], Observation[frozenset[str]]]
-    calls: ConnectCalls | None = None
-
-
-def observe(asking: Asking, sight: Sight, said: Principals) -> tuple[AclFacts | None, tuple[Unseen, ...]]:
+def observe(context: CheckContext, said: Principals) -> tuple[AclFacts | None, tuple[Unseen, ...]]:
     """The facts, and what could not be seen; no facts where not even the workers' own Kafka cluster tells its ACLs.
 
     Without an authorizer on the brokers nothing is asked further, because everything is allowed.
     """
-    home = look_at_home(asking.acls, said)
+    edges = context.edges
+    home = look_at_home(edges.acls, said)
     if isinstance(home, Unseen):
         return None, (home,)
-    sources = [c for c in sight.connectors if c.type == "source"]
-    clusters, lost = look_elsewhere(asking.other, sources, home, said)
+    sources = [each.connector for each in context.checked if each.connector.type == "source"]
+    clusters, lost = look_elsewhere(edges.other_acls, sources, home, said)
     guarded = [cluster for cluster in clusters.by_bootstrap.values() if cluster.acls is not None]
-    targets = _targets(asking.calls, sources, sight.recorded, lost) if guarded else {}
+    targets = _targets(edges.calls, sources, context.recorded, lost) if guarded else {}
     facts = AclFacts(
-        group_id=sight.group.id,
+        group_id=context.group.id,
         bootstrap=home.bootstrap,
         clusters=clusters.by_bootstrap,
         worker=said.worker,
-        internal=tuple(name for name in sight.internal.values() if name),
-        sources=tuple(_source(c, sight, (home.bootstrap, clusters), said, targets.get(c.name, ())) for c in sources),
-        hosts=tuple(sorted({m.host.rpartition("/")[2] for m in sight.group.members if m.host})) or (ANY,),
-        groups=_groups(asking, lost) - {sight.group.id} if home.acls is not None else frozenset(),
-        enabled_now=sight.enabled,
+        internal=tuple(context.internal.values()),
+        sources=tuple(_source(c, context, (home.bootstrap, clusters), said, targets.get(c.name, ())) for c in sources),
+        hosts=tuple(sorted({m.host.rpartition("/")[2] for m in context.group.members if m.host})) or (ANY,),
+        groups=_groups(edges, lost) - {context.group.id} if home.acls is not None else frozenset(),
+        enabled_now=bool(context.enabled),
         said=said,
     )
     return facts, (*lost, *_unknown(facts, sources, said), *_other_authorizers(guarded))
 
 
-def _groups(asking: Asking, lost: list[Unseen]) -> frozenset[str]:
+def _groups(edges: Edges, lost: list[Unseen]) -> frozenset[str]:
     what = "the other Connect clusters, whose transactional ids a pattern may cover"
     try:
-        groups = asking.groups()
+        groups = edges.transactions().connect_groups()
     except ConnectctlError as e:
-        lost.append(unseen(what, e))
+        lost.append(unseen_by(what, e))
         return frozenset()
     lost += [Unseen(what, gap.why, gap.next_step) for gap in groups.gaps]
     return groups.seen
 
 
 def _targets(
-    calls: ConnectCalls | None, sources: Sequence[Connector], recorded: Recorded | None, lost: list[Unseen]
+    calls: ConnectCalls, sources: Sequence[Connector], recorded: Recorded | None, lost: list[Unseen]
 ) -> dict[str, tuple[str, ...]]:
     """The topics that each connector is known to have written to (KIP-558)."""
     if recorded is not None and len(sources) > FEW:
@@ -152,8 +121,6 @@ def _targets(
 
     def ask(connector: Connector) -> tuple[str, ...]:
         try:
-            if calls is None:
-                raise ConnectctlError("no worker answers")
             answer = calls.get(path_of("connectors", connector.name, "topics"))
             return tuple(sorted(answer.get(connector.name, {}).get("topics", ())))
         except ConnectctlError as e:
@@ -163,13 +130,13 @@ def _targets(
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
         found = dict(zip([c.name for c in sources], pool.map(ask, sources), strict=True))
     if failed:
-        lost.append(unseen(f"the topics that {named(sorted(failed))} write to", failed[min(failed)]))
+        lost.append(unseen_by(f"the topics that {named(sorted(failed))} write to", failed[min(failed)]))
     return found
 
 
 def _source(
     connector: Connector,
-    sight: Sight,
+    context: CheckContext,
     where: tuple[str, Clusters],
     said: Principals,
     targets: tuple[str, ...],
@@ -178,11 +145,11 @@ def _source(
     identities = {role: principal_of(connector.name, role, config, said).principal for role in CLIENTS}
     given = {role: config.get(f"{role.prefix}bootstrap.servers") for role in CLIENTS}
     clusters = {role: known.spelled[bootstrap] if bootstrap else home for role, bootstrap in given.items()}
-    worker = sight.internal.get("offsets")
+    worker = context.internal.get("offsets")
     own = config.get(_DEDICATED)
     return SourceAccess(
         name=connector.name,
-        ids=_ids(connector, sight.state),
+        ids=_ids(connector, context.state),
         principals={role: principal for role, principal in identities.items() if principal},
         clusters=clusters,
         offsets_topic=own or worker,

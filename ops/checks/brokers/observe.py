@@ -7,8 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from connectctl.ops.checks.connector_config.active_topics import reason
-from connectctl.ops.checks.types import Goal, Unseen
+from connectctl.ops.checks.types import Goal, Unseen, reason, unseen_by
 from connectctl.ops.connect.offset_store import client_bootstrap, connects_to
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.brokers import BrokerVersion
@@ -108,7 +107,7 @@ def _seen(what: str, ask: Callable[[], T]) -> T | Unseen:
     try:
         return ask()
     except ConnectctlError as e:
-        return Unseen(what, reason(e), e.next_step)
+        return unseen_by(what, e)
 
 
 def _taken(seen: T | Unseen, unseen: list[Unseen], otherwise: T) -> T:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from connectctl.ops.checks.types import Unseen
+from connectctl.ops.checks.types import Unseen, reason
 from connectctl.ops.connect.config_topic import decode
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.connect.status_topic import TOPIC
@@ -88,8 +88,3 @@ def recorded_topics(records: Iterable[Record]) -> dict[str, frozenset[str]]:
 def named(names: Sequence[str]) -> str:
     """Connectors for a sentence; of many, how many more there are."""
     return ", ".join(names) if len(names) <= FEW else f"{', '.join(names[:FEW])} and {len(names) - FEW:,} more"
-
-
-def reason(error: ConnectctlError) -> str:
-    """What went wrong, without what to do about it: for a sentence that goes on."""
-    return (f"{error.what}: {error.why}" if error.why else error.what).rstrip(".")

@@ -16,11 +16,10 @@ from connectctl.ops.checks.connector_config.active_topics import (
     active_topics,
     configured_topics,
     named,
-    reason,
 )
 from connectctl.ops.checks.connector_config.sink_topics import is_mirror, of_mirror, of_sink
 from connectctl.ops.checks.severity import leads_to_enabled
-from connectctl.ops.checks.types import Goal, Unseen
+from connectctl.ops.checks.types import Goal, Unseen, reason, unseen_by
 from connectctl.ops.connect.offset_store import connects_to
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.bootstrap import share_a_server
@@ -122,7 +121,7 @@ def observe(context: CheckContext, goal: Goal) -> ReaderFacts:
         try:
             readers = listing.result()
         except ConnectctlError as e:
-            unseen.append(Unseen("consumer groups", reason(e), e.next_step))
+            unseen.append(unseen_by("consumer groups", e))
             readers = ReaderGroups()
     topics = topics_of(written)
     unseen += _unlisted(readers) + _hidden(brokers, topics)
@@ -206,7 +205,7 @@ def _beyond(
     try:
         bounds = calls.bounds(places) if places else {}
     except ConnectctlError as e:
-        unseen.append(Unseen("last stable offsets", reason(e), e.next_step))
+        unseen.append(unseen_by("last stable offsets", e))
         return {}
     found = {
         group.id: tuple(
@@ -220,10 +219,7 @@ def _beyond(
 
 
 def _unlisted(readers: ReaderGroups) -> list[Unseen]:
-    found = [
-        Unseen(f"the groups of broker {broker}", reason(error), error.next_step)
-        for broker, error in sorted(readers.problems.items())
-    ]
+    found = [unseen_by(f"the groups of broker {broker}", error) for broker, error in sorted(readers.problems.items())]
     if not readers.complete:
         why = f"this principal is shown only those that it may describe: {DESCRIBE_CLUSTER} is missing"
         found.append(Unseen("all consumer groups", why, grant(DESCRIBE_CLUSTER)))
@@ -240,7 +236,7 @@ def _hidden(reads: BrokerReads, topics: frozenset[str]) -> list[Unseen]:
     try:
         hidden = sorted(reads.hidden(sorted(topics)))
     except ConnectctlError as e:
-        return [Unseen("who reads the topics of source connectors", reason(e), e.next_step)]
+        return [unseen_by("who reads the topics of source connectors", e)]
     if not hidden:
         return []
     missing = ", ".join(str(describe_topic(topic)) for topic in hidden)

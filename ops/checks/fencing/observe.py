@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from connectctl.ops.checks.connector_config.active_topics import active_topics, configured_topics, reason
-from connectctl.ops.checks.types import Unseen
+from connectctl.ops.checks.connector_config.active_topics import active_topics, configured_topics
+from connectctl.ops.checks.types import Unseen, unseen_by
 from connectctl.ops.connect.offset_store import connects_to
 from connectctl.ops.connect.transactional_ids import TransactionalIdIndex, task_id
 from connectctl.ops.connect.zombie_fencing import Backoff, FencingRound
@@ -128,7 +128,7 @@ def _coordinators(context: CheckContext, unseen: list[Unseen]) -> Coordinators:
         brokers = context.edges.kafka.brokers()
         known = context.edges.kafka.topics([TRANSACTION_STATE]).get(TRANSACTION_STATE)
     except ConnectctlError as e:
-        unseen.append(Unseen("the coordinators of transactional ids", reason(e), e.next_step))
+        unseen.append(unseen_by("the coordinators of transactional ids", e))
         return Coordinators()
     # Without the topic no transaction has been on this cluster yet; the first one makes Kafka create it.
     leaders = dict(known.leaders) if known else {}
@@ -147,7 +147,7 @@ def _foreign(context: CheckContext, reach: Mapping[str, int], unseen: list[Unsee
     try:
         described = describe_ids(context.edges.transactions(), list(owner))
     except ConnectctlError as e:
-        unseen.append(Unseen("transactional ids of source tasks", reason(e), e.next_step))
+        unseen.append(unseen_by("transactional ids of source tasks", e))
         return {}
     unseen += _unanswered(described)
     configs = {each.name: each.config for each in context.sources}
@@ -201,5 +201,5 @@ def _rounds(context: CheckContext, now: float, unseen: list[Unseen]) -> tuple[Fe
         try:
             found.append(round_of(context.edges.transactions(), case, now))
         except ConnectctlError as e:
-            unseen.append(Unseen(f"the round of fencing for {each.name}", reason(e), e.next_step))
+            unseen.append(unseen_by(f"the round of fencing for {each.name}", e))
     return tuple(filter(None, found))

@@ -12,8 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from connectctl.ops.checks.connector_config.active_topics import reason
-from connectctl.ops.checks.types import Unseen
+from connectctl.ops.checks.types import Unseen, unseen_by
 from connectctl.ops.connect import cluster_findings as say
 from connectctl.ops.connect.offset_store import TOPIC, connects_to
 from connectctl.ops.core.errors import ConnectctlError
@@ -77,14 +76,14 @@ def observe(context: CheckContext, now: float) -> TopicsSeen:
             unseen += [Unseen(f"the layout of {gap.subject}", gap.why, gap.next_step) for gap in there.gaps]
             found, brokers = kafka.topics(sorted(there.seen)), kafka.brokers()
         except ConnectctlError as e:
-            unseen.append(Unseen("the layout of internal topics", reason(e), e.next_step))
+            unseen.append(unseen_by("the layout of internal topics", e))
         with suppress(ConnectctlError):  # that their versions are unseen is said with the brokers
             known = asking.result().values()
             bounded = bounds_min_in_sync(each for each in known if isinstance(each, BrokerVersion))
         try:
             held = measuring.result().findings
         except ConnectctlError as e:
-            unseen.append(Unseen("transactions on internal topics", reason(e), e.next_step))
+            unseen.append(unseen_by("transactions on internal topics", e))
     for name, facts in found.items():
         if not facts.config:
             hint = f"Give the principal that asks DescribeConfigs on the topic {name}."

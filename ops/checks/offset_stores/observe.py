@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from connectctl.ops.checks.connector_config.active_topics import active_topics, configured_topics, reason
+from connectctl.ops.checks.connector_config.active_topics import active_topics, configured_topics
 from connectctl.ops.checks.severity import leads_to_enabled
-from connectctl.ops.checks.types import Goal, Unseen
+from connectctl.ops.checks.types import Goal, Unseen, reason
 from connectctl.ops.connect.offset_store import CLIENTS, Kind, Mode, Store, client_bootstrap, store_of
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.bootstrap import same_to_connect

@@ -9,8 +9,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from connectctl.ops.checks.connector_config.active_topics import reason
-from connectctl.ops.checks.types import Unseen
+from connectctl.ops.checks.types import Unseen, unseen_by
 from connectctl.ops.connect.offset_store import TOPIC, client_bootstrap, connects_to
 from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.core.errors import ConnectctlError
@@ -172,4 +171,4 @@ def _described(
     try:
         return describe_ids(context.edges.transactions(), ids), unseen
     except ConnectctlError as e:
-        return {}, (*unseen, Unseen("the transactions of source tasks", reason(e), e.next_step))
+        return {}, (*unseen, unseen_by("the transactions of source tasks", e))

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from connectctl.ops.checks.acls.observe import AclFacts, Asking, Sight, observe
+from connectctl.ops.checks.acls.observe import AclFacts, observe
 from connectctl.ops.checks.acls.principals import parse_principals
 from connectctl.ops.checks.acls.rules import check
-from connectctl.ops.checks.types import Goal, Unseen
+from connectctl.ops.checks.types import Checked, Goal, Unseen
 from connectctl.ops.connect.config_topic import ConfigState, ConfiguredConnector
 from connectctl.ops.connect.connect_protocol import ConnectGroup, Member
 from connectctl.ops.connect.connector import Connector
@@ -17,6 +17,7 @@ from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.kafka.acls import Authorizer, Binding, Operation, Resource
 from connectctl.ops.kafka.visibility import Complete
 from fakes.acls import FakeAcls, allow
+from fakes.check_context import check_context
 
 ALL, READ, WRITE, CREATE, _, _, DESCRIBE = list(Operation)[1:8]
 TOPIC, GROUP, CLUSTER, ID = Resource.TOPIC, Resource.GROUP, Resource.CLUSTER, Resource.TRANSACTIONAL_ID
@@ -39,12 +40,12 @@ class Topics:
 
     urls: tuple[str, ...] = ("http://one:8083",)
 
-    def __init__(self, topics: Mapping[str, list[str]]):
+    def __init__(self, topics: Mapping[str, list[str] | None]):
         self.topics = topics
 
     def get(self, path: str, *, url: str | None = None, timeout: float | None = None) -> Any:
         name = path.split("/")[2]
-        if name not in self.topics:
+        if self.topics.get(name) is None:
             raise ConnectctlError("Topic tracking is disabled")
         return {name: {"topics": self.topics[name]}}
 
@@ -62,7 +63,7 @@ class World:
     other: FakeAcls = field(default_factory=lambda: FakeAcls([], bootstrap="other:9092", id="other"))
     connectors: list[Connector] = field(default_factory=lambda: [source("src")])
     said: tuple[str, ...] = SAID
-    topics: dict[str, list[str]] = field(default_factory=dict)
+    topics: dict[str, list[str] | None] = field(default_factory=dict)
     hosts: tuple[str, ...] = ("/10.0.0.1",)
     state: ConfigState | None = None
     groups: frozenset[str] = frozenset({"g"})
@@ -70,26 +71,25 @@ class World:
 
     def look(self) -> tuple[AclFacts | None, tuple[Unseen, ...]]:
         members = tuple(Member(h, "c", h, "http://one:8083", 1, None) for h in self.hosts)
-        topics = {c.name: list[str]() for c in self.connectors} | self.topics
-        sight = Sight(
-            ConnectGroup("g", "Stable", "sessioned", members),
-            self.connectors,
-            INTERNAL,
-            self.state,
+        topics = {**{c.name: list[str]() for c in self.connectors}, **self.topics}
+        context = check_context(
+            *map(Checked, self.connectors),
+            calls=Topics(topics),
+            transactions=self,
+            acls=self.acls,
+            other_acls=lambda bootstrap, overrides: self.other,
+            group=ConnectGroup("g", "Stable", "sessioned", members),
+            internal=INTERNAL,
+            state=self.state,
             enabled=self.enabled,
         )
-        asking = Asking(
-            lambda: self.acls,
-            lambda bootstrap, overrides: self.other,
-            lambda: Complete(self.groups_seen()),
-            Topics(topics),
-        )
-        return observe(asking, sight, parse_principals(self.said))
+        return observe(context, parse_principals(self.said))
 
-    def groups_seen(self) -> frozenset[str]:
+    def connect_groups(self) -> Complete[frozenset[str]]:
+        """The groups of workers on the Kafka cluster, as its brokers tell them."""
         if not self.groups:
             raise NotAuthorized("no rights")
-        return self.groups
+        return Complete(self.groups)
 
     def found(self, goal: Goal = Goal.ENABLED) -> list[Finding]:
         facts, unseen = self.look()
@@ -400,14 +400,8 @@ def test_principals_that_nobody_told_are_told_once_for_each_reason() -> None:
 
 
 def test_topics_that_workers_do_not_tell_are_told() -> None:
-    world = World()
-    sight = Sight(ConnectGroup("g", "Empty", "", ()), world.connectors, INTERNAL)
-    facts, (unseen,) = observe(
-        Asking(lambda: world.acls, lambda b, o: world.other, lambda: Complete(world.groups_seen())),
-        sight,
-        parse_principals(world.said),
-    )
-    assert (unseen.what, unseen.why) == ("the topics that src write to", "no worker answers")
+    facts, (unseen,) = World(hosts=(), topics={"src": None}).look()
+    assert (unseen.what, unseen.why) == ("the topics that src write to", "Topic tracking is disabled")
     assert facts is not None
     assert facts.hosts == ("*",)
 
