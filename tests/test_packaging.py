@@ -10,7 +10,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from connectctl.cli.commands.completion import FILES, SCRIPTS
+from connectctl.cli.commands.completion import FILES
 
 ROOT = Path(__file__).parent.parent
 TOPS = ("cli", "ops", "migrations")
@@ -70,7 +70,10 @@ def test_completions_reach_both_archives(built: Path) -> None:
     with tarfile.open(sdist) as archive:
         sources = archive.getnames()
     for file in FILES.values():
-        assert any(n.endswith(f"/{file}") and "share/" in n for n in zipfile.ZipFile(wheel).namelist()), file
+        shipped = [n for n in zipfile.ZipFile(wheel).namelist() if n.endswith(f"/{file}")]
+        assert len(shipped) == 2, shipped
+        assert f"connectctl/cli/completions/{file}" in shipped, "for connectctl completion"
+        assert any("share/" in n for n in shipped), "for the shells"
         assert any(n.endswith(f"/completions/{file}") for n in sources), file
 
 
@@ -80,8 +83,3 @@ def test_the_tree_is_found_under_its_name() -> None:
     links = {path.relative_to(source).as_posix(): path for path in source.rglob("*") if path.is_symlink()}
     assert {name: path.resolve() for name, path in links.items()} == {top: ROOT / top for top in (*TOPS, FINDINGS)}
     assert not any(path.readlink().is_absolute() for path in links.values())
-
-
-@pytest.mark.parametrize("shell", FILES)
-def test_the_completion_files_are_what_the_program_prints(shell: str) -> None:
-    assert (ROOT / "completions" / FILES[shell]).read_text() == SCRIPTS[shell]

@@ -257,8 +257,8 @@ class WorkerDriver(Protocol):
         ...
 
     def manner(self, worker: str) -> RestartMode:
-        """Whether it is restarted alone or with others, and by whom. Asks nobody."""
-        ...
+        """Whether it is restarted alone or with others, and by whom; by itself where a driver does not say. Asks nobody."""
+        return RestartMode()
 
     def says(self, worker: str, name: str, value: str) -> str:
         """In one line, what changing the property and restarting will do, for the plan."""
@@ -270,7 +270,7 @@ class WorkerDriver(Protocol):
 
     def told(self, worker: str, name: str) -> ConfiguredValue | None:
         """The property's value by file or hook; None where this driver has no way to know."""
-        ...
+        return None
 
     def change(self, worker: str, name: str, value: str) -> str | None:
         """Give the property its value, effective at the next start. Done twice, it makes no difference."""

@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from connectctl.cli.commands.completion import FILES
+from connectctl.cli.commands.completion import FILES, SCRIPTS
 from live.real import FILE_SOURCE, connector
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
 
 pytestmark = pytest.mark.live
-COMPLETIONS = Path(__file__).parents[2] / "completions"
 ASK = {
     "bash": 'source {script}; COMP_LINE="{line}"; COMP_POINT=${{#COMP_LINE}}; _connectctl connectctl; '
     'printf "%s\\n" "${{COMPREPLY[@]}}"',
@@ -31,7 +30,7 @@ def candidates(shell: str, line: str) -> list[str]:
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed here")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    script = ASK[shell].format(script=COMPLETIONS / FILES[shell], line=line)
+    script = ASK[shell].format(script=SCRIPTS / FILES[shell], line=line)
     done = subprocess.run(
         [shell, "-c", script], env=os.environ | {"PATH": path}, capture_output=True, text=True, timeout=30, check=False
     )
@@ -59,6 +58,6 @@ def test_a_cluster_that_does_not_answer_is_no_noise_and_no_wait(where: str) -> N
 def test_zsh_takes_the_script() -> None:
     if shutil.which("zsh") is None:
         pytest.skip("zsh is not installed here")
-    script = COMPLETIONS / FILES["zsh"]
+    script = SCRIPTS / FILES["zsh"]
     done = subprocess.run(["zsh", "-n", str(script)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from connectctl.ops.clients.drivers.command_runner import CommandFailed, Commands
-from connectctl.ops.clients.protocols import ConfiguredValue, RestartMode
+from connectctl.ops.clients.protocols import ConfiguredValue, WorkerDriver
 from connectctl.ops.config import java_properties, worker_address
 from connectctl.ops.config.template import filled_for_shell
 from connectctl.ops.core.errors import ConnectctlError
@@ -44,15 +44,11 @@ class Lines:
 
 
 @dataclass(frozen=True)
-class Command:
+class Command(WorkerDriver):
     """Lines ``change`` and ``restart``; optional ``read``, which prints a property, and ``check``."""
 
     lines: Lines
     name: str = "command"
-
-    def manner(self, worker: str) -> RestartMode:
-        """See ``WorkerDriver``."""
-        return RestartMode()
 
     def says(self, worker: str, name: str, value: str) -> str:
         """See ``WorkerDriver``."""

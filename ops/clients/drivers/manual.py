@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from connectctl.ops.clients.protocols import ConfiguredValue, RestartMode
+from connectctl.ops.clients.protocols import RestartMode, WorkerDriver
 from connectctl.ops.config import worker_address
 from connectctl.ops.core.errors import BadInput
 
 
 @dataclass
-class Manual:
+class Manual(WorkerDriver):
     """``tell`` gets what the person is to do, one line each. The same change is told once, a restart every time."""
 
     tell: Callable[[str], None]
@@ -32,10 +32,6 @@ class Manual:
             worker_address.parse(worker)
         except BadInput as e:
             return str(e)
-        return None
-
-    def told(self, worker: str, name: str) -> ConfiguredValue | None:
-        """See ``WorkerDriver``: it has no way to know."""
         return None
 
     def change(self, worker: str, name: str, value: str) -> str | None:

@@ -41,7 +41,7 @@ class DriverContext:
 
 
 @dataclass(frozen=True)
-class Missing:
+class Missing(WorkerDriver):
     """Workers of which the section says too little to change them."""
 
     lacks: str
@@ -55,10 +55,6 @@ class Missing:
             code="no-driver",
         )
 
-    def manner(self, worker: str) -> RestartMode:
-        """See ``WorkerDriver``."""
-        return RestartMode()
-
     def says(self, worker: str, name: str, value: str) -> str:
         """See ``WorkerDriver``."""
         return f"set {name}={value} and restart {worker}: nothing says how"
@@ -66,10 +62,6 @@ class Missing:
     def check(self, worker: str) -> str | None:
         """See ``WorkerDriver``."""
         return str(self._refusal(worker))
-
-    def told(self, worker: str, name: str) -> ConfiguredValue | None:
-        """See ``WorkerDriver``."""
-        return None
 
     def change(self, worker: str, name: str, value: str) -> str | None:
         """See ``WorkerDriver``. Raises always."""

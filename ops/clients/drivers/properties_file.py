@@ -7,24 +7,20 @@ from pathlib import Path
 
 from connectctl.ops.clients.drivers import atomic_file
 from connectctl.ops.clients.drivers.command import Lines
-from connectctl.ops.clients.protocols import ConfiguredValue, RestartMode
+from connectctl.ops.clients.protocols import ConfiguredValue, WorkerDriver
 from connectctl.ops.config import java_properties
 from connectctl.ops.config.template import filled
 from connectctl.ops.core.errors import ConnectctlError
 
 
 @dataclass
-class PropertiesFile:
+class PropertiesFile(WorkerDriver):
     """``file`` is a path with placeholders. Before the first change of a file by this object a copy is put beside it."""
 
     file: str
     lines: Lines
     name: str = "properties-file"
     _backed_up: set[Path] = field(default_factory=set)
-
-    def manner(self, worker: str) -> RestartMode:
-        """See ``WorkerDriver``."""
-        return RestartMode()
 
     def says(self, worker: str, name: str, value: str) -> str:
         """See ``WorkerDriver``."""

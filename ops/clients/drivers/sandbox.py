@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from connectctl.ops.clients.drivers import atomic_file
-from connectctl.ops.clients.protocols import ConfiguredValue, RestartMode
+from connectctl.ops.clients.protocols import ConfiguredValue, WorkerDriver
 from connectctl.ops.config import worker_address
 from connectctl.ops.core.errors import ConnectctlError
 
@@ -16,16 +16,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class SandboxWorkers:
+class SandboxWorkers(WorkerDriver):
     """The workers of one group of a sandbox; of its main group where ``group_id`` is None."""
 
     sandbox: str
     group_id: str | None = None
     name: str = "sandbox"
-
-    def manner(self, worker: str) -> RestartMode:
-        """See ``WorkerDriver``."""
-        return RestartMode()
 
     def says(self, worker: str, name: str, value: str) -> str:
         """See ``WorkerDriver``."""
