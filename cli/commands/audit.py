@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from connectctl.cli import completed_names
-from connectctl.cli.commands.audit_execution import THRESHOLD, look
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.ops.core.errors import BadInput, ConnectctlError
-from connectctl.ops.operations.offsets.engine_choice import Choice
+from connectctl.ops.operations.offsets.engine_choice import AUDIT_THRESHOLD, Choice
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
@@ -67,7 +66,7 @@ def audit(
     ] = 10.0,
     engine: Annotated[
         Choice,
-        typer.Option(metavar="ENGINE", help=f"local, spark, or auto: spark from {THRESHOLD:,} records on."),
+        typer.Option(metavar="ENGINE", help=f"local, spark, or auto: spark from {AUDIT_THRESHOLD:,} records on."),
     ] = Choice.AUTO,
     output: Annotated[Output, typer.Option("--output", "-o", help="table, wide, json or yaml.")] = Output.TABLE,
 ) -> None:
@@ -87,7 +86,10 @@ def audit(
     Exit code 0: exactly once and in order. 1: it is not, or it could not be decided and a finding says why; with
     --headers-only, what records would tell is not asked for, and 0 says that the headers are in order.
     """
+    from connectctl.cli.commands.audit_execution import look
+    from connectctl.cli.views import audit as audit_view
     from connectctl.ops.audit import field_extractor, plan
+    from connectctl.ops.audit.to_json import as_json
 
     session: Session = ctx.obj
     request = plan.AuditRequest(
@@ -106,9 +108,6 @@ def audit(
     plan.check_bounds(request)
     _check(request, evidence, html)
     found = look(session, request, engine, patience, evidence)
-    from connectctl.cli.views import audit as audit_view
-    from connectctl.ops.audit.to_json import as_json
-
     terminal.emit("Audit", as_json(found), output, lambda wide: audit_view.show(found, wide))
     if output in (Output.TABLE, Output.WIDE):
         terminal.findings(found.findings)

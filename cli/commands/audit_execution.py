@@ -6,22 +6,33 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from connectctl.cli.commands.offsets.sources import sources_of
 from connectctl.cli.output import terminal
+from connectctl.ops.audit import plan
+from connectctl.ops.audit.duplicate_ranges import resolve
+from connectctl.ops.audit.offset_positions import Offsets, compared, inferred, positions
+from connectctl.ops.audit.verdict import Audit, findings_of, matching, unseen
+from connectctl.ops.clients.librdkafka.partition_offsets import offsets_at
+from connectctl.ops.clients.spark import session as spark_session
+from connectctl.ops.clients.spark.session import job_failures
 from connectctl.ops.core.errors import BadInput, ConnectctlError
-from connectctl.ops.operations.offsets.engine_choice import Choice
+from connectctl.ops.jobs.audit import Cluster, reader
+from connectctl.ops.jobs.audit_runner import Work, locally, on_spark
+from connectctl.ops.jobs.audit_sequences import Wanted
+from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
+from connectctl.ops.operations.offsets.effective_offsets import assemble
+from connectctl.ops.operations.offsets.engine_choice import AUDIT_THRESHOLD, Choice
+from connectctl.ops.operations.offsets.observe import observe
+from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
-    from connectctl.ops.audit.offset_positions import Inferred, Offsets, Pair
+    from connectctl.ops.audit.offset_positions import Inferred, Pair
     from connectctl.ops.audit.plan import AuditRequest
     from connectctl.ops.audit.scan import PartitionRange
     from connectctl.ops.audit.summary import Summary
-    from connectctl.ops.audit.verdict import Audit
     from connectctl.ops.clients.librdkafka.client import Kafka
-    from connectctl.ops.jobs.audit_runner import Work
 
-THRESHOLD = 1_000_000
-"""Records from which on ``auto`` takes Spark: its session takes as long to start as this process to read so many."""
 POLL = 0.2
 """Seconds between two looks at an open transaction."""
 
@@ -31,10 +42,6 @@ def look(
 ) -> Audit:
     """The whole audit: look at the topics and the offsets, run the jobs, judge."""
     from dataclasses import replace
-
-    from connectctl.ops.audit.duplicate_ranges import resolve
-    from connectctl.ops.audit.verdict import Audit, findings_of, matching, unseen
-    from connectctl.ops.jobs.audit import reader
 
     kafka: Any = session.kafka
     _known(kafka, request)
@@ -54,7 +61,6 @@ def look(
         if all(span.start == 0 for span in spans):
             for totals in unseen(summary, compared, request.first):
                 summary.add(totals)
-    from connectctl.ops.audit.offset_positions import positions
 
     found = Audit(
         cluster_id=kafka.cluster_id(),
@@ -72,8 +78,6 @@ def look(
 def _known(kafka: Kafka, request: AuditRequest) -> None:
     from difflib import get_close_matches
 
-    from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
-
     there = those_that_exist(kafka, *request.topics)
     for topic in request.topics:
         if topic not in there:
@@ -86,10 +90,6 @@ def _offsets(session: Session, request: AuditRequest) -> tuple[dict[str, str] | 
     """The connector's configuration, and its source partitions with their effective offsets."""
     if not request.connector:
         return None, []
-    from connectctl.cli.commands.offsets.sources import sources_of
-    from connectctl.ops.operations.offsets.effective_offsets import assemble
-    from connectctl.ops.operations.offsets.observe import observe
-    from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
 
     sources, _, _ = sources_of(session, 5.0)
     snapshot = observe(sources, OffsetsQuery((request.connector,)))
@@ -105,14 +105,10 @@ def _offsets(session: Session, request: AuditRequest) -> tuple[dict[str, str] | 
 
 
 def _inferred(request: AuditRequest, config: dict[str, str] | None) -> Inferred | None:
-    from connectctl.ops.audit.offset_positions import inferred
-
     return inferred(config) if request.connector else None
 
 
 def _compared(request: AuditRequest, guess: Inferred | None, before: list[Pair], after: list[Pair]) -> Offsets | None:
-    from connectctl.ops.audit.offset_positions import Offsets, compared
-
     if guess is None or request.headers_only:
         return None
     if guess.lines and request.offset_field is None:
@@ -128,8 +124,6 @@ def _whole(request: AuditRequest) -> bool:
 
 def _spans(kafka: Kafka, request: AuditRequest, patience: float) -> list[PartitionRange]:
     """What to look at, after open transactions had ``patience`` seconds to end."""
-    from connectctl.ops.audit import plan
-    from connectctl.ops.clients.librdkafka.partition_offsets import offsets_at
 
     def offsets(bound: plan.Bound | None) -> plan.Offsets | None:
         if bound is None:
@@ -161,16 +155,11 @@ def _work(
     evidence: Path | None,
 ) -> tuple[Work, str | None]:
     """What the jobs are to do, and why they do not read records where they should."""
-    from connectctl.ops.clients.spark import session as spark_session
-    from connectctl.ops.jobs.audit import Cluster
-    from connectctl.ops.jobs.audit_runner import Work
-    from connectctl.ops.jobs.audit_sequences import Wanted
-
     cluster = Cluster(session.client_properties, session.timeout)
     size = sum(span.size for span in spans)
     wanted = None
     unread = None
-    if engine is Choice.AUTO and size >= THRESHOLD and not spark_session.installed() and not request.headers_only:
+    if engine is Choice.AUTO and size >= AUDIT_THRESHOLD and not spark_session.installed() and not request.headers_only:
         unread = f"{size:,} records are read with Spark, which is not installed: pip install 'connectctl[spark]'"
     elif not request.headers_only:
         wanted = Wanted(request.sequence, request.source, request.together, measure=bool(guess and guess.lines))
@@ -180,11 +169,9 @@ def _work(
 
 
 def _run(session: Session, work: Work, engine: Choice) -> Summary:
-    from connectctl.ops.clients.spark import session as spark_session
-    from connectctl.ops.clients.spark.session import job_failures
-    from connectctl.ops.jobs.audit_runner import locally, on_spark
-
-    chosen = engine is Choice.SPARK or (engine is Choice.AUTO and work.size >= THRESHOLD and spark_session.installed())
+    chosen = engine is Choice.SPARK or (
+        engine is Choice.AUTO and work.size >= AUDIT_THRESHOLD and spark_session.installed()
+    )
     with terminal.progress("Auditing") as advance:
         if not chosen:
             return locally(work, advance)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from connectctl.cli import apply, completed_names
 from connectctl.cli.apply import DryRunOption, OutputOption, YesOption
-from connectctl.cli.commands import connectors_cure, connectors_show
 from connectctl.cli.commands.connectors_cluster import Cluster, cluster_of
 from connectctl.cli.garbage_collection import without_collection
 from connectctl.cli.output import terminal
@@ -98,6 +97,8 @@ def show(
     Values whose names sound like secrets are masked. The target state, the task count record (for how many tasks
     producers were last fenced) and whether fencing is pending are from the config topic.
     """
+    from connectctl.cli.commands import connectors_show
+
     session: Session = ctx.obj
     cluster = cluster_of(session)
     connectors_show.show(session, cluster, connector, output)
@@ -223,6 +224,8 @@ def cure(
     Then the connector is stopped and resumed, because that makes it publish its tasks again. If that is interrupted in
     between, it stays stopped: connectctl connectors resume NAME.
     """
+    from connectctl.cli.commands import connectors_cure
+
     session: Session = ctx.obj
     cluster = cluster_of(session)
     plan = connectors_cure.planned(session, cluster, connector)

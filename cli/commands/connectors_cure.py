@@ -6,8 +6,17 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
+from connectctl.cli.output import terminal
 from connectctl.cli.transaction_sources import directory_of
+from connectctl.ops.connect.zombie_fencing import ids_to_fence
 from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.kafka.visibility import gap_findings
+from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics, look_for_topics
+from connectctl.ops.operations.connectors import fencing_diagnosis, observe
+from connectctl.ops.operations.connectors.cure import LATER, CureContext, SetOverrides, check_policy, plan_cure
+from connectctl.ops.operations.connectors.fencing_diagnosis import times
+from connectctl.ops.operations.connectors.observe import facts_reader
+from connectctl.ops.operations.connectors.republish import AwaitPublished, RepublishContext, orders, plan_republish
 
 if TYPE_CHECKING:
     from connectctl.cli.commands.connectors_cluster import Cluster
@@ -24,9 +33,6 @@ if TYPE_CHECKING:
 
 def truth(session: Session, cluster: Cluster, connector: Connector, found: ConfiguredConnector | None) -> list[Finding]:
     """What the coordinators say about failed tasks and about a round of fencing; nothing for a healthy connector."""
-    from connectctl.ops.kafka.visibility import gap_findings
-    from connectctl.ops.operations.connectors import fencing_diagnosis
-
     if cluster.kafka is None or cluster.group is None or not fencing_diagnosis.needed(connector, found):
         return []
     try:
@@ -45,9 +51,6 @@ def truth(session: Session, cluster: Cluster, connector: Connector, found: Confi
 
 
 def _written(session: Session, kafka: KafkaReads) -> dict[str, float]:
-    from connectctl.ops.operations.cluster.internal_topic_discovery import look_for_topics
-    from connectctl.ops.operations.connectors.fencing_diagnosis import times
-
     choices = look_for_topics(kafka, kafka.group(session.group_id), session.named_topics, ("config", "status"))
     images = kafka.image([choice.topic for choice in choices.values() if choice.topic], patience=1.0)
     found: dict[str, float] = {}
@@ -58,10 +61,6 @@ def _written(session: Session, kafka: KafkaReads) -> dict[str, float]:
 
 def planned(session: Session, cluster: Cluster, name: str) -> Plan:
     """The plan that cures a connector; warns of what it needs later."""
-    from connectctl.cli.output import terminal
-    from connectctl.ops.operations.connectors import observe
-    from connectctl.ops.operations.connectors.cure import LATER, SetOverrides, check_policy
-
     kafka, group = _sources(cluster)
     (judged,) = observe.select(observe.judged(observe.from_workers(cluster.calls), group), [name])
     plan = republishing(session, kafka, judged.connector) or _cure(session, kafka, judged.connector)
@@ -80,9 +79,6 @@ def _sources(cluster: Cluster) -> tuple[KafkaReads, ConnectGroup]:
 
 
 def _cure(session: Session, kafka: KafkaReads, connector: Connector) -> Plan:
-    from connectctl.ops.operations.connectors import observe
-    from connectctl.ops.operations.connectors.cure import plan_cure
-
     if connector.type == "sink":
         raise BadInput(f"{connector.name} is a sink connector, whose tasks are never fenced")
     configured = observe.configured(kafka, _config_topic(session, kafka), connector.name)
@@ -92,18 +88,12 @@ def _cure(session: Session, kafka: KafkaReads, connector: Connector) -> Plan:
 
 def _pending(session: Session, kafka: KafkaReads, name: str) -> bool:
     """Whether a round of fencing is due. Where nothing is to be fenced the leader only writes its record."""
-    from connectctl.ops.connect.zombie_fencing import ids_to_fence
-    from connectctl.ops.operations.connectors import observe
-
     found = observe.configured(kafka, _config_topic(session, kafka), name)
     return found is not None and bool(ids_to_fence(found.task_count_record, found.task_count, found.fencing_pending))
 
 
 def republishing(session: Session, kafka: KafkaReads, connector: Connector) -> Plan | None:
     """The plan for a connector whose tasks compaction takes away; None where it is not so."""
-    from connectctl.ops.operations.connectors.observe import facts_reader
-    from connectctl.ops.operations.connectors.republish import plan_republish
-
     found = _order(session, kafka, connector.name)
     if found is None:
         return None
@@ -113,17 +103,11 @@ def republishing(session: Session, kafka: KafkaReads, connector: Connector) -> P
 
 
 def _order(session: Session, kafka: KafkaReads, name: str) -> TaskConfigOrder | None:
-    from connectctl.ops.operations.connectors.republish import orders
-
     return next((each for each in orders(kafka, _config_topic(session, kafka)) if each.name == name), None)
 
 
 def context_of(session: Session, cluster: Cluster, plan: Plan) -> StepContext:
     """What the steps of a cure work with."""
-    from connectctl.ops.operations.connectors.cure import CureContext
-    from connectctl.ops.operations.connectors.observe import facts_reader
-    from connectctl.ops.operations.connectors.republish import AwaitPublished, RepublishContext
-
     kafka, group = _sources(cluster)
     if any(isinstance(step, AwaitPublished) for step in plan.steps):
         facts = facts_reader(kafka, group, session.named_topics)
@@ -133,8 +117,6 @@ def context_of(session: Session, cluster: Cluster, plan: Plan) -> StepContext:
 
 
 def _config_topic(session: Session, kafka: KafkaReads) -> str:
-    from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
-
     named = session.named_topics
     topic = (
         named.get("config")

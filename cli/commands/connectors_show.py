@@ -10,6 +10,10 @@ from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Block, Output
 from connectctl.cli.views import connectors
 from connectctl.ops.config.masking import config_of, masked, remember
+from connectctl.ops.connect.cluster_findings import topic_missing
+from connectctl.ops.connect.connector import cause_of
+from connectctl.ops.operations.cluster.internal_topic_discovery import look_for_topics, not_found
+from connectctl.ops.operations.connectors.observe import configured, defined_passwords, see, select
 
 if TYPE_CHECKING:
     from connectctl.cli.commands.connectors_cluster import Cluster
@@ -22,8 +26,6 @@ if TYPE_CHECKING:
 
 def show(session: Session, cluster: Cluster, name: str, output: Output) -> None:
     """Print the connector called ``name``."""
-    from connectctl.ops.operations.connectors.observe import defined_passwords, see, select
-
     seen = see(cluster.calls, cluster.kafka, cluster.group, session.named_topics)
     (judged,) = select(seen.connectors, [name])
     answers = seen.read_from == "workers"
@@ -48,10 +50,6 @@ def _from_config_topic(
     session: Session, cluster: Cluster, judged: ConnectorHealth
 ) -> tuple[ConfiguredConnector | None, dict[str, Any] | None, list[Finding]]:
     """What the config topic adds, the offsets topic, and a finding where they cannot be told."""
-    from connectctl.ops.connect.cluster_findings import topic_missing
-    from connectctl.ops.operations.cluster.internal_topic_discovery import look_for_topics, not_found
-    from connectctl.ops.operations.connectors.observe import configured
-
     offsets = _dedicated_topic(judged)
     if cluster.kafka is None or cluster.group is None:
         return None, offsets, []
@@ -103,8 +101,6 @@ def _blocks(
 
 
 def _task(number: int, status: Status | None) -> list[str]:
-    from connectctl.ops.connect.connector import cause_of
-
     if status is None:
         return [str(number), "UNASSIGNED", "-", "no status yet"]
     return [str(number), status.state, status.worker or "-", cause_of(status) or ""]

@@ -9,12 +9,16 @@ import typer
 from connectctl.cli.output import findings as output_findings
 from connectctl.cli.output import terminal
 from connectctl.cli.output.findings import FailOn, ReportOutput
-from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.checks.own_rights import observe, rules
+from connectctl.ops.checks.own_rights.findings import emitted, findings
+from connectctl.ops.checks.own_rights.rules import State
+from connectctl.ops.connect.connect_protocol import ConnectGroup
+from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized
+from connectctl.ops.core.rights import COMMANDS
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
     from connectctl.ops.checks.own_rights.rules import Checked, OfCommand
-    from connectctl.ops.connect.connect_protocol import ConnectGroup
 
 SHOWN = 3
 """Rights of a command that the table names; all are in -o wide and in -o json."""
@@ -30,8 +34,6 @@ def check_self(
     ignore: list[str] | None,
 ) -> None:
     """Look, print, and exit with 1 where something is as bad as ``fail_on``."""
-    from connectctl.ops.checks.own_rights.findings import findings
-
     found = look(session, connectors, commands)
     told = output_findings.kept(list(findings(found)), ignore)
     data = {
@@ -45,8 +47,6 @@ def check_self(
 
 def emit(session: Session, connectors: Sequence[str], commands: Sequence[str], principals: Sequence[str]) -> None:
     """Print kafka-acls.sh commands that add what is missing."""
-    from connectctl.ops.checks.own_rights.findings import emitted
-
     principal = _principal(session, principals)
     lines = emitted(look(session, connectors, commands), principal, str(session.settings.get("bootstrap_servers")))
     for line in lines:
@@ -55,8 +55,6 @@ def emit(session: Session, connectors: Sequence[str], commands: Sequence[str], p
 
 def look(session: Session, connectors: Sequence[str], commands: Sequence[str]) -> tuple[OfCommand, ...]:
     """What every command, or those of ``commands``, can do. Raises ``BadInput`` for a command that there is not."""
-    from connectctl.ops.checks.own_rights import observe, rules
-
     for command in commands:
         _check(command)
     group = _group(session)
@@ -67,9 +65,6 @@ def look(session: Session, connectors: Sequence[str], commands: Sequence[str]) -
 
 def _group(session: Session) -> ConnectGroup:
     """The group, or nothing but its name where it may not be seen: that is what is asked about."""
-    from connectctl.ops.connect.connect_protocol import ConnectGroup
-    from connectctl.ops.core.errors import NotAuthorized
-
     try:
         return session.group()
     except NotAuthorized:
@@ -78,8 +73,6 @@ def _group(session: Session) -> ConnectGroup:
 
 def _check(command: str) -> None:
     from difflib import get_close_matches
-
-    from connectctl.ops.core.rights import COMMANDS
 
     if command not in COMMANDS:
         near = get_close_matches(command, COMMANDS, n=1)
@@ -106,8 +99,6 @@ def _principal(session: Session, principals: Sequence[str]) -> str:
 
 
 def _print(found: Sequence[OfCommand], wide: bool) -> None:
-    from connectctl.ops.checks.own_rights.rules import State
-
     rows = [
         [each.command, each.verdict.value, _rights(each.of(State.MISSING), wide), _rights(each.of(State.UNKNOWN), wide)]
         for each in found

@@ -9,6 +9,12 @@ from typing import TYPE_CHECKING, Any
 from connectctl.cli.output import terminal
 from connectctl.cli.views.run import MEASURED, measured, sizes
 from connectctl.ops.config.masking import masked
+from connectctl.ops.connect.connector import statuses_from_topic
+from connectctl.ops.core.errors import BadInput
+from connectctl.ops.operations.cluster.internal_topic_discovery import check_named, find_internal_topics
+from connectctl.ops.operations.connectors.observe import PATIENCE
+from connectctl.ops.task_runtime.job.internal_topics import default_topics
+from connectctl.ops.task_runtime.job.status_topic import RUN_PREFIX, run_status_topic, statuses_from
 
 if TYPE_CHECKING:
     from connectctl.ops.kafka.records import Record
@@ -21,12 +27,6 @@ OLD = 90.0
 
 def statuses(scene: RunClients, group: str, names: tuple[str, ...]) -> dict[str, Any]:
     """What the status topic says of ``names``, of all for none. Raises ``BadInput`` for topics and names that are not."""
-    from connectctl.ops.core.errors import BadInput
-    from connectctl.ops.operations.cluster.internal_topic_discovery import check_named, find_internal_topics
-    from connectctl.ops.operations.connectors.observe import PATIENCE
-    from connectctl.ops.task_runtime.job.internal_topics import default_topics
-    from connectctl.ops.task_runtime.job.status_topic import run_status_topic
-
     topics = default_topics(group, scene.named)
     if scene.group.members:
         topics["status"] = str(find_internal_topics(scene.kafka, scene.group, scene.named, needed=("status",)).status)
@@ -52,14 +52,10 @@ Source = tuple[Iterable[Any], str, str]
 
 def _where(workers: str, group: str, images: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The topics to look at, with the prefixes of their keys: the workers' own, and that of runs where there is one."""
-    from connectctl.ops.task_runtime.job.status_topic import RUN_PREFIX, run_status_topic
-
     return [(workers, ""), *([(run_status_topic(group), RUN_PREFIX)] if run_status_topic(group) in images else [])]
 
 
 def _names(records: Iterable[Record], prefix: str) -> set[str]:
-    from connectctl.ops.connect.connector import statuses_from_topic
-
     start = prefix.encode()
     ours = [r._replace(key=r.key.removeprefix(start)) for r in records if r.key and r.key.startswith(start)]
     return {name for name, _ in statuses_from_topic(ours)}
@@ -70,7 +66,6 @@ def _chosen(sources: Sequence[Source], name: str) -> tuple[dict[int | None, Task
 
     A run's go before STOPPED, which workers say again whenever the connector moves from one to another.
     """
-    from connectctl.ops.task_runtime.job.status_topic import statuses_from
 
     def rank(parts: Mapping[int | None, TaskStatus]) -> tuple[bool, float]:
         own = parts.get(None)

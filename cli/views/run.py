@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.cli.output import terminal
 from connectctl.cli.output.sanitize import visible
+from connectctl.ops.task_runtime.job.stall_report import waiting
+from connectctl.ops.task_runtime.spi.metrics import metrics
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.attempt.control_channel import DriverChannel
@@ -57,8 +59,6 @@ def progress_line(
     name: str, run: JobRun, heard: Mapping[int, Mapping[str, Any]], seconds: float, before: int
 ) -> tuple[str, int]:
     """Where a run stands, and its records so far: those of rounds that are over and those of the one under way."""
-    from connectctl.ops.task_runtime.job.stall_report import waiting
-
     now = {n: dict(said) for n, said in list(heard.items())}
     records = run.records + sum(int(said["records"]) for said in now.values())
     done = sum(t.transactions for t in run.totals.values()) + sum(int(s["transactions"]) for s in now.values())
@@ -73,8 +73,6 @@ def progress_line(
 
 def as_json(ready: PreparedJob, result: Result) -> dict[str, Any]:
     """A run as scripts get it."""
-    from connectctl.ops.task_runtime.spi.metrics import metrics
-
     return {
         "connector": ready.name,
         "groupId": ready.group,
@@ -111,8 +109,6 @@ def _size(metrics: Mapping[str, Any]) -> dict[str, Any]:
 
 def show(ready: PreparedJob, result: Result, wide: bool) -> None:
     """A run for people."""
-    from connectctl.ops.task_runtime.spi.metrics import metrics
-
     columns = ["TASK", "STATE", "RECORDS", "TRANSACTIONS", "SIZE MIN/AVG/MAX"]
     columns += ["ABORTED", "PRODUCERS", "FENCED", "DOUBTS", *MEASURED] if wide else []
     rows = []

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.cli.output.terminal import Block
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.operations.upgrade.steps import in_words
 
 if TYPE_CHECKING:
     from connectctl.cli.commands.upgrade.scene import Scene
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
 def nothing_to_do(plan: RollingPlan) -> str:
     """That there is nothing to do, in one line; of workers only where a plan for workers looked at them."""
-    from connectctl.ops.operations.upgrade.steps import in_words
-
     if plan.wish.end is None:
         return "  Nothing to do."
     left_out = f", without {', '.join(plan.wish.without)}" if plan.wish.without else ""

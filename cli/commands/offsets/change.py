@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from connectctl.cli import completed_names
 from connectctl.cli.apply import DryRunOption, OutputOption, YesOption
-from connectctl.cli.commands.offsets.execution import EngineOption, Target, change
 from connectctl.cli.output.terminal import Output
 from connectctl.ops.config import paths
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.operations.offsets import changes
-from connectctl.ops.operations.offsets.engine_choice import Choice
+from connectctl.ops.operations.offsets.engine_choice import THRESHOLD, Choice
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
@@ -36,6 +35,22 @@ ViaOption = Annotated[
 ]
 StopOption = Annotated[
     bool, typer.Option("--stop", help="Stop the connector, and bring it back to what it was after a good write.")
+]
+
+
+def _remember(ctx: typer.Context, engine: Choice) -> Choice:
+    ctx.obj.engine = engine.value
+    return engine
+
+
+EngineOption = Annotated[
+    Choice,
+    typer.Option(
+        "--engine",
+        callback=_remember,
+        metavar="ENGINE",
+        help=f"Who reads the topics: local, spark, or auto: spark from {THRESHOLD:,} records on, if it is installed.",
+    ),
 ]
 
 
@@ -75,6 +90,8 @@ def merge(
     is seeded first: --into dedicated does it. A dedicated topic that looks stale stops the plan until --policy says
     which side is right.
     """
+    from connectctl.cli.commands.offsets.execution import Target, change
+
     if topic and into is changes.Side.GLOBAL:
         raise BadInput("--topic goes with --into dedicated")
     if unset_topic and into is changes.Side.DEDICATED:
@@ -128,7 +145,7 @@ def copy(
 
     TO may not exist yet: its offsets wait for it. Source partitions that only TO has stay as they are.
     """
-    from connectctl.cli.commands.offsets.execution import check_whole, look_at
+    from connectctl.cli.commands.offsets.execution import Target, change, check_whole, look_at
     from connectctl.ops.operations.offsets.record_changes import effective_entries
 
     session: Session = ctx.obj
@@ -259,6 +276,8 @@ def _one(
     via: Via = Via.KAFKA,
     purpose: changes.RestoreOffsets | None = None,
 ) -> None:
+    from connectctl.cli.commands.offsets.execution import Target, change
+
     target = Target(connector, wish, new=new, via=via.value, purpose=purpose)
     change(session, operation, [target], stop, dry_run, yes, output, typed=typed)
 

@@ -5,54 +5,52 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from connectctl.cli import apply
+from connectctl.cli.commands.offsets.sources import PATIENCE, sources_of
+from connectctl.cli.garbage_collection import without_collection
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.saved_plan import check_fresh
+from connectctl.ops.clients.spark import session as spark_session
 from connectctl.ops.config import paths
 from connectctl.ops.config.masking import addresses_masked
-from connectctl.ops.core.errors import NotAuthorized, Refused
-from connectctl.ops.operations.offsets.engine_choice import THRESHOLD, Choice
+from connectctl.ops.connect.connector import State
+from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused
+from connectctl.ops.core.executor import execute
+from connectctl.ops.core.journal import Journal, RunState
+from connectctl.ops.operations.connectors.observe import judged, see
+from connectctl.ops.operations.offsets.changes import RestoreOffsets
+from connectctl.ops.operations.offsets.context import OffsetContext
+from connectctl.ops.operations.offsets.engine import Asked, Local
+from connectctl.ops.operations.offsets.engine_choice import Choice, wants_spark
+from connectctl.ops.operations.offsets.key_filter import AllKeys
+from connectctl.ops.operations.offsets.large_topics import check_names
+from connectctl.ops.operations.offsets.planning import ConnectorState, plan_changes
+from connectctl.ops.operations.offsets.snapshot import Workers
+from connectctl.ops.operations.offsets.steps import asked_by
+from connectctl.ops.operations.offsets.task_producers import producers_of
+from connectctl.ops.operations.offsets.undo import undone_by
+from connectctl.ops.operations.offsets.write_access import refuse_without_write
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
     from connectctl.ops.clients.protocols import ConnectCalls
     from connectctl.ops.connect.config_topic import ConfiguredConnector
-    from connectctl.ops.connect.connector import State
     from connectctl.ops.connect.run_presence import Holder
-    from connectctl.ops.core.journal import Journal, Run
+    from connectctl.ops.core.journal import Run
     from connectctl.ops.core.plan import Plan
     from connectctl.ops.operations.offsets.changes import OffsetRequest
-    from connectctl.ops.operations.offsets.context import OffsetContext
-    from connectctl.ops.operations.offsets.engine import Asked, Engine
+    from connectctl.ops.operations.offsets.engine import Engine
     from connectctl.ops.operations.offsets.key_filter import Purpose
     from connectctl.ops.operations.offsets.observe import Sources
-    from connectctl.ops.operations.offsets.planning import Changes, ConnectorState
+    from connectctl.ops.operations.offsets.planning import Changes
     from connectctl.ops.operations.offsets.record_changes import Saved
 
 SHOWN = 20
 """Records of a plan that are shown; all are in ``-o json``."""
-PATIENCE = 10.0
-"""Seconds to wait for open transactions before a change is refused."""
-
-
-def _remember(ctx: typer.Context, engine: Choice) -> Choice:
-    ctx.obj.engine = engine.value
-    return engine
-
-
-EngineOption = Annotated[
-    Choice,
-    typer.Option(
-        "--engine",
-        callback=_remember,
-        metavar="ENGINE",
-        help=f"Who reads the topics: local, spark, or auto: spark from {THRESHOLD:,} records on, if it is installed.",
-    ),
-]
 
 
 @dataclass(frozen=True)
@@ -84,14 +82,6 @@ class Looked:
 
 def look_at(session: Session, targets: Sequence[Target]) -> tuple[Looked, list[ConnectorState]]:
     """The connectors as they are now. Raises ``BadInput`` for unknown ones."""
-    from connectctl.cli.commands.offsets.sources import sources_of
-    from connectctl.cli.garbage_collection import without_collection
-    from connectctl.ops.operations.connectors.observe import judged, see
-    from connectctl.ops.operations.offsets.large_topics import check_names
-    from connectctl.ops.operations.offsets.planning import ConnectorState
-    from connectctl.ops.operations.offsets.snapshot import Workers
-    from connectctl.ops.operations.offsets.task_producers import producers_of
-
     sources, group, _ = sources_of(session, PATIENCE)
     calls = session.connect_to(group)
     looked = Looked(sources, calls, group.id, engine_of(session, sources))
@@ -130,12 +120,6 @@ def _runs_of(sources: Sources, group_id: str, connector: str) -> tuple[tuple[Hol
 
 
 def _asked(target: Target) -> Asked:
-    from connectctl.ops.core.journal import Journal
-    from connectctl.ops.operations.offsets.changes import RestoreOffsets
-    from connectctl.ops.operations.offsets.engine import Asked
-    from connectctl.ops.operations.offsets.key_filter import AllKeys
-    from connectctl.ops.operations.offsets.steps import asked_by
-
     if isinstance(target.purpose, RestoreOffsets):
         return asked_by(target.purpose, Journal(paths.journal_directory()), target.topic)
     return Asked(target.purpose or AllKeys(target.name), target.topic)
@@ -143,10 +127,6 @@ def _asked(target: Target) -> Asked:
 
 def engine_of(session: Session, sources: Sources) -> Engine:
     """The engine that the person chose with ``--engine``, or that the size of the global offsets topic asks for."""
-    from connectctl.ops.clients.spark import session as spark_session
-    from connectctl.ops.operations.offsets.engine import Local
-    from connectctl.ops.operations.offsets.engine_choice import wants_spark
-
     choice = Choice(session.engine)
     if choice is Choice.LOCAL or not wants_spark(
         choice, sources.kafka, sources.offsets_topic, installed=spark_session.installed()
@@ -158,8 +138,6 @@ def engine_of(session: Session, sources: Sources) -> Engine:
 
 def check_whole(subjects: Sequence[ConnectorState]) -> None:
     """Raises ``ConnectctlError`` where not all offsets of the connectors can be seen: nothing may be made of the rest."""
-    from connectctl.ops.core.errors import ConnectctlError
-
     if problems := [at.problem for subject in subjects for at in subject.places if at.problem]:
         raise ConnectctlError("The offsets cannot be seen whole", why="; ".join(dict.fromkeys(problems)), code="hidden")
 
@@ -169,8 +147,6 @@ def settled(state: State | None, configured: ConfiguredConnector | None) -> Stat
 
     The steps see for themselves that the last of its tasks has ended.
     """
-    from connectctl.ops.connect.connector import State
-
     stopped = configured is not None and configured.target_state == "STOPPED" and configured.task_count == 0
     return State.STOPPED if stopped else state
 
@@ -193,10 +169,6 @@ def change(
     ``typed`` is a name that the person must type; ``check`` may raise once it is known which cluster this is. ``saved`` is a
     plan that was made earlier for the same: it is carried out as it is. Raises ``Refused`` where it is stale.
     """
-    from connectctl.ops.core.journal import Journal
-    from connectctl.ops.operations.offsets.planning import plan_changes
-    from connectctl.ops.operations.offsets.write_access import refuse_without_write
-
     looked, subjects = look_at(session, targets)
     looked.sources.check_proven()
     check(looked)
@@ -233,8 +205,6 @@ def change(
 
 def context_of(session: Session, looked: Looked, journal: Journal) -> OffsetContext:
     """What the steps work with."""
-    from connectctl.ops.operations.offsets.context import OffsetContext
-
     return OffsetContext(
         looked.calls,
         session.timeout,
@@ -249,10 +219,6 @@ def context_of(session: Session, looked: Looked, journal: Journal) -> OffsetCont
 
 def carry_out(context: OffsetContext, steps: Sequence[Any], run: Run, journal: Journal, *, start: int = 0) -> list[Any]:
     """Do the steps from ``start`` on, telling of each on a terminal."""
-    from connectctl.ops.core.executor import execute
-    from connectctl.ops.core.journal import RunState
-    from connectctl.ops.operations.offsets.undo import undone_by
-
     results = execute(steps, context, journal, run, lock=context.lock, on_step=apply.announce, start=start)
     for undone in undone_by(steps):
         journal.end(undone, RunState.UNDONE)

@@ -8,21 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from connectctl.cli import completed_names
 from connectctl.cli.apply import DryRunOption, OutputOption, YesOption
-from connectctl.cli.commands.offsets import spark_backup
-from connectctl.cli.commands.offsets.execution import EngineOption, Looked, Target, change, check_whole, look_at
+from connectctl.cli.commands.offsets.change import EngineOption
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.ops.config import paths
 from connectctl.ops.config.masking import addresses_masked
-from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
+from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.operations.offsets.engine_choice import Choice
 
 if TYPE_CHECKING:
+    from connectctl.cli.commands.offsets.execution import Looked
     from connectctl.cli.session import Session
     from connectctl.ops.operations.offsets.changes import OffsetRequest
-    from connectctl.ops.operations.offsets.diff import Said
     from connectctl.ops.operations.offsets.planning import ConnectorState
-    from connectctl.ops.operations.offsets.snapshot import OffsetsSnapshot, SourceOffsets
 
 Names = Annotated[list[str] | None, typer.Argument(metavar="[CONNECTOR]...", autocompletion=completed_names.connectors)]
 PENDING = 3
@@ -49,6 +47,7 @@ def diff(
       connectctl offsets diff --with-context standby --exit-code      this cluster against another
       connectctl offsets diff -f backup.jsonl orders                  the cluster against a backup
     """
+    from connectctl.cli.commands.offsets.diff_sides import sides
     from connectctl.cli.garbage_collection import without_collection
     from connectctl.ops.operations.offsets.diff import differences
 
@@ -58,7 +57,7 @@ def diff(
         raise BadInput("--with-context and --file exclude each other", next_step="Give one of them.")
     wanted = tuple(connectors or ())
     with without_collection():
-        left, right, names = _sides(ctx.obj, wanted, with_context, file)
+        left, right, names = sides(ctx.obj, wanted, with_context, file)
         found = differences(left, right)
     data = {"left": names[0], "right": names[1], "differences": [d.as_json() for d in found]}
 
@@ -69,95 +68,6 @@ def diff(
     terminal.emit("OffsetsDiff", data, output, table)
     if found and exit_code:
         raise typer.Exit(PENDING)
-
-
-def _sides(
-    session: Session, wanted: tuple[str, ...], with_context: str | None, file: Path | None
-) -> tuple[Said, Said, tuple[str, str]]:
-    from connectctl.ops.operations.offsets.diff import effective_of, without_what_is_same
-    from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
-
-    if with_context is None and file is None:
-        return _own_sides(session, wanted)
-    here = _seen(session, wanted)
-    if with_context is not None:
-        beside = session.beside(with_context)
-        here, there = without_what_is_same(here, _seen(beside, wanted), wanted)
-        return effective_of(_whole(here, wanted)), effective_of(_whole(there, wanted)), ("here", with_context)
-    from connectctl.ops.operations.offsets.effective_offsets import assemble
-
-    assert file is not None
-    here, there = without_what_is_same(here, _saved(session, file), wanted)
-    theirs = effective_of(assemble(there, OffsetsQuery()))
-    kept = {topic_state: value for topic_state, value in theirs.items() if not wanted or topic_state[0] in wanted}
-    return effective_of(_whole(here, wanted)), kept, ("cluster", "file")
-
-
-def _saved(session: Session, file: Path) -> OffsetsSnapshot:
-    """What ``file`` holds, seen with the configurations of this cluster where it has topics of this cluster."""
-    from connectctl.cli.commands.offsets.execution import PATIENCE
-    from connectctl.cli.commands.offsets.sources import sources_of
-    from connectctl.ops.operations.offsets import topic_dump
-    from connectctl.ops.operations.offsets.observe import observe
-    from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
-
-    records = topic_dump.read_file(file)
-    sources = sources_of(session, PATIENCE)[0]
-    seen = observe(sources, OffsetsQuery((), False, False))  # what the topics hold has been read for the other side
-    known = sources.offsets_topic
-    ours = {known, *(store.topic for store in seen.stores.values())}
-    configs = seen.configs if ours & records.keys() else None
-    named = session.flags.get("topics.offsets") or (known if configs else None)
-    return topic_dump.snapshot(records, str(file), named, OffsetsQuery(), configs=configs)
-
-
-def _seen(session: Session, wanted: tuple[str, ...]) -> OffsetsSnapshot:
-    from connectctl.cli.commands.offsets.execution import PATIENCE
-    from connectctl.cli.commands.offsets.sources import sources_of
-    from connectctl.ops.operations.offsets.observe import observe
-    from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
-
-    return observe(sources_of(session, PATIENCE)[0], OffsetsQuery(wanted))
-
-
-def _whole(snapshot: OffsetsSnapshot, wanted: tuple[str, ...]) -> SourceOffsets:
-    """The answer. Raises ``ConnectctlError`` where not all could be read."""
-    from connectctl.ops.operations.offsets.effective_offsets import assemble
-    from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
-
-    found = assemble(snapshot, OffsetsQuery(wanted))
-    if not found.complete:
-        why = "; ".join(f.reason for f in found.findings if f.id in ("OFFSETS009", "OFFSETS011"))
-        raise ConnectctlError("The offsets cannot be seen whole", why=why, code="hidden")
-    return found
-
-
-def _own_sides(session: Session, wanted: tuple[str, ...]) -> tuple[Said, Said, tuple[str, str]]:
-    """The global topic against the dedicated one, for the connectors that have one."""
-    from connectctl.ops.operations.offsets.changes import Side
-    from connectctl.ops.operations.offsets.diff import said_by
-    from connectctl.ops.operations.offsets.key_filter import DifferingKeys
-
-    chosen = wanted or _with_own_topic(session)
-    _, subjects = look_at(session, [Target(name, None, purpose=DifferingKeys(name)) for name in chosen])
-    check_whole(subjects)
-    left: dict[tuple[str, str], str | None] = {}
-    right: dict[tuple[str, str], str | None] = {}
-    for subject in subjects:
-        if wanted and not any(at.side is Side.DEDICATED for at in subject.places):
-            raise BadInput(f"{subject.name} has no dedicated topic to compare the global one with")
-        for at in subject.places:
-            (left if at.side is Side.GLOBAL else right).update(said_by(subject.name, at))
-    return left, right, ("global", "dedicated")
-
-
-def _with_own_topic(session: Session) -> tuple[str, ...]:
-    from connectctl.cli.commands.offsets.execution import PATIENCE
-    from connectctl.cli.commands.offsets.sources import sources_of
-    from connectctl.ops.operations.offsets.observe import observe
-    from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
-
-    return tuple(sorted(observe(sources_of(session, PATIENCE)[0], OffsetsQuery((), False, False)).stores))
 
 
 def backup(
@@ -178,8 +88,8 @@ def backup(
 
     What it writes is read by offsets restore, offsets diff -f, and offsets show -f.
     """
-    from connectctl.cli.commands.offsets.execution import PATIENCE
-    from connectctl.cli.commands.offsets.sources import sources_of
+    from connectctl.cli.commands.offsets import spark_backup
+    from connectctl.cli.commands.offsets.sources import PATIENCE, sources_of
     from connectctl.cli.garbage_collection import without_collection
     from connectctl.ops.operations.offsets.backup import saved
 
@@ -232,6 +142,7 @@ def undo(
       connectctl offsets history
       connectctl offsets undo 20260101-120000-ab12 --stop
     """
+    from connectctl.cli.commands.offsets.execution import Target, change
     from connectctl.cli.commands.runs import steps_of
     from connectctl.cli.saved_plan import check_same_cluster
     from connectctl.ops.core.journal import Journal, RunState

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from itertools import islice
@@ -11,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from connectctl.cli import completed_names
 from connectctl.cli.commands.offsets import change, files
-from connectctl.cli.commands.offsets.sources import sources_of
 from connectctl.cli.garbage_collection import without_collection
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
@@ -101,8 +101,7 @@ def show(
 
 
 def _from_cluster(session: Session, wish: OffsetsQuery, patience: float) -> tuple[Any, dict[str, Any]]:
-    from dataclasses import replace
-
+    from connectctl.cli.commands.offsets.sources import sources_of
     from connectctl.ops.operations.offsets.observe import observe
 
     sources, group, findings = sources_of(session, patience)

@@ -5,21 +5,26 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from connectctl.cli.transaction_sources import coordinators_of
+from connectctl.ops.connect.offsets_findings import of_empty_group
+from connectctl.ops.connect.worker import Support
+from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
+from connectctl.ops.operations.cluster.observe import first_to_answer
+from connectctl.ops.operations.offsets.observe import Sources
+from connectctl.ops.operations.offsets.snapshot import Workers
+
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
     from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.core.finding import Finding
-    from connectctl.ops.operations.offsets.observe import Sources
-    from connectctl.ops.operations.offsets.snapshot import Workers
+
+
+PATIENCE = 10.0
+"""Seconds to wait for open transactions before a change is refused."""
 
 
 def sources_of(session: Session, patience: float) -> tuple[Sources, ConnectGroup, tuple[Finding, ...]]:
     """Where to look for the offsets of this session's cluster, its group, and what is odd about finding them."""
-    from connectctl.cli.transaction_sources import coordinators_of
-    from connectctl.ops.connect.offsets_findings import of_empty_group
-    from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
-    from connectctl.ops.operations.offsets.observe import Sources
-
     kafka = session.kafka
     group = session.group()
     topics = find_internal_topics(kafka, group, session.named_topics, needed=("config", "offsets"))
@@ -40,10 +45,6 @@ def sources_of(session: Session, patience: float) -> tuple[Sources, ConnectGroup
 
 def _workers(session: Session, group: ConnectGroup) -> Workers:
     """What the workers say of themselves; nothing where none answers, and that is no error here."""
-    from connectctl.ops.connect.worker import Support
-    from connectctl.ops.operations.cluster.observe import first_to_answer
-    from connectctl.ops.operations.offsets.snapshot import Workers
-
     if not group.members:
         return Workers()
     worker = first_to_answer(session.connect_to(group), group)

@@ -8,8 +8,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from connectctl.cli.commands.offsets.execution import engine_of
+from connectctl.cli.commands.offsets.sources import PATIENCE, sources_of
 from connectctl.cli.output import terminal
 from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.jobs.offsets_engine import Spark
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
@@ -17,10 +20,6 @@ if TYPE_CHECKING:
 
 def backup(session: Session, names: tuple[str, ...], out: Path) -> bool:
     """Save the offsets of ``names``, of all connectors for none, if it is Spark that reads them; says whether it did."""
-    from connectctl.cli.commands.offsets.execution import PATIENCE, engine_of
-    from connectctl.cli.commands.offsets.sources import sources_of
-    from connectctl.ops.jobs.offsets_engine import Spark
-
     sources, _, _ = sources_of(session, PATIENCE)
     engine = engine_of(session, sources)
     if not isinstance(engine, Spark):

@@ -9,20 +9,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from connectctl.cli import apply
+from connectctl.cli.commands.offsets.execution import look_at
 from connectctl.cli.commands.upgrade import observe
 from connectctl.cli.commands.upgrade.plan import confirm, saved_plan, show
 from connectctl.cli.commands.upgrade.scene import Scene, look, tell
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.saved_plan import check_same_cluster
+from connectctl.cli.views import upgrade
 from connectctl.ops.core.errors import BadInput, Refused
+from connectctl.ops.core.executor import execute
+from connectctl.ops.core.journal import RunState
+from connectctl.ops.core.plan import Plan
+from connectctl.ops.operations.upgrade import planning, run_state, runs
+from connectctl.ops.operations.upgrade.context import GateSettings, UpgradeContext
+from connectctl.ops.operations.upgrade.planning import by_hand
+from connectctl.ops.operations.upgrade.steps import Borrowed, as_taken, planned_turns
 
 if TYPE_CHECKING:
     from connectctl.cli.commands.offsets.execution import Looked
     from connectctl.cli.session import Session
     from connectctl.ops.core.journal import Run
     from connectctl.ops.core.plan import Result
-    from connectctl.ops.operations.upgrade.context import GateSettings, UpgradeContext
     from connectctl.ops.operations.upgrade.planning import RollingPlan
     from connectctl.ops.operations.upgrade.runs import LoadedRun
 
@@ -31,8 +39,6 @@ GO_ON = "connectctl upgrade resume"
 
 def refuse_unfinished(scene: Scene) -> None:
     """Raises ``Refused`` where an earlier run has not ended: it is taken up, or taken back, first."""
-    from connectctl.ops.operations.upgrade import run_state
-
     for run in run_state.unfinished(scene.journal, *scene.where)[:1]:
         raise Refused(
             f"The run {run.id} ({', '.join(run.subjects)}) has not ended",
@@ -43,9 +49,6 @@ def refuse_unfinished(scene: Scene) -> None:
 
 def pick(scene: Scene, name: str | None) -> LoadedRun:
     """The run called ``name``, or the newest that has not ended. Raises ``Refused`` where there is none."""
-    from connectctl.ops.core.journal import RunState
-    from connectctl.ops.operations.upgrade import run_state, runs
-
     if name is None:
         open_ = run_state.unfinished(scene.journal, *scene.where)
         if not open_:
@@ -64,9 +67,6 @@ def pick(scene: Scene, name: str | None) -> LoadedRun:
 
 def context_of(scene: Scene, restored: LoadedRun, patience: GateSettings) -> UpgradeContext:
     """What the steps work with."""
-    from connectctl.ops.operations.upgrade.context import UpgradeContext
-    from connectctl.ops.operations.upgrade.steps import Borrowed, planned_turns
-
     context = UpgradeContext(
         scene.reader.calls,
         scene.session.timeout,
@@ -91,8 +91,6 @@ def context_of(scene: Scene, restored: LoadedRun, patience: GateSettings) -> Upg
 
 
 def _offsets(session: Session) -> Looked:
-    from connectctl.cli.commands.offsets.execution import look_at
-
     return look_at(session, [])[0]
 
 
@@ -124,8 +122,6 @@ def apply_plan(
     scene: Scene, made: RollingPlan, given: Given, *, pause_after: int | None, dry_run: bool, yes: bool, output: Output
 ) -> None:
     """Print the plan, or ask and carry it out."""
-    from connectctl.ops.operations.upgrade.context import GateSettings
-
     if output in (Output.TABLE, Output.WIDE):
         terminal.findings(made.findings)
     if not made.steps:
@@ -142,8 +138,6 @@ def apply_plan(
 
 def start(scene: Scene, plan: RollingPlan, patience: GateSettings, pause_after: int | None, output: Output) -> None:
     """Begin a run of the plan and carry it out."""
-    from connectctl.ops.operations.upgrade import runs
-
     run = runs.begin(scene.journal, plan, patience)
     carry_out(scene, runs.restored(scene.journal, run), patience, pause_after, output)
 
@@ -158,9 +152,6 @@ def carry_out(
     resumed: bool = False,
 ) -> None:
     """Do what is left of a run, telling of each step as it is done; says how to go on where it pauses."""
-    from connectctl.ops.core.executor import execute
-    from connectctl.ops.operations.upgrade import runs
-
     context = context_of(scene, restored, patience)
     context.resumed = resumed
     for_people = output in (Output.TABLE, Output.WIDE)
@@ -235,8 +226,6 @@ class Given:
 
 def check_somebody(steps: Sequence[Any], given: Given) -> None:
     """Raises ``BadInput`` where somebody has to restart workers by hand, and there is no terminal to tell them on."""
-    from connectctl.ops.operations.upgrade.planning import by_hand
-
     workers = by_hand(steps)
     if workers and given.by_hand is None and not apply.somebody_is_there():
         raise BadInput(
@@ -249,8 +238,6 @@ def check_somebody(steps: Sequence[Any], given: Given) -> None:
 
 def nothing_to_do(scene: Scene, plan: RollingPlan, output: Output) -> None:
     """Say that there is nothing to do."""
-    from connectctl.cli.views import upgrade
-
     _emit_nothing(scene, upgrade.nothing_to_do(plan).strip(), output)
 
 
@@ -271,8 +258,6 @@ def take_up(
     output: Output,
 ) -> None:
     """Resume a run. Raises ``Refused`` where what it had done has been changed meanwhile, or is being taken back."""
-    from connectctl.ops.operations.upgrade import runs
-
     scene = look(session, workers=False)
     restored = pick(scene, name)
     back = runs.rollback_run(scene.journal, restored.run)
@@ -295,10 +280,6 @@ def _resume(
     yes: bool,
     output: Output,
 ) -> None:
-    from connectctl.ops.core.plan import Plan
-    from connectctl.ops.operations.upgrade import run_state, runs
-    from connectctl.ops.operations.upgrade.steps import as_taken
-
     session, notes = scene.session, run_state.load(scene.journal, restored.run.id)
     runs.check_resumable(restored, notes, scene.snapshot)
     check_pause(pause_after, len(restored.steps))
@@ -317,9 +298,6 @@ def take_back(
     session: Session, name: str | None, given: Given, *, leave: bool, dry_run: bool, yes: bool, output: Output
 ) -> None:
     """Take a run back, or leave it where it is and end it. A way back that was interrupted is resumed."""
-    from connectctl.ops.core.journal import RunState
-    from connectctl.ops.operations.upgrade import planning, run_state, runs
-
     scene = look(session, workers=False)
     restored = pick(scene, name)
     back = runs.rollback_run(scene.journal, restored.run)
@@ -350,9 +328,6 @@ def take_back(
 
 def _leave(scene: Scene, restored: LoadedRun, *, dry_run: bool, yes: bool, output: Output) -> None:
     """End a run where it is, and with a way back the run that it was to take back."""
-    from connectctl.ops.core.journal import RunState
-    from connectctl.ops.core.plan import Plan
-
     ended = [restored.run.id, *filter(None, [restored.wish.aborts])]
     named = f"the run {ended[0]}" if len(ended) == 1 else f"the runs {' and '.join(ended)}"
     if dry_run:

@@ -5,19 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from connectctl.cli.commands.offsets.execution import Target, look_at
+from connectctl.cli.commands.tasks import _look
+from connectctl.cli.output import findings
+from connectctl.ops.connect.connector import State, path_of
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.wait import wait_until
+from connectctl.ops.kafka.streams_eos import model_of_value
+from connectctl.ops.operations.connectors.steps import Await, SetTargetState
+from connectctl.ops.operations.offsets.changes import MergeOffsets, Policy, Side
+from connectctl.ops.operations.offsets.planning import plan_changes, stale
+from connectctl.ops.operations.offsets.undo import rollbacks
+from connectctl.ops.operations.streams_upgrade import planning, run_state
+from connectctl.ops.operations.streams_upgrade.observe import ApplicationReader, observe
+from connectctl.ops.operations.streams_upgrade.steps import InstanceStep
+from connectctl.ops.operations.tasks_max.remedies import Reconfigure
+from connectctl.ops.operations.upgrade.planning import RollingPlan, UpgradeRequest
+from connectctl.ops.operations.upgrade.steps import Borrowed, WorkerStep
 
 if TYPE_CHECKING:
-    from connectctl.cli.commands.offsets.execution import Target
     from connectctl.cli.commands.upgrade.scene import Scene
     from connectctl.migrations.registry import Migration
     from connectctl.ops.checks.tasks_max.observe import Release, TasksSeen
     from connectctl.ops.clients.protocols import WorkerDriver
     from connectctl.ops.operations.offsets.changes import OffsetRequest
     from connectctl.ops.operations.offsets.planning import Changes, ConnectorState
-    from connectctl.ops.operations.streams_upgrade.observe import ApplicationReader
-    from connectctl.ops.operations.upgrade.planning import RollingPlan
     from connectctl.ops.operations.upgrade.runs import LoadedRun
 
 Given = Mapping[str, str]
@@ -62,8 +74,6 @@ def seen_for(scene: Scene, migration: Migration, given: Given) -> Found:
 
 def own_topic(scene: Scene, given: Given) -> Found:
     """The steps that give a connector its own topic, as ``offsets merge --into dedicated --topic`` makes them."""
-    from connectctl.ops.operations.offsets.changes import MergeOffsets, Policy, Side
-
     name = given.get("connector", "").strip()
     if not name:
         return (), None  # the migration says what is missing
@@ -78,8 +88,6 @@ def own_topic(scene: Scene, given: Given) -> Found:
 
 def home(scene: Scene, given: Given) -> Found:
     """The steps that bring connectors back to the global topic, as ``offsets merge --into global --unset-topic`` does."""
-    from connectctl.ops.operations.offsets.changes import MergeOffsets, Policy, Side
-
     policy, chosen = _policy(given)
 
     def wish(subject: ConnectorState) -> MergeOffsets:
@@ -94,10 +102,6 @@ def home(scene: Scene, given: Given) -> Found:
 
 def stale_topics(scene: Scene, given: Given) -> Found:
     """What is stale, and the steps for it where ``stale`` says which way."""
-    from connectctl.cli.commands.offsets.execution import Target, look_at
-    from connectctl.ops.operations.offsets.changes import MergeOffsets, Policy, Side
-    from connectctl.ops.operations.offsets.planning import stale
-
     topics = {name: topic for name in _named(scene, given) if (topic := _configured(scene, name))}
     _, subjects = look_at(scene.session, [Target(name, None, topic) for name, topic in topics.items()])
     found = {subject.name: why for subject in subjects if (why := stale(subject.places))}
@@ -115,8 +119,6 @@ def stale_topics(scene: Scene, given: Given) -> Found:
 
 
 def _policy(given: Given) -> tuple[str | None, bool]:
-    from connectctl.ops.operations.offsets.changes import Policy
-
     policy = given.get("policy")
     if policy is not None and policy not in list(Policy):
         raise BadInput(f"policy={policy} is none of {', '.join(Policy)}")
@@ -130,8 +132,6 @@ def _named(scene: Scene, given: Given) -> list[str]:
 
 def _configured(scene: Scene, connector: str) -> str | None:
     """The topic that a connector's configuration names, whatever its workers know of it."""
-    from connectctl.ops.connect.connector import path_of
-
     found = scene.reader.calls.get(path_of("connectors", connector, "config")).get(TOPIC)
     return None if found is None else str(found)
 
@@ -142,9 +142,6 @@ def _changes(
     wish: Callable[[ConnectorState], OffsetRequest],
     topic: Callable[[str], str | None] = lambda name: None,
 ) -> Found:
-    from connectctl.cli.commands.offsets.execution import Target, look_at
-    from connectctl.ops.operations.offsets.planning import plan_changes
-
     targets: list[Target] = [Target(name, None, topic(name)) for name in names]
     if not targets:
         return (), ()
@@ -157,8 +154,6 @@ def _changes(
 
 def how_they_stand(pairs: Sequence[tuple[ConnectorState, OffsetRequest]], changes: Changes) -> list[str]:
     """For each connector, what the topic that it is to go on in has of its offsets, and what it lacks."""
-    from connectctl.ops.operations.offsets.changes import MergeOffsets, Side
-
     lines = []
     for subject, wish in pairs:
         if not isinstance(wish, MergeOffsets):
@@ -187,9 +182,6 @@ def how_they_stand(pairs: Sequence[tuple[ConnectorState, OffsetRequest]], change
 
 def tasks(scene: Scene, given: Given) -> tuple[TasksSeen, Release | None]:
     """The connectors with their tasks, and the release that is planned."""
-    from connectctl.cli.commands.tasks import _look
-    from connectctl.cli.output import findings
-
     return _look(scene.session), findings.release(given.get("version"))
 
 
@@ -198,8 +190,6 @@ def tasks(scene: Scene, given: Given) -> tuple[TasksSeen, Release | None]:
 
 def application(scene: Scene, given: Given) -> Any:
     """The stream application as a planner sees it; None where none is named, which the migration refuses."""
-    from connectctl.ops.operations.streams_upgrade.observe import observe
-
     if not given.get("application", "").strip():
         return None
     reader, known = reader_for(scene, given)
@@ -214,8 +204,6 @@ def application(scene: Scene, given: Given) -> Any:
 
 def reader_for(scene: Scene, given: Given) -> tuple[ApplicationReader, list[str]]:
     """What an application is looked at and changed with, and its instances as the context has them."""
-    from connectctl.ops.operations.streams_upgrade.observe import ApplicationReader
-
     session, name = scene.session, given["application"].strip()
     driver: WorkerDriver
     driver, instances = session.application(name)
@@ -228,19 +216,12 @@ def reader_for(scene: Scene, given: Given) -> tuple[ApplicationReader, list[str]
 
 def has_own_way_back(restored: LoadedRun) -> bool:
     """Whether the run changed no worker, but offsets, connectors or a stream application."""
-    from connectctl.ops.operations.streams_upgrade.steps import InstanceStep
-    from connectctl.ops.operations.tasks_max.remedies import Reconfigure
-    from connectctl.ops.operations.upgrade.steps import Borrowed, WorkerStep
-
     own = any(isinstance(step, Borrowed | Reconfigure | InstanceStep) for step in restored.steps)
     return own and not any(isinstance(step, WorkerStep) for step in restored.steps)
 
 
 def rollback_request(scene: Scene, restored: LoadedRun) -> RollingPlan:
     """The plan that takes such a run back from where it stands."""
-    from connectctl.ops.operations.upgrade.planning import RollingPlan, UpgradeRequest
-    from connectctl.ops.operations.upgrade.steps import Borrowed
-
     wish = UpgradeRequest(None, restored.wish.name, aborts=restored.run.id, given=dict(restored.wish.given))
     remarks: tuple[str, ...] = ()
     if restored.wish.given.get("application"):
@@ -253,11 +234,6 @@ def rollback_request(scene: Scene, restored: LoadedRun) -> RollingPlan:
 
 
 def _offsets_back(scene: Scene, restored: LoadedRun) -> tuple[Any, ...]:
-    from connectctl.cli.commands.offsets.execution import Target, look_at
-    from connectctl.ops.operations.offsets.planning import plan_changes
-    from connectctl.ops.operations.offsets.undo import rollbacks
-    from connectctl.ops.operations.upgrade.steps import Borrowed
-
     plain = [step.inner if isinstance(step, Borrowed) else step for step in restored.steps]
     wishes = rollbacks(scene.journal, restored.run, plain)
     targets = [Target(name, None, back.dedicated_topic, new=True, purpose=back.wish) for name, back in wishes.items()]
@@ -273,10 +249,6 @@ def _offsets_back(scene: Scene, restored: LoadedRun) -> tuple[Any, ...]:
 
 def _resumed(restored: LoadedRun, subjects: Sequence[ConnectorState], changes: Changes) -> list[Any]:
     """The steps that start again what the run has stopped and not yet started."""
-    from connectctl.ops.connect.connector import State
-    from connectctl.ops.operations.connectors.steps import Await, SetTargetState
-    from connectctl.ops.operations.upgrade.steps import Borrowed
-
     found: list[Any] = []
     for subject in subjects:
         was = next((s.now for s in restored.steps if _stops(s, subject.name)), None)
@@ -289,16 +261,11 @@ def _resumed(restored: LoadedRun, subjects: Sequence[ConnectorState], changes: C
 
 
 def _stops(step: Any, connector: str) -> bool:
-    from connectctl.ops.operations.connectors.steps import SetTargetState
-    from connectctl.ops.operations.upgrade.steps import Borrowed
-
     inner = step.inner if isinstance(step, Borrowed) else None
     return isinstance(inner, SetTargetState) and inner.verb == "stop" and inner.subject == connector
 
 
 def _tasks_back(restored: LoadedRun) -> tuple[Any, ...]:
-    from connectctl.ops.operations.tasks_max.remedies import Reconfigure
-
     begun = {mark.step for mark in restored.run.marks if mark.what in ("begun", "done")}
     done = [step for number, step in enumerate(restored.steps) if number in begun and isinstance(step, Reconfigure)]
     return tuple(
@@ -308,10 +275,6 @@ def _tasks_back(restored: LoadedRun) -> tuple[Any, ...]:
 
 
 def _application_back(scene: Scene, restored: LoadedRun) -> tuple[tuple[Any, ...], tuple[str, ...]]:
-    from connectctl.ops.kafka.streams_eos import model_of_value
-    from connectctl.ops.operations.streams_upgrade import planning, run_state
-    from connectctl.ops.operations.streams_upgrade.observe import observe
-
     was = run_state.load(scene.journal, restored.run.id).was
     values = {value for value in was.values() if value}
     if not was:

@@ -10,13 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 from connectctl.cli import apply
+from connectctl.cli.commands.preflight import For, judge_of
 from connectctl.cli.commands.upgrade.observe import given_of, seen_for
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.saved_plan import check_where, stale
 from connectctl.cli.views.upgrade import plan_lines
+from connectctl.migrations.registry import MigrationInput, named
+from connectctl.ops.all_steps import steps_from_data
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.step import step_to_data
+from connectctl.ops.operations.upgrade import planning
+from connectctl.ops.operations.upgrade.mode import SourceSupport
+from connectctl.ops.operations.upgrade.planning import UpgradeRequest
 
 if TYPE_CHECKING:
     from connectctl.cli.commands.upgrade.scene import Scene
@@ -27,15 +33,11 @@ if TYPE_CHECKING:
 
 def wished(to: str, name: str | None) -> Migration | str:
     """What is asked for: a migration by its name, or a mode."""
-    from connectctl.migrations.registry import named
-
     return named(name) if name else to
 
 
 def needs_workers(migration: str | None) -> bool:
     """Whether what is asked for concerns workers; a stream application needs none."""
-    from connectctl.migrations.registry import named
-
     return migration is None or named(migration).requires != "application"
 
 
@@ -55,11 +57,6 @@ def make_plan(
 
 
 def _planned(scene: Scene, what: Migration | str, given: Mapping[str, str]) -> RollingPlan:
-    from connectctl.migrations.registry import MigrationInput
-    from connectctl.ops.operations.upgrade import planning
-    from connectctl.ops.operations.upgrade.mode import SourceSupport
-    from connectctl.ops.operations.upgrade.planning import UpgradeRequest
-
     if isinstance(what, str):
         leads_to = "downgrade" if what == SourceSupport.DISABLED else what
         return planning.plan(scene.snapshot, UpgradeRequest(SourceSupport(what)), findings_of(scene, leads_to))
@@ -74,8 +71,6 @@ OWN = ("WORKER005", "WORKER006")
 
 def findings_of(scene: Scene, leads_to: str | None) -> tuple[Finding, ...]:
     """What preflight finds for a wish; its errors refuse the plan. Nothing is looked for without a wish."""
-    from connectctl.cli.commands.preflight import For, judge_of
-
     if leads_to is None or not scene.snapshot.workers:
         return ()
     found = judge_of(scene.session, [], For(leads_to), []).findings()
@@ -88,8 +83,6 @@ def saved_plan(scene: Scene, data: Mapping[str, Any], path: Path) -> RollingPlan
     Raises ``Refused`` where the cluster is not as it was when it was made, or where other steps lead to the same now:
     offsets and applications change, too.
     """
-    from connectctl.ops.all_steps import steps_from_data
-
     try:
         wanted = data["kind"], data["operation"]
         what = wished(data["to"], data["migration"])

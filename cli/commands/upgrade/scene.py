@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 from connectctl.cli.output import terminal
 from connectctl.ops.config import paths
+from connectctl.ops.core.journal import Journal
+from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
+from connectctl.ops.operations.upgrade import run_state
+from connectctl.ops.operations.upgrade.observe import ClusterReader, members_of, observe
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
     from connectctl.ops.clients.protocols import WorkerDriver
-    from connectctl.ops.core.journal import Journal
-    from connectctl.ops.operations.upgrade.observe import ClusterReader
     from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 
@@ -34,11 +36,6 @@ class Scene:
 
 def look(session: Session, *, workers: bool = True) -> Scene:
     """The cluster as a roll sees it. Raises ``BadInput`` for a group that does not exist, unless no ``workers`` matter."""
-    from connectctl.ops.core.journal import Journal
-    from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
-    from connectctl.ops.operations.upgrade import run_state
-    from connectctl.ops.operations.upgrade.observe import ClusterReader, members_of, observe
-
     journal = Journal(paths.journal_directory())
     kafka = session.kafka
     group = session.group()

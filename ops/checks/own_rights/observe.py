@@ -15,6 +15,7 @@ from connectctl.ops.connect.transactional_ids import leader_id, task_id
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.core.rights import Name
 from connectctl.ops.operations.cluster.internal_topic_discovery import look_for_topics, not_found
+from connectctl.ops.operations.connectors.observe import from_workers
 from connectctl.ops.task_runtime.job.status_topic import run_status_topic
 
 if TYPE_CHECKING:
@@ -88,8 +89,6 @@ def _sources(
     kafka: KafkaReads, calls: ConnectCalls | None, config_topic: str, wanted: Sequence[str]
 ) -> list[ConfiguredConnector]:
     """The source connectors, from the config topic, or else from a worker."""
-    from connectctl.ops.operations.connectors.observe import from_workers
-
     known: list[ConfiguredConnector]
     try:
         if not config_topic:

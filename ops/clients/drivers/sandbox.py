@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from connectctl.ops.clients.drivers import atomic_file
 from connectctl.ops.clients.protocols import ConfiguredValue, WorkerDriver
 from connectctl.ops.config import worker_address
 from connectctl.ops.core.errors import ConnectctlError
-
-if TYPE_CHECKING:
-    from connectctl.ops.sandbox.groups import Group
+from connectctl.ops.sandbox.cluster import find
+from connectctl.ops.sandbox.groups import Group
 
 
 @dataclass(frozen=True)
@@ -51,9 +49,6 @@ class SandboxWorkers(WorkerDriver):
         return None
 
     def _worker(self, worker: str) -> tuple[Group, int]:
-        from connectctl.ops.sandbox.cluster import find
-        from connectctl.ops.sandbox.groups import Group
-
         sandbox = find(self.sandbox)
         group = Group(sandbox.layout, self.group_id or sandbox.group_id)
         return group, group.number_of(worker_address.parse(worker).url)

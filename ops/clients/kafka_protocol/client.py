@@ -17,6 +17,8 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from connectctl.ops.clients.connection_errors import explained
+from connectctl.ops.clients.kafka_protocol.client_properties import arguments, tls
+from connectctl.ops.clients.librdkafka.connection import Connection
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, Unreachable
 from connectctl.ops.kafka.error_handling import Code
 
@@ -109,7 +111,6 @@ class KafkaProtocolClient:
 
     @cached_property
     def _opened(self) -> Any:
-        from connectctl.ops.clients.kafka_protocol.client_properties import arguments
         from kafka.net.manager import KafkaConnectionManager
         from kafka.net.selector import NetworkSelector
 
@@ -159,15 +160,11 @@ class KafkaProtocolClient:
 
     def failure(self, error: Exception, doing: str) -> ConnectctlError:
         """``failure`` with what this connection knows, and a look at why there is none."""
-        from connectctl.ops.clients.kafka_protocol.client_properties import tls
-
         ours = failure(error, self.bootstrap, doing, self.last_words.text)
         return explained(ours, self.bootstrap, lambda: tls(self._properties))
 
     def _login_told(self, error: ConnectctlError) -> ConnectctlError:
         """``error``, or that the login is refused: behind TLS kafka-python sees the broker's close before its answer."""
-        from connectctl.ops.clients.librdkafka.connection import Connection
-
         if not isinstance(error, Unreachable) or not str(
             self._properties.get("security.protocol", "")
         ).upper().startswith("SASL"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.clients.kafka_protocol.oauth import provider
 from connectctl.ops.core.errors import BadInput
 
 if TYPE_CHECKING:
@@ -50,8 +51,6 @@ def _sasl(properties: Mapping[str, Any]) -> dict[str, Any]:
                 raise BadInput(f"client: sasl.{part} is missing, which {mechanism} needs")
             found[f"sasl_plain_{part}"] = str(properties[f"sasl.{part}"])
     elif mechanism == "OAUTHBEARER":
-        from connectctl.ops.clients.kafka_protocol.oauth import provider
-
         found["sasl_oauth_token_provider"] = provider(properties)
     elif mechanism == "GSSAPI":
         found["sasl_kerberos_service_name"] = str(properties.get("sasl.kerberos.service.name", "kafka"))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.kafka_protocol.broker_fanout import GROUP
 from connectctl.ops.clients.kafka_protocol.client import batches
+from connectctl.ops.clients.kafka_protocol.share_groups import offsets_request
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 from connectctl.ops.kafka.brokers import CONNECT, CONSUMER, SHARE, Member, ReaderGroup, ReaderGroups
 from connectctl.ops.kafka.sentinels import offset_of
@@ -87,7 +88,6 @@ class Groups:
 
     def _shared(self, groups: Sequence[ReaderGroup]) -> list[ReaderGroup]:
         """Share groups with their topics, and with their isolation level: a setting of theirs on the broker."""
-        from connectctl.ops.clients.kafka_protocol.share_groups import offsets_request
 
         async def one(broker: int, some: Sequence[ReaderGroup]) -> list[ReaderGroup]:
             names = [group.id for group in some]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, TimedOut, Unreachable
 from connectctl.ops.kafka.error_handling import name_of
+from connectctl.ops.kafka.sentinels import offset_of
 from connectctl.ops.kafka.visibility import describe_group, not_authorized
 
 if TYPE_CHECKING:
@@ -141,7 +142,6 @@ class Coordinator:
 
     def committed(self) -> dict[tuple[str, int], int]:
         """The offsets that the group has committed, by topic and partition."""
-        from connectctl.ops.kafka.sentinels import offset_of
         from kafka.protocol.consumer import OffsetFetchRequest
 
         def once() -> dict[tuple[str, int], int]:

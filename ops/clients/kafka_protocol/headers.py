@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient, known_code
+from connectctl.ops.clients.kafka_protocol.leaders import Leaders
 from connectctl.ops.clients.kafka_protocol.raw_connection import Broken, RawConnection
 from connectctl.ops.core.errors import ConnectctlError, Unreachable
 from connectctl.ops.kafka.batch_headers import AFTER_LENGTH, CONTROL, HEADER, LENGTH, Batch, Marker, marker_of
@@ -122,8 +123,6 @@ class _Start(Exception):
 
 
 def _leaders(wire: KafkaProtocolClient, topic: str) -> dict[Place, int]:
-    from connectctl.ops.clients.kafka_protocol.leaders import Leaders
-
     known = Leaders(wire).leaders([topic])
     return {place: leader for place, leader in known.items() if not isinstance(leader, Code)}
 

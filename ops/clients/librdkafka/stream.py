@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.librdkafka.message_runs import Place, stretches
+from connectctl.ops.clients.librdkafka.read import consumer_of
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.kafka.visibility import read_topic
 
@@ -26,7 +27,6 @@ def stream(kafka: Connection, ranges: Mapping[Place, tuple[int, int]]) -> Iterat
     The ends are offsets that such a reader can get to. Raises what ``KafkaReads`` raises.
     """
     from confluent_kafka import TopicPartition
-    from connectctl.ops.clients.librdkafka.read import consumer_of
 
     pending = {place: end for place, (start, end) in ranges.items() if start < end}
     if not pending:

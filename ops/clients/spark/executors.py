@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import connectctl.ops
 from connectctl.ops.core.errors import ConnectctlError, TimedOut
 
 if TYPE_CHECKING:
@@ -84,8 +85,6 @@ def kept_directory() -> Path:
 
 def archive(directory: Path) -> Path:
     """A zip in ``directory`` of all of this package that a task may import; the same bytes for the same code."""
-    import connectctl.ops
-
     root = Path(next(iter(connectctl.ops.__path__)))
     with zipfile.ZipFile(directory / ARCHIVE, "w", zipfile.ZIP_DEFLATED) as made:
         made.writestr(zipfile.ZipInfo("connectctl/", _EPOCH), "")  # or Python sees no namespace package in it

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.spark import executors
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Unreachable
+from connectctl.ops.sandbox.jars.java import find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -138,8 +139,6 @@ def _escaped(text: str) -> str:
 
 def require() -> None:
     """Raises ``ConnectctlError`` that says what to install where PySpark or Java is missing."""
-    from connectctl.ops.sandbox.jars.java import find_java
-
     if not installed():
         raise ConnectctlError(
             "--engine spark needs PySpark, which is not installed",

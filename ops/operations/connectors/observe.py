@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.config.masking import remember
 from connectctl.ops.connect import cluster_findings
+from connectctl.ops.connect import config_topic as connect_config_topic
 from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
 from connectctl.ops.connect.connector import (
     Connector,
@@ -22,6 +23,7 @@ from connectctl.ops.connect.connector import (
 )
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, NotTrusted, TimedOut, Unreachable
 from connectctl.ops.kafka.visibility import Complete, Partial, gap_findings, gap_of, observation_of
+from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics, look_for_topics
 from connectctl.ops.operations.cluster.read_once import read_once
 
 if TYPE_CHECKING:
@@ -63,8 +65,6 @@ class Facts:
 
 def read_facts(kafka: KafkaReads, group_id: str, config_topic: str) -> Facts:
     """The facts of this moment. Raises what ``KafkaReads`` raises."""
-    from connectctl.ops.connect import config_topic as connect_config_topic
-
     image = kafka.image([config_topic], patience=PATIENCE)[config_topic]
     state = None if image.held_back else connect_config_topic.state_of(image)
     # Assignments last: a worker has stopped its tasks before it joins the rebalance that takes them away.
@@ -76,8 +76,6 @@ def look_for_facts(kafka: KafkaReads, group: ConnectGroup, named: Named) -> Obse
 
     Partial where it is not found because something may not be seen.
     """
-    from connectctl.ops.operations.cluster.internal_topic_discovery import look_for_topics
-
     try:
         choice = look_for_topics(kafka, group, named, ["config"])["config"]
         if choice.topic is None or not choice.proven:
@@ -199,8 +197,6 @@ def _plugins(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 def from_topics(kafka: KafkaReads, config_topic: str, status_topic: str | None) -> list[Connector]:
     """Every connector as the config topic has it, with the last statuses of the status topic."""
-    from connectctl.ops.connect import config_topic as connect_config_topic
-
     images = kafka.image([t for t in (config_topic, status_topic) if t], patience=PATIENCE)
     state = connect_config_topic.state_of(images[config_topic])
     statuses = statuses_from_topic(images[status_topic].latest) if status_topic in images else {}
@@ -257,7 +253,6 @@ def see(
     except (Unreachable, TimedOut):
         if kafka is None or group is None:
             raise
-    from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
 
     topics = find_internal_topics(kafka, group, named, needed=("config", "status"))
     found = from_topics(kafka, str(topics.config), topics.status)
@@ -266,8 +261,6 @@ def see(
 
 def configured(kafka: KafkaReads, config_topic: str, name: str) -> ConfiguredConnector | None:
     """The connector called ``name`` as the config topic has it, None where it has none."""
-    from connectctl.ops.connect import config_topic as connect_config_topic
-
     images = kafka.image([config_topic], patience=PATIENCE)
     return connect_config_topic.parse(images[config_topic].latest, config_topic).connectors.get(name)
 

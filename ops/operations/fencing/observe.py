@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from connectctl.ops.connect.config_topic import COMMIT, FENCING, MEMBERS, newest
 from connectctl.ops.connect.transactional_ids import TaskRef, TransactionalIdIndex, of_connector
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, verdict
@@ -97,8 +98,6 @@ def describe_ids(calls: TransactionCalls, ids: Sequence[str]) -> dict[str, Trans
 
 def task_id_ranges(records: Iterable[Record]) -> dict[str, TaskIdRange]:
     """The task id range of each connector by the latest records of the config topic, deleted connectors included."""
-    from connectctl.ops.connect.config_topic import COMMIT, FENCING, MEMBERS, newest
-
     found: dict[str, TaskIdRange] = {}
     for key, (_, value) in newest(records, lambda key: key.startswith((FENCING, COMMIT))).items():
         prefix, field = (FENCING, "record") if key.startswith(FENCING) else (COMMIT, "configs")

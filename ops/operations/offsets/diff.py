@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.connect.source_keys import connect_json
+
 if TYPE_CHECKING:
     from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState
     from connectctl.ops.operations.offsets.snapshot import OffsetsSnapshot, ReadTopic, SourceOffsets
@@ -97,8 +99,6 @@ def said_by(connector: str, topic_state: OffsetsTopicState) -> dict[tuple[str, s
 
 def effective_of(found: SourceOffsets) -> dict[tuple[str, str], str | None]:
     """The effective offsets of every connector."""
-    from connectctl.ops.connect.source_keys import connect_json
-
     return {
         (connector.name, entry.key.text): connect_json(entry.effective)
         for connector in found.connectors

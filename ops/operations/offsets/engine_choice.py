@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 THRESHOLD = 12_000_000
 """Records in the global offsets topic from which on ``auto`` takes Spark: docs/decisions/0005."""
+AUDIT_THRESHOLD = 1_000_000
+"""Records from which on ``auto`` audits with Spark: its session takes as long to start as this process to read so many."""
 
 
 class Choice(StrEnum):

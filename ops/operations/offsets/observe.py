@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
+from connectctl.ops.connect import config_topic as connect_config_topic
 from connectctl.ops.connect import offsets_findings
 from connectctl.ops.connect.offset_store import Store, separate_store
 from connectctl.ops.connect.release import EXACTLY_ONCE, older
@@ -64,8 +65,6 @@ class Sources:
 
 def observe(sources: Sources, wish: OffsetsQuery) -> OffsetsSnapshot:
     """Read every topic that the wish needs."""
-    from connectctl.ops.connect import config_topic as connect_config_topic
-
     wanted = [t for t in (sources.config_topic, sources.offsets_topic if wish.read_global else None) if t]
     images = sources.kafka.image(wanted, patience=sources.patience, superseded=wish.superseded)
     configs = None

@@ -10,6 +10,7 @@ from connectctl.ops.all_steps import steps_from_data
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.journal import RunState
 from connectctl.ops.core.step import step_to_data
+from connectctl.ops.operations.offsets.planning import first_to_do
 from connectctl.ops.operations.upgrade import run_state
 from connectctl.ops.operations.upgrade.context import GateSettings
 from connectctl.ops.operations.upgrade.mode import SourceSupport
@@ -46,8 +47,6 @@ class LoadedRun:
         The steps before are not done again where they hold; a worker that did not come back in its time is restarted
         once more.
         """
-        from connectctl.ops.operations.offsets.planning import first_to_do
-
         undone = next((n for n in range(len(self.steps)) if not self.run.done(n)), len(self.steps))
         step = self.steps[undone] if undone < len(self.steps) else None
         if isinstance(step, Borrowed):

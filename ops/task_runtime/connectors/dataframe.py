@@ -38,6 +38,7 @@ from connectctl.ops.task_runtime.spi.connector import (
     SourceTask,
 )
 from connectctl.ops.task_runtime.spi.delivery_settings import delivery_settings, idle_for_columns
+from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer, dataframe_producer_class
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -111,8 +112,6 @@ class DataFrameSource(SourceConnector):
 
     def outlook(self, configs: Mapping[str, str]) -> Outlook:
         """Tells which properties of a producer have no effect on one of columns."""
-        from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer, dataframe_producer_class
-
         idle = idle_for_columns(configs)
         if (
             not idle

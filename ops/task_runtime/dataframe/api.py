@@ -16,26 +16,41 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.clients.kafka_protocol.brokers import Brokers
+from connectctl.ops.clients.kafka_protocol.transactions import Transactions
+from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.kafka.topics import KnownEnds, furthest
 from connectctl.ops.kafka.visibility import Reason, whole
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
+from connectctl.ops.operations.fencing.batch_fencer import fence_ids
 from connectctl.ops.task_runtime.attempt.control_channel import driver_address
 from connectctl.ops.task_runtime.attempt.newest_attempt import AttemptRegistry
+from connectctl.ops.task_runtime.attempt.shared_clients import PRIMARY
 from connectctl.ops.task_runtime.attempt.task_attempt import FAILED
 from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
+from connectctl.ops.task_runtime.dataframe.batch_round import (
+    BATCH,
+    local_property,
+    partition_registry,
+    query_of,
+    written_by,
+)
 from connectctl.ops.task_runtime.dataframe.micro_batch import HASH, PLACE, MicroBatch
 from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
 from connectctl.ops.task_runtime.dataframe.retry_fenced import until_through
 from connectctl.ops.task_runtime.dataframe.task import Writing
 from connectctl.ops.task_runtime.dataframe.validate import check_columns, check_committed, check_records
+from connectctl.ops.task_runtime.job.generation import Leader, check_fenced
+from connectctl.ops.task_runtime.job.internal_topics import REPLICAS, default_topics
+from connectctl.ops.task_runtime.job.prepare import brokers_verify
 from connectctl.ops.task_runtime.spi.delivery_settings import Boundary, DeliverySettings
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason
+from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, current_ends
 from connectctl.ops.task_runtime.task.retries import NO_RETRIES, RetryPolicy
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.librdkafka.client import Kafka
     from connectctl.ops.clients.protocols import TransactionCalls
     from connectctl.ops.task_runtime.dataframe.task import FrameReport
     from connectctl.ops.task_runtime.job.config_topic_records import Generation
@@ -135,8 +150,6 @@ def write_exactly_once(df: DataFrame, target: Target) -> Written:
 
 def batch_of(df: DataFrame, target: Target) -> MicroBatch | None:
     """The micro-batch that is being written where this is called within ``foreachBatch``; None where it is not."""
-    from connectctl.ops.task_runtime.dataframe.batch_round import BATCH, local_property, query_of
-
     query, number = query_of(df), local_property(df, BATCH)
     if query is None or number is None or target.partitioned or not target.offset:
         return None
@@ -145,8 +158,6 @@ def batch_of(df: DataFrame, target: Target) -> MicroBatch | None:
 
 def write(df: DataFrame, target: Target, batch: MicroBatch | None) -> Written:
     """Write a frame, or the one that is ``batch``; see ``write_exactly_once`` and ``StreamWriter``."""
-    from connectctl.ops.task_runtime.dataframe.batch_round import partition_registry, written_by
-
     columns = target.columns
     if batch is not None and not batch.ordered:
         check_records(df.dtypes, columns)
@@ -291,15 +302,6 @@ def _generation(target: Target, dtypes: list[tuple[str, str]]) -> Generation:
 
 def _begin(target: Target, dtypes: list[tuple[str, str]], fresh: set[str]) -> Generation:
     """A new generation. It may be called again where it failed: ``fresh`` remembers topics that were not there at first."""
-    from connectctl.ops.clients.kafka_protocol.brokers import Brokers
-    from connectctl.ops.clients.kafka_protocol.transactions import Transactions
-    from connectctl.ops.clients.librdkafka.client import Kafka
-    from connectctl.ops.task_runtime.attempt.shared_clients import PRIMARY
-    from connectctl.ops.task_runtime.job.generation import Leader
-    from connectctl.ops.task_runtime.job.internal_topics import default_topics
-    from connectctl.ops.task_runtime.job.prepare import brokers_verify
-    from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, current_ends
-
     kafka = Kafka(dict(target.client), timeout=target.timeout)
     if members := kafka.group(target.group_id).members:
         raise Refused(
@@ -331,8 +333,6 @@ def _begin(target: Target, dtypes: list[tuple[str, str]], fresh: set[str]) -> Ge
 
 
 def _create(kafka: Kafka, topics: Mapping[str, int], there: frozenset[str]) -> None:
-    from connectctl.ops.task_runtime.job.internal_topics import REPLICAS
-
     for topic, partitions in topics.items():
         if topic not in there:
             kafka.create_topic(topic, partitions, min(REPLICAS, kafka.brokers()), {"cleanup.policy": "compact"})
@@ -355,9 +355,6 @@ def configs_of(target: Target) -> tuple[dict[str, str], list[dict[str, str]]]:
 
 def fence_listed(target: Target, calls: TransactionCalls) -> None:
     """End every producer of a task of the connector that the coordinators know."""
-    from connectctl.ops.operations.fencing.batch_fencer import fence_ids
-    from connectctl.ops.task_runtime.job.generation import check_fenced
-
     prefix = task_id(target.group_id, target.connector, 0).removesuffix("0")
     ids = {id_ for id_ in _listed(calls, prefix, target.timeout) if id_.removeprefix(prefix).isdigit()}
     # One that is just committing is not fenced by the first request: the campaign asks until its epoch has moved.

@@ -21,6 +21,7 @@ from connectctl.ops.task_runtime.attempt.control_channel import DriverChannel, d
 from connectctl.ops.task_runtime.attempt.shared_clients import GLOBAL, PRIMARY
 from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
 from connectctl.ops.task_runtime.connectors.dataframe import DataFrameSource
+from connectctl.ops.task_runtime.dataframe.read import open_dataframe
 from connectctl.ops.task_runtime.job import status_topic as words
 from connectctl.ops.task_runtime.job.config_topic_records import STOPPED, ConfigTopicState, Generation
 from connectctl.ops.task_runtime.job.executor_monitor import executor_monitor
@@ -195,7 +196,6 @@ class JobRunner:
         if not isinstance(self.ready.connector, DataFrameSource):
             yield
             return
-        from connectctl.ops.task_runtime.dataframe.read import open_dataframe
 
         self._frame = open_dataframe(self.spark, self.ready, self.scene, self.patience, self._patience)
         self._frame.wanted = lambda: self.signals.count > 0

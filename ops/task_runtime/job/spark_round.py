@@ -108,7 +108,6 @@ def warm(spark: SparkSession, most: int, wanted: Callable[[], bool] = lambda: Fa
 def _warm(spark: SparkSession, most: int) -> None:
     def loaded(batches: Iterator[Any]) -> Iterator[Any]:
         import confluent_kafka.admin  # noqa: F401
-        from connectctl.ops.task_runtime.attempt import task_attempt  # noqa: F401
 
         yield from batches
 

@@ -11,12 +11,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.task_runtime.spi.boundaries import End, Segment
+from connectctl.ops.task_runtime.spi.boundaries import Boundaries, End, Segment
 from connectctl.ops.task_runtime.task.transactional_producer import DEFAULTS, TransactionalProducer, UnknownOutcome
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
-    from connectctl.ops.task_runtime.spi.boundaries import Boundaries
     from connectctl.ops.task_runtime.spi.connector import Batch
     from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings
     from connectctl.ops.task_runtime.spi.transaction_batch import Offsets, TransactionBatch
@@ -126,8 +125,6 @@ def producer_class(manner: DeliverySettings) -> type[TransactionalProducer]:
 
 def boundaries_of(manner: DeliverySettings) -> Boundaries | FlushBoundaries:
     """New boundaries for it."""
-    from connectctl.ops.task_runtime.spi.boundaries import Boundaries
-
     if manner.exactly_once:
         return Boundaries(manner.boundary, manner.interval)
     return FlushBoundaries(manner.interval)

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from connectctl.ops.clients.kafka_protocol.transactions import Transactions
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.transactions import PartitionProducer, Place
@@ -21,7 +22,6 @@ from connectctl.ops.operations.transactions.hanging import opened
 from connectctl.ops.task_runtime.attempt.coalesced_read import coalesced
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.kafka_protocol.transactions import Transactions
     from connectctl.ops.clients.librdkafka.client import Kafka
 
 TIMEOUT = 30.0
@@ -100,8 +100,6 @@ def _unknown(id_: str, who: str, code: Code) -> str:
 
 @contextmanager
 def _calls(kafka: Kafka) -> Iterator[Transactions]:
-    from connectctl.ops.clients.kafka_protocol.transactions import Transactions
-
     name = repr(sorted(kafka.client.items(), key=str))
     with _lock:
         shared = _shared.get(name) or _shared.setdefault(name, _Calls(Transactions(kafka.client, timeout=TIMEOUT)))

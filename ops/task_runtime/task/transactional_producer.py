@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch
 from connectctl.ops.task_runtime.task.rejected_records import OF_A_RECORD, RejectedRecord
+from connectctl.ops.task_runtime.task.stale_transactions import expired, open_older_transaction
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
@@ -111,8 +112,6 @@ class TransactionalProducer:
 
     def open_older_transaction(self, topics: Sequence[str]) -> str | None:
         """Where in ``topics`` an older transaction of it is still open, None where nowhere. Asked before it begins one."""
-        from connectctl.ops.task_runtime.task.stale_transactions import open_older_transaction
-
         return open_older_transaction(self._kafka, self.id, topics)
 
     def begin(self) -> None:
@@ -240,8 +239,6 @@ class TransactionalProducer:
 
     def expired(self) -> bool | None:
         """Whether its transaction was aborted and no producer of the id was initialised since; None where nobody tells."""
-        from connectctl.ops.task_runtime.task.stale_transactions import expired
-
         return expired(self._kafka, self.id)
 
     def discard(self) -> None:

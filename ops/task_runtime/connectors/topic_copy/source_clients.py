@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.ops.clients.first_contact import first_contact
+from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.librdkafka.java_overrides import from_java
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, NotTrusted, UnknownHost, Unreachable
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.librdkafka.client import Kafka
 
 CLUSTER = "source.cluster."
 CONSUMER, ADMIN = ("consumer.", "source.consumer."), ("admin.", "source.admin.")
@@ -133,6 +131,4 @@ def partition_gone(alias: str, topic: str) -> ConnectctlError:
 
 def source_of(config: Mapping[str, str], timeout: float) -> Kafka:
     """The source cluster, for looking at it."""
-    from connectctl.ops.clients.librdkafka.client import Kafka
-
     return Kafka(client(config), timeout=timeout)

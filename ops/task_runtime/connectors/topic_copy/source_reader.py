@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.core.errors import ConnectctlError, Unreachable
 from connectctl.ops.kafka.sentinels import offset_of
 from connectctl.ops.task_runtime.attempt.coalesced_read import coalesced
@@ -15,7 +16,6 @@ from connectctl.ops.task_runtime.connectors.topic_copy.mirror_offsets import Pla
 from connectctl.ops.task_runtime.connectors.topic_copy.source_clients import UNREADABLE, partition_gone, unreachable
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.librdkafka.client import Kafka
     from connectctl.ops.kafka.topics import OffsetRange
 
 WAIT = 0.05
@@ -84,7 +84,6 @@ class TopicReader:
         Raises ``ConnectctlError`` for a partition that is gone, or has fewer records than were copied from it.
         """
         from confluent_kafka import Consumer, TopicPartition
-        from connectctl.ops.clients.librdkafka.client import Kafka
 
         # A new one each time: what it knows of topics it has read once.
         kafka = self._kafka = Kafka(self._source.admin, timeout=self._source.timeout)

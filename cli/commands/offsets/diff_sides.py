@@ -1,0 +1,84 @@
+"""The two sides that ``connectctl offsets diff`` compares: topics, clusters, or a dump and a cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from connectctl.cli.commands.offsets.execution import Target, check_whole, look_at
+from connectctl.cli.commands.offsets.sources import PATIENCE, sources_of
+from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.operations.offsets import topic_dump
+from connectctl.ops.operations.offsets.changes import Side
+from connectctl.ops.operations.offsets.diff import effective_of, said_by, without_what_is_same
+from connectctl.ops.operations.offsets.effective_offsets import assemble
+from connectctl.ops.operations.offsets.key_filter import DifferingKeys
+from connectctl.ops.operations.offsets.observe import observe
+from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
+
+if TYPE_CHECKING:
+    from connectctl.cli.session import Session
+    from connectctl.ops.operations.offsets.diff import Said
+    from connectctl.ops.operations.offsets.snapshot import OffsetsSnapshot, SourceOffsets
+
+
+def sides(
+    session: Session, wanted: tuple[str, ...], with_context: str | None, file: Path | None
+) -> tuple[Said, Said, tuple[str, str]]:
+    if with_context is None and file is None:
+        return _own_sides(session, wanted)
+    here = _seen(session, wanted)
+    if with_context is not None:
+        beside = session.beside(with_context)
+        here, there = without_what_is_same(here, _seen(beside, wanted), wanted)
+        return effective_of(_whole(here, wanted)), effective_of(_whole(there, wanted)), ("here", with_context)
+
+    assert file is not None
+    here, there = without_what_is_same(here, _saved(session, file), wanted)
+    theirs = effective_of(assemble(there, OffsetsQuery()))
+    kept = {topic_state: value for topic_state, value in theirs.items() if not wanted or topic_state[0] in wanted}
+    return effective_of(_whole(here, wanted)), kept, ("cluster", "file")
+
+
+def _saved(session: Session, file: Path) -> OffsetsSnapshot:
+    """What ``file`` holds, seen with the configurations of this cluster where it has topics of this cluster."""
+    records = topic_dump.read_file(file)
+    sources = sources_of(session, PATIENCE)[0]
+    seen = observe(sources, OffsetsQuery((), False, False))  # what the topics hold has been read for the other side
+    known = sources.offsets_topic
+    ours = {known, *(store.topic for store in seen.stores.values())}
+    configs = seen.configs if ours & records.keys() else None
+    named = session.flags.get("topics.offsets") or (known if configs else None)
+    return topic_dump.snapshot(records, str(file), named, OffsetsQuery(), configs=configs)
+
+
+def _seen(session: Session, wanted: tuple[str, ...]) -> OffsetsSnapshot:
+    return observe(sources_of(session, PATIENCE)[0], OffsetsQuery(wanted))
+
+
+def _whole(snapshot: OffsetsSnapshot, wanted: tuple[str, ...]) -> SourceOffsets:
+    """The answer. Raises ``ConnectctlError`` where not all could be read."""
+    found = assemble(snapshot, OffsetsQuery(wanted))
+    if not found.complete:
+        why = "; ".join(f.reason for f in found.findings if f.id in ("OFFSETS009", "OFFSETS011"))
+        raise ConnectctlError("The offsets cannot be seen whole", why=why, code="hidden")
+    return found
+
+
+def _own_sides(session: Session, wanted: tuple[str, ...]) -> tuple[Said, Said, tuple[str, str]]:
+    """The global topic against the dedicated one, for the connectors that have one."""
+    chosen = wanted or _with_own_topic(session)
+    _, subjects = look_at(session, [Target(name, None, purpose=DifferingKeys(name)) for name in chosen])
+    check_whole(subjects)
+    left: dict[tuple[str, str], str | None] = {}
+    right: dict[tuple[str, str], str | None] = {}
+    for subject in subjects:
+        if wanted and not any(at.side is Side.DEDICATED for at in subject.places):
+            raise BadInput(f"{subject.name} has no dedicated topic to compare the global one with")
+        for at in subject.places:
+            (left if at.side is Side.GLOBAL else right).update(said_by(subject.name, at))
+    return left, right, ("global", "dedicated")
+
+
+def _with_own_topic(session: Session) -> tuple[str, ...]:
+    return tuple(sorted(observe(sources_of(session, PATIENCE)[0], OffsetsQuery((), False, False)).stores))
