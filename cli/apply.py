@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from connectctl.cli.output import terminal
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
 MOST_TOLD = 5
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the plan, and do nothing.")]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Perform the plan without asking.")]
-OutputOption = Annotated[Output, typer.Option("--output", "-o", help="table, wide, json or yaml.")]
 
 
 def apply(session: Session, plan: Plan, context: Any, *, dry_run: bool, yes: bool, output: Output) -> None:

@@ -65,6 +65,7 @@ _GLOBAL_VALUES = {
     "--offsets-topic",
     "--status-topic",
     "--timeout",
+    "--lock",
     "--confirm",
 }
 

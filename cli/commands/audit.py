@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from connectctl.cli import completed_names
+from connectctl.cli.options import OPEN_TRANSACTIONS_PATIENCE, OutputOption, PatienceOption
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.ops.core.errors import BadInput, ConnectctlError
@@ -61,14 +62,12 @@ def audit(
     ] = None,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page with plots.")] = None,
     limit: Annotated[int, typer.Option(metavar="N", min=1, help="Violations of each kind to show.")] = 20,
-    patience: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0, help="How long to wait for open transactions to end.")
-    ] = 10.0,
+    patience: PatienceOption = OPEN_TRANSACTIONS_PATIENCE,
     engine: Annotated[
         Choice,
         typer.Option(metavar="ENGINE", help=f"local, spark, or auto: spark from {AUDIT_THRESHOLD:,} records on."),
     ] = Choice.AUTO,
-    output: Annotated[Output, typer.Option("--output", "-o", help="table, wide, json or yaml.")] = Output.TABLE,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Prove on the topics themselves that every source record is there, once, in order, or show which are not.
 

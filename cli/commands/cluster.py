@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from connectctl.cli import apply
 from connectctl.cli.garbage_collection import without_collection
+from connectctl.cli.options import HealthOption, OutputOption
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Block, Output
 from connectctl.cli.session import Session
@@ -38,10 +39,8 @@ def show(
     interval: Annotated[
         float, typer.Option(metavar="SECONDS", help="Refresh interval of --watch, at least 0.5.")
     ] = 2.0,
-    exit_code: Annotated[
-        bool, typer.Option("--exit-code", help="Exit with 1 unless everything is healthy and was seen.")
-    ] = False,
-    output: Annotated[Output, typer.Option("--output", "-o", help="table, wide, json or yaml.")] = Output.TABLE,
+    exit_code: HealthOption = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Show the group, its workers, the internal topics, and every connector with one verdict.
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from connectctl.cli import apply, completed_names
-from connectctl.cli.apply import DryRunOption, OutputOption, YesOption
 from connectctl.cli.commands.connectors_cluster import Cluster, cluster_of
 from connectctl.cli.garbage_collection import without_collection
+from connectctl.cli.options import ConnectorArgument, DryRunOption, HealthOption, OutputOption, WaitOption, YesOption
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.session import Session
@@ -33,12 +33,6 @@ Names = Annotated[
     ),
 ]
 AllOption = Annotated[bool, typer.Option("--all", help="Every connector of the cluster.")]
-HealthOption = Annotated[
-    bool, typer.Option("--exit-code", help="Exit with 1 unless everything is healthy and was seen.")
-]
-WaitOption = Annotated[
-    bool, typer.Option("--wait", help="Wait until it is so, for --timeout seconds; fail at once on FAILED.")
-]
 
 
 @app.command("list")
@@ -83,7 +77,7 @@ def list_(ctx: typer.Context, exit_code: HealthOption = False, output: OutputOpt
 @app.command()
 def show(
     ctx: typer.Context,
-    connector: Annotated[str, typer.Argument(metavar="CONNECTOR", autocompletion=completed_names.connectors)],
+    connector: ConnectorArgument,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Show one connector: its tasks and where they run, why they failed, its configuration.
@@ -204,7 +198,7 @@ def restart(
 @app.command()
 def cure(
     ctx: typer.Context,
-    connector: Annotated[str, typer.Argument(metavar="CONNECTOR", autocompletion=completed_names.connectors)],
+    connector: ConnectorArgument,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
     output: OutputOption = Output.TABLE,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
+from connectctl.cli.options import OutputOption
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.session import Session
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 app = typer.Typer(
     rich_markup_mode=None, add_completion=False, no_args_is_help=True, help="Show where every setting comes from."
 )
-
-OutputOption = Annotated[Output, typer.Option("--output", "-o", help="table, wide, json or yaml.")]
 
 
 @app.command()

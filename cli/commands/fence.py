@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from connectctl.cli import apply, completed_names
-from connectctl.cli.apply import DryRunOption, OutputOption, YesOption
 from connectctl.cli.garbage_collection import collect_seldom
+from connectctl.cli.options import DryRunOption, OutputOption, YesOption
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.transaction_sources import Workers, sources_of

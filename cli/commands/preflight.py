@@ -8,9 +8,8 @@ from textwrap import fill, indent
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from connectctl.cli import completed_names
-from connectctl.cli.output import findings, terminal
-from connectctl.cli.output.findings import (
+from connectctl.cli.options import (
+    ConnectorsArgument,
     FailOn,
     FailOnOption,
     ForVersionOption,
@@ -18,6 +17,7 @@ from connectctl.cli.output.findings import (
     ReportOption,
     ReportOutput,
 )
+from connectctl.cli.output import findings, terminal
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 
 if TYPE_CHECKING:
@@ -50,10 +50,8 @@ class Emit(StrEnum):
 @app.command()
 def preflight(
     ctx: typer.Context,
-    connectors: Annotated[
-        list[str] | None, typer.Argument(metavar="[CONNECTOR]...", autocompletion=completed_names.connectors)
-    ] = None,
-    for_: Annotated[For, typer.Option("--for", help="Target state of the cluster.")] = For.NOW,
+    connectors: ConnectorsArgument = None,
+    for_: Annotated[For, typer.Option("--for", help="Target exactly.once.source.support of the workers.")] = For.NOW,
     principal: Annotated[
         list[str] | None,
         typer.Option(

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
+from connectctl.cli.options import FailOn, ReportOutput
 from connectctl.cli.output import findings as output_findings
 from connectctl.cli.output import terminal
-from connectctl.cli.output.findings import FailOn, ReportOutput
 from connectctl.ops.checks.own_rights import observe, rules
 from connectctl.ops.checks.own_rights.findings import emitted, findings
 from connectctl.ops.checks.own_rights.rules import State

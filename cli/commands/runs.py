@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from connectctl.cli import apply
-from connectctl.cli.apply import DryRunOption, OutputOption, YesOption
+from connectctl.cli.options import DryRunOption, OutputOption, RunArgument, YesOption
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.saved_plan import check_same_cluster
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from connectctl.ops.core.journal import Journal, Run
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
-
-RunArgument = Annotated[str, typer.Argument(metavar="RUN")]
 
 
 @app.callback()

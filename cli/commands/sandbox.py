@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from connectctl.cli.options import OutputOption
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.ops.core.errors import BadInput
@@ -27,7 +28,6 @@ app = typer.Typer(
 )
 
 NameOption = Annotated[str, typer.Option("--name", help="Which sandbox.", metavar="NAME")]
-OutputOption = Annotated[Output, typer.Option("--output", "-o", help="table, wide, json or yaml.")]
 
 
 @app.command()
@@ -115,7 +115,7 @@ def down(
 
 @app.command()
 def status(
-    name: Annotated[str | None, typer.Option("--name", help="Which sandbox; all if not given.")] = None,
+    name: Annotated[str | None, typer.Option("--name", help="Which sandbox; all if not given.", metavar="NAME")] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Show the processes of the sandboxes.

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
-from connectctl.cli import completed_names
-from connectctl.cli.output import findings as output_findings
-from connectctl.cli.output import terminal
-from connectctl.cli.output.findings import (
+from connectctl.cli.options import (
+    ConnectorsArgument,
     FailOn,
     FailOnOption,
     ForVersionOption,
@@ -16,6 +14,8 @@ from connectctl.cli.output.findings import (
     ReportOption,
     ReportOutput,
 )
+from connectctl.cli.output import findings as output_findings
+from connectctl.cli.output import terminal
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
@@ -36,9 +36,7 @@ def tasks() -> None:
 @app.command()
 def check(
     ctx: typer.Context,
-    connectors: Annotated[
-        list[str] | None, typer.Argument(metavar="[CONNECTOR]...", autocompletion=completed_names.connectors)
-    ] = None,
+    connectors: ConnectorsArgument = None,
     for_version: ForVersionOption = None,
     fail_on: FailOnOption = FailOn.ERROR,
     ignore: IgnoreOption = None,

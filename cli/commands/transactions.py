@@ -6,10 +6,9 @@ import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from connectctl.cli import completed_names
-from connectctl.cli.apply import OutputOption
 from connectctl.cli.commands import transactions_end
 from connectctl.cli.commands.transactions_end import searched
+from connectctl.cli.options import ConnectorsArgument, OutputOption
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.transaction_sources import directory_of, group_of, roles_of
@@ -32,9 +31,7 @@ TopicsOption = Annotated[list[str] | None, typer.Option("--topic", metavar="TOPI
 @app.command("list")
 def list_(
     ctx: typer.Context,
-    connectors: Annotated[
-        list[str] | None, typer.Argument(metavar="[CONNECTOR]...", autocompletion=completed_names.connectors)
-    ] = None,
+    connectors: ConnectorsArgument = None,
     states: Annotated[
         list[str] | None, typer.Option("--state", metavar="STATE", help="Only this state; may be repeated.")
     ] = None,

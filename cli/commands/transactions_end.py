@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from connectctl.cli import apply
-from connectctl.cli.apply import DryRunOption, OutputOption, YesOption
+from connectctl.cli.options import DryRunOption, OutputOption, YesOption
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.transaction_sources import group_of, roles_of, sources_of

@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from connectctl.cli.output import findings as output_findings
-from connectctl.cli.output import terminal
-from connectctl.cli.output.findings import (
+from connectctl.cli.options import (
     FailOn,
     FailOnOption,
     ForVersionOption,
@@ -19,6 +17,8 @@ from connectctl.cli.output.findings import (
     ReportOption,
     ReportOutput,
 )
+from connectctl.cli.output import findings as output_findings
+from connectctl.cli.output import terminal
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, Refused
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def validate(
         typer.Option("--file", "-f", metavar="FILE", help="JSON, YAML or .properties, - for stdin. Repeatable."),
     ],
     offline: Annotated[bool, typer.Option("--offline", help="Ask no cluster, even if one is configured.")] = False,
-    for_: Annotated[For, typer.Option("--for", help="The workers' exactly-once support to judge for.")] = For.NOW,
+    for_: Annotated[For, typer.Option("--for", help="Target exactly.once.source.support of the workers.")] = For.NOW,
     for_version: ForVersionOption = None,
     fail_on: FailOnOption = FailOn.ERROR,
     ignore: IgnoreOption = None,

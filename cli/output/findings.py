@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+from connectctl.cli.options import FailOn, ReportOutput
 from connectctl.cli.output import terminal
 from connectctl.cli.output.sanitize import in_xml
 from connectctl.ops.core.errors import BadInput
@@ -24,38 +23,6 @@ if TYPE_CHECKING:
 RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 _SARIF_LEVEL = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 _GITHUB_LEVEL = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
-
-
-class ReportOutput(StrEnum):
-    """What ``-o`` takes where the answer is a list of findings."""
-
-    TABLE = "table"
-    WIDE = "wide"
-    JSON = "json"
-    YAML = "yaml"
-    SARIF = "sarif"
-    JUNIT = "junit"
-    GITHUB = "github"
-
-
-class FailOn(StrEnum):
-    """From which severity on the exit code is 1."""
-
-    ERROR = "error"
-    WARNING = "warning"
-
-
-ReportOption = Annotated[
-    ReportOutput, typer.Option("--output", "-o", help="table, wide, json, yaml; sarif, junit or github for CI.")
-]
-FailOnOption = Annotated[FailOn, typer.Option("--fail-on", help="Exit 1 from this severity on.")]
-IgnoreOption = Annotated[
-    list[str] | None, typer.Option("--ignore", metavar="ID", help="Leave out findings of this id. Repeatable.")
-]
-
-ForVersionOption = Annotated[
-    str | None, typer.Option("--for-version", metavar="X.Y", help="The release of Kafka that is planned.")
-]
 _RELEASE = re.compile(r"(\d{1,2})\.(\d{1,2})(\.\d+)?")
 
 

@@ -4,18 +4,43 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import defaultdict
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from connectctl.cli import main
 from connectctl.cli.help_text import fitted
 from fakes.runner import _built, invoke
 
+DIFFERENT = {
+    "--all": "connectors of the cluster; sandboxes of this user",
+    "--engine": "Spark pays off from another number of records on for offsets than for an audit",
+    "--exit-code": "1 where a cluster is not healthy, as of a probe; 3 where a change is pending, as of a plan",
+    "--file": "each command reads a file of its own kind",
+    "--for": "a downgrade is a target of a cluster, and not of one configuration",
+    "--force": "what is dared differs: running tasks fail; a commit that was decided is lost",
+    "--limit": "rows of a table of offsets; examples of each violation",
+    "--name": "sandbox status shows all of them, others work on one",
+    "--out": "a backup is the output of its command; a plan is written beside it",
+    "--output": "findings have three forms more, for CI",
+    "--partition": "a source partition is JSON; one of Kafka's is a number",
+    "--patience": "for open transactions to end; for a Kafka that does not answer a job",
+    "--prefix": "ids to fence; ids to list",
+    "--topic": "the topic that a connector is to get; topics to read; the topic of one transaction",
+}
+"""Options that are declared more than once, and why."""
 
-def walk(path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+
+def command_at(path: tuple[str, ...]) -> Any:
     command = _built(main.app)
     for word in path:
         command = command.get_command(None, word) if word in main.COMMANDS else command.commands[word]
+    return command
+
+
+def walk(path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    command = command_at(path)
     yield path
     for name in main.COMMANDS if not path else getattr(command, "commands", {}):
         yield from walk((*path, name))
@@ -55,6 +80,21 @@ def test_the_root_names_every_variable_and_global_option() -> None:
         assert variable in text
     for option in main._GLOBAL_VALUES:
         assert option in text
+
+
+def test_every_global_option_with_a_value_may_stand_anywhere() -> None:
+    options = [p for p in command_at(()).params if not p.is_flag and p.param_type_name == "option"]
+    assert {name for option in options for name in option.opts} == main._GLOBAL_VALUES
+
+
+def test_an_option_means_the_same_in_every_command() -> None:
+    declared: dict[str, set[tuple[object, ...]]] = defaultdict(set)
+    for path in PATHS[1:]:
+        for param in command_at(path).params:
+            if param.param_type_name == "option":
+                shape = (param.help, param.metavar, repr(param.default), tuple(sorted(param.opts)), param.is_flag)
+                declared[max(param.opts, key=len)].add(shape)
+    assert {name for name, shapes in declared.items() if len(shapes) > 1} == set(DIFFERENT)
 
 
 def test_an_example_that_is_broken_is_still_one_command() -> None:

@@ -6,7 +6,8 @@ import json
 from xml.etree import ElementTree as Xml
 
 import pytest
-from connectctl.cli.output.findings import FailOn, ReportOutput, emit_report, exit_code, github, junit, kept, sarif
+from connectctl.cli.options import FailOn, ReportOutput
+from connectctl.cli.output.findings import emit_report, exit_code, github, junit, kept, sarif
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.finding import Finding, Severity
 

@@ -116,7 +116,8 @@ def test_an_open_transaction_stops_both(cluster: Sandbox, topics: tuple[str, str
     open_ = write_uncommitted(cluster.bootstrap_servers, topics[0], "engines-open", (["moved", {"t": 9}], {"o": 9}))
     open_.flush(30)
     try:
-        with mock.patch("connectctl.cli.commands.offsets.execution.PATIENCE", 1.0):
+        patience = "connectctl.cli.commands.offsets.{}.PATIENCE"
+        with mock.patch(patience.format("sources"), 1.0), mock.patch(patience.format("spark_backup"), 1.0):
             said = [offsets(cluster, topics, "backup", "moved", "--engine", engine) for engine in ENGINES]
     finally:
         open_.abort_transaction(30)

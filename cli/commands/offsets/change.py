@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from connectctl.cli import completed_names
-from connectctl.cli.apply import DryRunOption, OutputOption, YesOption
+from connectctl.cli.options import ConnectorArgument, DryRunOption, OutputOption, StopOption, YesOption
 from connectctl.cli.output.terminal import Output
 from connectctl.ops.config import paths
 from connectctl.ops.core.errors import BadInput
@@ -29,12 +29,8 @@ class Via(StrEnum):
 
 
 Names = Annotated[list[str], typer.Argument(metavar="CONNECTOR...", autocompletion=completed_names.connectors)]
-Name = Annotated[str, typer.Argument(metavar="CONNECTOR", autocompletion=completed_names.connectors)]
 ViaOption = Annotated[
     Via, typer.Option(help="kafka: write the topics; rest: ask the workers, which are 3.6 or newer.", metavar="HOW")
-]
-StopOption = Annotated[
-    bool, typer.Option("--stop", help="Stop the connector, and bring it back to what it was after a good write.")
 ]
 
 
@@ -166,7 +162,7 @@ def copy(
 
 def set_(
     ctx: typer.Context,
-    connector: Name,
+    connector: ConnectorArgument,
     file: Annotated[Path, typer.Option("--file", "-f", help="JSON or YAML; - for standard input.", metavar="FILE")],
     stop: StopOption = False,
     via: ViaOption = Via.KAFKA,
@@ -196,7 +192,7 @@ def set_(
 
 def reset(
     ctx: typer.Context,
-    connector: Name,
+    connector: ConnectorArgument,
     partition: Annotated[
         list[str] | None, typer.Option(help="A source partition as JSON; all if none is given.", metavar="JSON")
     ] = None,
@@ -235,7 +231,7 @@ def reset(
 
 def restore(
     ctx: typer.Context,
-    connector: Name,
+    connector: ConnectorArgument,
     file: Annotated[Path, typer.Option("--file", "-f", help="What offsets backup wrote.", metavar="FILE")],
     stop: StopOption = False,
     engine: EngineOption = Choice.AUTO,

@@ -6,9 +6,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from connectctl.cli import completed_names
-from connectctl.cli.apply import DryRunOption, OutputOption, YesOption
 from connectctl.cli.commands.offsets.change import EngineOption
+from connectctl.cli.options import (
+    ConnectorsArgument,
+    DryRunOption,
+    OutputOption,
+    PendingOption,
+    RunArgument,
+    StopOption,
+    YesOption,
+)
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.ops.config import paths
@@ -22,20 +29,19 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.offsets.changes import OffsetRequest
     from connectctl.ops.operations.offsets.planning import ConnectorState
 
-Names = Annotated[list[str] | None, typer.Argument(metavar="[CONNECTOR]...", autocompletion=completed_names.connectors)]
 PENDING = 3
 
 
 def diff(
     ctx: typer.Context,
-    connectors: Names = None,
+    connectors: ConnectorsArgument = None,
     with_context: Annotated[
         str | None, typer.Option(help="Compare effective offsets with another cluster's.", metavar="CONTEXT")
     ] = None,
     file: Annotated[
         Path | None, typer.Option("--file", "-f", help="Compare effective offsets with a dump's.", metavar="DUMP")
     ] = None,
-    exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit with 3 where there are differences.")] = False,
+    exit_code: PendingOption = False,
     engine: EngineOption = Choice.AUTO,
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -72,7 +78,7 @@ def diff(
 
 def backup(
     ctx: typer.Context,
-    connectors: Names = None,
+    connectors: ConnectorsArgument = None,
     out: Annotated[
         Path, typer.Option("--out", help="The file to write; - for standard output.", metavar="FILE")
     ] = Path("-"),
@@ -104,7 +110,7 @@ def backup(
     terminal.note(f"{count} records of {len(found)} connectors in {out}")
 
 
-def history(ctx: typer.Context, connectors: Names = None, output: OutputOption = Output.TABLE) -> None:
+def history(ctx: typer.Context, connectors: ConnectorsArgument = None, output: OutputOption = Output.TABLE) -> None:
     """List the changes of source offsets that were made from this machine, the newest first.
 
     \b
@@ -129,8 +135,8 @@ def history(ctx: typer.Context, connectors: Names = None, output: OutputOption =
 
 def undo(
     ctx: typer.Context,
-    run: Annotated[str, typer.Argument(metavar="RUN")],
-    stop: Annotated[bool, typer.Option("--stop", help="Stop the connector, and bring it back afterwards.")] = False,
+    run: RunArgument,
+    stop: StopOption = False,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
     output: OutputOption = Output.TABLE,

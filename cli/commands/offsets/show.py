@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from connectctl.cli import completed_names
 from connectctl.cli.commands.offsets import change, files
 from connectctl.cli.garbage_collection import without_collection
+from connectctl.cli.options import OPEN_TRANSACTIONS_PATIENCE, ConnectorsArgument, OutputOption, PatienceOption
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.session import Session
@@ -45,9 +45,7 @@ def offsets() -> None:
 @app.command()
 def show(
     ctx: typer.Context,
-    connectors: Annotated[
-        list[str] | None, typer.Argument(metavar="[CONNECTOR]...", autocompletion=completed_names.connectors)
-    ] = None,
+    connectors: ConnectorsArgument = None,
     global_only: Annotated[bool, typer.Option("--global-only", help="Read only the workers' global topic.")] = False,
     dedicated_only: Annotated[
         bool, typer.Option("--dedicated-only", help="Read only the connectors' dedicated topics.")
@@ -58,13 +56,11 @@ def show(
     file: Annotated[
         Path | None, typer.Option("--file", "-f", metavar="DUMP", help="Read saved topics (JSON lines), - for stdin.")
     ] = None,
-    patience: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0, help="How long to wait for open transactions to end.")
-    ] = 5.0,
+    patience: PatienceOption = OPEN_TRANSACTIONS_PATIENCE,
     limit: Annotated[
         int, typer.Option(metavar="COUNT", min=0, help="Most source partitions in a table, 0 for all; JSON has all.")
     ] = 10_000,
-    output: Annotated[Output, typer.Option("--output", "-o", help="table, wide, json or yaml.")] = Output.TABLE,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Show the offset of every source partition: in the global topic, in the dedicated one, and what they add up to.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from connectctl.cli.options import OPEN_TRANSACTIONS_PATIENCE
 from connectctl.cli.transaction_sources import coordinators_of
 from connectctl.ops.connect.offsets_findings import of_empty_group
 from connectctl.ops.connect.worker import Support
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from connectctl.ops.core.finding import Finding
 
 
-PATIENCE = 10.0
+PATIENCE = OPEN_TRANSACTIONS_PATIENCE
 """Seconds to wait for open transactions before a change is refused."""
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from connectctl.cli.apply import DryRunOption, OutputOption, YesOption
+from connectctl.cli.options import DryRunOption, OutputOption, PendingOption, YesOption
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.saved_plan import read_plan
@@ -78,7 +78,7 @@ ByHandOption = Annotated[
         metavar="SECONDS",
     ),
 ]
-RunArgument = Annotated[str | None, typer.Argument(metavar="[RUN]", show_default=False)]
+LastRunArgument = Annotated[str | None, typer.Argument(metavar="[RUN]", show_default=False)]
 
 
 @app.callback()
@@ -127,7 +127,7 @@ def plan(
     set_: SetOption = None,
     without: WithoutOption = None,
     out: Annotated[Path | None, typer.Option(help="Write the plan here, for upgrade apply.", metavar="FILE")] = None,
-    exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit with 3 where there is something to do.")] = False,
+    exit_code: PendingOption = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Plan a roll: from the current modes of the workers to the target mode, step by step.
@@ -271,7 +271,7 @@ def status(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
 @app.command()
 def resume(
     ctx: typer.Context,
-    run: RunArgument = None,
+    run: LastRunArgument = None,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
     pause_after: PauseOption = None,
@@ -307,7 +307,7 @@ def resume(
 @app.command()
 def abort(
     ctx: typer.Context,
-    run: RunArgument = None,
+    run: LastRunArgument = None,
     leave: Annotated[bool, typer.Option("--leave", help="End the run, and leave all as it is.")] = False,
     dry_run: DryRunOption = False,
     yes: YesOption = False,

@@ -1,0 +1,69 @@
+"""Options and arguments that several commands have: declared once, so that they mean the same everywhere."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+from connectctl.cli import completed_names
+from connectctl.cli.output.terminal import Output
+
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the plan, and do nothing.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Perform the plan without asking.")]
+OutputOption = Annotated[Output, typer.Option("--output", "-o", help="table, wide, json or yaml.")]
+WaitOption = Annotated[
+    bool, typer.Option("--wait", help="Wait until it is so, for --timeout seconds; fail at once on FAILED.")
+]
+StopOption = Annotated[
+    bool, typer.Option("--stop", help="Stop the connector, and bring it back to what it was after a good write.")
+]
+HealthOption = Annotated[
+    bool, typer.Option("--exit-code", help="Exit with 1 unless everything is healthy and was seen.")
+]
+PendingOption = Annotated[
+    bool, typer.Option("--exit-code", help="Exit with 3 where something differs or is to be done.")
+]
+PatienceOption = Annotated[
+    float,
+    typer.Option("--patience", metavar="SECONDS", min=0, help="How long to wait for open transactions to end."),
+]
+OPEN_TRANSACTIONS_PATIENCE = 10.0
+"""Seconds of ``--patience``, and of changes of offsets, which have no such option."""
+
+ConnectorArgument = Annotated[str, typer.Argument(metavar="CONNECTOR", autocompletion=completed_names.connectors)]
+ConnectorsArgument = Annotated[
+    list[str] | None, typer.Argument(metavar="[CONNECTOR]...", autocompletion=completed_names.connectors)
+]
+RunArgument = Annotated[str, typer.Argument(metavar="RUN")]
+
+
+class ReportOutput(StrEnum):
+    """What ``-o`` takes where the answer is a list of findings."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+    SARIF = "sarif"
+    JUNIT = "junit"
+    GITHUB = "github"
+
+
+class FailOn(StrEnum):
+    """From which severity on the exit code is 1."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+ReportOption = Annotated[
+    ReportOutput, typer.Option("--output", "-o", help="table, wide, json, yaml; sarif, junit or github for CI.")
+]
+FailOnOption = Annotated[FailOn, typer.Option("--fail-on", help="Exit 1 from this severity on.")]
+IgnoreOption = Annotated[
+    list[str] | None, typer.Option("--ignore", metavar="ID", help="Leave out findings of this id. Repeatable.")
+]
+ForVersionOption = Annotated[
+    str | None, typer.Option("--for-version", metavar="X.Y", help="The release of Kafka that is planned.")
+]
