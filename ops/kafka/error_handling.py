@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
+from functools import partial
 
 
 class Code(IntEnum):
@@ -97,9 +98,12 @@ class Verdict:
 
 
 DONE = Verdict(ErrorAction.DONE, "done")
+_retry, _rediscover = partial(Verdict, ErrorAction.RETRY), partial(Verdict, ErrorAction.REDISCOVER)
+_unknown, _absent = partial(Verdict, ErrorAction.UNKNOWN_OUTCOME), partial(Verdict, ErrorAction.ABSENT)
+_fail = partial(Verdict, ErrorAction.FAIL)
 _WRITE_RIGHT = "Give this principal the rights Describe and Write on the transactional id."
 _DESCRIBE_RIGHT = "Give this principal the right Describe on the transactional id."
-_LOADING = Verdict(ErrorAction.RETRY, "the coordinator is still loading its part of the transaction log")
+_LOADING = _retry("the coordinator is still loading its part of the transaction log")
 _MOVED = "the coordinator of the id has moved to another broker"
 _UNAVAILABLE = (
     "Look at the brokers: the transaction topic __transaction_state has no leader or too few replicas in sync "
@@ -109,19 +113,14 @@ _NEVER = "See the broker's log."
 
 _ANYWHERE = {
     Code.NONE: DONE,
-    Code.NOT_SENT: Verdict(ErrorAction.RETRY, "the broker cannot be reached", "Look at the broker."),
-    Code.NO_ANSWER: Verdict(ErrorAction.RETRY, "the broker did not answer", "Look at the broker."),
-    Code.NETWORK_EXCEPTION: Verdict(ErrorAction.RETRY, "the connection broke", "Look at the broker."),
-    Code.REQUEST_TIMED_OUT: Verdict(ErrorAction.RETRY, "the broker timed out", "Look at the broker."),
-    Code.UNKNOWN_SERVER_ERROR: Verdict(ErrorAction.FAIL, "the broker met an unexpected error", _NEVER),
-    Code.UNSUPPORTED_VERSION: Verdict(
-        ErrorAction.FAIL, "the broker is too old for this request", "Upgrade the brokers."
-    ),
-    Code.INVALID_REQUEST: Verdict(
-        ErrorAction.FAIL, "the broker finds the request invalid", "Check the id: it may be empty."
-    ),
-    Code.CLUSTER_AUTHORIZATION_FAILED: Verdict(
-        ErrorAction.FAIL,
+    Code.NOT_SENT: _retry("the broker cannot be reached", "Look at the broker."),
+    Code.NO_ANSWER: _retry("the broker did not answer", "Look at the broker."),
+    Code.NETWORK_EXCEPTION: _retry("the connection broke", "Look at the broker."),
+    Code.REQUEST_TIMED_OUT: _retry("the broker timed out", "Look at the broker."),
+    Code.UNKNOWN_SERVER_ERROR: _fail("the broker met an unexpected error", _NEVER),
+    Code.UNSUPPORTED_VERSION: _fail("the broker is too old for this request", "Upgrade the brokers."),
+    Code.INVALID_REQUEST: _fail("the broker finds the request invalid", "Check the id: it may be empty."),
+    Code.CLUSTER_AUTHORIZATION_FAILED: _fail(
         "this principal lacks a right on the cluster",
         "Give it ClusterAction, or on brokers before 2.8 IdempotentWrite.",
     ),
@@ -129,115 +128,89 @@ _ANYWHERE = {
 
 LOOKUP = _ANYWHERE | {
     Code.COORDINATOR_LOAD_IN_PROGRESS: _LOADING,
-    Code.COORDINATOR_NOT_AVAILABLE: Verdict(ErrorAction.RETRY, "no coordinator is available for the id", _UNAVAILABLE),
-    Code.LEADER_NOT_AVAILABLE: Verdict(ErrorAction.RETRY, "no coordinator is available for the id", _UNAVAILABLE),
-    Code.NOT_COORDINATOR: Verdict(ErrorAction.RETRY, "the coordinator is moving"),
-    Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Verdict(
-        ErrorAction.FAIL, "this principal may not see the transactional id", _DESCRIBE_RIGHT
+    Code.COORDINATOR_NOT_AVAILABLE: _retry("no coordinator is available for the id", _UNAVAILABLE),
+    Code.LEADER_NOT_AVAILABLE: _retry("no coordinator is available for the id", _UNAVAILABLE),
+    Code.NOT_COORDINATOR: _retry("the coordinator is moving"),
+    Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: _fail(
+        "this principal may not see the transactional id", _DESCRIBE_RIGHT
     ),
-    Code.GROUP_AUTHORIZATION_FAILED: Verdict(ErrorAction.FAIL, "the broker took the id for a group's", _NEVER),
-    Code.TRANSACTION_ABORTABLE: Verdict(ErrorAction.FAIL, "the broker wants a transaction aborted first", _NEVER),
+    Code.GROUP_AUTHORIZATION_FAILED: _fail("the broker took the id for a group's", _NEVER),
+    Code.TRANSACTION_ABORTABLE: _fail("the broker wants a transaction aborted first", _NEVER),
 }
 """FindCoordinator of a transactional id."""
 
 FENCE = _ANYWHERE | {
-    Code.NO_ANSWER: Verdict(
-        ErrorAction.UNKNOWN_OUTCOME, "the coordinator did not answer", "Look at the broker, then fence again."
-    ),
-    Code.NETWORK_EXCEPTION: Verdict(
-        ErrorAction.UNKNOWN_OUTCOME, "the connection broke", "Look at the broker, then fence again."
-    ),
-    Code.REQUEST_TIMED_OUT: Verdict(
-        ErrorAction.UNKNOWN_OUTCOME, "the coordinator could not write in time", _UNAVAILABLE
-    ),
+    Code.NO_ANSWER: _unknown("the coordinator did not answer", "Look at the broker, then fence again."),
+    Code.NETWORK_EXCEPTION: _unknown("the connection broke", "Look at the broker, then fence again."),
+    Code.REQUEST_TIMED_OUT: _unknown("the coordinator could not write in time", _UNAVAILABLE),
     # What the log answers when it wrote to too few replicas comes as this, too: the epoch may be used up (KAFKA-9666).
-    Code.COORDINATOR_NOT_AVAILABLE: Verdict(
-        ErrorAction.UNKNOWN_OUTCOME, "the coordinator cannot write to its log", _UNAVAILABLE
-    ),
+    Code.COORDINATOR_NOT_AVAILABLE: _unknown("the coordinator cannot write to its log", _UNAVAILABLE),
     Code.COORDINATOR_LOAD_IN_PROGRESS: _LOADING,
-    Code.NOT_COORDINATOR: Verdict(ErrorAction.REDISCOVER, _MOVED),
-    Code.CONCURRENT_TRANSACTIONS: Verdict(
-        ErrorAction.RETRY,
+    Code.NOT_COORDINATOR: _rediscover(_MOVED),
+    Code.CONCURRENT_TRANSACTIONS: _retry(
         "its open transaction is being ended",
         "The coordinator waits for the leaders of its partitions: connectctl transactions show ID names them.",
     ),
-    Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Verdict(
-        ErrorAction.FAIL, "this principal may not write with the transactional id", _WRITE_RIGHT
+    Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: _fail(
+        "this principal may not write with the transactional id", _WRITE_RIGHT
     ),
-    Code.INVALID_TRANSACTION_TIMEOUT: Verdict(
-        ErrorAction.FAIL,
+    Code.INVALID_TRANSACTION_TIMEOUT: _fail(
         "the transaction timeout is above what the broker allows",
         "Raise transaction.max.timeout.ms on the brokers to 30000 at least.",
     ),
-    Code.INVALID_PRODUCER_EPOCH: Verdict(
-        ErrorAction.FAIL, "another producer took the id over meanwhile", "Fence again."
-    ),
-    Code.PRODUCER_FENCED: Verdict(ErrorAction.FAIL, "another producer took the id over meanwhile", "Fence again."),
-    Code.INVALID_PRODUCER_ID_MAPPING: Verdict(
-        ErrorAction.FAIL, "the id's producer id changed meanwhile", "Fence again."
-    ),
-    Code.INVALID_TXN_STATE: Verdict(ErrorAction.FAIL, "the coordinator finds the id in a state that cannot be", _NEVER),
-    Code.TRANSACTION_ABORTABLE: Verdict(
-        ErrorAction.FAIL, "the broker wants its transaction aborted first", "Fence again."
-    ),
-    Code.TRANSACTION_COORDINATOR_FENCED: Verdict(ErrorAction.REDISCOVER, _MOVED),
-    Code.KAFKA_STORAGE_ERROR: Verdict(
-        ErrorAction.REDISCOVER, "the coordinator's disk fails", "Look at the broker's disks."
-    ),
+    Code.INVALID_PRODUCER_EPOCH: _fail("another producer took the id over meanwhile", "Fence again."),
+    Code.PRODUCER_FENCED: _fail("another producer took the id over meanwhile", "Fence again."),
+    Code.INVALID_PRODUCER_ID_MAPPING: _fail("the id's producer id changed meanwhile", "Fence again."),
+    Code.INVALID_TXN_STATE: _fail("the coordinator finds the id in a state that cannot be", _NEVER),
+    Code.TRANSACTION_ABORTABLE: _fail("the broker wants its transaction aborted first", "Fence again."),
+    Code.TRANSACTION_COORDINATOR_FENCED: _rediscover(_MOVED),
+    Code.KAFKA_STORAGE_ERROR: _rediscover("the coordinator's disk fails", "Look at the broker's disks."),
 }
 """InitProducerId, which fences."""
 
 DESCRIBE = _ANYWHERE | {
     Code.COORDINATOR_LOAD_IN_PROGRESS: _LOADING,
-    Code.COORDINATOR_NOT_AVAILABLE: Verdict(
-        ErrorAction.REDISCOVER, "no coordinator is available for the id", _UNAVAILABLE
-    ),
-    Code.NOT_COORDINATOR: Verdict(ErrorAction.REDISCOVER, _MOVED),
-    Code.TRANSACTIONAL_ID_NOT_FOUND: Verdict(ErrorAction.ABSENT, "no coordinator knows the id"),
-    Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Verdict(
-        ErrorAction.FAIL, "this principal may not see the transactional id", _DESCRIBE_RIGHT
+    Code.COORDINATOR_NOT_AVAILABLE: _rediscover("no coordinator is available for the id", _UNAVAILABLE),
+    Code.NOT_COORDINATOR: _rediscover(_MOVED),
+    Code.TRANSACTIONAL_ID_NOT_FOUND: _absent("no coordinator knows the id"),
+    Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: _fail(
+        "this principal may not see the transactional id", _DESCRIBE_RIGHT
     ),
 }
 """DescribeTransactions."""
 
 PRODUCERS = _ANYWHERE | {
-    Code.UNKNOWN_TOPIC_OR_PARTITION: Verdict(ErrorAction.ABSENT, "there is no such partition"),
-    Code.INVALID_TOPIC_EXCEPTION: Verdict(ErrorAction.ABSENT, "there can be no topic of that name"),
-    Code.NOT_LEADER_OR_FOLLOWER: Verdict(ErrorAction.REDISCOVER, "the partition has another leader now"),
-    Code.LEADER_NOT_AVAILABLE: Verdict(ErrorAction.REDISCOVER, "the partition has no leader", "Look at the brokers."),
-    Code.KAFKA_STORAGE_ERROR: Verdict(ErrorAction.REDISCOVER, "the leader's disk fails", "Look at the broker's disks."),
-    Code.TOPIC_AUTHORIZATION_FAILED: Verdict(
-        ErrorAction.FAIL, "this principal may not read the topic", "Give it the right Read on the topic."
+    Code.UNKNOWN_TOPIC_OR_PARTITION: _absent("there is no such partition"),
+    Code.INVALID_TOPIC_EXCEPTION: _absent("there can be no topic of that name"),
+    Code.NOT_LEADER_OR_FOLLOWER: _rediscover("the partition has another leader now"),
+    Code.LEADER_NOT_AVAILABLE: _rediscover("the partition has no leader", "Look at the brokers."),
+    Code.KAFKA_STORAGE_ERROR: _rediscover("the leader's disk fails", "Look at the broker's disks."),
+    Code.TOPIC_AUTHORIZATION_FAILED: _fail(
+        "this principal may not read the topic", "Give it the right Read on the topic."
     ),
 }
 """DescribeProducers, and where the leader of a partition is looked up."""
 
 _CLUSTER_ACTION = "Only principals with the right ClusterAction on the cluster may write markers."
-_TOO_LARGE = Verdict(ErrorAction.FAIL, "the partition does not take the marker", "See the broker's log.")
-_REPLICAS = Verdict(ErrorAction.RETRY, "too few replicas of the partition are in sync", "Look at the brokers.")
+_TOO_LARGE = _fail("the partition does not take the marker", "See the broker's log.")
+_REPLICAS = _retry("too few replicas of the partition are in sync", "Look at the brokers.")
 
 MARKER = PRODUCERS | {
-    Code.CLUSTER_AUTHORIZATION_FAILED: Verdict(
-        ErrorAction.FAIL, "this principal may not write transaction markers", _CLUSTER_ACTION
+    Code.CLUSTER_AUTHORIZATION_FAILED: _fail("this principal may not write transaction markers", _CLUSTER_ACTION),
+    Code.INVALID_PRODUCER_EPOCH: _fail(
+        "the partition has a newer producer", "Look again: connectctl transactions hanging."
     ),
-    Code.INVALID_PRODUCER_EPOCH: Verdict(
-        ErrorAction.FAIL, "the partition has a newer producer", "Look again: connectctl transactions hanging."
+    Code.TRANSACTION_COORDINATOR_FENCED: _fail(
+        "the partition has a marker of a newer coordinator", "Look again: connectctl transactions hanging."
     ),
-    Code.TRANSACTION_COORDINATOR_FENCED: Verdict(
-        ErrorAction.FAIL,
-        "the partition has a marker of a newer coordinator",
-        "Look again: connectctl transactions hanging.",
+    Code.INVALID_TXN_STATE: _fail(
+        "the partition has no such transaction open", "Look again: connectctl transactions hanging."
     ),
-    Code.INVALID_TXN_STATE: Verdict(
-        ErrorAction.FAIL,
-        "the partition has no such transaction open",
-        "Look again: connectctl transactions hanging.",
+    Code.INVALID_PRODUCER_ID_MAPPING: _fail(
+        "the partition does not know the producer", "Look again: connectctl transactions hanging."
     ),
-    Code.INVALID_PRODUCER_ID_MAPPING: Verdict(
-        ErrorAction.FAIL, "the partition does not know the producer", "Look again: connectctl transactions hanging."
-    ),
-    Code.UNSUPPORTED_FOR_MESSAGE_FORMAT: Verdict(
-        ErrorAction.FAIL, "the topic's message format has no transactions", "Upgrade message.format.version."
+    Code.UNSUPPORTED_FOR_MESSAGE_FORMAT: _fail(
+        "the topic's message format has no transactions", "Upgrade message.format.version."
     ),
     Code.CORRUPT_MESSAGE: _TOO_LARGE,
     Code.MESSAGE_TOO_LARGE: _TOO_LARGE,
@@ -245,11 +218,9 @@ MARKER = PRODUCERS | {
     Code.INVALID_REQUIRED_ACKS: _TOO_LARGE,
     Code.NOT_ENOUGH_REPLICAS: _REPLICAS,
     Code.NOT_ENOUGH_REPLICAS_AFTER_APPEND: _REPLICAS,
-    Code.COORDINATOR_NOT_AVAILABLE: Verdict(
-        ErrorAction.RETRY, "the group coordinator of the partition is not available"
-    ),
-    Code.COORDINATOR_LOAD_IN_PROGRESS: Verdict(ErrorAction.RETRY, "the group coordinator of the partition is loading"),
-    Code.NOT_COORDINATOR: Verdict(ErrorAction.REDISCOVER, "the partition has another leader now"),
+    Code.COORDINATOR_NOT_AVAILABLE: _retry("the group coordinator of the partition is not available"),
+    Code.COORDINATOR_LOAD_IN_PROGRESS: _retry("the group coordinator of the partition is loading"),
+    Code.NOT_COORDINATOR: _rediscover("the partition has another leader now"),
 }
 """WriteTxnMarkers, which aborts a hanging transaction. ``__consumer_offsets`` answers as its group coordinator."""
 
@@ -259,4 +230,4 @@ def verdict(table: dict[Code, Verdict], code: int) -> Verdict:
     try:
         return table[Code(code)]
     except (ValueError, KeyError):
-        return Verdict(ErrorAction.FAIL, f"the broker answers {name_of(code)}, which is not foreseen here", _NEVER)
+        return _fail(f"the broker answers {name_of(code)}, which is not foreseen here", _NEVER)

@@ -10,19 +10,13 @@ from connectctl.ops.checks.connector_config.observe import (
     SOURCE,
     Subject,
     Words,
-    boolean_problem,
     listed,
     number_problem,
-    word_problem,
 )
+from connectctl.ops.checks.connector_config.properties import connector_problem
 from connectctl.ops.core.finding import Severity
 
 DLQ = "errors.deadletterqueue.topic.name"
-_NUMBERS = {"errors.retry.timeout": "LONG", "errors.retry.delay.max.ms": "LONG"}
-_BOOLEANS = ("tasks.max.enforce", "errors.log.enable", "errors.log.include.messages")
-_WORDS = {"errors.tolerance": ("none", "all"), "config.action.reload": ("none", "restart")}
-_SINK_NUMBERS = {"errors.deadletterqueue.topic.replication.factor": "SHORT"}
-_SINK_BOOLEANS = ("errors.deadletterqueue.context.headers.enable",)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _AMBIGUOUS = re.compile(r"[/\\%]")
 _NULL = "Null value can not be supplied as the configuration value."
@@ -94,23 +88,12 @@ def tasks(subject: Subject, words: Words) -> None:
 
 def values(subject: Subject, words: Words) -> None:
     """CONFIG006 and CONFIG007."""
-    sink = subject.kind == SINK
-    numbers = _NUMBERS | (_SINK_NUMBERS if sink else {})
     for each, value in subject.config.items():
         if value is None:
             words.add(rules.NULL, each, f"{each}: {_NULL}", f"Leave out {each}.", text=_NULL, validated=True)
             continue
         text = subject.text(each)
-        problem = None
-        if text is None:
-            continue
-        if each in numbers:
-            problem = number_problem(each, text, numbers[each])
-        elif each in _BOOLEANS or (sink and each in _SINK_BOOLEANS):
-            problem = boolean_problem(each, text)
-        elif each in _WORDS:
-            problem = word_problem(each, text, _WORDS[each])
-        if problem:
+        if text is not None and (problem := connector_problem(each, text, sink=subject.kind == SINK)):
             words.refused(rules.BAD_VALUE, each, problem, f"Correct {each}, or leave it out.")
 
 

@@ -10,44 +10,15 @@ from connectctl.ops.checks.connector_config.observe import (
     SOURCE,
     Subject,
     Words,
-    boolean_problem,
     listed,
-    number_problem,
     topic_problem,
-    word_problem,
 )
+from connectctl.ops.checks.connector_config.properties import FLIGHT, client_problem
 from connectctl.ops.core.finding import Severity
 
 EMPTY_ALLOWLIST = (5, 0)
 """The first release whose workers allow no override unless they are told to (KIP-1188)."""
 POLICY, ALLOWLIST = "connector.client.config.override.policy", "connector.client.config.override.allowlist"
-_FLIGHT = "max.in.flight.requests.per.connection"
-_NUMBERS: dict[str, tuple[str, int | None]] = {
-    "retries": ("INT", 0),
-    _FLIGHT: ("INT", 1),
-    "transaction.timeout.ms": ("INT", None),
-    "delivery.timeout.ms": ("INT", 0),
-    "request.timeout.ms": ("INT", 0),
-    "linger.ms": ("LONG", 0),
-    "batch.size": ("INT", 0),
-    "buffer.memory": ("LONG", 0),
-    "max.block.ms": ("LONG", 0),
-    "max.request.size": ("INT", 0),
-    "max.poll.records": ("INT", 1),
-    "max.poll.interval.ms": ("INT", 1),
-    "session.timeout.ms": ("INT", None),
-    "fetch.min.bytes": ("INT", 0),
-    "retry.backoff.ms": ("LONG", 0),
-    "retry.backoff.max.ms": ("LONG", 0),
-    "default.api.timeout.ms": ("INT", 0),
-}
-_BOOLEANS = ("enable.idempotence", "enable.auto.commit", "allow.auto.create.topics")
-_WORDS = {
-    "acks": ("all", "-1", "0", "1"),
-    "compression.type": ("none", "gzip", "snappy", "lz4", "zstd"),
-    "isolation.level": ("read_committed", "read_uncommitted"),
-}
-_SECURITY = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _KAFKAS = ("org.apache.kafka.connect.", "FileStream", "Verifiable", "Mock", "Schema")
 _DROPPED = "will be ignored as it cannot be overridden"
 _FOR = {
@@ -105,27 +76,12 @@ def values(subject: Subject, words: Words, client: str) -> None:
     for name, value in subject.overrides(client).items():
         if client == "consumer" and subject.kind == SOURCE and name == "isolation.level":
             continue
-        problem = _problem(name, value)
-        if problem is None:
+        found = client_problem(name, value)
+        if found is None:
             continue
         step = f"Correct {client}.override.{name}, or leave it out."
-        kind = "Not a number" in problem or "true or false" in problem
-        text = problem if kind else None
-        words.add(rules.BAD_OVERRIDE, f"{client}.override.{name}", problem, step, text=text)
-
-
-def _problem(name: str, value: str) -> str | None:
-    if name in _NUMBERS:
-        return number_problem(name, value, *_NUMBERS[name])
-    if name in _BOOLEANS:
-        return boolean_problem(name, value)
-    if name in _WORDS:
-        return word_problem(name, value, _WORDS[name])
-    if name == "security.protocol":
-        return word_problem(name, value, _SECURITY, any_case=True)
-    if name == "bootstrap.servers" and not listed(value):
-        return "Configuration 'bootstrap.servers' must not be empty. Valid values include: any non-empty value"
-    return None
+        text = found if "Not a number" in found or "true or false" in found else None
+        words.add(rules.BAD_OVERRIDE, f"{client}.override.{name}", found, step, text=text)
 
 
 def ignored(subject: Subject, words: Words) -> None:
@@ -139,7 +95,11 @@ def ignored(subject: Subject, words: Words) -> None:
         "consumer.override.isolation.level": (consumer.get("isolation.level"), "read_committed"),
     }
     for name, (value, used) in forced.items():
-        if value is None or value.lower() == used or (name.endswith("idempotence") and _problem(name[18:], value)):
+        if (
+            value is None
+            or value.lower() == used
+            or (name.endswith("idempotence") and client_problem(name[18:], value))
+        ):
             continue
         client, _, short = name.partition(".override.")
         message = f"The value '{value}' for the '{short}' property {_DROPPED}{_FOR[client]}. The value '{used}' will be"
@@ -156,7 +116,12 @@ def transactional(subject: Subject, words: Words) -> None:
             step = f"Leave out producer.override.{name}."
             words.add(rules.BREAKS, f"producer.override.{name}", problem, step, severity=soft)
     timeout = own.get("transaction.timeout.ms")
-    if subject.modes != {False} and timeout and not _problem("transaction.timeout.ms", timeout) and int(timeout) <= 0:
+    if (
+        subject.modes != {False}
+        and timeout
+        and not client_problem("transaction.timeout.ms", timeout)
+        and int(timeout) <= 0
+    ):
         name = "producer.override.transaction.timeout.ms"
         message = f"transaction timeout value is not positive: {int(timeout)}"
         words.add(rules.NEVER_STARTS, name, message, f"Leave out {name}, or raise it.", severity=soft)
@@ -167,7 +132,7 @@ def transactional(subject: Subject, words: Words) -> None:
 
 
 def _not_idempotent(own: dict[str, str]) -> Iterator[tuple[str, str]]:
-    fine = {name: value for name, value in own.items() if _problem(name, value) is None}
+    fine = {name: value for name, value in own.items() if client_problem(name, value) is None}
     if fine.get("acks", "all") not in ("all", "-1"):
         yield (
             "acks",
@@ -177,9 +142,9 @@ def _not_idempotent(own: dict[str, str]) -> Iterator[tuple[str, str]]:
         )
     if "retries" in fine and int(fine["retries"]) == 0:
         yield "retries", "Must set retries to non-zero when using the idempotent producer."
-    if int(fine.get(_FLIGHT, 1)) > 5:
-        at_hand = f"must be set to at most 5. Current value is {int(fine[_FLIGHT])}."
-        yield _FLIGHT, f"To use the idempotent producer, {_FLIGHT} {at_hand}"
+    if int(fine.get(FLIGHT, 1)) > 5:
+        at_hand = f"must be set to at most 5. Current value is {int(fine[FLIGHT])}."
+        yield FLIGHT, f"To use the idempotent producer, {FLIGHT} {at_hand}"
 
 
 def offsets_topic(subject: Subject, words: Words) -> None:
