@@ -11,7 +11,8 @@ import json
 import os
 import secrets
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -201,17 +202,27 @@ class Journal:
 
     def write(self, run: str, name: str, content: bytes) -> Path:
         """Write a file of a run whole or not at all; it is on the disk when this returns."""
-        path = self.path(run, name)
+        return self.write_all(run, lambda: name, (content,))
+
+    def write_all(self, run: str, name: Callable[[], str], content: Iterable[bytes]) -> Path:
+        """``write`` for ``content`` in parts; its ``name`` is asked for when all of it has been written."""
+        directory = self.path(run, "")
         try:
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            _write_whole(path, content)
+            directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            return _write_whole(directory, name, content)
         except OSError as e:
             raise self._unwritable(e) from e
-        return path
 
-    def store_artifact(self, content: bytes) -> str:
+    def store_artifact(self, content: Iterable[bytes]) -> str:
         """Keep ``content`` for later steps of a run, whatever becomes of where it came from; gives its relative path."""
-        return str(self.write("kept", hashlib.sha256(content).hexdigest(), content).relative_to(self.directory))
+        hashed = hashlib.sha256()
+
+        def parts() -> Iterator[bytes]:
+            for part in content:
+                hashed.update(part)
+                yield part
+
+        return str(self.write_all("kept", hashed.hexdigest, parts()).relative_to(self.directory))
 
     @contextmanager
     def locked(self, cluster_id: str, group_id: str, run: str = "") -> Iterator[None]:
@@ -243,18 +254,23 @@ class Journal:
             yield
 
 
-def _write_whole(path: Path, content: bytes) -> None:
-    draft = path.with_name(f".{path.name}.part")
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
-    directory = os.open(path.parent, os.O_RDONLY)
+def _write_whole(directory: Path, name: Callable[[], str], content: Iterable[bytes]) -> Path:
+    number, name_of_draft = tempfile.mkstemp(".part", ".", directory)
+    draft = Path(name_of_draft)
     try:
-        os.fsync(directory)  # or a loss of power could take the name with it
+        with os.fdopen(number, "wb") as file:
+            file.writelines(content)
+            file.flush()
+            os.fsync(file.fileno())
+        path = draft.replace(directory / name())
     finally:
-        os.close(directory)
+        draft.unlink(missing_ok=True)
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)  # or a loss of power could take the name with it
+    finally:
+        os.close(handle)
+    return path
 
 
 def _now() -> str:

@@ -11,10 +11,10 @@ import pytest
 from connectctl.cli import main
 from connectctl.cli.commands.offsets.show import _as_json, _print
 from connectctl.cli.output.terminal import Output, json_lines
-from connectctl.ops.clients.librdkafka.spill import Spilled
 from connectctl.ops.connect.offset_store import Kind, Store
 from connectctl.ops.connect.source_keys import owner_of
 from connectctl.ops.kafka.records import Record
+from connectctl.ops.kafka.spill import Spilled
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.large_topics import InOrder
 from connectctl.ops.operations.offsets.plain_records import Rows

@@ -248,11 +248,9 @@ def restore(
     from connectctl.ops.core.journal import Journal
     from connectctl.ops.operations.offsets import topic_dump
 
-    # What the plan was made from must be there when it is carried out, or taken up again.
-    text = topic_dump.text_of(file)
-    for _ in topic_dump.read_lines(text.split("\n"), topic_dump.name_of(file)):
-        pass  # what is wrong is told of the person's file, and not of the journal's copy
-    kept = Journal(paths.journal_directory()).store_artifact(text.encode())
+    # What the plan was made from must be there when it is carried out, or taken up again. What is wrong is told of the
+    # person's file, and not of the journal's copy.
+    kept = Journal(paths.journal_directory()).store_artifact(topic_dump.checked(file))
     wish = changes.RestoreOffsets(connector, kept)
     _one(ctx.obj, "offsets restore", connector, lambda s: wish, stop, dry_run, yes, output, purpose=wish)
 

@@ -110,7 +110,8 @@ def _from_file(session: Session, file: Path, wish: OffsetsQuery) -> tuple[Any, d
     from connectctl.ops.operations.offsets import topic_dump
 
     offsets_topic = session.flags.get("topics.offsets")
-    return topic_dump.snapshot(topic_dump.read_file(file), str(file), offsets_topic, wish), {
+    records = topic_dump.read_file(file, superseded=wish.superseded)
+    return topic_dump.snapshot(records, str(file), offsets_topic, wish), {
         "clusterId": None,
         "groupId": None,
     }

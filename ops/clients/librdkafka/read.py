@@ -11,13 +11,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.clients.librdkafka import spill
 from connectctl.ops.clients.librdkafka.message_runs import stretches
 from connectctl.ops.clients.librdkafka.partition_offsets import end_offsets, read_extents
-from connectctl.ops.clients.librdkafka.spill import Spilled
 from connectctl.ops.connect.source_keys import owner_of
 from connectctl.ops.core.errors import Unreachable
+from connectctl.ops.kafka import spill
 from connectctl.ops.kafka.records import Record, TopicImage, UnreadTail
+from connectctl.ops.kafka.spill import Spilled
 from connectctl.ops.kafka.visibility import read_topic
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from connectctl.ops.operations.offsets import topic_dump
 
 if TYPE_CHECKING:
     from connectctl.ops.kafka.records import Record
-    from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState, Saved, Where
+    from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState, Saved
 
 
 def backup_lines(places: Sequence[OffsetsTopicState]) -> Iterator[str]:
@@ -42,7 +42,8 @@ def _named(name: str, raw: bytes | None) -> str:
 
 def read_backup(path: Path) -> Saved:
     """What ``backup_lines`` wrote, from a file or, for ``-``, standard input. Raises ``BadInput``."""
-    found: dict[Where, list[Record]] = {}
-    for data, record in topic_dump.read_lines(topic_dump.text_of(path).split("\n"), topic_dump.name_of(path)):
-        found.setdefault((data.get("bootstrapServers"), data.get("topic", topic_dump.UNNAMED)), []).append(record)
-    return found
+    return topic_dump.read_dump(
+        topic_dump.lines_of(path),
+        topic_dump.name_of(path),
+        lambda data: (data.get("bootstrapServers"), data.get("topic", topic_dump.UNNAMED)),
+    )

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from heapq import merge
+from itertools import groupby, repeat
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.connect.source_keys import connect_json
+from connectctl.ops.connect.source_keys import connect_json, owner_of
+from connectctl.ops.kafka.records import Row, record_in
+from connectctl.ops.kafka.spill import in_order
 
 if TYPE_CHECKING:
+    from connectctl.ops.kafka.records import Record
     from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState
     from connectctl.ops.operations.offsets.snapshot import OffsetsSnapshot, ReadTopic, SourceOffsets
 
@@ -43,48 +48,56 @@ def without_what_is_same(
 ) -> tuple[OffsetsSnapshot, OffsetsSnapshot]:
     """Both without the keys of which they hold the same values in the same topics: what is effective of them is the same.
 
-    So what is understood and spelled is what differs, and not a million offsets. Nothing is left out where a connector of
-    ``wanted`` is known by its offsets only.
+    So what is understood, spelled and kept in memory is what differs, and not a million offsets. Where a connector of
+    ``wanted`` is known by its offsets only, the first of each connector are kept.
     """
-    for name in wanted:
-        configured = here.configs.connectors.get(name) if here.configs else None
-        if configured is None or configured.looks_like == "sink":
-            return here, there
-    one, other = _values(here), _values(there)
+    configured = here.configs.connectors if here.configs else {}
+    known = all(name in configured and configured[name].looks_like != "sink" for name in wanted)
+    kept: tuple[dict[str | None, list[Record]], dict[str | None, list[Record]]] = ({}, {})
+    named: set[bytes] = set()
+    for place, same in groupby(merge(_rows(here, 0), _rows(there, 1), key=_place), key=_place):
+        some = list(same)
+        if (known or place[0] in named) and _alike(some):
+            continue
+        named.add(place[0])
+        for row, side, owner in some:
+            kept[side].setdefault(owner, []).append(record_in(row))
+    return _with(here, kept[0]), _with(there, kept[1])
+
+
+_Placed = tuple[Row, int, str | None]
+"""A row, on which side it is, and in which topic: None is the global one, and otherwise a connector's."""
+
+
+def _place(placed: _Placed) -> tuple[bytes, bytes]:
+    return placed[0][:2]
+
+
+def _alike(some: list[_Placed]) -> bool:
+    """Whether both sides say the same of a key, and it is clear what."""
+    if len(some) == 2:
+        (left, one, owner), (right, other, others) = some
+        return one != other and owner == others and left[6] == right[6] and left[2] == right[2]
+    here, there = ([(owner, row[2], row[6]) for row, side, owner in some if side == which] for which in (0, 1))
     # With two records of a key in a topic, the partition tells which one counts.
-    same = {
-        key
-        for key, values in one.items()
-        if other.get(key) == values and (len(values) == 1 or len(values) == len(dict(values)))
-    }
-    return _without(here, same), _without(there, same)
+    return here == there and len({owner for owner, _, _ in here}) == len(here)
 
 
-def _values(snapshot: OffsetsSnapshot) -> dict[bytes | None, list[tuple[str | None, bytes | None]]]:
-    """What is said of each key: by the global topic (None), and by the dedicated topic of each connector."""
-    found: dict[bytes | None, list[tuple[str | None, bytes | None]]] = {}
-    for owner, topic in _topics(snapshot):
-        for record in topic.image.latest:
-            if record.key in found:
-                found[record.key].append((owner, record.value))
-            else:
-                found[record.key] = [(owner, record.value)]
-    return found
+def _rows(snapshot: OffsetsSnapshot, side: int) -> Iterator[_Placed]:
+    topics = [(None, snapshot.global_topic)] if snapshot.global_topic else []
+    there = [*topics, *snapshot.dedicated.items()]
+    streams = (zip(in_order(t.image.latest, owner_of), repeat(side), repeat(owner)) for owner, t in there)
+    return merge(*streams, key=_place)
 
 
-def _topics(snapshot: OffsetsSnapshot) -> Iterator[tuple[str | None, ReadTopic]]:
-    if snapshot.global_topic is not None:
-        yield None, snapshot.global_topic
-    yield from snapshot.dedicated.items()
+def _with(snapshot: OffsetsSnapshot, kept: Mapping[str | None, Sequence[Record]]) -> OffsetsSnapshot:
+    def only(owner: str | None, topic: ReadTopic) -> ReadTopic:
+        latest = tuple(kept.get(owner, ()))
+        return replace(topic, image=replace(topic.image, latest=latest, superseded=(), in_order=False, made={}))
 
-
-def _without(snapshot: OffsetsSnapshot, keys: set[bytes | None]) -> OffsetsSnapshot:
-    def rest(topic: ReadTopic) -> ReadTopic:
-        kept = tuple(record for record in topic.image.latest if record.key not in keys)
-        return replace(topic, image=replace(topic.image, latest=kept, superseded=(), made={}))
-
-    dedicated = {name: rest(topic) for name, topic in snapshot.dedicated.items()}
-    return replace(snapshot, global_topic=snapshot.global_topic and rest(snapshot.global_topic), dedicated=dedicated)
+    dedicated = {name: only(name, topic) for name, topic in snapshot.dedicated.items()}
+    topic = snapshot.global_topic
+    return replace(snapshot, global_topic=topic and only(None, topic), dedicated=dedicated)
 
 
 def said_by(connector: str, topic_state: OffsetsTopicState) -> dict[tuple[str, str], str | None]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.connect import offsets_findings
 from connectctl.ops.connect.source_keys import SourceKey, owner_of, parse_key
 from connectctl.ops.kafka.records import Record, SortedRecords, record_in
+from connectctl.ops.kafka.spill import in_order
 from connectctl.ops.operations.offsets.effective_offsets import Entry, Sides, check_known, partitions_in, topics_of
 from connectctl.ops.operations.offsets.plain_records import Plain, Rows
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic
@@ -245,11 +246,9 @@ def _offsets(
 
 
 def _latest(topic: ReadTopic | None) -> Collection[Record]:
-    if topic is None:
-        return ()
-    if topic.image.in_order:
-        return topic.image.latest
-    return sorted(topic.image.latest, key=lambda record: (owner_of(record.key), record.key or b"", record.key is None))
+    if topic is None or topic.image.in_order:
+        return topic.image.latest if topic else ()
+    return [record_in(row) for row in in_order(topic.image.latest, owner_of)]
 
 
 def _where(topic: ReadTopic) -> tuple[str | None, str]:

@@ -6,7 +6,7 @@ worker could still read them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 Where = tuple[str | None, str]
 """A topic: its cluster's bootstrap servers, None for the workers' own cluster, and its name."""
-Saved = Mapping[Where, Sequence["Record"]]
+Saved = Mapping[Where, Collection["Record"]]
 """The records of a backup by topic. Topics of one name on two clusters are two topics."""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from connectctl.ops.connect.connector import path_of
@@ -18,9 +19,9 @@ from connectctl.ops.operations.offsets import changes, rest_api
 from connectctl.ops.operations.offsets.backup_file import backup_lines
 from connectctl.ops.operations.offsets.changes import MergeOffsets, OffsetRequest, RestoreOffsets
 from connectctl.ops.operations.offsets.digest import digest
-from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.engine import Asked
 from connectctl.ops.operations.offsets.key_filter import AllKeys, MisreadKeys
+from connectctl.ops.operations.offsets.large_topics import InOrder
 from connectctl.ops.operations.offsets.record_changes import OffsetChanges, OffsetsTopicState, RecordChange, decide
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
 from connectctl.ops.operations.offsets.task_producers import moved
@@ -260,12 +261,11 @@ class Check(Step):
         return f"verify the offsets that workers will resume {self.subject} from"
 
     def apply(self, context: OffsetContext) -> str | None:
-        (found,) = assemble(
-            context.view(Asked(MisreadKeys(self.subject))).snapshot, OffsetsQuery((self.subject,))
-        ).connectors
-        lost = [entry.key.text for entry in found.offsets if entry.lost and entry.origin == "global"]
-        if lost:
+        found = InOrder(context.view(Asked(MisreadKeys(self.subject))).snapshot, OffsetsQuery((self.subject,)))
+        entries = (entry for connector in found.connectors() for entry in connector.offsets)
+        lost = (entry.key.text for entry in entries if entry.lost and entry.origin == "global")
+        if some := list(islice(lost, 5)):
             raise ConnectctlError(
-                f"Verification failed: workers would resume from the wrong offset for {', '.join(lost[:5])}"
+                f"Verification failed: workers would resume from the wrong offset for {', '.join(some)}"
             )
         return "every source partition resumes from its previous offset"

@@ -91,7 +91,7 @@ def test_a_kill_between_any_two_marks_leaves_a_run_that_can_be_taken_up(tmp_path
 def test_everything_is_for_its_owner_only(journal: Journal) -> None:
     run = begin(journal)
     journal.write(run, "backup-0.jsonl", b"secret")
-    kept = journal.store_artifact(b"secret")
+    kept = journal.store_artifact([b"sec", b"ret"])
     with journal.locked("cluster", "group"):
         pass
     files = [path for path in journal.directory.rglob("*") if path.is_file()]
@@ -103,7 +103,7 @@ def test_everything_is_for_its_owner_only(journal: Journal) -> None:
 def test_a_journal_that_was_moved_goes_on(journal: Journal, tmp_path: Path) -> None:
     run = begin(journal)
     journal.write(run, "backup-0.jsonl", b"line\n")
-    kept = journal.store_artifact(b"kept")
+    kept = journal.store_artifact([b"kept"])
     journal.directory.rename(tmp_path / "moved")
     moved = Journal(tmp_path / "moved")
     assert moved.plan(run) == PLAN

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError
 from connectctl.ops.clients.librdkafka import read as readingmodule
-from connectctl.ops.clients.librdkafka import spill
 from connectctl.ops.clients.librdkafka.read import Reading
 from connectctl.ops.connect.source_keys import owner_of
 from connectctl.ops.core.errors import Unreachable
+from connectctl.ops.kafka import spill
 from connectctl.ops.kafka.records import UnreadTail
 from connectctl.ops.kafka.sentinels import Offset
 from connectctl.ops.kafka.topics import OffsetRange

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from connectctl.ops.clients.librdkafka.spill import Spilled
 from connectctl.ops.connect.source_keys import owner_of
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.kafka.records import Record, TopicImage, UnreadTail
+from connectctl.ops.kafka.spill import Spilled
 from connectctl.ops.operations.offsets import topic_dump
 from connectctl.ops.operations.offsets.backup import everything, saved
 from connectctl.ops.operations.offsets.backup_file import backup_lines, lines_of

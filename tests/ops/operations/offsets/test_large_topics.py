@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
-from connectctl.ops.clients.librdkafka.spill import Spilled
 from connectctl.ops.connect.config_topic import ConfigState, ConfiguredConnector
 from connectctl.ops.connect.offset_store import Kind, Store
 from connectctl.ops.connect.source_keys import owner_of
@@ -15,6 +14,7 @@ from connectctl.ops.connect.source_offsets import ConnectorOffsets
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.core.finding import Finding
 from connectctl.ops.kafka.records import Record
+from connectctl.ops.kafka.spill import Spilled
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.large_topics import InOrder, is_big
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic

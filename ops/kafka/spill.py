@@ -35,6 +35,8 @@ class Spilled(SortedRecords):
         self._runs: list[IO[bytes]] = []
         self._ends: list[list[tuple[bytes, int]]] = []
         self._count: int | None = None
+        self.added = 0
+        """Records that were added, older ones of a key too."""
 
     def __del__(self) -> None:
         for run in self._runs:
@@ -42,13 +44,8 @@ class Spilled(SortedRecords):
 
     def add(self, records: Iterable[Record]) -> None:
         """Write a run. Raises ``ConnectctlError`` where there is no room for it."""
-        group_of = self._group_of
-        rows = _sorted(
-            [
-                (group_of(key), key or b"", key is None, partition, offset, timestamp, value)
-                for key, value, partition, offset, timestamp in records
-            ]
-        )
+        rows = list(in_order(records, self._group_of))
+        self.added += len(rows)
         try:
             # Kept open: it is read later, and gone when it is closed.
             run = tempfile.TemporaryFile(prefix="connectctl-")  # noqa: SIM115
@@ -87,6 +84,20 @@ class Spilled(SortedRecords):
 
     def __contains__(self, record: object) -> bool:
         return any(each == record for each in self)
+
+
+def in_order(
+    records: Iterable[Record], group_of: Callable[[bytes | None], bytes], group: bytes | None = None
+) -> Iterator[Row]:
+    """The rows of ``records``, of one ``group`` or of all, in the order of groups and keys, wherever they are."""
+    if isinstance(records, SortedRecords):
+        return (row for rows in records.blocks(group) for row in rows if group is None or row[0] == group)
+    rows = [
+        (of, key or b"", key is None, partition, offset, timestamp, value)
+        for key, value, partition, offset, timestamp in records
+        if (of := group_of(key)) == group or group is None
+    ]
+    return iter(_sorted(rows))
 
 
 class _Run:
