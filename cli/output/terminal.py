@@ -114,7 +114,7 @@ def json_lines(envelope: Mapping[str, Any]) -> Iterator[str]:
     last = len(envelope) - 1
     for n, (name, value) in enumerate(envelope.items()):
         end = ",\n" if n < last else "\n"
-        if isinstance(value, Flow) or (isinstance(value, list) and value and isinstance(value[0], dict)):
+        if isinstance(value, Flow | Each) or (isinstance(value, list) and value and isinstance(value[0], dict)):
             yield f"  {encode(name)}: [\n"
             yield from _items(value, encode)
             yield f"  ]{end}"

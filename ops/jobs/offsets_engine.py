@@ -50,7 +50,7 @@ class Spark:
             looked = [Looked(each.purpose, places[each.purpose.connector]) for each in asked]
             saved = shown.fill(offsets.collected(offsets.sift(rows, looked, tasks)))
         snapshot = observe(shown.sources, look)
-        return View(snapshot, layout(shown.sources, snapshot, asked), saved)
+        return View(snapshot, layout(shown.sources, snapshot, asked), {**saved})
 
     @contextmanager
     def backup(self, sources: Sources, connectors: Sequence[str]) -> Iterator[DataFrame]:

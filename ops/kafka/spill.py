@@ -5,17 +5,20 @@ The files have no name, so that nothing is left of them however the process ends
 
 from __future__ import annotations
 
+import os
 import pickle
 import tempfile
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import groupby
 from operator import itemgetter
-from typing import IO
+from typing import IO, TypeVar
 
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.records import Record, Row, SortedRecords, record_in
 
+T = TypeVar("T")
 MOST = 200_000
 """Records of all topics of one reading that are kept in memory: some 200 MB, with what it takes to sort them."""
 _CHUNK = 2_000
@@ -46,7 +49,7 @@ class Spilled(SortedRecords):
         """Write a run. Raises ``ConnectctlError`` where there is no room for it."""
         rows = list(in_order(records, self._group_of))
         self.added += len(rows)
-        try:
+        with _room():
             # Kept open: it is read later, and gone when it is closed.
             run = tempfile.TemporaryFile(prefix="connectctl-")  # noqa: SIM115
             ends = []
@@ -54,13 +57,6 @@ class Spilled(SortedRecords):
                 ends.append((some[-1][0], run.tell()))
                 pickle.dump(some, run, pickle.HIGHEST_PROTOCOL)
             run.flush()
-        except OSError as e:
-            raise ConnectctlError(
-                f"A topic of this size needs room in {tempfile.gettempdir()}",
-                why=e.strerror,
-                next_step="Name a directory with as much room as the topic has in TMPDIR.",
-                code="no-room",
-            ) from e
         self._runs.append(run)
         self._ends.append(ends)
         self._count = None
@@ -84,6 +80,58 @@ class Spilled(SortedRecords):
 
     def __contains__(self, record: object) -> bool:
         return any(each == record for each in self)
+
+
+class Spooled(Collection[T]):
+    """Values on disk in the order in which they were added. Can be gone through again and again."""
+
+    def __init__(self) -> None:
+        self._file: IO[bytes] | None = None
+        self._count = 0
+
+    def __del__(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def add(self, values: Collection[T]) -> None:
+        """Write more. Raises ``ConnectctlError`` where there is no room for it."""
+        if not values:
+            return
+        with _room():
+            self._file = self._file or tempfile.TemporaryFile(prefix="connectctl-")  # noqa: SIM115
+            self._file.seek(0, os.SEEK_END)
+            pickle.dump(list(values), self._file, pickle.HIGHEST_PROTOCOL)
+        self._count += len(values)
+
+    def __iter__(self) -> Iterator[T]:
+        at = 0
+        while self._file is not None:
+            self._file.seek(at)  # several may go through it at a time
+            try:
+                some: list[T] = pickle.load(self._file)  # of a file without a name, which this process wrote
+            except EOFError:
+                return
+            at = self._file.tell()
+            yield from some
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __contains__(self, value: object) -> bool:
+        return any(each == value for each in self)
+
+
+@contextmanager
+def _room() -> Iterator[None]:
+    try:
+        yield
+    except OSError as e:
+        raise ConnectctlError(
+            f"A topic of this size needs room in {tempfile.gettempdir()}",
+            why=e.strerror,
+            next_step="Name a directory with as much room as the topic has in TMPDIR.",
+            code="no-room",
+        ) from e
 
 
 def in_order(

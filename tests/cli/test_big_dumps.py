@@ -42,6 +42,7 @@ def test_what_a_big_dump_is_compared_with(
     small = world.run(*row)
     monkeypatch.setattr(spill, "MOST", 2)
     big = world.run(*row)
+    assert small.exit_code in (0, 2, 4)
     assert (big.exit_code, big.stdout, big.stderr) == (small.exit_code, small.stdout, small.stderr)
 
 

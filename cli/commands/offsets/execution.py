@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -28,7 +29,7 @@ from connectctl.ops.operations.offsets.engine import Asked, Local
 from connectctl.ops.operations.offsets.engine_choice import Choice, wants_spark
 from connectctl.ops.operations.offsets.key_filter import AllKeys
 from connectctl.ops.operations.offsets.large_topics import check_names
-from connectctl.ops.operations.offsets.planning import ConnectorState, plan_changes
+from connectctl.ops.operations.offsets.planning import ConnectorState, plan_changes, write_as_json
 from connectctl.ops.operations.offsets.snapshot import Workers
 from connectctl.ops.operations.offsets.steps import asked_by
 from connectctl.ops.operations.offsets.task_producers import producers_of
@@ -43,11 +44,10 @@ if TYPE_CHECKING:
     from connectctl.ops.core.journal import Run
     from connectctl.ops.core.plan import Plan
     from connectctl.ops.operations.offsets.changes import OffsetRequest
-    from connectctl.ops.operations.offsets.engine import Engine
+    from connectctl.ops.operations.offsets.engine import Engine, View
     from connectctl.ops.operations.offsets.key_filter import Purpose
     from connectctl.ops.operations.offsets.observe import Sources
     from connectctl.ops.operations.offsets.planning import Changes
-    from connectctl.ops.operations.offsets.record_changes import Saved
 
 SHOWN = 20
 """Records of a plan that are shown; all are in ``-o json``."""
@@ -77,7 +77,7 @@ class Looked:
     calls: ConnectCalls
     group_id: str
     engine: Engine
-    saved: Mapping[str, Saved] = field(default_factory=dict)
+    view: View | None = None
 
 
 def look_at(session: Session, targets: Sequence[Target]) -> tuple[Looked, list[ConnectorState]]:
@@ -108,7 +108,7 @@ def look_at(session: Session, targets: Sequence[Target]) -> tuple[Looked, list[C
             holders, unseen = _runs_of(sources, group.id, target.name)
             up = bool(group.members)
             subjects.append(ConnectorState(target.name, found, state, up, config, workers, producers, holders, unseen))
-    return replace(looked, saved=view.saved), subjects
+    return replace(looked, view=view), subjects
 
 
 def _runs_of(sources: Sources, group_id: str, connector: str) -> tuple[tuple[Holder, ...], str | None]:
@@ -176,13 +176,14 @@ def change(
     pairs = [(subject, target.wish(subject)) for subject, target in zip(subjects, targets, strict=True) if target.wish]
     cluster_id = looked.sources.kafka.cluster_id()
     via = targets[0].via if targets else "kafka"
-    backups = {wish: looked.saved[wish.connector] for _, wish in pairs if wish.connector in looked.saved}
-    changes = plan_changes(operation, cluster_id, pairs, stop=stop, group_id=looked.group_id, backups=backups, via=via)
+    changes = plan_changes(operation, cluster_id, pairs, stop=stop, group_id=looked.group_id, view=looked.view, via=via)
     if saved is not None:
         check_fresh(saved, changes.plan)
         changes = replace(changes, plan=saved)
     if dry_run:
-        terminal.emit("OffsetsPlan", changes.as_json(), output, lambda wide: show(changes, wide))
+        in_full = output in (Output.JSON, Output.YAML)
+        data = changes.as_json(partial(terminal.each, output=output)) if in_full else {}
+        terminal.emit("OffsetsPlan", data, output, lambda wide: show(changes, wide))
         return False
     if not changes.plan.steps:
         terminal.emit("OffsetsResult", _result(changes, None, []), output, lambda wide: terminal.say("Nothing to do."))
@@ -261,7 +262,7 @@ def show(changes: Changes, wide: bool) -> None:
 def show_records(changes: Changes, *, to_stderr: bool = False) -> None:
     """What would be written over what, and the conflicts."""
     say = terminal.note if to_stderr else terminal.say
-    for write in changes.as_json()["writes"][:SHOWN]:
+    for write in map(write_as_json, islice(changes.writes, SHOWN)):
         before, after = write["before"] or "nothing", write["after"] or "a tombstone"
         say(addresses_masked(f"  {write['topic']}  {write['key']}: {before} -> {after}"))
     if len(changes.writes) > SHOWN:

@@ -147,8 +147,7 @@ def _changes(
         return (), ()
     looked, subjects = look_at(scene.session, targets)
     pairs = [(subject, wish(subject)) for subject in subjects]
-    backups = {each: looked.saved[each.connector] for _, each in pairs if each.connector in looked.saved}
-    changes = plan_changes("offsets merge", scene.snapshot.cluster_id, pairs, stop=True, backups=backups)
+    changes = plan_changes("offsets merge", scene.snapshot.cluster_id, pairs, stop=True, view=looked.view)
     return changes.plan.steps, tuple(how_they_stand(pairs, changes))
 
 
@@ -241,8 +240,7 @@ def _offsets_back(scene: Scene, restored: LoadedRun) -> tuple[Any, ...]:
         return ()
     looked, subjects = look_at(scene.session, targets)
     pairs: list[tuple[ConnectorState, OffsetRequest]] = [(subject, wishes[subject.name].wish) for subject in subjects]
-    backups = {each: looked.saved[each.connector] for _, each in pairs if each.connector in looked.saved}
-    changes = plan_changes("offsets undo", scene.snapshot.cluster_id, pairs, stop=True, backups=backups)
+    changes = plan_changes("offsets undo", scene.snapshot.cluster_id, pairs, stop=True, view=looked.view)
     why = f"as it was before {restored.run.id}"
     return (*(Borrowed(step, why) for step in changes.plan.steps), *_resumed(restored, subjects, changes))
 

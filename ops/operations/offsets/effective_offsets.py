@@ -176,5 +176,5 @@ def _choose(
         return read_offset(records[0]), ()
     strays = [record for record in records if record.partition != home]
     right = [record for record in records if record.partition == home]
-    counts = right[0] if right else max(strays, key=lambda r: (r.timestamp or 0, r.offset))
+    counts = right[0] if right else max(strays, key=lambda r: (r.timestamp or 0, r.offset, r.partition))
     return read_offset(counts), tuple(map(read_offset, strays))

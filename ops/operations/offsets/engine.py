@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Protocol
 from connectctl.ops.connect.source_keys import owner_of
 from connectctl.ops.kafka.records import Record, SortedRecords, record_in
 from connectctl.ops.kafka.spill import in_order
-from connectctl.ops.operations.offsets.backup_file import read_backup
+from connectctl.ops.operations.offsets.backup_file import backup_lines, lines_of, read_backup
+from connectctl.ops.operations.offsets.changes import MergeOffsets, RestoreOffsets, Side
 from connectctl.ops.operations.offsets.effective_offsets import topics_of
-from connectctl.ops.operations.offsets.key_filter import filter_records
+from connectctl.ops.operations.offsets.key_filter import Sorted
 from connectctl.ops.operations.offsets.large_topics import is_big
 from connectctl.ops.operations.offsets.observe import Sources, observe
-from connectctl.ops.operations.offsets.record_changes import Saved, by_connector
+from connectctl.ops.operations.offsets.record_changes import OffsetChanges, Saved, by_connector, decide
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, emptied
 from connectctl.ops.operations.offsets.topic_state import topic_states
 
 if TYPE_CHECKING:
+    from connectctl.ops.operations.offsets.changes import OffsetRequest
     from connectctl.ops.operations.offsets.key_filter import Purpose
     from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState
 
@@ -29,20 +31,39 @@ class Asked:
     """What one connector is looked at for.
 
     ``dedicated_topic`` stands in for one that its configuration does not name; ``backup`` is the one that a restore reads.
+    ``streamed``: the records are gone through once, with ``View.lines``, and need not be held.
     """
 
     purpose: Purpose
     dedicated_topic: str | None = None
     backup: Path | None = None
+    streamed: bool = False
 
 
 @dataclass(frozen=True)
 class View:
-    """Topics without what cannot matter to what was asked; by connector its places, and of its backup what matters."""
+    """Topics without what cannot matter to what was asked; by connector its places, and of its backup what matters.
+
+    ``decisions`` are those on topics too big for memory, ``records`` what was to be streamed of each place.
+    """
 
     snapshot: OffsetsSnapshot
-    places: Mapping[str, list[OffsetsTopicState]]
-    saved: Mapping[str, Saved] = field(default_factory=dict)
+    places: dict[str, list[OffsetsTopicState]]
+    saved: dict[str, Saved] = field(default_factory=dict)
+    decisions: dict[str, OffsetChanges] = field(default_factory=dict)
+    records: dict[str, Sequence[Iterable[Record]]] = field(default_factory=dict)
+
+    def decide(self, wish: OffsetRequest) -> OffsetChanges:
+        """The changes of ``wish``, which the view was asked for."""
+        name = wish.connector
+        return self.decisions.get(name) or decide(wish, self.places[name], self.saved.get(name))
+
+    def lines(self, connector: str) -> Iterator[str]:
+        """The lines of a backup of ``connector``."""
+        if connector not in self.records:
+            return backup_lines(self.places[connector])
+        pairs = zip(self.places[connector], self.records[connector], strict=True)
+        return (line for at, its in pairs for line in lines_of(its, at.topic, at.bootstrap))
 
 
 class Engine(Protocol):
@@ -63,29 +84,35 @@ class Local:
         on_disk = any(isinstance(records, SortedRecords) for saved in backups.values() for records in saved.values())
         if not on_disk and not is_big(snapshot):
             return View(snapshot, layout(sources, snapshot, asked), backups)
-        places = layout(sources, emptied(snapshot), asked)
-        kept = {
-            name: _kept(snapshot, each.purpose, places[name], backups.get(name, {}))
-            for each in asked
-            if (name := each.purpose.connector)
-        }
-        return View(snapshot, {n: at for n, (at, _) in kept.items()}, {n: kept[n][1] for n in backups})
+        found = layout(sources, emptied(snapshot), asked)
+        view = View(snapshot, {}, {}, {}, {})
+        for each in asked:
+            name = each.purpose.connector
+            there = _sorted(snapshot, each.purpose, found[name], backups.get(name, {}))
+            if each.streamed:
+                view.places[name], view.records[name] = found[name], there.records
+            elif isinstance(each.purpose, RestoreOffsets) or (
+                isinstance(each.purpose, MergeOffsets) and len(found[name]) == len(Side)
+            ):
+                view.places[name], view.saved[name], view.decisions[name] = there.decided(each.purpose)
+            else:
+                view.places[name], view.saved[name] = there.filtered()
+        return view
 
 
-def _kept(
-    snapshot: OffsetsSnapshot, purpose: Purpose, places: list[OffsetsTopicState], backup: Saved
-) -> tuple[list[OffsetsTopicState], Saved]:
-    """The places of a connector, and its backup, with what matters of the topics that were read."""
+def _sorted(snapshot: OffsetsSnapshot, purpose: Purpose, places: list[OffsetsTopicState], backup: Saved) -> Sorted:
+    """The records of a connector in its places, and in a backup, in the order of their keys."""
     topics = {(topic.bootstrap, topic.image.topic): topic.image.latest for topic in topics_of(snapshot)}
-    own = [(record for _, its in sorted(at.records.items()) for record in its) for at in places]
     owner = purpose.connector.encode(errors="surrogatepass")
 
     def its(records: Collection[Record]) -> Iterator[Record]:
         return map(record_in, in_order(records, owner_of, owner))
 
-    found = [topics.get((at.bootstrap, at.topic)) for at in places]
-    records = [some if there is None else its(there) for there, some in zip(found, own, strict=True)]
-    return filter_records(purpose, places, records, {where: its(some) for where, some in backup.items()})
+    def there(at: OffsetsTopicState) -> Iterator[Record]:
+        read = topics.get((at.bootstrap, at.topic))
+        return (r for _, own in sorted(at.records.items()) for r in own) if read is None else its(read)
+
+    return Sorted(purpose, places, list(map(there, places)), {where: its(some) for where, some in backup.items()})
 
 
 def layout(sources: Sources, snapshot: OffsetsSnapshot, asked: Sequence[Asked]) -> dict[str, list[OffsetsTopicState]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ from connectctl.ops.operations.offsets.task_producers import FenceTasks, Produce
 if TYPE_CHECKING:
     from connectctl.ops.connect.run_presence import Holder
     from connectctl.ops.core.journal import Run
-    from connectctl.ops.operations.offsets.record_changes import Saved
+    from connectctl.ops.operations.offsets.engine import View
 
 TOPIC_PROPERTY = "offsets.storage.topic"
 
@@ -64,27 +64,29 @@ class Changes:
     """A plan, and the records that it would write now: the dry run."""
 
     plan: Plan
-    writes: tuple[RecordChange, ...]
+    writes: Collection[RecordChange]
     conflicts: tuple[Conflict, ...]
 
-    def as_json(self) -> dict[str, Any]:
-        """The plan as scripts get it, with every record."""
+    def as_json(self, each: Callable[[Collection[Any], Callable[[Any], Any]], list[Any]]) -> dict[str, Any]:
+        """The plan as scripts get it, with every record; ``each`` makes a list of the records, by what shows one."""
         return self.plan.as_json() | {
-            "writes": [
-                {
-                    "topic": w.topic,
-                    "kafkaPartition": w.partition,
-                    "key": w.key.decode(errors="backslashreplace"),
-                    "before": _text(w.before),
-                    "after": _text(w.value),
-                }
-                for w in self.writes
-            ],
+            "writes": each(self.writes, write_as_json),
             "conflicts": [
                 {"key": c.key, "global": c.global_, "dedicated": c.dedicated, "taken": c.taken, "why": c.why}
                 for c in self.conflicts
             ],
         }
+
+
+def write_as_json(write: RecordChange) -> dict[str, Any]:
+    """A record to write, as scripts get it."""
+    return {
+        "topic": write.topic,
+        "kafkaPartition": write.partition,
+        "key": write.key.decode(errors="backslashreplace"),
+        "before": _text(write.before),
+        "after": _text(write.value),
+    }
 
 
 def _text(value: bytes | None) -> str | None:
@@ -98,11 +100,13 @@ def plan_changes(
     *,
     stop: bool,
     group_id: str = "",
-    backups: Mapping[OffsetRequest, Saved] | None = None,
+    view: View | None = None,
     via: str = "kafka",
 ) -> Changes:
-    """The plan for all requests. Raises ``Refused`` with all reasons."""
-    decisions = [(subject, wish, decide(wish, subject.places, (backups or {}).get(wish))) for subject, wish in pairs]
+    """The plan for all requests, on what ``view`` has read. Raises ``Refused`` with all reasons."""
+    decisions = [
+        (subject, wish, view.decide(wish) if view else decide(wish, subject.places)) for subject, wish in pairs
+    ]
     reasons = [
         reason for subject, wish, decision in decisions for reason in _reasons(subject, wish, decision, stop, via)
     ]
@@ -115,7 +119,9 @@ def plan_changes(
         steps += _steps(subject, wish, decision, via)
     return Changes(
         Plan(operation, cluster_id, tuple(steps), group_id=group_id),
-        tuple(write for _, _, decision in decisions for write in decision.writes),
+        decisions[0][2].writes
+        if len(decisions) == 1
+        else tuple(write for _, _, decision in decisions for write in decision.writes),
         tuple(conflict for _, _, decision in decisions for conflict in decision.conflicts),
     )
 

@@ -59,7 +59,7 @@ class OffsetsTopicState:
         if len(found) == 1:
             return found[0]
         home = [r for r in found if r.partition == java_partition(key, self.partitions)]
-        return home[0] if home else max(found, key=lambda r: (r.timestamp or 0, r.offset), default=None)
+        return home[0] if home else max(found, key=lambda r: (r.timestamp or 0, r.offset, r.partition), default=None)
 
     def value(self, key: bytes) -> bytes | None:
         """The live value of ``key``, None where there is none."""
@@ -97,7 +97,7 @@ class Conflict:
 class OffsetChanges:
     """The changes of a request. ``refusals`` are reasons against it; then ``writes`` must not be executed."""
 
-    writes: tuple[RecordChange, ...]
+    writes: Collection[RecordChange]
     conflicts: tuple[Conflict, ...] = ()
     refusals: tuple[str, ...] = ()
 

@@ -5,10 +5,10 @@ Every step reads the topics again when it is executed; the records to write are 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
+from itertools import count, islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from connectctl.ops.connect.connector import path_of
@@ -16,13 +16,12 @@ from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.core.step import Step
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
 from connectctl.ops.operations.offsets import changes, rest_api
-from connectctl.ops.operations.offsets.backup_file import backup_lines
 from connectctl.ops.operations.offsets.changes import MergeOffsets, OffsetRequest, RestoreOffsets
 from connectctl.ops.operations.offsets.digest import digest
 from connectctl.ops.operations.offsets.engine import Asked
 from connectctl.ops.operations.offsets.key_filter import AllKeys, MisreadKeys
 from connectctl.ops.operations.offsets.large_topics import InOrder
-from connectctl.ops.operations.offsets.record_changes import OffsetChanges, OffsetsTopicState, RecordChange, decide
+from connectctl.ops.operations.offsets.record_changes import OffsetChanges, OffsetsTopicState, RecordChange
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
 from connectctl.ops.operations.offsets.task_producers import moved
 
@@ -60,11 +59,11 @@ class Backup(Step):
     def apply(self, context: OffsetContext) -> str | None:
         assert context.journal is not None
         assert context.run is not None
-        view = context.view(Asked(AllKeys(self.subject), self.dedicated_topic))
-        lines = list(backup_lines(view.places[self.subject]))
-        content = "".join(line + "\n" for line in lines).encode()
-        path = context.journal.write(context.run.id, backup_file(context.step), content)
-        return f"{len(lines)} records in {path}"
+        view = context.view(Asked(AllKeys(self.subject), self.dedicated_topic, streamed=True))
+        written = count()
+        content = (f"{line}\n".encode() for line in view.lines(self.subject) if next(written) >= 0)
+        path = context.journal.write_all(context.run.id, lambda: backup_file(context.step), content)
+        return f"{next(written)} records in {path}"
 
 
 def backup_file(step: int) -> str:
@@ -121,14 +120,14 @@ class Change(Step):
         context.refuse_while_running(self.subject)
         places, decision = self._look(context)
         self._agree(context, decision)
-        count = len(decision.writes)
+        number = len(decision.writes)
         if self.via == "rest":
             self._by_rest(context, places, decision)
         else:
             self._refuse_if_moved(context)
             self._by_kafka(context, decision)
             self._check_unmoved(context)
-        return f"{count} records written and read back"
+        return f"{number} records written and read back"
 
     def _refuse_if_moved(self, context: OffsetContext) -> None:
         if id_ := moved(context, self.subject):
@@ -151,8 +150,7 @@ class Change(Step):
     def _look(self, context: OffsetContext) -> tuple[list[OffsetsTopicState], OffsetChanges]:
         wish = changes.from_data(self.wish)
         view = context.view(asked_by(wish, context.journal, self.dedicated_topic))
-        places = view.places[self.subject]
-        return places, decide(wish, places, view.saved.get(self.subject))
+        return view.places[self.subject], view.decide(wish)
 
     def _agree(self, context: OffsetContext, decision: OffsetChanges) -> None:
         """Raises ``Refused`` if the changes differ from the confirmed ones, or have refusals."""
@@ -198,13 +196,13 @@ class Change(Step):
         return ConnectctlError(f"Offsets of {self.subject} changed after the write; another writer is active")
 
 
-def _write(context: OffsetContext, writes: Sequence[RecordChange]) -> ConnectctlError | None:
+def _write(context: OffsetContext, writes: Collection[RecordChange]) -> ConnectctlError | None:
     """Write to each cluster. After an error the outcome of the commit is unknown; the caller reads it back."""
     id_ = f"connectctl-offsets-{context.group_id}"
     for bootstrap in dict.fromkeys(write.bootstrap for write in writes):
         kafka = context.kafka(bootstrap)
         try:
-            kafka.transact(id_, [(w.topic, w.partition, w.key, w.value) for w in writes if w.bootstrap == bootstrap])
+            kafka.transact(id_, ((w.topic, w.partition, w.key, w.value) for w in writes if w.bootstrap == bootstrap))
         except ConnectctlError as e:
             # A new producer aborts the open transaction; until then the topic cannot be read to its end.
             with suppress(ConnectctlError):

@@ -6,8 +6,9 @@ import pytest
 from connectctl.ops.kafka.records import Record
 from connectctl.ops.operations.offsets.changes import MergeOffsets, RestoreOffsets, Side
 from connectctl.ops.operations.offsets.diff import differences, said_by
-from connectctl.ops.operations.offsets.key_filter import AllKeys, DifferingKeys, filter_records
-from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState, decide
+from connectctl.ops.operations.offsets.key_filter import AllKeys, DifferingKeys, Sorted
+from connectctl.ops.operations.offsets.planning import stale
+from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState, Where, decide
 from fakes.offsettopics import UNREADABLE, VALUES, histories, places, record, topic
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,11 +43,14 @@ def test_a_merge_and_a_difference_are_what_they_are_of_all_records(
     both = left + right
     found, streams = places(both, left), [on_disk(both), on_disk(left)]
     wish = MergeOffsets("c", into, policy)
-    kept, all_ = decide(wish, filter_records(wish, empty(found), streams)[0]), decide(wish, found)
+    kept, all_ = decide(wish, Sorted(wish, empty(found), streams).filtered()[0]), decide(wish, found)
     # In which order the copies of a key are deleted is nowhere said.
     assert sorted(map(str, kept.writes)) == sorted(map(str, all_.writes))
     assert (kept.conflicts, kept.refusals) == (all_.conflicts, all_.refusals)
-    assert told(filter_records(DifferingKeys("c"), empty(found), streams)[0]) == told(found)
+    here, _, on_disk_ = Sorted(wish, empty(found), streams).decided(wish)
+    assert sorted(map(str, on_disk_.writes)) == sorted(map(str, all_.writes))
+    assert (on_disk_.conflicts, on_disk_.refusals, stale(here)) == (all_.conflicts, all_.refusals, stale(found))
+    assert told(Sorted(DifferingKeys("c"), empty(found), streams).filtered()[0]) == told(found)
 
 
 @given(topics, topics, topics, st.sampled_from(["both", "global", "own", "elsewhere"]), st.sampled_from([None, "run"]))
@@ -55,17 +59,23 @@ def test_a_restore_is_what_it_is_of_all_records(
 ) -> None:
     found, streams = places(left, own), [on_disk(left), on_disk(own)]
     name = {"global": "global", "own": "own"}.get(of, "elsewhere")
-    backup = {(None, name): on_disk(then)} | ({(None, "global"): on_disk(left)} if of == "both" else {})
+    backup: dict[Where, list[Record]] = {(None, name): on_disk(then)}
+    if of == "both":
+        backup[None, "global"] = on_disk(left)
     wish = RestoreOffsets("c", "file", run)
-    kept, all_ = decide(wish, *filter_records(wish, empty(found), streams, backup)), decide(wish, found, backup)
+    sorted_, all_ = Sorted(wish, empty(found), streams, backup), decide(wish, found, backup)
+    kept = decide(wish, *sorted_.filtered())
     assert (kept.writes, kept.refusals) == (all_.writes, all_.refusals)
+    here, saved, on_disk_ = sorted_.decided(wish)
+    assert (sorted(map(str, on_disk_.writes)), on_disk_.refusals) == (sorted(map(str, all_.writes)), all_.refusals)
+    assert decide(wish, here, saved).refusals == all_.refusals
 
 
 def test_of_a_topic_that_says_what_its_backup_says_the_first_key_is_kept() -> None:
     records = on_disk([record(["c", {"t": n}], {"lsn": n}) for n in range(9)])
-    (kept,), saved = filter_records(
+    (kept,), saved = Sorted(
         RestoreOffsets("c", "file"), empty(places(())), [records], {(None, "global"): iter(records)}
-    )
+    ).filtered()
     assert (list(kept.records), saved) == ([records[0].key], {(None, "global"): records[:1]})
 
 
@@ -73,7 +83,7 @@ def test_what_both_topics_have_alike_is_left_out_but_for_the_first() -> None:
     records = [record(["c", {"t": n}], {"lsn": n}) for n in range(9)]
     streams = [on_disk(records), on_disk([*records[:8], record(["c", {"t": 8}], {"lsn": 7})])]
     for purpose in (DifferingKeys("c"), MergeOffsets("c", "dedicated", "newest")):
-        kept, _ = filter_records(purpose, empty(places((), ())), streams)
+        kept, _ = Sorted(purpose, empty(places((), ())), streams).filtered()
         assert [sorted(at.records) for at in kept] == [[b'["c",{"t":0}]', b'["c",{"t":8}]']] * 2
 
 
@@ -82,6 +92,6 @@ def test_nothing_is_left_out_where_everything_matters(own: bool) -> None:
     records = [record(["c", {"t": n}], {"lsn": n}) for n in range(9)]
     found = places(records, records if own else None)
     for purpose in (AllKeys("c"), *(() if own else (MergeOffsets("c", "dedicated"), DifferingKeys("c")))):
-        kept, _ = filter_records(purpose, empty(found), [on_disk(records)] * len(found))
+        kept, _ = Sorted(purpose, empty(found), [on_disk(records)] * len(found)).filtered()
         assert [dict(at.records) for at in kept] == [dict(at.records) for at in found]
     assert found[0].side is Side.GLOBAL

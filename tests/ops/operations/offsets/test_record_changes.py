@@ -131,7 +131,7 @@ def test_the_same_decision_has_the_same_digest_and_another_one_another(
     case: tuple[list[OffsetsTopicState], OffsetRequest],
 ) -> None:
     found, wish = case
-    writes = decide(wish, found).writes
+    writes = tuple(decide(wish, found).writes)
     assert digest(writes) == digest(tuple(reversed(writes)))
     if writes:
         assert digest(writes) != digest(writes[1:])
