@@ -132,10 +132,11 @@ class Sorted:
         in_order = merge(*streams, key=lambda row: row[1].key or b"")
         groups = ((key, list(rows)) for key, rows in groupby(in_order, key=lambda row: row[1].key or b""))
         while some := list(islice(groups, TOGETHER)):
-            by_place = [partitions_of([key for key, _ in some], at.partitions) for at in places]
+            asked = () if isinstance(purpose, RestoreOffsets) else places
+            by_place = [partitions_of([key for key, _ in some], at.partitions) for at in asked]
             for (key, rows), *homes in zip(some, *by_place, strict=True):
                 is_first = bool(unseen) and any(n in unseen for n, _ in rows)
-                if owners.of(rows[0][1].key) != purpose.connector or (not is_first and same(rows, homes)):
+                if (not is_first and same(rows, homes)) or owners.of(rows[0][1].key) != purpose.connector:
                     continue
                 unseen.difference_update(n for n, _ in rows)
                 yield key, [tuple(record for n, record in rows if n == at) for at in range(count)], is_first

@@ -25,6 +25,7 @@ from connectctl.ops.operations.offsets.changes import (
     SetOffsets,
     Side,
 )
+from connectctl.ops.operations.offsets.plain_records import Shapes
 
 if TYPE_CHECKING:
     from connectctl.ops.kafka.records import Record
@@ -258,12 +259,13 @@ def _merge(wish: MergeOffsets, places: Sequence[OffsetsTopicState]) -> OffsetCha
     target = by_side[Side(wish.into)]
     policy = Policy(wish.policy)
     wanted: dict[bytes, bytes | None] = {}
-    conflicts, refusals = [], []
+    conflicts, refusals, values = [], [], Shapes()
     for key in sorted({*left.records, *right.records}):
         theirs, ours = left.record(key), right.record(key)
         side, why = _take(policy, theirs, ours)
         value = side.value if side else None
-        if side is not None and (problem := read_offset(side).problem):
+        plain = value is not None and values.have(value)
+        if side is not None and not plain and (problem := read_offset(side).problem):
             refusals.append(f"{_shown(key)}: {problem}")
         if theirs and ours and theirs.value != ours.value:
             conflicts.append(Conflict(_shown(key), _text(theirs), _text(ours), _named(value), why))
