@@ -6,7 +6,7 @@ import struct
 import sys
 from array import array
 from collections.abc import Iterable, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, reduce
 from itertools import groupby
 from typing import Any
 
@@ -24,9 +24,7 @@ def murmur2(data: bytes) -> int:
     length = len(data)
     h = 0x9747B28C ^ length
     whole = length >> 2
-    for k in _words(whole).unpack_from(data):
-        k = (k * _M) & _MASK  # noqa: PLW2901  # the mixing of one word, as the algorithm has it
-        h = ((h * _M) & _MASK) ^ (((k ^ (k >> 24)) * _M) & _MASK)
+    h = reduce(_mixed, _words(whole).unpack_from(data), h)
     tail = data[whole << 2 :]
     if tail:
         h ^= int.from_bytes(tail, "little")
@@ -34,6 +32,12 @@ def murmur2(data: bytes) -> int:
     h ^= h >> 13
     h = (h * _M) & _MASK
     return h ^ (h >> 15)
+
+
+def _mixed(h: int, k: int) -> int:
+    """The hash ``h`` with one more word."""
+    k = (k * _M) & _MASK
+    return ((h * _M) & _MASK) ^ (((k ^ (k >> 24)) * _M) & _MASK)
 
 
 def java_partition(key: bytes, partitions: int) -> int:
@@ -74,8 +78,11 @@ def _murmur2s(keys: Sequence[bytes]) -> Sequence[int]:
     data = array("I", padding.join((*keys, b"")))
     if sys.byteorder == "big":
         data.byteswap()
-    h = (0x9747B28C ^ length) * ones
-    for at in range(words):
+    ends = enumerate(zip(min(keys), max(keys), strict=True))
+    start = next((n for n, (least, most) in ends if least != most), length) >> 2
+    # The words with which all of them begin are mixed once.
+    h = reduce(_mixed, _words(start).unpack_from(keys[0]), 0x9747B28C ^ length) * ones
+    for at in range(start, words):
         k = int.from_bytes(array("Q", data[at::words]).tobytes(), sys.byteorder)
         if padding and at == words - 1:
             h = (h ^ k) * _M & low

@@ -173,16 +173,16 @@ def _written(found: Rows) -> terminal.Written:
     from connectctl.ops.operations.offsets.plain_records import spaced
 
     start = len(f'["{found.connector}",')
-    lines = terminal.Written()
-    for _, raw, _, partition, position, timestamp, value in found.rows:
-        key, offset = raw.decode(), spaced(value.decode())
-        text = key.replace('"', '\\"')
-        lines.append(
-            f'{{"partition": {spaced(key[start:-1])}, "key": "{text}", "global": {{"offset": {offset}, "timestamp": '
-            f'"{_time(timestamp)}", "kafkaPartition": {partition}, "kafkaOffset": {position}}}, "dedicated": null, '
-            f'"effective": {offset}, "origin": "global", "workerReads": {offset}}}'
-        )
-    return lines
+    # All at once: nothing that is plain has a line's end in it.
+    keys = b"\n".join([row[1] for row in found.rows]).decode().replace('"', '\\"').split("\n")
+    partitions = spaced(b"\n".join([row[1][start:-1] for row in found.rows]).decode()).split("\n")
+    offsets = spaced(b"\n".join([row[6] for row in found.rows]).decode()).split("\n")
+    return terminal.Written(
+        f'{{"partition": {partition}, "key": "{key}", "global": {{"offset": {offset}, "timestamp": '
+        f'"{_time(row[5])}", "kafkaPartition": {row[3]}, "kafkaOffset": {row[4]}}}, "dedicated": null, '
+        f'"effective": {offset}, "origin": "global", "workerReads": {offset}}}'
+        for row, key, partition, offset in zip(found.rows, keys, partitions, offsets, strict=True)
+    )
 
 
 def _offset(entry: SourceOffset) -> dict[str, Any]:
@@ -215,18 +215,17 @@ def _side(side: StoredOffset | None) -> dict[str, Any] | None:
 
 
 def _time(milliseconds: int) -> str:
-    day, rest = divmod(milliseconds, 86_400_000)
-    return f"{_day(day)}T{_clock(rest // 1000)}.{rest % 1000:03}Z"
+    return f"{_second(milliseconds // 1000)}.{milliseconds % 1000:03}Z"
+
+
+@lru_cache(maxsize=86_400)
+def _second(seconds: int) -> str:
+    return f"{_day(seconds // 86_400)}T{seconds // 3600 % 24:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
 
 @lru_cache(maxsize=1024)
 def _day(day: int) -> str:
     return f"{datetime.fromtimestamp(day * 86_400, UTC):%Y-%m-%d}"
-
-
-@lru_cache(maxsize=86_400)
-def _clock(seconds: int) -> str:
-    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
 
 # ---------------------------------------------------------------------------------------------------------- for people

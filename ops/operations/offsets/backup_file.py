@@ -28,7 +28,11 @@ def lines_of(records: Iterable[Record], topic: str, bootstrap: str | None) -> It
         where = (
             f'"partition": {partition}, "offset": {offset}, "timestamp": {"null" if timestamp is None else timestamp}'
         )
-        yield f"{begin}, {where}, {_named('key', key)}, {_named('value', value)}{end}"
+        try:
+            said = f'"key": {_quoted(key.decode())}, "value": {_quoted(value.decode())}'  # type: ignore[union-attr]
+        except (AttributeError, UnicodeDecodeError):
+            said = f"{_named('key', key)}, {_named('value', value)}"
+        yield f"{begin}, {where}, {said}{end}"
 
 
 def _named(name: str, raw: bytes | None) -> str:
