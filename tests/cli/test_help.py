@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 import shlex
 from collections import defaultdict
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from connectctl.cli import main
 from connectctl.cli.help_text import fitted
-from fakes.runner import _built, invoke
+from fakes.runner import command_at, commands, invoke
 
 DIFFERENT = {
     "--all": "connectors of the cluster; sandboxes of this user",
@@ -32,21 +30,7 @@ DIFFERENT = {
 """Options that are declared more than once, and why."""
 
 
-def command_at(path: tuple[str, ...]) -> Any:
-    command = _built(main.app)
-    for word in path:
-        command = command.get_command(None, word) if word in main.COMMANDS else command.commands[word]
-    return command
-
-
-def walk(path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    command = command_at(path)
-    yield path
-    for name in main.COMMANDS if not path else getattr(command, "commands", {}):
-        yield from walk((*path, name))
-
-
-PATHS = list(walk())
+PATHS = list(commands())
 
 
 def test_all_commands_are_walked() -> None:

@@ -42,6 +42,7 @@ class FakeKafka:
     runs: dict[tuple[str, str], tuple[Holder, ...]] = field(default_factory=dict)
     hidden: set[str] = field(default_factory=set)
     hidden_groups: set[str] = field(default_factory=set)
+    bootstrap: str = "fake:9092"
 
     def cluster_id(self) -> str:
         return "fake-cluster"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 import typer.testing
-from connectctl.cli.main import app
+from connectctl.cli.main import COMMANDS, app
 from typer.main import get_command
 
 
@@ -22,3 +22,19 @@ def invoke(args: Sequence[str], **given: Any) -> typer.testing.Result:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(typer.testing, "_get_command", _built)
         return typer.testing.CliRunner().invoke(app, args, **given)
+
+
+def command_at(path: tuple[str, ...]) -> Any:
+    """The command or group of commands with this path."""
+    command = _built(app)
+    for word in path:
+        command = command.get_command(None, word) if word in COMMANDS else command.commands[word]
+    return command
+
+
+def commands(path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The paths of ``path`` and of all commands below it."""
+    command = command_at(path)
+    yield path
+    for name in COMMANDS if not path else getattr(command, "commands", {}):
+        yield from commands((*path, name))
