@@ -241,17 +241,20 @@ class _Session:
     def leave(self) -> None:
         """Give the lock free at once, where the coordinator answers; else it is free after the session."""
         if self._me.member and not self._lost:
-            self.remove(self._me.member)
+            with suppress(ConnectctlError, Again):
+                self._leave_once(self._aside if self._is_entering() else self._coordinator, self._me.member, ONE_BEAT)
+            self._is_entering(ONE_BEAT)
 
     def remove(self, member: str) -> None:
-        """Take a member out of the group, as far as the coordinator answers."""
+        """Take another member out of the group; not there is fine. Raises ``TimedOut`` where no coordinator answers."""
+        self._coordinator.until(lambda: self._leave_once(self._coordinator, member, self._timeout))
+
+    def _leave_once(self, coordinator: Coordinator, member: str, patience: float) -> None:
         from kafka.protocol.consumer.group import LeaveGroupRequest
 
         identity = LeaveGroupRequest.MemberIdentity(member_id=member, group_instance_id=None)
         request = LeaveGroupRequest(group_id=self._group, member_id=member, members=[identity])
-        with suppress(ConnectctlError, Again):
-            (self._aside if self._is_entering() else self._coordinator).ask(request, ONE_BEAT)
-        self._is_entering(ONE_BEAT)
+        coordinator.check(coordinator.ask(request, patience).error_code)
 
     # ---------------------------------------------------------------------------------------------------- heartbeats
 
