@@ -72,7 +72,7 @@ def _up(name: str) -> Sandbox:
     from connectctl.cli.commands.sandbox import shown
     from connectctl.ops.sandbox import cluster
 
-    title("A real cluster")
+    title("Start a cluster")
     began = time.monotonic()
     with ExitStack() as stack:
         sandbox = cluster.up(cluster.SandboxSpec(name=name, workers=2, support="disabled"), shown(stack))
@@ -83,16 +83,16 @@ def _up(name: str) -> Sandbox:
 def _down(name: str) -> None:
     from connectctl.ops.sandbox import cluster
 
-    title("The cluster is removed")
+    title("Remove the cluster")
     cluster.down(name)
     if name in cluster.names():
-        raise ConnectctlError(f"The sandbox {name} is still there", next_step=f"connectctl sandbox down --name {name}")
+        raise ConnectctlError(f"The sandbox {name} was not removed", next_step=f"connectctl sandbox down --name {name}")
     proved("no process and no file of the cluster is left")
 
 
 @dataclass
 class Story:
-    """What happens between up and down. ``held`` is how many records the topic must hold by now."""
+    """What happens between up and down. ``held`` is how many records the topic must have at this point."""
 
     stage: Stage
     held: int = 0
@@ -112,7 +112,7 @@ class Story:
 
     def a_source_runs(self) -> None:
         """A FileStreamSource without exactly-once support reads a file to its end."""
-        title("A source connector")
+        title("Run a source connector")
         self.source.write_text("".join(f"order {n}\n" for n in range(LINES)))
         config = {
             "connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector",
@@ -122,14 +122,14 @@ class Story:
         self.workers.send("POST", "/connectors", {"name": CONNECTOR, "config": config})
         size = self.source.stat().st_size
         self._reads_to_the_end()
-        proved(f"{LINES:,} lines are in the topic, and a worker says that the source stands at byte {size:,}")
+        proved(f"{LINES:,} lines are in the topic, and a worker reports the source offset {size:,} (bytes)")
         self.stage.run("cluster", "show")
 
     def how_exactly_once_is_rolled_out(self) -> None:
         """KIP-618's two rolls, worker by worker, while lines are written into the source's file."""
         from connectctl.ops.sandbox.topic import values
 
-        title("Exactly-once, rolled out while the source's file grows")
+        title("Roll out exactly-once support while the source file grows")
         with growing(self.source, "order"):
             self.stage.run("upgrade", "plan")
             self.stage.run("upgrade", "apply", "--yes")
@@ -138,39 +138,39 @@ class Story:
         records = [json.loads(value) for value in values(self.sandbox.bootstrap_servers, "orders")]
         self.held = len(records)
         if lost := set(lines) - set(records):
-            raise ConnectctlError(f"{len(lost)} lines are not in the topic")
+            raise ConnectctlError(f"{len(lost)} lines are missing from the topic")
         twice = len(records) - len(lines)
         proved(
-            f"{len(lines) - LINES:,} lines were written meanwhile and none is lost; {twice or 'none'} came twice, "
-            "which can happen until every worker is enabled, and from then on no more"
+            f"{len(lines) - LINES:,} lines were written in the meantime and none is lost; {twice or 'none'} are duplicates, "
+            "which are possible only until every worker is enabled"
         )
         config = self.workers.get(f"/connectors/{CONNECTOR}/config") | {"exactly.once.support": "required"}
         self.workers.send("PUT", f"/connectors/{CONNECTOR}/config", config)
         until(self._runs, "the connector to run with its new configuration")
         self.stage.run("upgrade", "status")
-        proved("the workers take a connector that requires exactly-once")
+        proved("the workers run a connector with exactly.once.support=required")
 
     def where_it_stands(self) -> None:
         """``offsets show``, which reads the topics, beside what a worker says."""
-        title("Where the source stands, read from the topics themselves")
+        title("Read the source offsets from the topics")
         self.stage.run("offsets", "show", CONNECTOR)
         self._agrees("effective")
-        proved("a worker's own GET /connectors/…/offsets says the same; this works with Connect down, too")
+        proved("GET /connectors/…/offsets of a worker returns the same; offsets show also works while Connect is down")
 
     def what_a_dedicated_topic_would_do(self) -> None:
         """KIP-618's smooth migration, which no released worker performs, seen before it costs anything."""
-        title("A trap: its own offsets topic, and the fallback that workers do not have")
+        title("A pitfall: a dedicated offsets topic, without fallback to the global one")
         self.stage.run("connectors", "stop", CONNECTOR, "--yes", "--wait")
         config = self.workers.get(f"/connectors/{CONNECTOR}/config") | {"offsets.storage.topic": DEDICATED}
         self.workers.send("PUT", f"/connectors/{CONNECTOR}/config", config)
-        until(lambda: [o["offset"] for o in self._offsets()] == [None], "the worker to take the new topic")
+        until(lambda: [o["offset"] for o in self._offsets()] == [None], "the worker to use the new topic")
         self.stage.run("offsets", "show", CONNECTOR)
         self._agrees("workerReads")
-        proved("a worker's own answer is now null: resumed like this, the source would read its file a second time")
+        proved("workers now report the offset null: if resumed, the source would read its file a second time")
 
     def how_it_is_repaired(self) -> None:
         """The dedicated topic seeded, as a plan with a backup and an undo; then more lines, each of them once."""
-        title("Repaired: the new topic is seeded, with a backup and a way back")
+        title("Repair: copy the offsets to the new topic, with a backup and undo")
         self.stage.run("offsets", "merge", CONNECTOR, "--into", "dedicated", "--yes")
         self._agrees("effective")
         self.stage.run("connectors", "resume", CONNECTOR, "--yes", "--wait")
@@ -179,21 +179,21 @@ class Story:
         self.held += MORE
         until(lambda: self._records() >= self.held, "the source to read the new lines")
         if self._records() != self.held:
-            raise ConnectctlError(f"The topic holds {self._records()} records and not {self.held}")
-        proved(f"{MORE} more lines were written, and each of them is in the topic once: it holds {self.held:,} records")
+            raise ConnectctlError(f"The topic has {self._records()} records, expected {self.held}")
+        proved(f"{MORE} more lines were written, each exactly once: the topic has {self.held:,} records")
 
     def how_a_zombie_ends(self) -> None:
         """A producer with the task's transactional id is fenced in the middle of its transaction."""
         from connectctl.ops.sandbox.zombie import Zombie
 
-        title("A zombie: an old task that still has its producer")
+        title("Fence a zombie: an old task whose producer is still open")
         self.stage.run("connectors", "stop", CONNECTOR, "--yes", "--wait")
         zombie = Zombie(self.sandbox.bootstrap_servers, f"{self.sandbox.group_id}-{CONNECTOR}-0", "orders")
         self.stage.run("fence", CONNECTOR, "--yes")
         why = zombie.refused()
         if why is None or self._records() != self.held:
-            raise ConnectctlError("The zombie committed although it was fenced")
-        proved(f"the zombie cannot commit ({why.lower()}), and no reader sees what it wrote")
+            raise ConnectctlError("The fenced zombie committed its transaction")
+        proved(f"the zombie cannot commit ({why.lower()}); read_committed consumers do not see its records")
 
     def _reads_to_the_end(self) -> None:
         size = self.source.stat().st_size
@@ -225,4 +225,4 @@ class Story:
         ours = [(entry["partition"], entry[what]) for entry in connector["offsets"]]
         theirs = [(entry["partition"], entry["offset"]) for entry in self._offsets()]
         if ours != theirs:
-            raise ConnectctlError(f"offsets show and the workers disagree: {ours} and {theirs}")
+            raise ConnectctlError(f"offsets show returned {ours}, but the workers report {theirs}")

@@ -1,4 +1,4 @@
-"""How a demonstration is told: titles, commands as they are typed, and what was proven of the cluster."""
+"""Output of the demonstration: titles, commands as they are typed, and what was proven of the cluster."""
 
 from __future__ import annotations
 

@@ -36,8 +36,8 @@ class OnSpark:
         return self.stage.files / "job.yaml"
 
     def play(self) -> None:
-        """The worker reads, Spark takes over, is killed and resumes, the worker goes on, and the topic is audited."""
-        title("The same source on Spark: taken over in the middle of its file, killed, resumed")
+        """The worker reads, Spark takes over, is killed and resumes, the worker continues, and the topic is audited."""
+        title("Run the same source on Spark: take over in the middle of its file, kill, resume")
         self._source.write_text("".join(f"payment {n}\n" for n in range(LINES)))
         self._job.write_text(f'name: {CONNECTOR}\nspark: {{master: "local[1]"}}\nuntil: {{idle: 3s}}\n')
         config = {
@@ -53,13 +53,14 @@ class OnSpark:
             self._killed_on_spark()
         self.stage.ends_well("run", str(self._job), "--take-over", "--yes")
         self._reads_to_the_end()
-        proved("what the killed run had not committed was read again from its file, and the rest was not")
+        proved("only records that the killed run had not committed were read again from the file")
         self._back_on_the_worker()
-        title("The proof, on the topic itself")
+        title("Audit the topic")
         first = ["--by", "partition", "--first", "0"]
         self.stage.run("audit", TOPIC, "--sequence", r"text:(\d+)", *first, "--connector", CONNECTOR)
         proved(
-            f"all {self._count():,} lines of the file are in the topic once and in order, whichever of them wrote it"
+            f"all {self._count():,} lines of the file are in the topic exactly once and in order, "
+            "whether a worker or Spark wrote them"
         )
 
     def _killed_on_spark(self) -> None:
@@ -68,7 +69,7 @@ class OnSpark:
             # A stop is answered before any task has ended; its status is gone once the last commit is behind it.
             until(lambda: self._states() == ["STOPPED"] or run.poll() is not None, "the worker to stop the connector")
             theirs = self._position()
-            until(lambda: self._position() > theirs or run.poll() is not None, "Spark to read on")
+            until(lambda: self._position() > theirs or run.poll() is not None, "Spark to continue reading")
             if run.poll() is not None:
                 raise ConnectctlError(f"connectctl run ended with exit code {run.returncode}")
         finally:
@@ -92,7 +93,7 @@ class OnSpark:
         return len(self._source.read_text().splitlines())
 
     def _position(self) -> int:
-        """The byte that the source stands at, as a worker tells it."""
+        """The byte position in the source offset, as a worker reports it."""
         found = self.workers.get(f"/connectors/{CONNECTOR}/offsets")["offsets"]
         return int(found[0]["offset"]["position"]) if found else 0
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class JobOrCommand(TyperGroup):
-    """``run FILE`` is ``run job FILE``: what is no command's name is a job file, or an option of that."""
+    """``run FILE`` is ``run job FILE``: an argument that is not a command is a job file or an option of it."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
@@ -46,8 +46,8 @@ def run() -> None:
     \b
     Examples:
       connectctl run numbers.yaml --group-id spark-jobs   a job file; no worker is needed
-      connectctl run numbers.yaml --take-over             the workers' connector, stopped there for as long
-      connectctl run status                               what runs, and what became of it
+      connectctl run numbers.yaml --take-over             a connector of the workers, stopped there meanwhile
+      connectctl run status                               state of connectors and tasks
 
     \b
     A job file:
@@ -55,13 +55,13 @@ def run() -> None:
       config: {connector.class: FileStreamSource, file: /in.txt, topic: numbers}
       spark: {master: "local[2]"}
       until: {idle: 5s}        # or records: N, duration: 60s, forever: true
-      patience: 5m             # for how long Kafka may not answer, from the first request on
+      patience: 5m             # how long to retry when Kafka does not respond
 
-    connector.class is a known name, or MODULE:CLASS: the module lies beside the job file, is installed, or comes with a
-    wheel or zip under plugins.
+    connector.class is a known name, or MODULE:CLASS: the module is in the directory of the job file, is installed, or is in
+    a wheel or zip under plugins.
 
-    With records: N it ends at the first report that makes N; what a task committed that was killed before it reported does
-    not count. idle ends at the end of the source whatever was killed.
+    With records: N it ends at the first report that reaches N; commits of a task that was killed before it reported are not
+    counted. idle ends at the end of the source even if tasks were killed.
     """
 
 
@@ -70,37 +70,39 @@ def job(
     ctx: typer.Context,
     path: Annotated[Path, typer.Argument(metavar="JOB", help="The job file.")],
     master: Annotated[
-        str | None, typer.Option(metavar="URL", help="The Spark master, whatever job and context say.")
+        str | None, typer.Option(metavar="URL", help="Spark master; overrides job file and context.")
     ] = None,
     take_over: Annotated[
-        bool, typer.Option("--take-over", help="Stop the connector on its live workers, and hand it back afterwards.")
+        bool,
+        typer.Option("--take-over", help="Stop the connector on its live workers, and resume it there afterwards."),
     ] = False,
     lease: Annotated[
-        float, typer.Option(metavar="SECONDS", min=1, help="How long a Spark task works before it reports.")
+        float, typer.Option(metavar="SECONDS", min=1, help="Duration of a Spark task; it reports at the end.")
     ] = 30.0,
     patience: Annotated[
         float | None,
         typer.Option(
             metavar="SECONDS",
             min=0,
-            help="For how long Kafka may not answer before the run ends, whatever the job says; 300 by default without an "
-            "end, else 120. A run without an end, or with a patience of its own, also waits for a cluster that has not "
-            "answered yet.",
+            help="How long to retry when Kafka does not respond; overrides the job file. Default: 300 for a run without an "
+            "end, else 120. A run without an end or with --patience also waits for a cluster that has never responded.",
         ),
     ] = None,
     metrics: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write the tasks' metrics there after each lease, for Prometheus."),
+        typer.Option(
+            metavar="FILE", help="File for metrics of the tasks in Prometheus format, written after each lease."
+        ),
     ] = None,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Run a job file. SIGTERM and ^C end it between two transactions, with a last commit; a second one ends it at once.
+    """Run a job file. SIGTERM and ^C end it after a last commit; a second one ends it immediately.
 
-    It goes on where its connector's source offsets are, whoever wrote them: it can be killed and run again. To change a job
-    that runs, run the changed file: it takes over once its Spark is ready, and the older run ends. Exit code 0: it ended, or
-    was stopped. 1: the connector or a task FAILED, or another run or worker has its tasks by now.
+    It resumes from the source offsets of its connector, whoever wrote them: it can be killed and run again. To change a
+    running job, run the changed file: it takes over once its Spark session is ready, and the older run ends. Exit code 0: it
+    ended or was stopped. 1: the connector or a task FAILED, or another run or worker has taken over its tasks.
     """
     from connectctl.cli.output.prometheus import MetricsFile
     from connectctl.ops.task_runtime.job import job_file as jobs
@@ -111,19 +113,19 @@ def job(
     from connectctl.ops.task_runtime.task.retries import RetryPolicy, default_seconds
 
     session: Session = ctx.obj
-    wish = jobs.read(path)
-    where = master or wish.master or str(session.settings.get("spark.master"))
+    job = jobs.read(path)
+    where = master or job.master or str(session.settings.get("spark.master"))
     prepare.check_master(where, session.timeout)
-    importable(wish.plugins)
-    if wish.directory is not None:
-        import_from(wish.directory)
-    if named := wish.config.get("connector.class"):
-        connector_class(path_of(named), wish.directory)  # before anything is opened
-    asked = [s for s in (patience, wish.patience) if s is not None]
-    unmet = not dry_run and (bool(asked) or wish.until == Until())
-    outage = RetryPolicy([*asked, default_seconds(wish.until)][0], terminal.note, wait_for_first_contact=unmet)
-    outage("reach Kafka", lambda: meet(session, wish))
-    scene, ready = outage("look at the cluster", lambda: _look(session, wish, take_over))
+    importable(job.plugins)
+    if job.directory is not None:
+        import_from(job.directory)
+    if named := job.config.get("connector.class"):
+        connector_class(path_of(named), job.directory)  # before anything is opened
+    asked = [s for s in (patience, job.patience) if s is not None]
+    unmet = not dry_run and (bool(asked) or job.until == Until())
+    outage = RetryPolicy([*asked, default_seconds(job.until)][0], terminal.note, wait_for_first_contact=unmet)
+    outage("reach Kafka", lambda: meet(session, job))
+    scene, ready = outage("read the state of the cluster", lambda: _look(session, job, take_over))
     plan = prepare.plan(ready, scene.kafka.cluster_id(), where)
     for note in ready.notes:
         terminal.note(f"warning: {note}")
@@ -143,7 +145,7 @@ def job(
         finally:
             if parts.hand_back_left:
                 terminal.note(
-                    f"{ready.name} was not handed back to its workers. When nothing else runs it: "
+                    f"{ready.name} was not resumed on its workers. If nothing else runs it: "
                     f"connectctl runs resume {parts.run.id}"
                 )
         if run_view.exit_code(result):
@@ -158,37 +160,35 @@ def job(
         raise typer.Exit(code)
 
 
-def meet(session: Session, wish: Job) -> None:
+def meet(session: Session, job: Job) -> None:
     """The first request to each cluster. Raises ``NeverAnswered`` and ``UnknownHost``, which others are told apart from."""
     from connectctl.ops.clients.first_contact import first_contact
 
     with first_contact(str(session.settings.get("bootstrap_servers"))):
         session.kafka.cluster_id()
-    if other := other_cluster(session, wish):
+    if other := other_cluster(session, job):
         with first_contact(other[0]):
             session.other_kafka(*other).cluster_id()
 
 
-def other_cluster(session: Session, wish: Job | None) -> tuple[str, dict[str, str]] | None:
+def other_cluster(session: Session, job: Job | None) -> tuple[str, dict[str, str]] | None:
     """Where the connector's producers write and what they are told of it; None where that is the workers' own Kafka."""
     from connectctl.ops.kafka.bootstrap import same_to_connect
     from connectctl.ops.task_runtime.spi.delivery_settings import PRODUCER, SECURITY
 
     kafka: Any = session.kafka
     own = str(kafka.bootstrap)
-    overrides = {
-        k.removeprefix(PRODUCER): v for k, v in (wish.config if wish else {}).items() if k.startswith(PRODUCER)
-    }
+    overrides = {k.removeprefix(PRODUCER): v for k, v in (job.config if job else {}).items() if k.startswith(PRODUCER)}
     bootstrap = overrides.get("bootstrap.servers", own)
     apart = not same_to_connect(bootstrap, own) or any(name.startswith(SECURITY) for name in overrides)
     return (bootstrap, overrides) if apart else None
 
 
-def _look(session: Session, wish: Job, take_over: bool) -> tuple[RunClients, PreparedJob]:
+def _look(session: Session, job: Job, take_over: bool) -> tuple[RunClients, PreparedJob]:
     from connectctl.ops.task_runtime.job import prepare
 
-    scene = scene_of(session, wish)
-    return scene, prepare.prepare_job(scene, wish, take_over=take_over)
+    scene = scene_of(session, job)
+    return scene, prepare.prepare_job(scene, job, take_over=take_over)
 
 
 def _print_plan(plan: Plan) -> None:
@@ -196,14 +196,14 @@ def _print_plan(plan: Plan) -> None:
         terminal.say(line)
 
 
-def scene_of(session: Session, wish: Job | None = None) -> RunClients:
+def scene_of(session: Session, job: Job | None = None) -> RunClients:
     """The edges of a run."""
     from connectctl.ops.task_runtime.job.internal_topics import RunClients
 
     kafka: Any = session.kafka
     target, calls = kafka, session.transactions
     brokers = [session.brokers]
-    if other := other_cluster(session, wish):
+    if other := other_cluster(session, job):
         target = session.other_kafka(*other)
         calls = session.other_transactions(*other)
         brokers.append(session.other_brokers(*other))
@@ -270,7 +270,9 @@ def _perform(
 @app.command()
 def status(
     ctx: typer.Context,
-    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Connectors; all for none.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Connector names (default: all).")
+    ] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """What the status topic says of connectors and tasks, whoever runs them, and when it was said."""

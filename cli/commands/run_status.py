@@ -35,7 +35,7 @@ def statuses(scene: RunClients, group: str, names: tuple[str, ...]) -> dict[str,
     sources = [(images[topic].latest, prefix, topic) for topic, prefix in _where(topics["status"], group, images)]
     there = sorted({name for records, prefix, _ in sources for name in _names(records, prefix)})
     if unknown := [name for name in names if name not in there]:
-        raise BadInput(f"{topics['status']} says nothing of {unknown[0]}", code="unknown-connector")
+        raise BadInput(f"No status of {unknown[0]} in {topics['status']}", code="unknown-connector")
     now = time.time()
     found = []
     for name in names or there:
@@ -115,4 +115,4 @@ def show_statuses(found: Mapping[str, Any], wide: bool) -> None:
     more = ["WRITTEN", "SIZE MIN/AVG/MAX", *MEASURED] if wide else []
     columns = ["CONNECTOR", "TASK", "STATE", "BY", "SAID", *more, "WHY"]
     spare = () if wide else ("BY",)
-    terminal.table(columns, rows, spare=spare, empty=f"{found['statusTopic']} says nothing of any connector.")
+    terminal.table(columns, rows, spare=spare, empty=f"No connector status in {found['statusTopic']}.")

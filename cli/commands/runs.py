@@ -1,4 +1,4 @@
-"""``connectctl runs``: what was changed, what was interrupted, and how to go on."""
+"""``connectctl runs``: what was changed, what was interrupted, and how to resume it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=T
 
 @app.callback()
 def runs() -> None:
-    """What was changed on this machine, what was interrupted, and how to go on."""
+    """What was changed on this machine, what was interrupted, and how to resume it."""
 
 
 @app.command("list")

@@ -1,4 +1,4 @@
-"""Runs of connectors, fences and transactions, resumed: what their steps work with, and whether they may go on."""
+"""Runs of connectors, fences and transactions, resumed: what their steps work with, and whether they may continue."""
 
 from __future__ import annotations
 

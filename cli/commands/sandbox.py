@@ -24,25 +24,27 @@ app = typer.Typer(
     rich_markup_mode=None,
     add_completion=False,
     no_args_is_help=True,
-    help="A real Kafka broker and real Connect workers on this machine.",
+    help="Run a Kafka broker and Connect workers on this machine.",
 )
 
-NameOption = Annotated[str, typer.Option("--name", help="Which sandbox.", metavar="NAME")]
+NameOption = Annotated[str, typer.Option("--name", help="Name of the sandbox.", metavar="NAME")]
 
 
 @app.command()
 def up(
     name: NameOption = "default",
-    workers: Annotated[int, typer.Option(help="How many Connect workers; 0 for a broker alone.")] = 2,
+    workers: Annotated[int, typer.Option(help="Number of Connect workers; 0 for only a broker.")] = 2,
     support: Annotated[
-        str, typer.Option(help="The workers' exactly.once.source.support: disabled, preparing, enabled.")
+        str, typer.Option(help="exactly.once.source.support of the workers: disabled, preparing or enabled.")
     ] = "disabled",
-    kafka_version: Annotated[str, typer.Option(help="The workers' version, X.Y or X.Y.Z.", metavar="V")] = LATEST,
-    secured: Annotated[bool, typer.Option("--secured", help="TLS, logins and ACLs on everything: see below.")] = False,
-    brokers: Annotated[int, typer.Option(help="How many brokers, 1 to 3; with 3 any one may die.")] = 1,
+    kafka_version: Annotated[
+        str, typer.Option(help="Kafka version of the workers, X.Y or X.Y.Z.", metavar="V")
+    ] = LATEST,
+    secured: Annotated[bool, typer.Option("--secured", help="Use TLS, authentication and ACLs: see below.")] = False,
+    brokers: Annotated[int, typer.Option(help="Number of brokers, 1 to 3; 3 tolerate the loss of one.")] = 1,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Start a sandbox, and return when it can be used.
+    """Start a sandbox and wait until it is ready.
 
     \b
     Examples:
@@ -54,13 +56,13 @@ def up(
 
     Its jars are downloaded once for each version. The workers have Kafka's FileStream, MirrorMaker and test
     connectors. Everything listens on 127.0.0.1. Workers older than 4.0 get a broker of the newest version, which
-    Kafka supports. A sandbox that is up with the same options is left as it is; one of which a process died is
-    started afresh. Processes run on until connectctl sandbox down.
+    Kafka supports. A sandbox that runs with the same options is left as it is; one with a dead process is
+    recreated. Processes keep running until connectctl sandbox down.
 
     With --secured the broker has listeners for SCRAM, PLAIN and OAUTHBEARER over TLS and for mutual TLS, and denies what
-    no ACL allows; workers log in by SCRAM and serve REST on HTTPS with basic authentication. Certificates and passwords
-    are made for this sandbox and lie in its directory. Context sandbox-NAME is admin over SCRAM; sandbox-NAME-plain,
-    -oauth and -mtls are admin by the other ways, and sandbox-NAME-nobody is a user without any right.
+    no ACL allows; workers authenticate by SCRAM and serve REST over HTTPS with basic authentication. Certificates and
+    passwords are created for this sandbox, in its directory. Context sandbox-NAME is admin over SCRAM; sandbox-NAME-plain,
+    -oauth and -mtls are admin by the other mechanisms, and sandbox-NAME-nobody is a user without ACLs.
     """
     from connectctl.ops.sandbox import cluster
 
@@ -82,7 +84,7 @@ def up(
 @app.command()
 def down(
     name: NameOption = "default",
-    all_: Annotated[bool, typer.Option("--all", help="Every sandbox of this user.")] = False,
+    all_: Annotated[bool, typer.Option("--all", help="All sandboxes of this user.")] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """End a sandbox's processes and remove its files.
@@ -98,24 +100,26 @@ def down(
     from connectctl.ops.sandbox import cluster
 
     if all_ and name != "default":
-        raise BadInput("--name and --all exclude each other", next_step="Give one of them.")
+        raise BadInput("--name and --all cannot be used together", next_step="Use one of them.")
     wanted = cluster.names() if all_ else [name]
     done = [{"name": each, "removed": cluster.down(each)} for each in wanted]
 
     def table(wide: bool) -> None:
         for each in done:
             terminal.say(
-                f"Sandbox {each['name']} is gone." if each["removed"] else f"There is no sandbox {each['name']}."
+                f"Sandbox {each['name']} removed." if each["removed"] else f"Sandbox not found: {each['name']}."
             )
         if not done:
-            terminal.note("There is no sandbox.")
+            terminal.note("No sandboxes found.")
 
     terminal.emit("SandboxesRemoved", {"sandboxes": done}, output, table)
 
 
 @app.command()
 def status(
-    name: Annotated[str | None, typer.Option("--name", help="Which sandbox; all if not given.", metavar="NAME")] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="Name of the sandbox (default: all).", metavar="NAME")
+    ] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Show the processes of the sandboxes.
@@ -134,7 +138,7 @@ def status(
         columns = ["SANDBOX", "PROCESS", "STATE", "KAFKA", "PID", "ADDRESS", "UPTIME", "MEMORY"]
         rows = [row for each in found for row in _rows(each, wide=wide)]
         spare = () if wide else ("MEMORY", "UPTIME", "PID", "KAFKA")
-        empty = "No sandbox is up: connectctl sandbox up."
+        empty = "No sandbox is running. Start one: connectctl sandbox up."
         terminal.table([*columns, "LOG"] if wide else columns, rows, empty=empty, spare=spare)
 
     terminal.emit("SandboxList", {"sandboxes": [_status_data(each) for each in found]}, output, table)
@@ -143,11 +147,13 @@ def status(
 @app.command()
 def logs(
     processes: Annotated[
-        list[str] | None, typer.Argument(help="broker, worker-1 …; all if not given.", metavar="[PROCESS]...")
+        list[str] | None, typer.Argument(help="Processes: broker, worker-1 … (default: all).", metavar="[PROCESS]...")
     ] = None,
     name: NameOption = "default",
-    lines: Annotated[int, typer.Option("-n", "--lines", help="How many of the last lines.", min=0)] = 100,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow until the sandbox is gone, or ^C.")] = False,
+    lines: Annotated[int, typer.Option("-n", "--lines", help="Number of lines from the end of each log.", min=0)] = 100,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Follow the logs until the sandbox is removed or ^C.")
+    ] = False,
 ) -> None:
     """Print the logs of a sandbox's processes.
 
@@ -212,17 +218,17 @@ def _sandbox_data(sandbox: Sandbox) -> dict[str, Any]:
 
 def _say_up(sandbox: Sandbox, took: float) -> None:
     spec = sandbox.spec
-    when = "was already up" if sandbox.was_running else f"is up after {took:.1f} s"
+    when = "was already running" if sandbox.was_running else f"is up after {took:.1f} s"
     terminal.say(f"Sandbox {spec.name} {when}: Kafka {spec.kafka_version}, exactly-once support {spec.support}.")
     for address in sandbox.bootstrap_servers.split(","):
         terminal.say(f"  broker   {address}")
     for url in sandbox.rest_urls:
         terminal.say(f"  worker   {url}")
     for plugin in sandbox.missing_plugins:
-        terminal.note(f"  without  {plugin} {spec.kafka_version}, which the Maven repository does not have")
+        terminal.note(f"  missing  {plugin} {spec.kafka_version}: not in the Maven repository")
     if spec.workers:
         terminal.say(f"  try      connectctl --context sandbox-{spec.name} cluster show")
-    terminal.say(f"  end      connectctl sandbox down --name {spec.name}")
+    terminal.say(f"  stop     connectctl sandbox down --name {spec.name}")
 
 
 def _status_data(found: SandboxStatus) -> dict[str, Any]:

@@ -144,7 +144,7 @@ def failures(ready: PreparedJob, result: Result) -> Iterator[str]:
     if result.connector_failure:
         yield f"error: The connector {ready.name} is FAILED: {result.connector_failure}"
     if result.outcome == "taken":
-        yield f"error: {ready.name} is run by another now: {result.run.reason}"
+        yield f"error: {ready.name} was taken over by another run or worker: {result.run.reason}"
     for number, total in result.run.totals.items():
         if total.failure:
             yield f"error: Task {number} of {ready.name} is FAILED: {' '.join(total.failure.split())}"
@@ -155,7 +155,7 @@ def warnings(ready: PreparedJob, result: Result) -> Iterator[str]:
     for number, total in result.run.totals.items():
         if total.stop_failure:
             why = " ".join(total.stop_failure.split())
-            yield f"warning: Task {number} of {ready.name} failed while it was stopped, with nothing of it lost: {why}"
+            yield f"warning: Task {number} of {ready.name} failed while stopping; no records were lost: {why}"
 
 
 def exit_code(result: Result) -> int:

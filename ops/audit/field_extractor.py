@@ -13,7 +13,7 @@ from connectctl.ops.core.errors import BadInput
 _STEP = re.compile(r"\.([A-Za-z_][\w-]*)|\[(\d+)\]|\[(?:'([^']*)'|\"([^\"]*)\")\]")
 _DIGITS = re.compile(r"-?\d{1,19}")
 _LARGEST = 1 << 63
-FORMS = "Give '$.field' (in the value), 'key:$.field', 'header:NAME' or 'text:REGEX'"
+FORMS = "Use '$.field' (in the value), 'key:$.field', 'header:NAME' or 'text:REGEX'"
 
 
 class Place(StrEnum):
@@ -72,7 +72,7 @@ def _spec(text: str, option: str) -> Spec:
     head, colon, rest = text.partition(":")
     if colon and head == "header":
         if not rest:
-            raise BadInput(f"{option} {text} names no header", next_step=f"{FORMS}.")
+            raise BadInput(f"{option} {text}: missing header name", next_step=f"{FORMS}.")
         return Spec(Place.HEADER, name=rest, text=text)
     if colon and head == "text":
         return Spec(Place.TEXT, name=_pattern(rest, f"{option} {text}"), text=text)
@@ -90,7 +90,7 @@ def _pattern(text: str, told: str) -> str:
     except re.error as e:
         raise BadInput(f"{told} is not a regular expression", why=str(e)) from e
     if groups != 1:
-        raise BadInput(f"{told} has {groups} groups instead of one", next_step="Put the number in one group: (…).")
+        raise BadInput(f"{told} has {groups} groups instead of one", next_step="Enclose the number in one group: (…).")
     return text
 
 
@@ -115,7 +115,7 @@ def parse_path(text: str, option: str = "--sequence") -> tuple[str | int, ...]:
     while at < len(text):
         found = _STEP.match(text, at)
         if found is None:
-            why = f"{text[at:]!r} is neither .name nor [number] nor ['name']"
+            why = f"{text[at:]!r} is not .name, [number] or ['name']"
             raise BadInput(f"{option} {text} is not a JSON path", why=why, next_step=f"{FORMS}.")
         name, item, single, double = found.groups()
         steps.append(int(item) if item is not None else next(n for n in (name, single, double) if n is not None))

@@ -47,19 +47,21 @@ class Offsets:
 
 
 def inferred(config: Mapping[str, str] | None) -> Inferred:
-    """What a connector's configuration tells of its records."""
+    """What a connector's configuration says about its records."""
     class_ = (config or {}).get("connector.class", "").rpartition(".")[2]
     if class_.startswith("VerifiableSource"):
         whole = str((config or {}).get("complete.record.data", "")).lower() == "true"
         path = ("seqno",) if whole else ()
         return Inferred(Spec(Place.VALUE, path, text="$.seqno"), Spec(Place.KEY, name="id", text="key:$"), "seqno")
     if class_.startswith("FileStreamSource"):
-        why = "its records have no line number, and its offset counts characters; give --sequence for a number in the lines"
+        why = (
+            "its records have no line number and its offset counts characters; use --sequence for a number in the lines"
+        )
         return Inferred(why=why, lines=True)
     if class_.startswith("MirrorSource"):
-        return Inferred(why="its records have no upstream offset; give --sequence for a number in the records")
-    known = f"{class_} is not known" if class_ else "its configuration is not known"
-    return Inferred(why=f"{known}; give --sequence, --by and --offset-field")
+        return Inferred(why="its records have no upstream offset; use --sequence for a number in the records")
+    known = f"{class_} is not a supported connector class" if class_ else "its configuration is unknown"
+    return Inferred(why=f"{known}; use --sequence, --by and --offset-field")
 
 
 def compared(before: Sequence[Pair], after: Sequence[Pair], member: str | None) -> Offsets:
@@ -70,7 +72,7 @@ def compared(before: Sequence[Pair], after: Sequence[Pair], member: str | None) 
     """
     if member is None:
         return Offsets(
-            why="unknown which field of the source offset is the number of the last record: give --offset-field"
+            why="the field of the source offset with the number of the last record is unknown: use --offset-field"
         )
     numbers: dict[str, Committed] = {}
     shown: dict[str, tuple[Any, Any]] = {}
@@ -79,7 +81,9 @@ def compared(before: Sequence[Pair], after: Sequence[Pair], member: str | None) 
         if offset is None or is_of_a_stream(partition):
             continue
         if not partition or len(partition) != 1:
-            return Offsets(why="a source partition of several members is named by no single value of its records")
+            return Offsets(
+                why="a source partition with several fields is not identified by a single value of its records"
+            )
         (value,) = partition.values()
         name = field_extractor.text_of(value) or ""
         last = field_extractor.number_of(offset.get(member))

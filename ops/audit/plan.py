@@ -64,8 +64,8 @@ def bound(text: str, option: str) -> Bound:
     try:
         when = datetime.fromisoformat(text)
     except ValueError as e:
-        hint = "Give 2026-01-31T12:00:00Z, milliseconds since the epoch, or offset:N."
-        raise BadInput(f"{option} {text} is neither a time nor an offset", next_step=hint) from e
+        hint = "Use 2026-01-31T12:00:00Z, milliseconds since the epoch, or offset:N."
+        raise BadInput(f"{option} {text} is not a valid time or offset", next_step=hint) from e
     return Bound(timestamp=int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1000))
 
 
@@ -76,9 +76,7 @@ def check_bounds(request: AuditRequest) -> None:
         return
     for begin, end in ((since.offset, until.offset), (since.timestamp, until.timestamp)):
         if begin is not None and end is not None and begin >= end:
-            raise BadInput(
-                "--since is not before --until, so there is nothing to audit", next_step="Give --until a later one."
-            )
+            raise BadInput("Nothing to audit: --since is not before --until", next_step="Use a later --until.")
 
 
 def spans(

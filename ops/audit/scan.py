@@ -68,7 +68,7 @@ class TransactionPart(NamedTuple):
 @dataclass
 class PartTotals:
     """A partition's headers in numbers. ``plain`` records belong to no transaction; ``readable`` ones of them are below
-    the last stable offset; of ``legacy`` ones nobody knows how many there are."""
+    the last stable offset; of ``legacy`` ones the number is unknown."""
 
     topic: str
     partition: int
@@ -229,7 +229,7 @@ class Scan:
                 timestamp=marker.timestamp,
                 producer_id=marker.producer_id,
                 epoch=epoch,
-                detail="aborted here, and then committed by its coordinator",
+                detail="aborted here but committed by its coordinator",
             )
 
     def _segment(self, producer_id: int, part: list[Any], marker: Marker | None) -> TransactionPart:

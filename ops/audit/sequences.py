@@ -82,7 +82,7 @@ class Read:
 
 
 class SequenceCheck:
-    """Sweeps runs. ``first`` is the number that every source partition begins with, None where nobody knows.
+    """Sweeps runs. ``first`` is the number that every source partition begins with, None where unknown.
 
     ``committed`` is, by the name of a source partition, what its offset says.
     """
@@ -145,7 +145,7 @@ class SequenceCheck:
             yield _violation("torn", run, beyond, run.last, detail=f"the offset is {self._limit.after}")
 
     def _copies(self, run: SequenceRange) -> tuple[SequenceRange, SequenceRange]:
-        """The first run in the log that has the first number of ``run``, and the copy that is told: ``run``, or the next."""
+        """The first run in the log that has the first number of ``run``, and the reported copy: ``run``, or the next."""
         self._open = [known for known in self._open if known.last >= run.first]
         first, *others = sorted((*self._open, run), key=lambda r: (r.topic, r.partition, r.first_offset))
         return first, run if first is not run else others[0]

@@ -90,7 +90,7 @@ class TransactionJoin:
             if self._parts and not self._belongs(part):
                 yield from self._end()
             if self._parts and self._parts[0].producer_id != part.producer_id:
-                raise AssertionError("a transaction of two producers")
+                raise AssertionError("written by two producers in one transaction")
             self._parts.append(part)
             self._watch_clock(part)
         if self._parts:
@@ -141,7 +141,9 @@ class TransactionJoin:
                 yield _violation("open-transaction", part, "")
         if unclear:
             other = unclear[0]
-            yield _violation("unclear-transaction", unclear[1], f"ended otherwise in {other.topic}-{other.partition}")
+            yield _violation(
+                "unclear-transaction", unclear[1], f"ended with a different outcome in {other.topic}-{other.partition}"
+            )
 
 
 def relation(a: TransactionPart, b: TransactionPart, *, distrust: bool = False) -> Relation:

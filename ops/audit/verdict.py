@@ -82,7 +82,7 @@ class Audit:
 
     @property
     def passed(self) -> bool:
-        """Whether CI goes on: exactly once and in order; or headers only, as was wished, and nothing wrong with them."""
+        """Whether CI may continue: exactly once and in order; or headers only, as requested, and nothing wrong with them."""
         errors = any(finding.severity is Severity.ERROR for finding in self.findings)
         enough = self.verdict is Verdict.EXACTLY_ONCE or (
             self.request.headers_only and not any(f.id in _UNPROVEN for f in self.findings)
@@ -115,7 +115,7 @@ def _of_transactions(audit: Audit) -> Iterator[Finding]:
         yield audit_findings.UNCLEAR.found(_place(part), f"{_who(part)} {part.detail}; they overlap in time.")
     for kind, rule, what in (
         ("missing-batches", audit_findings.MISSING_BATCHES, "are missing"),
-        ("stale-batch", audit_findings.STALE_BATCH, "are there again"),
+        ("stale-batch", audit_findings.STALE_BATCH, "are repeated"),
     ):
         for part in _worst(summary, kind):
             message = f"Sequence {part.first} to {part.last} of {_who(part)} {what}."
@@ -173,10 +173,10 @@ def _undecided(audit: Audit) -> Iterator[Finding]:
             else ""
         )
         where = where or ("up to --until" if request.until else "in the topic")
-        message = f"There is no committed record {where}, so nothing is proven."
+        message = f"No committed record {where}: nothing to verify."
         yield audit_findings.NOTHING.found(topics, message, "Check the topic, --since and --until.")
     if audit.unread:
-        yield audit_findings.NO_SPARK.found(topics, f"{audit.unread}.", "Or give --headers-only, or --engine local.")
+        yield audit_findings.NO_SPARK.found(topics, f"{audit.unread}.", "Or use --headers-only or --engine local.")
     if summary.reads is not None:
         yield from _disagreements(summary)
         unnumbered = sum(read.unnumbered for read in summary.reads.values())
@@ -185,14 +185,14 @@ def _undecided(audit: Audit) -> Iterator[Finding]:
             yield audit_findings.UNNUMBERED.found(topics, message, "Check --sequence against a record.")
     behind = committed(summary) - _readable(summary)
     if behind > 0 and not request.headers_only:
-        message = f"{_count(behind)} are committed behind the last stable offset."
+        message = f"{_count(behind)} are committed but beyond the last stable offset."
         yield audit_findings.UNREAD.found(
-            topics, message, "Audit again when it has ended: connectctl transactions lag."
+            topics, message, "Audit again when the open transaction has ended: connectctl transactions lag."
         )
     if request.sequence is None and not audit.unread and (committed(summary) or request.headers_only):
         why = f": {audit.why_no_sequence}" if audit.why_no_sequence else ""
-        told = "Only headers were requested" if request.headers_only else f"No --sequence is given{why}"
-        hint = None if request.headers_only else "Give --sequence '$.field', and --by, or --headers-only."
+        told = "Only headers were requested" if request.headers_only else f"--sequence is not set{why}"
+        hint = None if request.headers_only else "Use --sequence '$.field' with --by, or --headers-only."
         severity = Severity.INFO if request.headers_only else None
         yield audit_findings.NO_SEQUENCE.found(topics, f"{told}.", hint, severity=severity)
     if audit.offsets is not None and audit.offsets.why and request.sequence is not None:
@@ -218,8 +218,10 @@ def _disagreements(summary: Summary) -> Iterator[Finding]:
     told = _readable(summary)
     if read != told and not any(part.legacy for part in summary.parts):
         subject = ", ".join(sorted({part.topic for part in summary.parts}))
-        message = f"Headers count {told:,} readable committed records, and {read:,} were read."
-        yield audit_findings.DISAGREE.found(subject, message, "Audit again; if it stays, look at the brokers' logs.")
+        message = f"Batch headers count {told:,} readable committed records, but {read:,} were read."
+        yield audit_findings.DISAGREE.found(
+            subject, message, "Audit again; if the difference persists, check the brokers' logs."
+        )
 
 
 def _of_topics(audit: Audit) -> Iterator[Finding]:
@@ -233,7 +235,7 @@ def _of_topics(audit: Audit) -> Iterator[Finding]:
     if audit.request.since is None:
         for topic in sorted({part.topic for part in summary.parts if part.start > 0}):
             first = min(part.start for part in summary.parts if part.topic == topic)
-            yield audit_findings.REMOVED.found(topic, f"It begins at offset {first:,}.")
+            yield audit_findings.REMOVED.found(topic, f"The first is at offset {first:,}.")
 
 
 def _worst(summary: Summary, kind: str) -> list[Violation]:
@@ -257,7 +259,7 @@ def matching(summary: Summary, offsets: Offsets) -> Offsets:
     read = any(each.records for each in (summary.reads or {}).values())
     if offsets.numbers and (summary.source_partitions or read) and not summary.tracked:
         some = next(iter(offsets.numbers))
-        return Offsets(why=f"no record is of a source partition called {some!r}, as the offsets are; give --by")
+        return Offsets(why=f"no record belongs to the source partition {some!r} of the committed offsets; use --by")
     return offsets
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 KINDS = {
-    "duplicate": "source records that are there more than once",
-    "gap": "source records that are not there",
-    "reordered": "source records that stand behind later ones",
+    "duplicate": "source records that were written more than once",
+    "gap": "source records that are missing",
+    "reordered": "source records that are out of order",
     "torn": "records beyond the committed offset",
-    "lost": "source records before the committed offset that are not there",
+    "lost": "source records before the committed offset that are missing",
     "torn-transaction": "a transaction that was committed in one partition and aborted in another",
-    "unclear-transaction": "two partitions that end differently, of one transaction or of two",
-    "missing-batches": "batches of a producer that are not in the log",
-    "stale-batch": "a batch that the log has already, or that is of a fenced producer",
-    "open-transaction": "a transaction that was not ended",
+    "unclear-transaction": "two partitions with different outcomes, of the same transaction or of two",
+    "missing-batches": "batches of a producer that are missing from the log",
+    "stale-batch": "a batch that is a duplicate or of a fenced producer",
+    "open-transaction": "a transaction that is still open",
 }
 
 

@@ -46,7 +46,7 @@ OFFENDERS = (
     "other_until long"
 )
 RESULT = f"what string, weight long, told string, {OFFENDERS}"
-"""What is told of a part, a transaction total, a source partition (``told``, as JSON), or an violation in columns."""
+"""What is reported of a part, a transaction total, a source partition (``told``, as JSON), or a violation in columns."""
 _BLANK = tuple(Violation(""))
 
 

@@ -105,7 +105,7 @@ def _write(violations: Sequence[Violation], directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         parquet.write_table(table, directory / "part-0.parquet")
     except OSError as e:
-        raise ConnectctlError(f"{directory} cannot be written", why=e.strerror or str(e)) from e
+        raise ConnectctlError(f"Cannot write to {directory}", why=e.strerror or str(e)) from e
 
 
 def on_spark(spark: SparkSession, work: Work, advance: Advance) -> Summary:

@@ -19,11 +19,9 @@ SHOWN = 60
 def read(spark: SparkSession, path: Path, connector: str) -> DataFrame:
     """The records of the backup in ``path``, for ``connector``. Raises ``BadInput``; for a bad line, when a job runs."""
     if str(path) == "-":
-        raise BadInput(
-            "Spark reads a backup from a file, not from standard input", next_step="Save it to a file first."
-        )
+        raise BadInput("Spark cannot read a backup from standard input", next_step="Save the backup to a file first.")
     if not path.exists():
-        raise BadInput(f"The dump {path} cannot be read", why="it does not exist")
+        raise BadInput(f"Cannot read the dump {path}", why="it does not exist")
     return parse(spark.read.text(str(path.absolute()), lineSep="\n"), str(path), connector)
 
 

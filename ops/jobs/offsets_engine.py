@@ -64,7 +64,7 @@ class Spark:
         found = [at for places in layout(shown.sources, snapshot, asked).values() for at in places]
         if problems := [at.problem for at in found if at.problem]:
             why = "; ".join(dict.fromkeys(problems))
-            raise ConnectctlError("The offsets cannot be seen whole", why=why, code="hidden")
+            raise ConnectctlError("Could not read all offsets", why=why, code="hidden")
         owners: dict[Source, frozenset[str] | None] = {}
         for name, topic in snapshot.dedicated.items():
             source = Source(topic.bootstrap, topic.image.topic)

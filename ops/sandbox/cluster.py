@@ -39,17 +39,17 @@ def up(spec: SandboxSpec, on_progress: OnProgress = silent) -> Sandbox:
     layout = Layout.of(spec.name)
 
     def waiting() -> None:
-        on_progress(Progress(f"Waiting for another command on sandbox {spec.name}"))
+        on_progress(Progress(f"Waiting for another command on the sandbox {spec.name} to finish"))
 
     lock = locked(layout.root, create=True, timeout=LOCK_PATIENCE, on_wait=waiting)
-    with lock, put_in_order(f"removing what was started of the sandbox {spec.name}"):
+    with lock, put_in_order(f"removing the incomplete sandbox {spec.name}"):
         known = record.load(layout)
         if known is not None and is_whole(known, layout):
             if differences := known.spec.differences(spec):
                 raise _other_options(spec.name, differences)
             return Sandbox(layout, was_running=True)
         if known is not None:
-            on_progress(Progress(f"Sandbox {spec.name} is not whole: starting it afresh"))
+            on_progress(Progress(f"Sandbox {spec.name} is incomplete: recreating it"))
         processes.sweep(layout.root)
         _empty(layout.root)
         try:
@@ -109,7 +109,7 @@ def _bring_up(spec: SandboxSpec, layout: Layout, on_progress: OnProgress) -> Non
         launch.jars(version)
     archived = {kind: launch.archive(version, kind) for kind, version in used.items()}
     if missing := {kind: path for kind, path in archived.items() if not path.exists()}:
-        on_progress(Progress(f"Preparing Kafka {spec.version} for quick starts, once"))
+        on_progress(Progress(f"Preparing Kafka {spec.version} for faster starts (only once)"))
         _train(spec, layout, missing)
     _start(launch)
     write_context(layout, launch.record)
@@ -142,7 +142,7 @@ def _start(launch: Launcher) -> None:
     launch.save()
     if spec.secured:
         layout.root.chmod(0o700)
-        launch.on_progress(Progress("Making certificates and passwords"))
+        launch.on_progress(Progress("Creating certificates and passwords"))
         launch.security.create()
     launch.on_progress(Progress("Starting the broker" if not own else f"Starting {spec.brokers} brokers"))
     for number in numbers:
@@ -158,9 +158,9 @@ def _start(launch: Launcher) -> None:
 
 def _other_options(name: str, differences: list[str]) -> Refused:
     return Refused(
-        f"Sandbox {name} is up with other options",
+        f"Sandbox {name} is running with other options",
         why="; ".join(differences),
-        next_step=f"Choose another --name, or first run: connectctl sandbox down --name {name}.",
+        next_step=f"Use another --name, or first run: connectctl sandbox down --name {name}.",
         code="other-options",
     )
 

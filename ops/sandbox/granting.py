@@ -33,4 +33,4 @@ def grant(client: Mapping[str, Any]) -> None:
         for future in admin.create_acls(wanted, request_timeout=_PATIENCE).values():
             future.result()
     except KafkaException as e:
-        raise ConnectctlError("The sandbox's ACLs could not be made", why=e.args[0].str()) from e
+        raise ConnectctlError("Could not create the ACLs of the sandbox", why=e.args[0].str()) from e

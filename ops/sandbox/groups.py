@@ -60,7 +60,7 @@ class Group:
             if address(worker_url(known.spec, node.port)) == address(url):
                 return number
         raise BadInput(
-            f"No worker of group {self.group_id} in sandbox {self.layout.name} is at {url}", code="no-worker"
+            f"No worker of group {self.group_id} in sandbox {self.layout.name} listens at {url}", code="no-worker"
         )
 
     def stop_worker(self, number: int, *, kill: bool = False) -> None:
@@ -120,7 +120,7 @@ def current(layout: Layout) -> Record:
     found = record.load(layout)
     if found is None:
         raise ConnectctlError(
-            f"There is no sandbox {layout.name}",
+            f"Sandbox not found: {layout.name}",
             next_step=f"Start it: connectctl sandbox up --name {layout.name}.",
             code="no-sandbox",
         )

@@ -223,14 +223,14 @@ class Launcher:
         def check() -> None:
             for node in nodes:
                 if not processes.is_alive(node.pid, node.created, self.layout.root):
-                    raise self._failed(node.name, "stopped while it was starting")
+                    raise self._failed(node.name, "stopped during startup")
 
         try:
             yield check
         except TimedOut as late:
             log = self.layout.log(names[-1])
-            late.why = f"{late.why}; {names[-1]} says: {logs.telling_line(_text(log))}"
-            late.next_step = f"Its log is {log}."
+            late.why = f"{late.why}; log of {names[-1]}: {logs.telling_line(_text(log))}"
+            late.next_step = f"See its log: {log}."
             raise
 
     def _failed(self, name: str, what: str) -> ConnectctlError:
@@ -238,7 +238,7 @@ class Launcher:
         return ConnectctlError(
             f"{name} of sandbox {self.layout.name} {what}",
             why=logs.telling_line(_text(log)),
-            next_step=f"Its log is {log}.",
+            next_step=f"See its log: {log}.",
             code="sandbox-process-died",
         )
 

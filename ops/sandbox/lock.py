@@ -35,9 +35,9 @@ def locked(
                 on_wait = _nothing
                 if not _acquire(descriptor, deadline):
                     raise TimedOut(
-                        f"Another connectctl is still busy with {directory}",
+                        f"Another connectctl process is using {directory}",
                         why=f"waited {timeout:.0f} s",
-                        next_step="Try again when it has finished.",
+                        next_step="Try again after it has finished.",
                         code="locked",
                     )
             # The holder before us may have removed the directory, and another may have made it again.

@@ -61,8 +61,8 @@ def log_files(layout: Layout, wanted: Sequence[str]) -> dict[str, Path]:
     found = {path.stem: path for path in sorted(layout.logs.glob("*.log"))}
     if unknown := [name for name in wanted if name not in found]:
         raise BadInput(
-            f"Sandbox {layout.name} has no log of {', '.join(unknown)}",
-            next_step=f"It has: {', '.join(found)}." if found else f"Its directory is {layout.root}.",
+            f"Log not found in sandbox {layout.name}: {', '.join(unknown)}",
+            next_step=f"Available: {', '.join(found)}." if found else f"Its directory is {layout.root}.",
             code="no-log",
         )
     return {name: found[name] for name in wanted or found}

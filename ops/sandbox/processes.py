@@ -114,7 +114,7 @@ def sweep(root: Path, *, timeout: float = 15.0) -> int:
                 process.kill()
                 killed += 1
         if not _gone(found, timeout):
-            raise ConnectctlError(f"A process of the sandbox {root} does not die", why=f"pid {found[0].pid}")
+            raise ConnectctlError(f"Could not kill a process of the sandbox {root}", why=f"pid {found[0].pid}")
     return killed
 
 

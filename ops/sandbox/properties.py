@@ -97,7 +97,7 @@ def worker_properties(
 ) -> dict[str, str]:
     """``worker.properties`` of one distributed worker.
 
-    Departs from Connect's defaults where those are made for production: a worker that leaves gives up its tasks after
+    Departs from Connect's defaults where those are made for production: a worker that leaves releases its tasks after
     one second instead of five minutes, a dead one is noticed after 6 s instead of 10, offsets are committed every second.
     """
     topics = internal_topics(group_id)

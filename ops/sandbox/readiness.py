@@ -35,7 +35,7 @@ def wait_for_broker(
             # One that was killed answers before the controller has let it in again.
             if described.cluster_id == cluster_id and any(node.port == port for node in described.nodes):
                 return
-            why = f"port {port} is of cluster {described.cluster_id} and of no broker of it that lives"
+            why = f"port {port} belongs to cluster {described.cluster_id} but to none of its live brokers"
         except _kafka_exception() as error:
             why = str(error)
         _pause(check, deadline, why)
@@ -67,9 +67,9 @@ def _silent(client: Any, url: str) -> str | None:
         try:
             status = client.get(url.rstrip("/") + path).status_code
         except httpx.HTTPError as error:
-            return f"{url} does not answer ({error})"
+            return f"{url} does not respond ({error})"
         if status != 200:
-            return f"{url} answers {status}"
+            return f"{url} responds {status}"
     return None
 
 
@@ -83,11 +83,11 @@ def _unsettled(admin: Any, group_id: str, urls: set[str]) -> str | None:
     except _kafka_exception() as error:
         return str(error)
     if not groups or groups[0].state != "Stable":
-        return f"group {group_id} is {groups[0].state if groups else 'not there'}"
+        return f"group {group_id} is {groups[0].state if groups else 'not found'}"
     members = groups[0].members
     found = {_stripped(decode_metadata(member.metadata)[0]) for member in members}
     if len(members) != len(urls) or found != {_stripped(url) for url in urls}:
-        return f"group {group_id} has {len(members)} members, {len(urls)} wanted"
+        return f"group {group_id} has {len(members)} members, expected {len(urls)}"
     if not all(decode_assignment(member.assignment) for member in members):
         return f"group {group_id} has members without an assignment"
     return None
@@ -114,5 +114,5 @@ def _kafka_exception() -> type[Exception]:
 def _pause(check: Callable[[], None], deadline: float, why: str) -> None:
     check()
     if time.monotonic() > deadline:
-        raise TimedOut("The sandbox did not come up in time", why=why, code="sandbox-timed-out")
+        raise TimedOut("Timed out starting the sandbox", why=why, code="sandbox-timed-out")
     time.sleep(_PAUSE)

@@ -44,9 +44,9 @@ class SandboxSpec:
         check_name(self.name)
         object.__setattr__(self, "kafka_version", str(parse_version(self.kafka_version)))
         if not 0 <= self.workers <= MOST_WORKERS:
-            raise BadInput(f"A sandbox has 0 to {MOST_WORKERS} workers, not {self.workers}", code="bad-workers")
+            raise BadInput(f"Invalid number of workers {self.workers}: must be 0 to {MOST_WORKERS}", code="bad-workers")
         if not 1 <= self.brokers <= MOST_BROKERS:
-            raise BadInput(f"A sandbox has 1 to {MOST_BROKERS} brokers, not {self.brokers}", code="bad-brokers")
+            raise BadInput(f"Invalid number of brokers {self.brokers}: must be 1 to {MOST_BROKERS}", code="bad-brokers")
         check_support(self.support, self.version)
 
     @property
@@ -76,8 +76,8 @@ def check_name(name: str) -> None:
     """Raise BadInput unless ``name`` can be part of a directory, a group id and a context name."""
     if not _NAME.fullmatch(name):
         raise BadInput(
-            f"'{name}' cannot be the name of a sandbox",
-            next_step="Use up to 40 lower-case letters, digits and inner dashes.",
+            f"Invalid sandbox name '{name}'",
+            next_step="Use at most 40 lower-case letters, digits and dashes, with no dash at either end.",
             code="bad-sandbox-name",
         )
 
@@ -86,14 +86,14 @@ def check_support(support: str, version: KafkaVersion) -> None:
     """Raise BadInput unless workers of ``version`` can have this ``exactly.once.source.support``."""
     if support not in SUPPORT:
         raise BadInput(
-            f"'{support}' is no value of exactly.once.source.support",
+            f"Invalid value '{support}' of exactly.once.source.support",
             next_step=f"Use {', '.join(SUPPORT)}.",
             code="bad-support",
         )
     if support != "disabled" and not version.has_exactly_once_source:
         raise BadInput(
             f"Kafka Connect {version} has no exactly-once source support",
-            why="it came with 3.3.0 (KIP-618)",
-            next_step="Ask for --support disabled, or for --kafka-version 3.5.2 or newer.",
+            why="added in 3.3.0 (KIP-618)",
+            next_step="Use --support disabled, or --kafka-version 3.5.2 or later.",
             code="no-exactly-once-source",
         )

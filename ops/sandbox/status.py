@@ -66,7 +66,7 @@ def status(name: str) -> SandboxStatus:
     if known is None:
         if not layout.root.is_dir() and layout.root not in processes.roots():
             raise BadInput(
-                f"There is no sandbox {name}",
+                f"Sandbox not found: {name}",
                 next_step=f"Start it: connectctl sandbox up --name {name}.",
                 code="no-sandbox",
             )

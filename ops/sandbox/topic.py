@@ -21,7 +21,7 @@ def values(bootstrap_servers: str, topic: str, timeout: float = 60.0) -> list[by
         late = time.monotonic() + timeout
         while len(ended) < len(places):
             if time.monotonic() > late:
-                raise TimedOut(f"Reading {topic} took longer than {timeout:g} s")
+                raise TimedOut(f"Timed out after {timeout:g} s reading {topic}")
             for message in consumer.consume(1000, 0.5):
                 error = message.error()
                 if error is None:

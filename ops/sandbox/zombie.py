@@ -16,7 +16,7 @@ class Zombie:
     def __init__(self, bootstrap: str, transactional_id: str, topic: str):
         from confluent_kafka import KafkaException, Producer
 
-        silent = logging.Logger("zombie", logging.CRITICAL + 1)  # its end is told by whoever asked for it
+        silent = logging.Logger("zombie", logging.CRITICAL + 1)  # its end is reported by the caller
         config = {"bootstrap.servers": bootstrap, "transactional.id": transactional_id, "logger": silent}
         self._producer: Any = Producer(config)
         try:
@@ -25,7 +25,7 @@ class Zombie:
             self._producer.produce(topic, value=b"written by a zombie")
             self._producer.flush(PATIENCE)
         except KafkaException as e:
-            raise ConnectctlError("The zombie could not write", why=e.args[0].str()) from e
+            raise ConnectctlError("The zombie producer could not write", why=e.args[0].str()) from e
 
     def refused(self) -> str | None:
         """Why the zombie cannot commit, None where it could."""

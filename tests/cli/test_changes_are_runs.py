@@ -355,7 +355,7 @@ def test_a_hand_back_fences_no_task_of_workers_that_have_the_connector_again(wor
     assert world.run("connectors", "resume", "off", "--yes", "--wait").exit_code == 0
     sent = list(world.changed)
     resumed = world.run("runs", "resume", run, "--yes")
-    assert (resumed.exit_code, "its workers have it again" in resumed.stdout) == (0, True), resumed.output
+    assert (resumed.exit_code, "handed back to its workers" in resumed.stdout) == (0, True), resumed.output
     assert world.changed == sent
 
 

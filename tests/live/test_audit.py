@@ -231,7 +231,7 @@ def test_bad_input_is_one_line_and_an_empty_topic_proves_nothing(cluster: Sandbo
         (("audit-emtpy",), "Did you mean audit-empty?"),
         ((name, "--sequence", "seq"), "does not begin with $"),
         ((name, "--headers-only", "--sequence", "$.seq"), "--headers-only reads no records"),
-        ((name, "--since", "yesterday"), "neither a time nor an offset"),
+        ((name, "--since", "yesterday"), "is not a valid time or offset"),
     ):
         ran = audit(cluster, *args)
         assert (ran.code, ran.out) == (2, "")

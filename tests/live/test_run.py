@@ -205,8 +205,8 @@ def test_a_start_that_dies_before_it_fences_leaves_the_run_of_before_its_tasks(
         out, err = run.communicate(timeout=120)
         assert (run.returncode, json.loads(out)["outcome"]) == (0, "stopped"), err
         assert [line for line in err.splitlines() if line.startswith(("waiting", f"{place.name} has"))] == [
-            f"waiting: another start made the tasks of {place.name} stale, and did not come through yet",
-            f"{place.name} has its tasks again: the start that had made them stale did not come through",
+            f"waiting: another start made the tasks of {place.name} stale and has not completed yet",
+            f"{place.name} runs its tasks again: the start that had made them stale did not complete",
         ]
     assert place.seen() == [f"line {n}" for n in range(len(place.seen()))]
 

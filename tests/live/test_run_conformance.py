@@ -189,7 +189,7 @@ def test_whoever_may_not_use_an_id_is_told_which_and_with_the_grant_it_works(
     calls = Transactions(pia(guarded), timeout=30)
     leader = Leader(Kafka(pia(guarded), timeout=30), calls, place.group, f"{place.group}-configs", 20)
     with pytest.raises(
-        ConnectctlError, match=r"1 of the 2 ids of tasks .* could not be fenced, and nothing was started"
+        ConnectctlError, match=r"Could not fence 1 of the 2 transactional ids of tasks .*; nothing was started"
     ):
         leader.start(place.name, {}, lambda before: [{}, {}])
     assert leader.read_state(place.name).task_count == 1

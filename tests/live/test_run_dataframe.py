@@ -162,7 +162,7 @@ def test_a_stream_that_is_stopped_in_the_middle_of_a_micro_batch_goes_on_there_w
     place.append(90)
     line = place.badly(until={"idle": "2s"}, **STREAM)
     assert "rows of micro-batch 0 are behind the committed offset" in line
-    assert "the query has a new checkpoint and reads again what is written" in line
+    assert "the query has a new checkpoint and reads written rows again" in line
     assert place.well(until={"idle": "2s"}, late="drop", **STREAM)["records"] == 90
     place.all_there()
 
@@ -204,17 +204,17 @@ def test_what_is_no_frame_is_one_line_and_nothing_is_written(place: Place, tmp_p
     place.append(3)
     before = Kafka({"bootstrap.servers": place.cluster.bootstrap_servers}, timeout=30).topic_names()
     for change, said in (
-        ({"offset.column": "seq"}, "has no column seq. It has id, shop, value"),
+        ({"offset.column": "seq"}, "has no column seq. Columns: id, shop, value"),
         ({"format": "jsonn"}, "Failed to find the data source: jsonn"),
         ({"load": str(tmp_path / "nowhere")}, "Path does not exist"),
         ({"query": "selec 1"}, "Syntax error at or near 'selec'"),
-        ({"query": "select shop, id from source"}, "has no column value. It has shop, id"),
+        ({"query": "select shop, id from source"}, "has no column value. Columns: shop, id"),
         ({"query": "select *, nope from source"}, "with name `nope` cannot be resolved"),
-        ({"query": "select shop, id / 2 id, value from source"}, "is a double and cannot be a source offset"),
-        ({"query": "select shop, id, id value from source"}, "is a bigint, and a record has text or bytes"),
+        ({"query": "select shop, id / 2 id, value from source"}, "of type double cannot be a source offset"),
+        ({"query": "select shop, id, id value from source"}, "is a bigint; expected string or binary"),
         ({"schema": "shop strin"}, "Unsupported data type"),
         ({"streaming": "true"}, "Schema must be specified"),
-        ({"format": None}, "there is nothing to read"),
+        ({"format": None}, "Missing source"),
     ):
         line = place.badly(**change)
         assert said in line, line
@@ -227,7 +227,7 @@ def test_what_is_no_frame_is_one_line_and_nothing_is_written(place: Place, tmp_p
     ("bad", "said"),
     [
         ({"shop": "shop 0", "id": "ten", "value": "0:10"}, "id"),
-        ({"shop": "shop 0", "value": "0:10"}, "has a null, which is no source offset"),
+        ({"shop": "shop 0", "value": "0:10"}, "contains a null, which is not a valid source offset"),
     ],
 )
 def test_a_schema_that_changes_in_the_middle_fails_its_tasks_with_one_line(
@@ -262,7 +262,7 @@ def test_rows_that_a_stream_brings_late_are_refused_by_name_or_kept_or_dropped_a
     place.add(*late, {"shop": "shop 1", "id": 7, "value": "1:7"})
     dropped = place.run(until={"idle": "1s"}, late="drop", **kept)
     assert (dropped.code, dropped.json["records"]) == (0, 0)
-    assert "3 rows came late, behind the committed offset of their source partition: they were dropped" in dropped.err
+    assert "3 late rows, behind the committed offset of their source partition: dropped" in dropped.err
     assert sorted(place.seen()["0"])[-4:] == [126, 129, 132, 1290]
     assert place.seen()["0"].count(5) == 1
 
@@ -277,7 +277,7 @@ def test_a_micro_batch_that_is_through_and_comes_again_is_skipped_whole(place: P
         done.unlink()
     again = place.run(until={"idle": "1s"}, **kept)
     assert (again.code, again.json["records"]) == (0, 0)
-    assert "60 rows are at or before the committed offsets: they were not sent again" in again.err
+    assert "60 rows are at or before the committed offsets: skipped" in again.err
     place.all_there()
 
 

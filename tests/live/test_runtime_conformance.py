@@ -275,7 +275,7 @@ def test_a_leader_that_is_fenced_again_and_again_is_refused_in_one_line(place: P
         intruder.initialise(60)
         intruder.discard()
 
-    with pytest.raises(Refused, match="Another run or worker leads the group g"):
+    with pytest.raises(Refused, match="Another run or worker is the leader of group g"):
         made.start(1, intrude)
     assert made.leader.read_state(place.connector).commit == -1
 

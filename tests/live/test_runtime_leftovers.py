@@ -81,7 +81,7 @@ def test_a_task_that_wrote_there_would_commit_what_was_never_committed(place: Pl
 def test_a_task_writes_nothing_there_says_what_is_in_its_way_and_goes_on_when_that_has_ended(place: Place) -> None:
     with pytest.raises(TimedOut) as told:
         place.kernel(patience=2.0).run(Numbers(place, 40))
-    assert f"left open by its broker on {place.topic}-0 from offset 0" in str(told.value.why)
+    assert f"is open on {place.topic}-0 from offset 0" in str(told.value.why)
     assert "connectctl transactions hanging" in str(told.value.why)
     assert visible(place) == []
     raw = RawProducers(place.kafka.bootstrap)

@@ -70,7 +70,7 @@ def test_the_coordinator_ends_it_and_the_task_sends_it_again_or_says_what_can_be
         ended = kernel.run(Slow(place, 20))
         assert (ended.reason, ended.stats.instances, place.seen()) == (EndReason.ENDED, 2, list(range(20)))
         return
-    with pytest.raises(ConnectctlError, match="longer than its time-out of 1 s") as caught:
+    with pytest.raises(ConnectctlError, match=r"longer than transaction\.timeout\.ms of 1 s") as caught:
         kernel.run(Slow(place, 20))
     for remedy in ("transaction.timeout.ms", "fewer records", "transaction.boundary=poll", "interval.ms"):
         assert remedy in str(caught.value)

@@ -83,7 +83,7 @@ def run(
         (
             {"bad": "time", "at": str(NOW)},
             {"message_timestamp_after_max_ms": "1000"},
-            "is refused by Kafka: .*imestamp",
+            "was rejected by the broker: .*imestamp",
         ),
         (
             {"bad": "size"},

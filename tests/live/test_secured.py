@@ -130,7 +130,7 @@ def test_a_transactional_id_that_a_principal_may_not_use_is_told_as_such(
     guarded: Sandbox, certificate: Certificates
 ) -> None:
     handle = batch_handle(guarded, certificate, "nobody")
-    with pytest.raises(NotAuthorized, match="may not use the transactional id g-c-0"):
+    with pytest.raises(NotAuthorized, match="Not authorized to use the transactional id g-c-0"):
         handle.initialise(20)
     handle.discard()
 

@@ -283,9 +283,9 @@ def test_a_run_outlives_seventy_seconds_without_a_quorum(three: Broker, tmp_path
         out, err = run.communicate(timeout=400)
     counting.ended_well(run.returncode, out, err)
     (began,) = [line for line in err.splitlines() if line.startswith(f"waiting: no task of {counting.name} could ")]
-    assert "and all try again until " in began
+    assert "all tasks retry until " in began
     assert "2 of 3 brokers take no connection: 1 (" in began
-    (over,) = [line for line in err.splitlines() if line.endswith(f"{counting.name} gets through to Kafka again")]
+    (over,) = [line for line in err.splitlines() if line.endswith(f"Kafka responds to {counting.name} again")]
     assert err.index(began) < err.index(over)
 
 
@@ -299,7 +299,7 @@ def test_a_run_without_an_end_waits_for_brokers_that_are_not_up_yet(three: Broke
         three.wait()
         out, err = run.communicate(timeout=400)
     counting.ended_well(run.returncode, out, err)
-    assert "waiting: could not reach Kafka, and trying again for up to 300 s (--patience): " in err
+    assert "waiting: could not reach Kafka; retrying for up to 300 s (--patience): " in err
     assert "could reach Kafka" in err
 
 

@@ -62,7 +62,7 @@ def jars_of(
     root = _root(version)
 
     def waiting() -> None:
-        on_progress(Progress("Waiting for another download of jars"))
+        on_progress(Progress("Waiting for another download of jars to finish"))
 
     with locked(root.parent.parent, create=True, timeout=_PATIENCE, on_wait=waiting) as lock:
         if jars := cached(version):
@@ -120,7 +120,7 @@ def _download(
 ) -> Jars:
     draft = root.with_name(f".{root.name}.part")
     shutil.rmtree(draft, ignore_errors=True)
-    counter = _Counter(f"Downloading Kafka {version}, once", _expected(version), on_progress)
+    counter = _Counter(f"Downloading Kafka {version} (only once)", _expected(version), on_progress)
     wanted, missing = dependencies(version), tuple[str, ...]()
     while True:
         try:
@@ -149,9 +149,9 @@ def _download(
 
 def _unknown(version: KafkaVersion, error: ivy.NotInRepository) -> BadInput:
     return BadInput(
-        f"Kafka {version} cannot be had",
+        f"Kafka {version} is not available",
         why=error.what,
-        next_step=f"Choose another --kafka-version; these were tried: {', '.join(TRIED)}.",
+        next_step=f"Use another --kafka-version; tested versions: {', '.join(TRIED)}.",
         code="unknown-kafka-version",
     )
 

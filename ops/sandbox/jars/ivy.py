@@ -47,7 +47,7 @@ class NotInRepository(ConnectctlError):
     code = "not-in-repository"
 
     def __init__(self, modules: Sequence[str]):
-        super().__init__(f"The Maven repository does not have {', '.join(modules)}")
+        super().__init__(f"Not found in the Maven repository: {', '.join(modules)}")
         self.modules = tuple(modules)
 
 
@@ -127,7 +127,7 @@ def ivy_jar() -> Path:
 def _settings_file(cache: Path) -> Path:
     if named := os.environ.get(SETTINGS_VARIABLE):
         if not Path(named).is_file():
-            raise BadInput(f"{SETTINGS_VARIABLE} names {named}, which is no file", code="no-ivy-settings")
+            raise BadInput(f"{SETTINGS_VARIABLE}={named}: file not found", code="no-ivy-settings")
         return Path(named)
     own = cache / "connectctl-settings.xml"
     own.write_text(SETTINGS)
@@ -161,13 +161,13 @@ def failure(output: Sequence[str]) -> ConnectctlError:
     for line in output:
         if unanswered := _NO_ANSWER.match(line):
             return Unreachable(
-                "The Maven repository does not answer",
+                "The Maven repository does not respond",
                 why=unanswered.group(1).strip(),
-                next_step=f"Check the network, or name your own Ivy settings file in {SETTINGS_VARIABLE}.",
+                next_step=f"Check the network, or set {SETTINGS_VARIABLE} to an Ivy settings file.",
                 code="no-maven-repository",
             )
     missing = dict.fromkeys(found.group(2) for line in output if (found := _NOT_FOUND.search(line)))
     if missing:
         return NotInRepository(list(missing))
-    last = next((line.strip() for line in reversed(output) if line.strip()), "it said nothing")
+    last = next((line.strip() for line in reversed(output) if line.strip()), "it printed no error")
     return ConnectctlError("Apache Ivy failed", why=last, code="ivy-failed")

@@ -35,10 +35,10 @@ def find_java() -> Java:
         major = major_version(build)
         if major is not None and major >= OLDEST:
             return Java(path, build)
-        seen.append(f"{path} is {'no working Java' if major is None else f'version {major}'}")
+        seen.append(f"{path} is {'not a working Java' if major is None else f'version {major}'}")
     raise ConnectctlError(
         f"Kafka needs Java {OLDEST} or later",
-        why="; ".join(seen) or "there is none in JAVA_HOME or on PATH",
+        why="; ".join(seen) or "none found in JAVA_HOME or on PATH",
         next_step="Install one (Debian: apt install openjdk-17-jre-headless; macOS: brew install openjdk@17), "
         "or set JAVA_HOME.",
         code="no-java",

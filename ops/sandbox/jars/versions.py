@@ -75,8 +75,8 @@ def parse_version(text: str) -> KafkaVersion:
     version = KafkaVersion(*map(int, form.groups())) if form else None
     if version is None or version < KafkaVersion(3, 2, 0):
         raise BadInput(
-            f"'{text}' is not a Kafka version that the sandbox can run",
-            next_step=f"Give X.Y.Z from 3.2.0 on, for example one of {', '.join(TRIED)}.",
+            f"Invalid or unsupported Kafka version '{text}'",
+            next_step=f"Use X.Y.Z of at least 3.2.0, for example one of {', '.join(TRIED)}.",
             code="unknown-kafka-version",
         )
     return version

@@ -71,7 +71,7 @@ def driver_address(spark: SparkSession) -> tuple[str, str | None]:
 
 
 class DriverChannel:
-    """The driver's end. ``messages`` is what each task last said, by its number; ``stop`` is told to all, now and later."""
+    """The driver's end. ``messages`` is what each task last said, by its number; ``stop`` is sent to all, now and later."""
 
     def __init__(self, host: str, bind: str | None = None):
         self.messages: dict[int, Mapping[str, Any]] = {}

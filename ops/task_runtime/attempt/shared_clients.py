@@ -51,7 +51,7 @@ class OffsetsView:
         self._snapshot = OffsetsSnapshot({})
 
     def refresh(self, patience: float) -> None:
-        """See what is committed by now. How long that may take is the reading's own patience."""
+        """Read what is committed. The read has a time-out of its own."""
         self._snapshot = self._read()
 
     def value(self, key: bytes) -> bytes | None:

@@ -67,10 +67,10 @@ class DataFrameTask(SourceTask):
     """What a task of a frame is called. The rows come to it from Spark, and nobody polls it."""
 
     def start(self, configs: Mapping[str, str]) -> None:
-        raise ConnectctlError("A task of a DataFrame gets its rows from Spark, and cannot be polled")
+        raise ConnectctlError("A task of DataFrameSource receives its rows from Spark and cannot be polled")
 
     def poll(self) -> Sequence[SourceRecord] | None:
-        raise ConnectctlError("A task of a DataFrame gets its rows from Spark, and cannot be polled")
+        raise ConnectctlError("A task of DataFrameSource receives its rows from Spark and cannot be polled")
 
 
 class DataFrameSource(SourceConnector):
@@ -78,25 +78,37 @@ class DataFrameSource(SourceConnector):
 
     task = DataFrameTask
     settings = (
-        Setting("topic", "where the records go", required=True),
-        Setting("partition.columns", "what makes a source partition, separated by commas", required=True),
-        Setting("offset.column", "what only grows within a source partition", required=True),
-        Setting("value.column", "the records' values: text or bytes", default="value"),
-        Setting("key.column", "the records' keys: text or bytes"),
-        Setting("timestamp.column", "the records' times: milliseconds since the epoch"),
-        Setting("headers.column", "the records' headers: an array of structs of key, text, and value, bytes"),
-        Setting("format", "what Spark reads: parquet, json, jdbc, kafka …"),
-        Setting("load", "the path that it loads"),
-        Setting("schema", "the schema as DDL, which files need in a stream"),
-        Setting("query", f"Spark SQL; what was loaded is the view {VIEW}"),
-        Setting("streaming", "whether it is a stream", default="false"),
-        Setting("checkpoint", "a directory that spares a stream reading all again"),
-        Setting("late", "a stream's rows behind the committed offset: refuse, keep or drop", default=Late.REFUSE.value),
-        Setting("late.key.columns", "what a late row is known by that is kept; all of it where nothing is given"),
-        Setting("late.window", "how many rows each task remembers, so that it keeps none twice", default=str(WINDOW)),
-        Setting("trigger.interval", "the time between two micro-batches, such as 5 seconds"),
-        Setting("records.per.transaction", "rows of a transaction", default=str(SIZE)),
-        Setting("partitioned", "whether each source partition is in one partition of the frame", default="false"),
+        Setting("topic", "Topic to write to.", required=True),
+        Setting("partition.columns", "Columns that identify a source partition, separated by commas.", required=True),
+        Setting(
+            "offset.column", "Column of the source offset; must be increasing within a source partition.", required=True
+        ),
+        Setting("value.column", "Column of the record value (string or binary).", default="value"),
+        Setting("key.column", "Column of the record key (string or binary)."),
+        Setting("timestamp.column", "Column of the record timestamp (milliseconds since the epoch)."),
+        Setting("headers.column", "Column of the record headers (array of structs: key string, value binary)."),
+        Setting("format", "Format of Spark's reader: parquet, json, jdbc, kafka …"),
+        Setting("load", "Path to load."),
+        Setting("schema", "Schema as DDL; required for a stream of files."),
+        Setting("query", f"Spark SQL query; the loaded data is the view {VIEW}."),
+        Setting("streaming", "Read as a stream.", default="false"),
+        Setting(
+            "checkpoint", "Checkpoint directory of the stream; without it, a restart reads the source from its start."
+        ),
+        Setting(
+            "late", "Rows behind the committed offset of a stream: refuse, keep or drop.", default=Late.REFUSE.value
+        ),
+        Setting("late.key.columns", "Columns that identify a late row that is kept (default: all columns)."),
+        Setting(
+            "late.window", "Number of rows each task remembers to detect duplicates of late rows.", default=str(WINDOW)
+        ),
+        Setting("trigger.interval", "Interval between micro-batches, for example 5 seconds."),
+        Setting("records.per.transaction", "Maximum number of rows per transaction.", default=str(SIZE)),
+        Setting(
+            "partitioned",
+            "Each source partition is in a single partition of the DataFrame (no shuffle).",
+            default="false",
+        ),
     )
 
     def validate(self, configs: Mapping[str, str]) -> dict[str, list[str]]:
@@ -120,7 +132,7 @@ class DataFrameSource(SourceConnector):
         ):
             return Outlook()
         has = "has" if len(idle) == 1 else "have"
-        note = f"{', '.join(idle)} {has} no effect here: batches are made of columns, and sent at once."
+        note = f"{', '.join(idle)} {has} no effect here: record batches are built from columns and sent immediately."
         return Outlook(notes=[note])
 
     def exactly_once_support(self, configs: Mapping[str, str]) -> ExactlyOnceSupport:
@@ -129,38 +141,44 @@ class DataFrameSource(SourceConnector):
 
 def _problems(configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     if not configs.get("format") and not configs.get("query"):
-        yield "format", "Give format, or query: there is nothing to read."
+        yield "format", "Missing source: set format or query."
     for name in _FLAGS:
         if configs.get(name, "false").lower() not in ("true", "false"):
-            yield name, f"Invalid value {configs[name]} for configuration {name}: it is true or false"
+            yield name, f"Invalid value {configs[name]} for configuration {name}: must be true or false"
     yield from _stream_problems(configs)
     for name in _NUMBERS:
         size = configs.get(name, "1")
         if not size.isdigit() or not int(size):
             yield name, f"Invalid value {size} for configuration {name}"
     if configs.get("transaction.boundary", "poll").lower() == "interval":
-        yield "transaction.boundary", "A transaction of a DataFrame ends after records.per.transaction, not by time."
+        yield (
+            "transaction.boundary",
+            "DataFrameSource commits a transaction after records.per.transaction rows, not by interval.",
+        )
     for name in ("key.converter", "value.converter"):
         if configs.get(name) and not configs[name].endswith(_AS_IT_IS):
-            yield name, f"Columns are written as they are, text or bytes: {name} cannot be {configs[name]}"
+            yield (
+                name,
+                f"Invalid value {configs[name]} for configuration {name}: columns are not converted (string or binary)",
+            )
 
 
 def _stream_problems(configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     if flag(configs, "streaming") and flag(configs, "partitioned"):
         yield (
             "partitioned",
-            "A stream is split anew for each micro-batch: partitioned and streaming do not go together.",
+            "partitioned cannot be used with streaming: Spark repartitions every micro-batch.",
         )
     if flag(configs, "streaming") and not configs.get("format"):
-        yield "streaming", f"A stream needs format; query may be beside it, and finds it as the view {VIEW}."
+        yield "streaming", f"streaming requires format; query is optional and reads the view {VIEW}."
     for name in _OF_A_STREAM:
         if configs.get(name) and not flag(configs, "streaming"):
-            yield name, f"{name} is for streaming: true."
+            yield name, f"{name} requires streaming: true."
     late = configs.get("late") or Late.REFUSE
     if late not in set(Late):
-        yield "late", f"Invalid value {late} for configuration late: it is {', '.join(Late)}"
+        yield "late", f"Invalid value {late} for configuration late: must be one of {', '.join(Late)}"
     if configs.get("late.key.columns") and late != Late.KEEP:
-        yield "late.key.columns", "late.key.columns is for late: keep."
+        yield "late.key.columns", "late.key.columns requires late: keep."
 
 
 def flag(configs: Mapping[str, str], name: str) -> bool:
@@ -211,9 +229,9 @@ def read(spark: SparkSession, configs: Mapping[str, str]) -> DataFrame:
         frame = spark.sql(query)
     assert frame is not None
     if frame.isStreaming != streaming:
-        is_ = "a stream" if frame.isStreaming else "no stream"
+        is_ = "a stream" if frame.isStreaming else "not a stream"
         raise BadInput(
-            f"What {configs['name']} reads is {is_}", next_step=f"Set streaming: {str(not streaming).lower()}."
+            f"The source of {configs['name']} is {is_}", next_step=f"Set streaming: {str(not streaming).lower()}."
         )
     return frame
 

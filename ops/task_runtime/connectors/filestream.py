@@ -1,9 +1,9 @@
-"""Lines of a file as records: goes on where Kafka's FileStreamSource stopped, and the other way round.
+"""Lines of a file as records: resumes where Kafka's FileStreamSource stopped, and the other way round.
 
 The source partition is ``{"filename": FILE}``, the source offset ``{"position": N}``, as ``FileStreamSourceTask`` writes
 them. A line ends with a line feed, a carriage return or both; one without an end waits for it. Positions are bytes. The
 Java connector counts characters and skips as many bytes, so that it loses its place in a file that is not ASCII: where it
-stopped in such a file nobody can go on, and a task here goes on at the byte it names.
+stopped in such a file no task can resume, and a task here resumes at the byte it names.
 """
 
 from __future__ import annotations
@@ -111,9 +111,9 @@ class FileStreamTask(SourceTask):
         size = os.fstat(file.fileno()).st_size
         if size < self._position:
             raise ConnectctlError(
-                f"{self._path} has {size} bytes, and its offset is {self._position}",
-                why="it is another file by now, or was cut",
-                next_step="Set the offset: connectctl offsets set, or connectctl offsets reset.",
+                f"{self._path} has {size} bytes but the committed offset is {self._position}",
+                why="the file was replaced or truncated",
+                next_step="Set or reset the offset: connectctl offsets set, connectctl offsets reset.",
             )
 
     @property
@@ -135,10 +135,10 @@ class FileStreamSource(SourceConnector):
 
     task = FileStreamTask
     settings = (
-        Setting("file", "The file to read.", required=True),
-        Setting("topic", "The topic to write its lines to.", required=True),
-        Setting("batch.size", "The most lines that one poll gives.", default=str(DEFAULT_BATCH)),
-        Setting("until.end", "Whether the task is finished at the end of the file.", default="false"),
+        Setting("file", "File to read.", required=True),
+        Setting("topic", "Topic to write the lines to.", required=True),
+        Setting("batch.size", "Maximum number of lines per poll.", default=str(DEFAULT_BATCH)),
+        Setting("until.end", "Finish the task at the end of the file.", default="false"),
     )
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 ROWS_PER_TRANSACTION = 200_000
 TRANSACTION_TIMEOUT_MS = 20_000
 REMEDIES = (
-    "Raise transaction_timeout_ms of the Target (the broker's transaction.max.timeout.ms is the limit), or lower "
+    "Increase transaction_timeout_ms of the Target (at most transaction.max.timeout.ms of the brokers), or decrease "
     "rows_per_transaction."
 )
 REQUEST_TIMEOUT = 60.0
@@ -143,7 +143,7 @@ def write_exactly_once(df: DataFrame, target: Target) -> Written:
 
     Raises ``BadInput`` for a column that is missing or does not fit, ``Refused`` for a group with live workers or offsets
     of other columns, ``ConnectctlError`` where a task failed or was fenced: what is committed by then stays, and the next
-    call goes on behind it.
+    call resumes behind it.
     """
     return write(df, target, batch_of(df, target))
 
@@ -213,7 +213,7 @@ def _written(reports: Sequence[FrameReport]) -> Written:
 def _incomplete(target: Target, written: Written, reports: Sequence[FrameReport]) -> ConnectctlError:
     """What keeps the frame from being written; that it may be called again only where that may help."""
     why = "; ".join(written.problems)
-    next_step: str | None = "Call it again with the same rows: it goes on from what is committed."
+    next_step: str | None = "Call it again with the same rows: it resumes from the committed offsets."
     if not why:
         why = f"tasks {', '.join(map(str, written.fenced))} were fenced by another writer of {target.connector}"
         told = sorted(
@@ -305,9 +305,9 @@ def _begin(target: Target, dtypes: list[tuple[str, str]], fresh: set[str]) -> Ge
     kafka = Kafka(dict(target.client), timeout=target.timeout)
     if members := kafka.group(target.group_id).members:
         raise Refused(
-            f"Workers of the group {target.group_id} live, and their leader would be fenced",
-            why=f"{len(members)} of them are in it",
-            next_step="Give the writing a group_id of its own.",
+            f"Group {target.group_id} has live workers; writing would fence their leader",
+            why=f"{len(members)} workers are members of the group",
+            next_step="Use a separate group_id for the Target.",
             code="live-workers",
         )
     with closing(Brokers(dict(target.client), timeout=target.timeout)) as brokers:
@@ -359,7 +359,8 @@ def fence_listed(target: Target, calls: TransactionCalls) -> None:
     ids = {id_ for id_ in _listed(calls, prefix, target.timeout) if id_.removeprefix(prefix).isdigit()}
     # One that is just committing is not fenced by the first request: the campaign asks until its epoch has moved.
     check_fenced(
-        fence_ids(calls, sorted(ids), FENCING_PATIENCE), f"{len(ids)} ids of older tasks of {target.connector}"
+        fence_ids(calls, sorted(ids), FENCING_PATIENCE),
+        f"{len(ids)} transactional ids of older tasks of {target.connector}",
     )
 
 

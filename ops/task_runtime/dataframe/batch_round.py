@@ -171,7 +171,7 @@ def readable(name: str) -> Iterator[None]:
         yield
     except (PySparkException, Py4JError) as e:
         raise BadInput(
-            f"The frame of {name} cannot be read", why=rejection(e) or first_line(e), code="bad-frame"
+            f"Cannot read the DataFrame of {name}", why=rejection(e) or first_line(e), code="bad-frame"
         ) from e
     finally:
         log.disabled = False

@@ -23,7 +23,7 @@ HASH, ROW_KEY, PLACE = "__connectctl_hash", "__connectctl_key", "__connectctl_pl
 """Columns that are added to a stream's: a hash of the row, one of what it is remembered by, and one place for all rows."""
 _ALL = 0xFFFFFFFFFFFFFFFF
 WINDOW = 100_000
-_ANEW = "Begin with a new checkpoint and late set to drop, which skips what is committed by its offsets."
+_ANEW = "Restart with a new checkpoint and late=drop, which skips rows at or before the committed offsets."
 
 
 class Late(StrEnum):
@@ -136,7 +136,7 @@ class Progress:
             return cls(int(told["batch"]), int(told["tasks"]), bool(told["through"]), known, since, up_to)
         except (ValueError, KeyError, TypeError, AttributeError) as e:
             raise ConnectctlError(
-                f"{raw.decode(errors='replace')} does not tell how far a stream is", why=str(e)
+                f"{raw.decode(errors='replace')} is not a valid stream progress record", why=str(e)
             ) from e
 
 
@@ -156,15 +156,15 @@ def standing(batch: MicroBatch, task: int, told: Mapping[int, Progress]) -> Prog
     for each in told.values():
         if each.batch > batch.number:
             raise ConnectctlError(
-                f"Micro-batch {batch.number} is older than what is written: batch {each.batch} of the query is committed",
-                why="the checkpoint was set back, and its batches may hold other rows than then",
+                f"Micro-batch {batch.number} is outdated: batch {each.batch} of the query is already committed",
+                why="the checkpoint was reset, and its batches may contain different rows",
                 next_step=_ANEW,
                 code="old-checkpoint",
             )
         if each.batch == batch.number and each.tasks != batch.tasks:
             raise ConnectctlError(
-                f"Micro-batch {batch.number} was begun by {each.tasks} tasks, and there are {batch.tasks} now",
-                next_step=f"Finish it with {each.tasks} (tasks.max, or tasks of the Target), then change their number.",
+                f"Micro-batch {batch.number} was started with {each.tasks} tasks, but {batch.tasks} are configured now",
+                next_step=f"Finish it with {each.tasks} (tasks.max, or tasks of the Target), then change it.",
                 code="other-tasks",
             )
     mine = told.get(task)
@@ -174,8 +174,8 @@ def standing(batch: MicroBatch, task: int, told: Mapping[int, Progress]) -> Prog
 def other_rows(batch: MicroBatch, then: Digest, now: Digest) -> ConnectctlError:
     """The error for a batch that came again with other rows."""
     return ConnectctlError(
-        f"Micro-batch {batch.number} came again with other rows than those that are committed of it",
-        why=f"{then.rows} rows with the digest {then.total:016x} then, {now.rows} with {now.total:016x} now",
-        next_step=f"Its source or its query does not give the same rows again. {_ANEW}",
+        f"Micro-batch {batch.number} was replayed with different rows than the committed ones",
+        why=f"committed: {then.rows} rows, digest {then.total:016x}; replayed: {now.rows} rows, digest {now.total:016x}",
+        next_step=f"The source or the query is not deterministic. {_ANEW}",
         code="other-batch",
     )

@@ -1,6 +1,6 @@
 """Who has which source partition, where a frame is written as Spark has split it: the driver gives each to one task.
 
-Nobody knows beforehand what a frame's own partitions hold, and Spark may split it otherwise when it reads it again. So a
+What a frame's own partitions hold is unknown beforehand, and Spark may split it otherwise when it reads it again. So a
 task asks before it sends the first row of a source partition. What was given once stays given for the whole generation,
 whichever attempt asks, so that no two tasks of a generation ever send the same source partition; an older one is fenced.
 """
@@ -73,13 +73,13 @@ class PartitionRegistryClient:
                 line.sendall(asked)
                 answer = json.loads(words.readline())
         except (OSError, ValueError) as e:
-            what = "The driver cannot be asked whose a source partition is"
+            what = "Lost connection to the Spark driver"
             raise ConnectctlError(what, why=str(e)) from e
         if answer is not None:
             place, owner = answer
             raise ConnectctlError(
-                f"The source partition {place} is in two partitions of the frame",
-                why=f"tasks {owner} and {self._task} have rows of it",
-                next_step="Set partitioned to false: the frame is shuffled by source partition then.",
+                f"The source partition {place} is in two partitions of the DataFrame",
+                why=f"tasks {owner} and {self._task} both received rows of it",
+                next_step="Set partitioned to false, so that the DataFrame is shuffled by source partition.",
                 code="not-partitioned",
             )

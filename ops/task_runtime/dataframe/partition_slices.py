@@ -45,7 +45,7 @@ class Columns:
         return ConnectctlError(
             f"The column {self.offset} is not ordered: {after!r} comes after {before!r}",
             why=f"in the source partition {connect_json(place)}",
-            next_step="Give a column that only grows within a source partition.",
+            next_step="Use a column that is increasing within a source partition.",
             code="not-ordered",
         )
 
@@ -125,9 +125,9 @@ def _check_offsets(batch: Any, columns: Columns) -> None:
         has = "a null" if offsets.null_count else f"a {offsets.type}"
         row = pc.index(offsets.is_null(), True).as_py() if offsets.null_count else 0
         raise ConnectctlError(
-            f"The column {name} has {has}, which is no source offset",
+            f"The column {name} contains {has}, which is not a valid source offset",
             why=columns.place(batch, row),
-            next_step="Give a column of whole numbers or text, without nulls.",
+            next_step="Use a column of integers or strings, without nulls.",
             code="bad-offset",
         )
 
@@ -191,8 +191,8 @@ def _headers(lists: Any, name: str) -> Any:
     flat = lists.flatten()
     if flat.null_count or flat.field("key").null_count:
         raise ConnectctlError(
-            f"The column {name} has a header without a key, which Kafka does not know",
-            next_step="Give every header a key; only its value may be null.",
+            f"The column {name} has a header without a key, which Kafka does not allow",
+            next_step="Set a key for every header; only the value may be null.",
             code="bad-header",
         )
     return lists

@@ -72,12 +72,10 @@ class JobDataFrame:
         """What people are told of rows that were not sent as they came."""
         reports = [report for each in self._made for report in each.reports if isinstance(report, FrameReport)]
         if skipped := sum(report.skipped for report in reports):
-            yield f"{skipped:,} rows are at or before the committed offsets: they were not sent again"
-        did = {Late.KEEP.value: "each was written once", Late.DROP.value: "they were dropped"}.get(
-            self.config.get("late", "")
-        )
+            yield f"{skipped:,} rows are at or before the committed offsets: skipped"
+        did = {Late.KEEP.value: "each written once", Late.DROP.value: "dropped"}.get(self.config.get("late", ""))
         if did and (late := sum(report.late for report in reports)):
-            yield f"{late:,} rows came late, behind the committed offset of their source partition: {did}"
+            yield f"{late:,} late rows, behind the committed offset of their source partition: {did}"
 
     def close(self) -> None:
         """Let go of what only this run needs."""
@@ -100,8 +98,8 @@ def open_dataframe(
     """The frame of ``ready``, fit to be written. Raises ``BadInput`` and ``Refused``; nothing was written then."""
     if ready.take_over:
         raise Refused(
-            f"No worker runs a DataFrameSource, and {ready.name} on the workers of {ready.group} is another connector",
-            next_step="Give another name and a --group-id of its own, without --take-over.",
+            f"{ready.name} on the workers of {ready.group} is a different connector: workers cannot run a DataFrameSource",
+            next_step="Use another name and a separate --group-id, without --take-over.",
         )
     with readable(ready.name):
         frame = dataframe.read(spark, ready.config)

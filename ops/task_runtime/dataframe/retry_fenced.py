@@ -28,7 +28,7 @@ def until_through(
 ) -> list[FrameReport]:
     """The reports of ``once``, which runs the tasks that it is given (None: all), over as many passes as it takes.
 
-    Gives up where tasks were fenced ``MAX_FENCED_ROUNDS`` times in succession without a record. ``late`` says what the tasks
+    Ends where tasks were fenced ``MAX_FENCED_ROUNDS`` times in succession without a record. ``late`` says what the tasks
     do with late rows.
     """
     reports = {report.task: report for report in once(None)}

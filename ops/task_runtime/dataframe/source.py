@@ -156,7 +156,7 @@ class DataFrameRows:
 
     @property
     def lag(self) -> int | None:
-        """How much is left, which nobody knows before Spark has read it."""
+        """How much is left, which is unknown before Spark has read it."""
         return None
 
     @property
@@ -226,8 +226,8 @@ class DataFrameRows:
         committed = self._stored[piece.partition]
         if committed is not None and type(committed) is not type(piece.first):
             raise ConnectctlError(
-                f"The committed offset {committed!r} and the column {self._columns.offset} cannot be compared",
-                why=f"the column has {type(piece.first).__name__}, the offset is {type(committed).__name__}",
+                f"Cannot compare the committed offset {committed!r} with the column {self._columns.offset}",
+                why=f"the column is {type(piece.first).__name__}, the offset is {type(committed).__name__}",
                 next_step=f"See connectctl offsets show {self._connector}",
                 code="bad-offset",
             )

@@ -131,7 +131,7 @@ class StreamRound(DataFrameRound):
         return late or self._idle or (self.terms.records is not None and self._records >= self.terms.records)
 
     def _conclude(self) -> None:
-        """What the round came to. What was written before Spark failed is told, too: it is progress."""
+        """What the round came to. What was written before Spark failed is reported, too: it is progress."""
         reports = [
             replace(r, reason=EndReason.STOPPED.value) if r.reason == EndReason.ENDED else r for r in self.done.values()
         ]
@@ -150,5 +150,5 @@ class StreamRound(DataFrameRound):
 
 def _query(df: DataFrame) -> str:
     if (query := query_of(df)) is None:
-        raise ConnectctlError("Spark does not tell which query a micro-batch is of", next_step="Use PySpark 4.0.")
+        raise ConnectctlError("Spark does not provide the query id of the micro-batch", next_step="Use PySpark 4.0.")
     return query

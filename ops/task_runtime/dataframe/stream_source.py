@@ -177,8 +177,8 @@ class StreamRows(DataFrameRows):
             f"{self.late} rows of micro-batch {self._batch.number} are behind the committed offset of their source "
             "partition",
             why=named,
-            next_step="They are new, or the query has a new checkpoint and reads again what is written. With late set to "
-            "keep each is written once, with drop they are skipped.",
+            next_step="They are new, or the query has a new checkpoint and reads written rows again. Set late=keep to write "
+            "each once, or late=drop to skip them.",
             code="late-rows",
         )
 

@@ -48,14 +48,15 @@ class StreamWriter:
         query: str | None = None,
     ):
         if late not in set(Late):
-            raise BadInput(f"late is {late!r}", next_step=f"Give {', '.join(Late)}.")
+            raise BadInput(f"Invalid value {late!r} for late", next_step=f"Use one of {', '.join(Late)}.")
         if target.partitioned:
             raise BadInput(
-                "A stream cannot be partitioned: Spark splits each micro-batch anew", next_step="Leave partitioned out."
+                "partitioned is not supported for a stream: Spark repartitions every micro-batch",
+                next_step="Remove partitioned.",
             )
         if bool(target.offset) != bool(target.partition_columns):
             raise BadInput(
-                "partition and offset go together", next_step="Name both, or neither for rows without order."
+                "partition and offset must be set together", next_step="Set both, or neither for rows without order."
             )
         self.target, self._late, self._query, self._window = target, Late(late), query, window
         self._row_key = (row_key,) if isinstance(row_key, str) else tuple(row_key)
@@ -66,9 +67,9 @@ class StreamWriter:
         query = self._query or query_of(df)
         if query is None:
             raise BadInput(
-                "Which query the batch is of is not known",
-                why="Spark tells it on the thread that calls foreachBatch's function",
-                next_step="Call the StreamWriter on that thread, or give it query='a name that stays the same'.",
+                "Could not determine the query of the micro-batch",
+                why="Spark sets it only on the thread that calls the foreachBatch function",
+                next_step="Call the StreamWriter on that thread, or set query='a stable name'.",
             )
         batch = MicroBatch(
             query, batch_id, self.target.tasks, self._late, bool(self.target.offset), self._row_key, self._window

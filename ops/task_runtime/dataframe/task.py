@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
 TO_THE_END = TaskLimits(math.inf)
 REMEDIES = (
-    "Give it more time (producer.override.transaction.timeout.ms, up to the broker's transaction.max.timeout.ms), or fewer "
-    "rows (records.per.transaction)."
+    "Increase producer.override.transaction.timeout.ms (at most transaction.max.timeout.ms of the brokers), or decrease "
+    "records.per.transaction."
 )
 
 
@@ -134,7 +134,7 @@ def run(
     finally:
         ahead.close()
     if how == EndReason.FENCED and attempt is not None and attempt.is_superseded:
-        raise Superseded(f"attempt {number} of task {task}: another attempt of the same task has taken over")
+        raise Superseded(f"attempt {number} of task {task}: superseded by a newer attempt of the same task")
     report = FrameReport.of(
         task, how, counts, detail=why, trace=trace, skipped=rows.skipped, retriable=again, code=code, late=rows.late
     )

@@ -26,27 +26,27 @@ def check_columns(dtypes: Iterable[tuple[str, str]], columns: Columns) -> None:
     have = dict(dtypes)
     if not columns.offset:
         raise BadInput(
-            "No column is the source offset",
-            next_step="Name one that only grows within a source partition; a stream without one: StreamWriter.",
+            "No column is set as source offset",
+            next_step="Set one that is increasing within a source partition; for a stream without one, use StreamWriter.",
         )
     if not columns.partition:
         raise BadInput(
-            "No column makes the source partition",
-            next_step="Name one or more. For a frame that is one source partition: a column with one value.",
+            "No column is set as source partition",
+            next_step="Set one or more. For a DataFrame that is one source partition: a column with a constant value.",
         )
     for name in columns.names:
         if name not in have:
-            raise BadInput(f"The DataFrame has no column {name}", next_step=f"It has {', '.join(have)}.")
+            raise BadInput(f"The DataFrame has no column {name}", next_step=f"Columns: {', '.join(have)}.")
     if have[columns.offset] not in (*WHOLE, "string"):
         raise BadInput(
-            f"The column {columns.offset} is a {have[columns.offset]} and cannot be a source offset",
-            next_step="Give one of whole numbers or text, such as unix_micros(time).",
+            f"The column {columns.offset} of type {have[columns.offset]} cannot be a source offset",
+            next_step="Use integers or strings, such as unix_micros(time).",
         )
     for name in columns.partition:
         if have[name] not in PLACES:
             raise BadInput(
-                f"The column {name} is a {have[name]} and cannot be a part of the source partition",
-                next_step="Give one of whole numbers, text or booleans, such as cast(day AS string).",
+                f"The column {name} of type {have[name]} cannot be part of the source partition",
+                next_step="Use integers, strings or booleans, such as cast(day AS string).",
             )
     check_records(have.items(), columns)
 
@@ -56,22 +56,22 @@ def check_records(dtypes: Iterable[tuple[str, str]], columns: Columns) -> None:
     have = dict(dtypes)
     for name in filter(None, (columns.key, columns.value, columns.timestamp, columns.headers)):
         if name not in have:
-            raise BadInput(f"The DataFrame has no column {name}", next_step=f"It has {', '.join(have)}.")
+            raise BadInput(f"The DataFrame has no column {name}", next_step=f"Columns: {', '.join(have)}.")
     for name in filter(None, (columns.key, columns.value)):
         if have[name] not in RECORDS:
             raise BadInput(
-                f"The column {name} is a {have[name]}, and a record has text or bytes",
-                next_step="Give one of text or binary, such as to_json(struct(*)) or cast(number AS string).",
+                f"The column {name} is a {have[name]}; expected string or binary",
+                next_step="Use string or binary, such as to_json(struct(*)) or cast(number AS string).",
             )
     if columns.timestamp is not None and have[columns.timestamp] != "bigint":
         raise BadInput(
-            f"The column {columns.timestamp} is a {have[columns.timestamp]}, and a timestamp is a bigint of milliseconds",
-            next_step="Give unix_millis(time).",
+            f"The column {columns.timestamp} is a {have[columns.timestamp]}; expected bigint (milliseconds since the epoch)",
+            next_step="Use unix_millis(time).",
         )
     if columns.headers is not None and have[columns.headers] != HEADERS:
         raise BadInput(
-            f"The column {columns.headers} is a {have[columns.headers]}, and headers are {HEADERS}",
-            next_step="Give array(struct('name' AS key, cast(value AS binary) AS value)).",
+            f"The column {columns.headers} is a {have[columns.headers]}; expected {HEADERS}",
+            next_step="Use array(struct('name' AS key, cast(value AS binary) AS value)).",
         )
 
 
@@ -80,7 +80,7 @@ def check_keys(dtypes: Iterable[tuple[str, str]], names: Iterable[str]) -> None:
     have = dict(dtypes)
     for name in names:
         if name not in have:
-            raise BadInput(f"The DataFrame has no column {name}", next_step=f"It has {', '.join(have)}.")
+            raise BadInput(f"The DataFrame has no column {name}", next_step=f"Columns: {', '.join(have)}.")
 
 
 def check_committed(connector: str, stored: StoredOffsets, dtypes: Iterable[tuple[str, str]], columns: Columns) -> None:
@@ -92,12 +92,12 @@ def check_committed(connector: str, stored: StoredOffsets, dtypes: Iterable[tupl
             continue
         offset, _ = decode_json(value.decode())
         if not _fits(key.partition, offset, kind, columns):
-            word = "text" if kind is str else "whole numbers"
+            word = "text" if kind is str else "integers"
             raise Refused(
-                f"The committed offsets of {connector} were made of other columns",
+                f"The committed offsets of {connector} were written with other columns",
                 why=f"there is {connect_json(offset)} of {connect_json(key.partition)}; the source partition is now made "
                 f"of {', '.join(columns.partition)}, and the offset of {columns.offset} ({word})",
-                next_step=f"See connectctl offsets show {connector}; or give another name.",
+                next_step=f"See connectctl offsets show {connector}; or use another name.",
                 code="other-columns",
             )
 

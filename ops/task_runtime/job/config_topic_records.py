@@ -112,12 +112,12 @@ class Generation:
         now = config_topic_state(records, self.connector)
         if self.target_at is not None:
             if now.target_at > self.target_at and now.target != STOPPED:
-                return f"the workers have {self.connector} again: its target state is {now.target}"
+                return f"{self.connector} was started on the Connect cluster (target state {now.target})"
             if now.commit > self.commit and now.committed_tasks:
                 return f"the workers have new task configurations of {self.connector}"
             return None
         if now.commit > self.commit:
             return f"the connector {self.connector} has already generated a new set of task configs"
         if now.fenced < self.commit:
-            return f"no round of fencing is over for this set of task configs of {self.connector}"
+            return f"no zombie fencing has completed for the current task configurations of {self.connector}"
         return None

@@ -17,10 +17,10 @@ LOST_AFTER = 10.0
 """Seconds without an executor after which that is said: Spark replaces one that was lost within a few."""
 
 LOST = (
-    "All executors of {} are gone, and no task runs until there is one again. "
-    "SIGTERM or Ctrl-C ends the run: the next one goes on from what is committed."
+    "All Spark executors of {} were lost; tasks wait for a new executor. "
+    "SIGTERM or Ctrl-C ends the run; the next run resumes from the committed offsets."
 )
-BACK = "There is an executor of {} again: the tasks go on."
+BACK = "A new Spark executor of {} is available: tasks continue."
 
 
 class ExecutorMonitor:

@@ -84,15 +84,15 @@ class Leader:
                 try:
                     return self._start(name, config, choose)
                 except UnknownOutcome as e:
-                    raise TimedOut(f"{name} could not be started", why=str(e)) from e
+                    raise TimedOut(f"Could not start {name}", why=str(e)) from e
                 except Fenced as e:
                     # Another connector of the group may be starting, which takes the same id for a moment.
                     fenced += 1
                     if fenced >= MOST_FENCED:
                         raise Refused(
-                            f"Another run or worker leads the group {self.group}",
+                            f"Another run or worker is the leader of group {self.group}",
                             why=str(e),
-                            next_step="Give each a group.id of its own, or let one begin after the other.",
+                            next_step="Use a separate group.id for each, or start one after the other.",
                             code="fenced",
                         ) from e
                     time.sleep(PAUSE)
@@ -113,18 +113,18 @@ class Leader:
             self._write(handle, task_set(name, config, tasks))
             written = self.read_state(name)
             if (written.committed_tasks, written.tasks) != (len(tasks), tuple(map(dict, tasks))):
-                raise UnknownOutcome("another set of task configs stands in the config topic")
+                raise UnknownOutcome("the config topic has newer task configurations")
             fence(self.calls, self.group, name, ids_of(before, len(tasks)), self.patience)
             self._write(handle, count_record(name, len(tasks)))
             after, end = self._read_state(name)
             if after.commit != written.commit or after.fenced < after.commit:
-                raise UnknownOutcome("new task configurations were generated for the connector meanwhile")
+                raise UnknownOutcome("new task configurations were generated for the connector in the meantime")
             return Generation(self.topic, name, after.commit, read_to=end)
         finally:
             handle.discard()
 
     def read_state(self, name: str) -> ConfigTopicState:
-        """What stands in the config topic about the connector. Raises ``TimedOut`` where its end is out of reach."""
+        """The connector's records in the config topic. Raises ``TimedOut`` where it cannot be read to its end."""
         return self._read_state(name)[0]
 
     def _read_state(self, name: str) -> tuple[ConfigTopicState, int]:
@@ -133,9 +133,9 @@ class Leader:
         image = self.kafka.image([self.topic], patience=READ_PATIENCE)[self.topic]
         if image.held_back:
             raise TimedOut(
-                f"The end of {self.topic} is out of reach",
+                f"Could not read {self.topic} to its end",
                 why="a transaction is open on it",
-                next_step="See whose: connectctl transactions lag",
+                next_step="Find its producer: connectctl transactions lag",
             )
         return config_topic_state(image.latest, name), image.end_offsets[0]
 
@@ -159,7 +159,7 @@ def fence(calls: TransactionCalls, group: str, name: str, count: int, patience: 
     An id that no coordinator knows has no producer to fence.
     """
     failed = fence_ids(calls, [task_id(group, name, n) for n in range(count)], patience)
-    check_fenced(failed, f"the {count} ids of tasks of {name}")
+    check_fenced(failed, f"the {count} transactional ids of tasks of {name}")
 
 
 def check_fenced(failed: Sequence[IdResult], whose: str) -> None:
@@ -169,8 +169,8 @@ def check_fenced(failed: Sequence[IdResult], whose: str) -> None:
         return
     hopeless = {id_: problem for id_, problem in bad.items() if problem and problem.code in _NOT_RETRIABLE}
     id_, problem = min((hopeless or bad).items(), key=lambda item: item[0])
-    what, why = f"{len(bad)} of {whose} could not be fenced", f"{id_}: {problem.message if problem else 'no answer'}"
+    what, why = f"Could not fence {len(bad)} of {whose}", f"{id_}: {problem.message if problem else 'no answer'}"
     hint = f"See connectctl fence --transactional-id {id_}."
     if hopeless:
-        raise ConnectctlError(f"{what}, and nothing was started", why=why, next_step=hint)
+        raise ConnectctlError(f"{what}; nothing was started", why=why, next_step=hint)
     raise TimedOut(what, why=why, next_step=hint)

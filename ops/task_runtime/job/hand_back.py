@@ -23,7 +23,7 @@ def hand_back(context: StepContext, calls: TransactionCalls, ids: Sequence[str],
     found = context.read(name)
     state = found.target_state or (found.status.state if found.status else None)
     if state != STOPPED:
-        return f"its workers have it again: it is {state}"
-    check_fenced(fence_ids(calls, ids, context.timeout), f"the {len(ids)} ids of tasks of {name}")
+        return f"handed back to its workers (state {state})"
+    check_fenced(fence_ids(calls, ids, context.timeout), f"the {len(ids)} transactional ids of tasks of {name}")
     SetTargetState(name, verb, "").apply(context)
     return Await(name, WANTED[verb]).apply(context)

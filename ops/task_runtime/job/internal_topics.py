@@ -46,8 +46,8 @@ class RunClients:
 def internal_topics(scene: RunClients, name: str, *, live: bool) -> tuple[dict[str, str], dict[str, int]]:
     """The group's topics by role, and those that are to be created with their partitions.
 
-    Live workers' are found, but for ``status``: what a run says is not for the workers' topic. Where none lives, nobody can
-    tell whose a topic is: what is not named is called after the group. Raises ``Refused`` where a group that was at work
+    Live workers' are found, but for ``status``: what a run says is not for the workers' topic. Where none lives, the owner
+    of a topic is unknown: what is not named is called after the group. Raises ``Refused`` where a group that was at work
     before has no topics by those names.
     """
     if live:
@@ -64,9 +64,9 @@ def internal_topics(scene: RunClients, name: str, *, live: bool) -> tuple[dict[s
         known = [id_ for id_, seen in scene.calls.describe(ids).items() if isinstance(seen, Transaction)]
         if known:
             raise Refused(
-                f"The group {scene.group.id} was at work before, and has no topic {unnamed[0]}",
-                why=f"the transactional id {known[0]} is known",
-                next_step="Name its topics: --config-topic, --offsets-topic and --status-topic, or topics in the context.",
+                f"Group {scene.group.id} has been in use, but its topic {unnamed[0]} does not exist",
+                why=f"the transactional id {known[0]} exists",
+                next_step="Set its topics: --config-topic, --offsets-topic and --status-topic, or topics in the context.",
                 code="topics-unknown",
             )
     return topics, create
@@ -82,13 +82,13 @@ def check_layout(scene: RunClients, topics: Mapping[str, str], create: Mapping[s
     facts = scene.kafka.topics([topic for topic in topics.values() if topic not in create])
     config = facts.get(topics["config"])
     if config is not None and config.partitions != 1:
-        raise Refused(f"{config.name} has {config.partitions} partitions, and a config topic has one")
+        raise Refused(f"{config.name} has {config.partitions} partitions; a config topic must have exactly one")
     theirs = scene.target.topics([own]) if own else {}
     for topic in (*facts.values(), *theirs.values()):
         policy = topic.config.get("cleanup.policy")
         if policy not in (None, "compact", ""):  # an empty one (KIP-1161) removes nothing
             raise Refused(
-                f"{topic.name} has cleanup.policy={policy}, and would lose what is kept in it",
+                f"{topic.name} has cleanup.policy={policy}: records in it would be deleted",
                 next_step="Set cleanup.policy=compact.",
                 code="bad-topic",
             )

@@ -1,6 +1,6 @@
 """The job file that people write: a connector's configuration, where it runs and until when, read with its lines.
 
-``config`` has Connect's own property names, with values as they are written. A key that nobody knows is an error that
+``config`` has Connect's own property names, with values as they are written. An unknown key is an error that
 names its line and the nearest key that exists.
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_SHAPE = "A job is a mapping with config, and name, spark, until, patience and plugins beside it."
+_SHAPE = "A job file is a mapping with config and optionally name, spark, until, patience and plugins."
 
 
 class _Strict(BaseModel):
@@ -51,7 +51,7 @@ class _Until(_Strict):
     def _one(self) -> _Until:
         given = [n for n in ("idle", "records", "duration") if getattr(self, n) is not None]
         if len(given) + self.forever != 1:
-            raise ValueError("it takes exactly one of idle, records, duration and forever: true")
+            raise ValueError("it must have exactly one of idle, records, duration and forever: true")
         return self
 
 
@@ -79,9 +79,9 @@ class Until:
 
     def __str__(self) -> str:
         if self.idle is not None:
-            return f"until nothing comes for {self.idle:g} s"
+            return f"until no records arrive for {self.idle:g} s"
         if self.records is not None:
-            return f"until {self.records:,} records are there"
+            return f"until {self.records:,} records are written"
         return "until it is stopped" if self.duration is None else f"for {self.duration:g} s"
 
 
@@ -108,7 +108,7 @@ def seconds(text: str) -> float:
     """``5s``, ``500ms``, ``2m``, ``1h`` or plain seconds. Raises ``ValueError``."""
     found = _SPAN.fullmatch(text.strip())
     if found is None or not float(found.group(1)):
-        raise ValueError(f"{text!r} is no time span, as 500ms, 5s, 2m or 1h are")
+        raise ValueError(f"invalid duration {text!r} (examples: 500ms, 5s, 2m, 1h)")
     return float(found.group(1)) * _UNITS[found.group(2) or "s"]
 
 
@@ -117,7 +117,7 @@ def read(path: Path) -> Job:
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as e:
-        raise BadInput(f"The job file {path} cannot be read", why=e.strerror) from e
+        raise BadInput(f"Cannot read the job file {path}", why=e.strerror) from e
     except UnicodeDecodeError as e:
         raise BadInput(f"The job file {path} is not UTF-8", next_step="Save the file as UTF-8.") from e
     return parse(text, path)
@@ -132,9 +132,9 @@ def parse(text: str, path: Path) -> Job:
     except yaml.YAMLError as e:
         mark = getattr(e, "problem_mark", None)
         where = f"{path}, line {mark.line + 1}" if mark else f"{path}"
-        raise BadInput(f"{where}: this is no YAML", why=getattr(e, "problem", None), next_step=_SHAPE) from e
+        raise BadInput(f"{where}: invalid YAML", why=getattr(e, "problem", None), next_step=_SHAPE) from e
     if not isinstance(node, yaml.MappingNode):
-        raise BadInput(f"{path} is no job", why="it is empty" if node is None else None, next_step=_SHAPE)
+        raise BadInput(f"{path} is not a job file", why="it is empty" if node is None else None, next_step=_SHAPE)
     lines = dict(_lines(node, (), path))
     try:
         file = _File.model_validate(_plain(node))
@@ -142,12 +142,12 @@ def parse(text: str, path: Path) -> Job:
         raise _explained(path, e, lines) from e
     name = (file.name or file.config.get("name") or path.stem).strip()
     if "name" in file.config and file.config["name"] != name:
-        raise BadInput(f"{path}: the job is called {name}, and config.name says {file.config['name']}")
+        raise BadInput(f"{path}: name is {name}, but config.name is {file.config['name']}")
     plugins = tuple((path.parent / plugin).resolve() for plugin in file.plugins)
     for plugin in plugins:
         if not plugin.is_file() or plugin.suffix not in (".whl", ".zip"):
             where = f"{path}, line {lines[('plugins',)]}"
-            raise BadInput(f"{where}: {plugin} is no wheel and no zip", next_step="Correct plugins.")
+            raise BadInput(f"{where}: {plugin} must be a .whl or .zip file", next_step="Correct plugins.")
     until = Until(file.until.idle, file.until.records, file.until.duration)
     config = {"name": name} | file.config
     remember(config)
@@ -179,7 +179,7 @@ def _lines(node: yaml.MappingNode, above: tuple[str, ...], path: Path) -> Iterat
     for key, value in node.value:
         line, name = key.start_mark.line + 1, str(key.value)
         if name in seen:
-            raise BadInput(f"{path}, line {line}: {name} is there twice", why=f"it is in line {seen[name]}, too")
+            raise BadInput(f"{path}, line {line}: duplicate key {name}", why=f"first defined in line {seen[name]}")
         seen[name] = line
         yield (*above, name), line
         if isinstance(value, yaml.MappingNode):
@@ -198,10 +198,10 @@ def _explained(path: Path, error: ValidationError, lines: Mapping[tuple[str, ...
         model = _File if len(place) == 1 else _SECTIONS[place[0]]
         keys = list(model.model_fields)
         near = difflib.get_close_matches(place[-1], keys, n=1)
-        hint = f"Did you mean {near[0]}?" if near else f"Known keys here: {', '.join(keys)}."
+        hint = f"Did you mean {near[0]}?" if near else f"Valid keys here: {', '.join(keys)}."
         if len(place) == 1 and "." in place[0]:
             hint = "Properties of the connector belong under config."
-        return BadInput(f"{where}: nobody knows the key {place[-1]}", next_step=hint)
-    why = first["msg"].removeprefix("Value error, ").replace("Input should", "it should")
-    why = why.replace("a valid dictionary", "a mapping").replace("a valid string", "one text, number, true or false")
-    return BadInput(f"{where}: {'.'.join(known or place)} does not fit", why=why)
+        return BadInput(f"{where}: unknown key {place[-1]}", next_step=hint)
+    why = first["msg"].removeprefix("Value error, ").replace("Input should", "it must")
+    why = why.replace("a valid dictionary", "a mapping").replace("a valid string", "a string, number, true or false")
+    return BadInput(f"{where}: invalid value of {'.'.join(known or place)}", why=why)

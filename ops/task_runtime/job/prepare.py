@@ -102,9 +102,9 @@ def prepare_job(scene: RunClients, job: Job, *, take_over: bool) -> PreparedJob:
     live = bool(scene.group.members)
     if live and not take_over:
         raise Refused(
-            f"Workers of the group {scene.group.id} live, and their tasks would be fenced one by one",
-            why=f"{len(scene.group.members)} of them are in it",
-            next_step="Give a --group-id of its own, or --take-over to stop the connector there meanwhile.",
+            f"Group {scene.group.id} has live workers; running here would fence their tasks",
+            why=f"{len(scene.group.members)} workers are members of the group",
+            next_step="Use a separate --group-id, or --take-over to stop the connector on its workers during the run.",
             code="live-workers",
         )
     topics, create = internal_topics(scene, job.name, live=live)
@@ -113,8 +113,8 @@ def prepare_job(scene: RunClients, job: Job, *, take_over: bool) -> PreparedJob:
         before = _standing(scene.kafka, topics["config"], job.name)
     if live and before.config is None:
         raise BadInput(
-            f"The workers of {scene.group.id} have no connector {job.name} to take over",
-            next_step="See connectctl connectors list; or give a --group-id of its own.",
+            f"Cannot take over {job.name}: no such connector on the workers of group {scene.group.id}",
+            next_step="See connectctl connectors list; or use a separate --group-id.",
             code="unknown-connector",
         )
     config, notes = _config(job, before, live=live)
@@ -126,9 +126,9 @@ def prepare_job(scene: RunClients, job: Job, *, take_over: bool) -> PreparedJob:
     check_target(scene, job.name, path, config)
     if live and not how.exactly_once:
         raise BadInput(
-            f"{job.name} cannot be taken over without exactly-once",
-            why="nothing would fence its tasks when the workers begin again",
-            next_step=f"Leave out {SUPPORT}.",
+            f"Cannot take over {job.name} without exactly-once",
+            why="its tasks could not be fenced when the workers resume it",
+            next_step=f"Remove {SUPPORT}.",
         )
     own = config.get("offsets.storage.topic")
     away = how.bootstrap is not None and not same_to_connect(how.bootstrap, scene.kafka.bootstrap)
@@ -146,7 +146,7 @@ def prepare_job(scene: RunClients, job: Job, *, take_over: bool) -> PreparedJob:
 def check_target(scene: RunClients, name: str, path: str, config: Mapping[str, str]) -> None:
     """Raises ``Refused`` where the topic that a built-in connector writes to is not there, and no broker will create it.
 
-    What another connector calls its topics nobody knows here: its tasks fail with the brokers' words.
+    The topics of other connectors are unknown here: its tasks fail with the brokers' words.
     """
     topic = config.get("topic")
     if not path.startswith(BUILT_IN_FROM) or topic is None or those_that_exist(scene.target, topic):
@@ -154,8 +154,8 @@ def check_target(scene: RunClients, name: str, path: str, config: Mapping[str, s
     answers = scene.brokers[-1].settings([AUTO_CREATE]).values()
     if {answer[AUTO_CREATE] for answer in answers if isinstance(answer, dict) and AUTO_CREATE in answer} == {"false"}:
         raise Refused(
-            f"The topic {topic} of {name} is not there, and the brokers create none by themselves",
-            why=f"{AUTO_CREATE} is false",
+            f"The topic {topic} of {name} does not exist, and the brokers do not create topics automatically",
+            why=f"{AUTO_CREATE}=false",
             next_step=f"Create it: kafka-topics.sh --create --topic {topic}",
             code="no-topic",
         )
@@ -167,8 +167,8 @@ def brokers_verify(brokers: BrokerReads) -> None:
     if old:
         told = ", ".join(f"{v.id} ({'.'.join(map(str, v.release))})" for v in old)
         raise Refused(
-            f"Brokers older than 3.6 cannot keep what is promised here: {told}",
-            why="they take a late write of a fenced task into a transaction of its successor (KIP-890, part 1)",
+            f"Brokers older than 3.6 do not guarantee exactly-once: {told}",
+            why="they can add a late write of a fenced task to a transaction of its successor (KIP-890, part 1)",
             next_step="Upgrade the brokers.",
             code="old-brokers",
         )
@@ -178,9 +178,9 @@ def _standing(kafka: Kafka, topic: str, name: str) -> ConfigTopicState:
     image = kafka.image([topic], patience=PATIENCE)[topic]
     if image.held_back:
         raise TimedOut(
-            f"The end of {topic} is out of reach",
+            f"Could not read {topic} to its end",
             why="a transaction is open on it",
-            next_step="See whose: connectctl transactions lag",
+            next_step="Find its producer: connectctl transactions lag",
         )
     return config_topic_state(image.latest, name)
 
@@ -196,7 +196,7 @@ def _config(job: Job, before: ConfigTopicState, *, live: bool) -> tuple[Mapping[
     if not differs:
         return job.config, ()
     return job.config, (
-        f"The job's configuration differs from the workers' in {', '.join(differs)}; the job's is used.",
+        f"The configuration in the job file differs from that on the workers in {', '.join(differs)}; the job file is used.",
     )
 
 
@@ -204,9 +204,7 @@ def _value_note(config: Mapping[str, str], connector: SourceConnector) -> tuple[
     """What becomes of values for which workers have a converter of their own, which nobody can ask them for."""
     if not connector.converts or "value.converter" in config:
         return ()
-    return (
-        "value.converter is not given: strings are written as they are, where workers use a converter of their own.",
-    )
+    return ("value.converter is not set: strings are written unconverted; workers use their own default converter.",)
 
 
 def plan(ready: PreparedJob, cluster_id: str, master: str) -> Plan:
@@ -226,10 +224,12 @@ def plan(ready: PreparedJob, cluster_id: str, master: str) -> Plan:
     steps += [StartConnector(name, each) for each in ready.connector_steps]
     if not ready.take_over:
         steps.append(
-            StartTasks(name, f"write the configurations of its tasks to {ready.topics['config']}, fence older tasks")
+            StartTasks(
+                name, f"write the task configurations of {name} to {ready.topics['config']} and fence older tasks"
+            )
         )
     once = "" if ready.delivery.exactly_once else ", at least once"
-    where = f"run {name} on Spark ({master}) {ready.job.until}{once}, its offsets in {offsets_topic(ready)}"
+    where = f"run {name} on Spark ({master}) {ready.job.until}{once}, source offsets in {offsets_topic(ready)}"
     steps.append(RunTasks(name, where))
     if verb := ready.hand_back_action:
         steps.append(HandBack(name, f"{verb} {name} on its workers", verb=verb))
@@ -244,8 +244,8 @@ def offsets_topic(ready: PreparedJob) -> str:
 def check_master(master: str, timeout: float) -> None:
     """Raises ``BadInput`` for what is no Spark master, ``Unreachable`` where a standalone one does not answer."""
     if not _MASTERS.fullmatch(master):
-        hint = "Give local[N], spark://HOST:PORT, k8s://URL or yarn."
-        raise BadInput(f"{master} is no Spark master", next_step=hint, code="bad-master")
+        hint = "Use local[N], spark://HOST:PORT, k8s://URL or yarn."
+        raise BadInput(f"Invalid Spark master {master}", next_step=hint, code="bad-master")
     if not master.startswith("spark://"):
         return
     failures: list[str] = []
@@ -268,7 +268,7 @@ def create_topics(ready: PreparedJob, scene: RunClients, note: Callable[[str], N
         except NotAuthorized as e:
             if not ready.take_over or topic != ready.topics["status"]:
                 raise
-            note(f"warning: the statuses of this run are not kept, because {topic} could not be created: {e}")
+            note(f"warning: statuses of this run are not stored: could not create the topic {topic}: {e}")
     if ready.dedicated_offsets_topic and not ready.dedicated_topic_exists:
         there = min(REPLICAS, scene.target.brokers())
         scene.target.create_topic(

@@ -118,7 +118,7 @@ class _Started:
 
 @dataclass
 class JobRunner:
-    """One run of ``ready``. ``tell`` hears of the run while it goes on, ``note`` gets lines for people.
+    """One run of ``ready``. ``tell`` gets the run while it lasts, ``note`` gets lines for people.
 
     ``presence`` tells others that it is alive; a take-over, which has the connector alone, does not begin without it.
     ``outage`` says for how long Kafka may be away; ``parts`` does each part of the run, and writes it down.
@@ -338,7 +338,7 @@ class JobRunner:
             # The rows of a frame come in one go: a lease that ended before would have Spark read them all again.
             seconds=self.lease if self._frame is None else math.inf,
             reached=self._patiently(
-                "tell the ends of the offsets topics", lambda: self._reached(offsets, work.global_offsets)
+                "list the end offsets of the offsets topics", lambda: self._reached(offsets, work.global_offsets)
             ),
         )
         told.drop_other_tasks(len(started.tasks))
@@ -369,7 +369,7 @@ class JobRunner:
     def _overtaken(self) -> str | None:
         """Who has a connector that this run took over, where it was taken for dead meanwhile."""
         other = self.presence.overtaken if self.presence is not None and self.ready.take_over else None
-        return f"another connectctl run has {self.ready.name} by now: {other}" if other else None
+        return f"another connectctl run has taken over {self.ready.name}: {other}" if other else None
 
     def _round(
         self, work: TaskSpec, count: int, tasks: Mapping[int, Mapping[str, str]], terms: TaskLimits, address: Address
@@ -433,7 +433,9 @@ class JobRunner:
             seen, rests = self._patiently(f"read the state of {self.ready.name}", lambda: self._seen(context))
             left = seen.committed_tasks
             if seen.target != STOPPED and self.ready.hand_back_action is None:
-                raise Refused(f"{self.ready.name} was started on its workers meanwhile: it is {seen.target}")
+                raise Refused(
+                    f"{self.ready.name} was started on its workers in the meantime (target state {seen.target})"
+                )
             return seen if seen.target == STOPPED and not seen.committed_tasks and rests else None
 
         if (found := wait_until(stopped, context.timeout, PAUSE)) is None:

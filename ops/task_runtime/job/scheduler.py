@@ -32,7 +32,7 @@ POLL = 0.2
 
 
 class Outcome(StrEnum):
-    """How a run came to its end. TAKEN: its tasks are another's by now."""
+    """How a run came to its end. TAKEN: another run or worker has its tasks."""
 
     ENDED = "ended"
     STOPPED = "stopped"
@@ -214,7 +214,7 @@ class JobRun:
             return None
         for number, total in self.totals.items():
             if total.fenced_in_a_row >= MAX_FENCED_ROUNDS:
-                self.reason = f"task {number} is fenced again and again: another task has its transactional id"
+                self.reason = f"task {number} is fenced repeatedly: another producer uses its transactional id"
                 return Outcome.TAKEN
         if active and any(r.reason == EndReason.FENCED for r in reports):
             self.sleep(PAUSE)
@@ -242,8 +242,8 @@ class JobRun:
 
 def _rounds_lost(lost: int, why: str) -> ConnectctlError:
     return ConnectctlError(
-        f"Spark lost {lost} rounds of tasks one after the other",
+        f"Spark lost {lost} consecutive rounds of tasks",
         why=why,
-        next_step="See Spark's log, and run it again: it goes on from what is committed.",
+        next_step="See Spark's log, then run it again: it resumes from the committed offsets.",
         code="spark",
     )

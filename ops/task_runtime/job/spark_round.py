@@ -95,7 +95,7 @@ def frame(
 def warm(spark: SparkSession, most: int, wanted: Callable[[], bool] = lambda: False) -> None:
     """Have Python workers started for up to ``most`` Spark tasks, with all that a task imports.
 
-    Called before older tasks are fenced, it is time in which these still work. Nothing depends on it: it gives up after
+    Called before older tasks are fenced, it is time in which these still work. Nothing depends on it: it ends after
     ``WARM`` seconds, or once ``wanted`` says that all is to end.
     """
     thread = threading.Thread(target=_warm, args=(spark, most), daemon=True)

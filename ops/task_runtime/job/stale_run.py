@@ -65,7 +65,7 @@ class RegainTasks:
             return self.tasks
 
         generation = self.leader.start(self.name, self.config, choose)
-        self.note(f"{self.name} has its tasks again: the start that had made them stale did not come through")
+        self.note(f"{self.name} runs its tasks again: the start that had made them stale did not complete")
         return generation
 
     def _await_nobody(self) -> None:
@@ -75,16 +75,16 @@ class RegainTasks:
             standing = self.retry("read the task configurations", lambda: self.leader.read_state(self.name))
             self._check(standing)
             if self.retry("describe the group", self.workers):
-                raise TakenOver(f"workers of the group {self.leader.group} live and have {self.name}")
+                raise TakenOver(f"group {self.leader.group} has live workers that run {self.name}")
             if commit < 0:
-                self.note(f"waiting: another start made the tasks of {self.name} stale, and did not come through yet")
+                self.note(f"waiting: another start made the tasks of {self.name} stale and has not completed yet")
             alive = self._alive()
             if alive or standing.commit != commit:
                 commit, since = standing.commit, self.now()
             elif self.now() - since >= (UNOBSERVABLE if alive is None else GONE):
                 return
             if self.retry.stopping():
-                raise TakenOver(f"another start of {self.name} is under way")
+                raise TakenOver(f"another start of {self.name} is in progress")
             self.sleep(PAUSE)
 
     def _alive(self) -> bool | None:

@@ -1,4 +1,4 @@
-"""What a run says while none of its tasks gets through to Kafka: once what they wait for, and once that they go on."""
+"""What a run says while none of its tasks gets through to Kafka: once what they wait for, and once that they continue."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class StallReport:
         if running and len(waiting) == len(running):
             self._begin(max(waiting, key=lambda each: float(each["seconds"])))
         elif self._since is not None and len(waiting) < len(told):
-            self._note(f"continuing after {self._now() - self._since:.0f} s: {self._name} gets through to Kafka again")
+            self._note(f"continuing after {self._now() - self._since:.0f} s: Kafka responds to {self._name} again")
             self._since = None
 
     def _begin(self, longest: Mapping[str, Any]) -> None:
@@ -45,10 +45,10 @@ class StallReport:
         self._since = self._now() - waited
         began = self._clock() - timedelta(seconds=waited)
         until = began + timedelta(seconds=self._patience)
-        who = self._silent() or "brokers take connections, and do not answer"
+        who = self._silent() or "brokers accept connections but do not respond"
         why = f"; {longest['why']}" if longest["why"] else ""
         self._note(
-            f"waiting: no task of {self._name} could {longest['what']} since {began:%H:%M:%S}, and all try again until "
+            f"waiting: no task of {self._name} could {longest['what']} since {began:%H:%M:%S}; all tasks retry until "
             f"{until:%H:%M:%S} (--patience): {who}{why}"
         )
 

@@ -121,7 +121,7 @@ class RecordedParts:
             return work()
         done: list[T] = []
         context = JobContext(work=lambda: done.append(work()) if not done else None)
-        locked = Refused("The lock is held")
+        locked = Refused("The cluster lock is held")
 
         def attempt() -> list[ConnectctlError] | None:
             nonlocal locked

@@ -24,7 +24,7 @@ class End(StrEnum):
 
 @dataclass(frozen=True)
 class Segment:
-    """Records of one batch that belong to one transaction; ``end`` None where it goes on behind them."""
+    """Records of one batch that belong to one transaction; ``end`` None where it continues behind them."""
 
     records: Batch
     end: End | None

@@ -213,7 +213,7 @@ class SourceConnector(ABC):
     def supply(cls, share: SourceContext) -> TaskRecordSource | None:
         """Records in bulk, in place of a task that is polled; None where tasks are polled.
 
-        What polled tasks are told, ``commit_record``, ``commit`` and ``update_offsets``, nobody is told then.
+        The callbacks of polled tasks, ``commit_record``, ``commit`` and ``update_offsets``, are not called then.
         """
         return None
 

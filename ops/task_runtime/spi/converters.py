@@ -54,8 +54,8 @@ def _converter(configs: Mapping[str, str], name: str) -> Convert:
     given = configs.get(name, _SIMPLE if name == "header.converter" else _STRING)
     kind = KINDS.get(given)
     if kind is None:
-        hint = f"Give one of {', '.join(sorted(n for n in KINDS if '.' not in n))}."
-        raise BadInput(f"There is no converter {given} here ({name})", next_step=hint)
+        hint = f"Use one of {', '.join(sorted(n for n in KINDS if '.' not in n))}."
+        raise BadInput(f"Unsupported converter {given} ({name})", next_step=hint)
     if kind == _BYTES:
         return _as_bytes
     if kind != _JSON:

@@ -33,15 +33,15 @@ COLUMNAR_PROPERTIES = frozenset({"client.id", "compression.type", "batch.size", 
 _FIXED = {
     "enable.idempotence": ("true", " for connectors when exactly-once source support is enabled"),
     "transactional.id": (None, " for connectors when exactly-once source support is enabled"),
-    "acks": ("all", ", because transactions need it"),
-    "partitioner.class": ("murmur2", ", because Connect's own partitioner is what others rely on"),
+    "acks": ("all", ": required for transactions"),
+    "partitioner.class": ("murmur2", ": records are partitioned as by Connect's producer"),
 }
 _SET_BY_CONNECTCTL = {"transaction.timeout.ms", "bootstrap.servers"}
 _UNSUPPORTED = {
-    "topic.creation.": "topics are created by the brokers, as far as those allow it",
-    "errors.": "a record that cannot be written fails its task",
-    "consumer.override.": "offsets are read as the context's client",
-    "admin.override.": "topics and tasks are looked after as the context's client",
+    "topic.creation.": "topics are created only by the brokers (auto.create.topics.enable)",
+    "errors.": "a record that cannot be written fails the task",
+    "consumer.override.": "offsets are read with the client configuration of the context",
+    "admin.override.": "topics and tasks are managed with the client configuration of the context",
 }
 SHORT_TIMEOUT = 15_000
 """Milliseconds: how long readers wait, at most, for a task that died, where its transactions are short."""
@@ -117,9 +117,9 @@ def check(how: DeliverySettings) -> None:
         except KafkaException as e:
             why = e.args[0].str().strip()
             raise BadInput(
-                f"{PRODUCER}{theirs} is {how.properties[ours]}, which cannot be had here",
+                f"{PRODUCER}{theirs}={how.properties[ours]} is not supported by librdkafka",
                 why=why,
-                next_step="Correct it, or leave it out.",
+                next_step="Correct or remove it.",
                 code="bad-config",
             ) from e
 
@@ -137,7 +137,7 @@ def _unsupported(config: Mapping[str, str]) -> Iterator[str]:
         if found:
             yield f"{', '.join(found)} {'has' if len(found) == 1 else 'have'} no effect here: {why}."
     if not exactly_once(config):
-        yield f"{SUPPORT} is {config[SUPPORT]}: records are delivered at least once, some twice after a failure."
+        yield f"{SUPPORT}={config[SUPPORT]}: at-least-once delivery; a failure can cause duplicates."
         idle = [name for name in config if name.startswith("transaction.boundary") or name == STRICT]
         if idle:
             yield f"{', '.join(idle)} {'has' if len(idle) == 1 else 'have'} no effect without exactly-once."
@@ -166,4 +166,4 @@ def _ignored(given: Mapping[str, str]) -> Iterator[str]:
             and name not in _SET_BY_CONNECTCTL
             and not name.startswith(SECURITY)
         ):
-            yield f"{PRODUCER}{name} has no equal in librdkafka, and is ignored here."
+            yield f"{PRODUCER}{name} is ignored: librdkafka has no such property."

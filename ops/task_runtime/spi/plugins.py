@@ -31,7 +31,7 @@ _JAVA_TASKS = {
     _TOPIC_COPY: "org.apache.kafka.connect.mirror.MirrorSourceTask",
 }
 MOST_NAMED = 10
-_SHAPES = "Give a name of those, or MODULE:CLASS of a class in Python."
+_SHAPES = "Use one of these names, or MODULE:CLASS of a Python class."
 
 
 def known_connectors() -> dict[str, str]:
@@ -41,7 +41,7 @@ def known_connectors() -> dict[str, str]:
 
 
 def path_of(name: str) -> str:
-    """``module:Class`` for a ``connector.class``. Raises ``BadInput`` for a name that nobody knows."""
+    """``module:Class`` for a ``connector.class``. Raises ``BadInput`` for an unknown name."""
     if ":" in name:
         return name
     there = known_connectors()
@@ -50,7 +50,7 @@ def path_of(name: str) -> str:
         hint = f"Did you mean {near[0]}? " if near else ""
         raise BadInput(
             f"Failed to find any class that implements Connector and which name matches {name}",
-            why=f"known here are {', '.join(sorted(there))}",
+            why=f"available: {', '.join(sorted(there))}",
             next_step=hint + _SHAPES,
             code="unknown-class",
         )
@@ -69,14 +69,14 @@ def connector_class(path: str, directory: Path | None = None) -> type[SourceConn
             found = getattr(found, part)
     except ImportError as e:
         hint = _modules_hint(module, directory)
-        raise BadInput(f"{path} cannot be imported", why=str(e), next_step=hint, code="unknown-class") from e
+        raise BadInput(f"Cannot import {path}", why=str(e), next_step=hint, code="unknown-class") from e
     except AttributeError as e:
         hint = _classes_hint(module)
-        raise BadInput(f"There is no class {name} in {module}", next_step=hint, code="unknown-class") from e
+        raise BadInput(f"Class not found: {name} in {module}", next_step=hint, code="unknown-class") from e
     except Exception as e:
-        raise BadInput(f"{module} fails when it is imported", why=f"{type(e).__name__}: {e}") from e
+        raise BadInput(f"Import of {module} failed", why=f"{type(e).__name__}: {e}") from e
     if not (isinstance(found, type) and issubclass(found, SourceConnector)):
-        raise BadInput(f"{path} is no connector", why="its class is not derived from SourceConnector")
+        raise BadInput(f"{path} is not a connector", why="the class is not a subclass of SourceConnector")
     return found
 
 
@@ -88,12 +88,12 @@ def _modules_hint(module: str, directory: Path | None) -> str:
     near = difflib.get_close_matches(module, there, n=1)
     more = f" and {len(there) - MOST_NAMED} more" if len(there) > MOST_NAMED else ""
     found = (
-        f"Modules beside the job file: {', '.join(there[:MOST_NAMED])}{more}"
+        f"Modules in the directory of the job file: {', '.join(there[:MOST_NAMED])}{more}"
         if there
-        else "No module is beside the job"
+        else "No module is in the directory of the job file"
     )
     guess = f"Did you mean {near[0]}? " if near and near[0] != module else ""
-    return f"{guess}{found}. Others have to be installed, or come with a wheel or zip under plugins."
+    return f"{guess}{found}. Install other modules, or list their wheel or zip under plugins."
 
 
 def _classes_hint(module: str) -> str:
@@ -103,7 +103,11 @@ def _classes_hint(module: str) -> str:
         for name, each in vars(sys.modules[module]).items()
         if isinstance(each, type) and issubclass(each, SourceConnector) and each is not SourceConnector
     ]
-    return f"Connectors in it: {', '.join(sorted(there))}." if there else f"It has no connectors. {_SHAPES}"
+    return (
+        f"Connectors in the module: {', '.join(sorted(there))}."
+        if there
+        else f"The module has no connectors. {_SHAPES}"
+    )
 
 
 def importable(archives: Iterable[Path]) -> None:
@@ -114,7 +118,7 @@ def importable(archives: Iterable[Path]) -> None:
 
 
 def task_class(path: str) -> str:
-    """What task configs have as ``task.class``: Java's own where a worker could go on with the tasks, else Python's."""
+    """What task configs have as ``task.class``: Java's own where a worker could resume the tasks, else Python's."""
     if path in _JAVA_TASKS:
         return _JAVA_TASKS[path]
     task = connector_class(path).task

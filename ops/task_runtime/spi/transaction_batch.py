@@ -75,8 +75,8 @@ class TransactionBatch:
     """One transaction: records, and the source offsets that stand for them.
 
     With ``abort`` the records are sent and aborted, and the offsets committed in a transaction of their own, so that the
-    source goes on behind what it did not want delivered (KIP-618, "Connector-defined transaction boundaries"). With
-    ``more`` the transaction goes on with the next step, whose offsets then stand for all of it. ``describe_record`` names
+    source continues behind what it did not want delivered (KIP-618, "Connector-defined transaction boundaries"). With
+    ``more`` the transaction continues with the next step, whose offsets then stand for all of it. ``describe_record`` names
     the record of the source by its number in the order of ``records``, ``record_batches`` and ``copies``.
     """
 
@@ -101,7 +101,7 @@ class TransactionBatch:
         return len(self.records) + sum(map(len, many))
 
     def record_name(self, number: int) -> str | None:
-        """Which record of the source it is, by its number; None where nobody knows."""
+        """Which record of the source it is, by its number; None where unknown."""
         if self.describe_record is not None:
             return self.describe_record(number)
         number -= len(self.records)

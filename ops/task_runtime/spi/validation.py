@@ -28,8 +28,8 @@ from connectctl.ops.task_runtime.spi.delivery_settings import SUPPORT as WORKERS
 from connectctl.ops.task_runtime.spi.plugins import connector_class, path_of
 
 UNSUPPORTED = {
-    "transforms": "Single message transformations are not run here",
-    "predicates": "Predicates are not run here",
+    "transforms": "Single message transformations are not supported here",
+    "predicates": "Predicates are not supported here",
 }
 WORKERS = ("DISABLED", "PREPARING", "ENABLED")
 _REFERENCE = re.compile(r"\$\{\w[^}:]*:[^}]*\}")
@@ -52,7 +52,7 @@ def validated(name: str, config: Mapping[str, str], group: str, offsets_topic: s
     problems = list(dict.fromkeys(_problems(name, config, group, offsets_topic, connector)))
     if problems:
         more = f" (and {len(problems) - 1} more: {'; '.join(problems[1:])})" if len(problems) > 1 else ""
-        raise BadInput(f"{name} cannot be run with this configuration", why=problems[0] + more, code="bad-config")
+        raise BadInput(f"Invalid configuration of {name}", why=problems[0] + more, code="bad-config")
     converters(config)
     return path, connector
 
@@ -65,7 +65,7 @@ def _problems(
             yield f"{why} ({each})"
     for each, value in config.items():
         if _REFERENCE.search(value):
-            yield f"{each} refers to a config provider, and there is none here"
+            yield f"{each} refers to a config provider, which is not supported here"
     subject = Subject(name, config, Goal.ENABLED, (), group, offsets_topic, is_source=True)
     for finding in rules.judge(subject).findings:
         # Where no time-out is given, a task here takes one that is long enough.

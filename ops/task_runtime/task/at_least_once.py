@@ -94,7 +94,7 @@ class IdempotentProducer(TransactionalProducer):
         self._flush("write its offsets")
 
     def _rejection(self) -> None:
-        """Each record that is refused is told of by itself."""
+        """Each rejected record is reported by itself."""
         self._producer.poll(0)
 
     def _flush(self, doing: str) -> None:
@@ -105,7 +105,7 @@ class IdempotentProducer(TransactionalProducer):
             error = self._failed[0]
             self._fail(error, doing, KafkaException(error))
         if left:
-            raise UnknownOutcome(f"it could not {doing}: {left} of them were not acknowledged in {PATIENCE:g} s")
+            raise UnknownOutcome(f"could not {doing}: {left} not acknowledged within {PATIENCE:g} s")
 
     def commit(self, patience: float) -> None:
         """Everything has arrived."""

@@ -102,8 +102,8 @@ class ColumnarProducer(TransactionalProducer):
     def _encoded(self, place: Place, batch: Batch, named: Named | None, stamp: ProducerState) -> bytes:
         encoded = batch.encode(stamp, self._codec)
         if self._largest is not None and named is not None and len(batch) == 1 and len(encoded) > self._largest:
-            takes = f"{place.topic} takes {self._largest} (max.message.bytes, or max.request.size)"
-            raise too_large(named(0), place.topic, f"alone it makes a batch of {len(encoded)} bytes, and {takes}")
+            takes = f"the limit of {place.topic} is {self._largest} bytes (max.message.bytes or max.request.size)"
+            raise too_large(named(0), place.topic, f"its record batch has {len(encoded)} bytes; {takes}")
         return encoded
 
     def _placed(
@@ -170,7 +170,7 @@ class ColumnarProducer(TransactionalProducer):
                 raise unfit from e
             self._fail(KafkaError(e.code), doing, e)
         except OSError as e:
-            raise UnknownOutcome(f"it could not {doing}: {e or type(e).__name__}") from e
+            raise UnknownOutcome(f"could not {doing}: {e or type(e).__name__}") from e
 
     def _rejection(self) -> None:
         """Every answer is read here, and none is in a log."""
@@ -187,9 +187,9 @@ def _rejected(refusal: Refusal, named: Named) -> ConnectctlError | None:
     row = named(refusal.record or 0)
     if refusal.code == Code.MESSAGE_TOO_LARGE:
         return ConnectctlError(
-            f"{row}, or the batch that begins with it, is too large",
-            why=f"the broker says {refusal.said or 'MESSAGE_TOO_LARGE'}",
-            next_step="Set batch.size of the client below the topic's max.message.bytes, or make the row smaller.",
+            f"{row}, or the record batch that starts with it, is too large",
+            why=f"the broker responded {refusal.said or 'MESSAGE_TOO_LARGE'}",
+            next_step="Set batch.size below max.message.bytes of the topic, or reduce the size of the row.",
             code="row-too-large",
         )
     if refusal.code not in _OF_A_RECORD or refusal.record is None:

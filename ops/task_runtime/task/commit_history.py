@@ -57,9 +57,9 @@ class CommitHistory:
         for key, before in self._before.items():
             now = store.position(key)
             if now is None or (before is not None and now[0] == before[0] and now[1] <= before[1]):
-                where = "nowhere" if now is None else f"at offset {now[1]} of partition {now[0]}, as before the commit"
+                where = "nowhere" if now is None else f"at offset {now[1]} of partition {now[0]}, an earlier value"
                 raise UnknownOutcome(
-                    f"the offsets topic was not read whole: {key.decode('utf-8', 'replace')}, which this task has "
-                    f"committed, was found {where}"
+                    f"the offsets topic was read incompletely: {key.decode('utf-8', 'replace')} (committed by "
+                    f"this task) was found {where}"
                 )
         self._before.clear()

@@ -7,7 +7,7 @@ The protocol, of which KIP-618's task is the model:
 3. check the generation again, because the initialisation may have waited for long;
 4. read the committed offsets to an end taken after 2, and let the supply begin there, unless they lack what this task has
    committed itself; write to no topic where a broker has left an older transaction of the task open;
-5. per transaction: records and their offsets together, then the commit; go on only behind a commit that is certain;
+5. per transaction: records and their offsets together, then the commit; continue only behind a commit that is certain;
 6. end between two transactions.
 
 After any doubt the instance is thrown away and it all begins at 1 with a new one: whether the last transaction was
@@ -54,7 +54,7 @@ MOST_EXPIRED = 3
 """Transactions one after the other that ran into their time-out, of which a supply may make each smaller."""
 
 REMEDIES = (
-    "Give it more time (producer.override.transaction.timeout.ms, up to the broker's transaction.max.timeout.ms), let it "
+    "Increase producer.override.transaction.timeout.ms (at most transaction.max.timeout.ms of the brokers), let it "
     "poll fewer records at once, or commit more often (transaction.boundary=poll, a shorter "
     "transaction.boundary.interval.ms)."
 )
@@ -266,7 +266,9 @@ class Transaction:
         """What ``fenced`` was, where it may have been the coordinator that lost its patience."""
         if not self._producer.overdue:
             return fenced
-        slow = f"its transaction was open for longer than its time-out of {self._producer.timeout_ms / 1000:g} s"
+        slow = (
+            f"its transaction was open for longer than transaction.timeout.ms of {self._producer.timeout_ms / 1000:g} s"
+        )
         expired = self._producer.expired()
         if expired:
             return Expired(slow)
@@ -275,7 +277,7 @@ class Transaction:
 
 def _too_slow(last: Exception, remedies: str) -> ConnectctlError:
     return ConnectctlError(
-        "No transaction of the task was committed in time",
+        "Timed out waiting for a commit of the task",
         why=str(last),
         next_step=remedies,
         code="transaction-timeout",
@@ -284,7 +286,7 @@ def _too_slow(last: Exception, remedies: str) -> ConnectctlError:
 
 def _timed_out(patience: float, last: Exception) -> TimedOut:
     return TimedOut(
-        f"The task got no transaction through for {patience:g} s",
+        f"No transaction committed for {patience:g} s",
         why=str(last),
-        next_step="Look at the brokers, and start it again: it goes on from what is committed.",
+        next_step="Check the brokers, then run it again: it resumes from the committed offsets.",
     )

@@ -27,7 +27,7 @@ class GenerationCheck:
         self._answer: str | None = None
 
     def stale_because(self) -> str | None:
-        """Why not; None where it is. Raises ``TimedOut`` where the end of the config topic is out of reach."""
+        """Why not; None where it is. Raises ``TimedOut`` where the config topic cannot be read to its end."""
         topic, deadline = self._generation.topic, time.monotonic() + self._patience
         # What was read before is never gone: an end below that is asked for again, and no reason to read nothing.
         before = {topic: KnownEnds(ends=(max(0, self._read_to),))}
@@ -37,7 +37,7 @@ class GenerationCheck:
         end = extent.end
         while extent.stable < end:
             if time.monotonic() > deadline:
-                raise TimedOut(f"The end of {topic} is out of reach", why="a transaction is open on it")
+                raise TimedOut(f"Could not read {topic} to its end", why="a transaction is open on it")
             time.sleep(PAUSE)
             extent = read_extents(self._kafka, [topic])[topic][0]
         start = max(extent.first, self._generation.since)

@@ -44,8 +44,8 @@ class GlobalOffsetsWriter:
             failed.append(str(e))
         if left or failed:
             raise TimedOut(
-                f"A tombstone did not reach {self.topic}",
-                why="; ".join(sorted(set(failed))) or "it was not taken in time",
+                f"Could not write a tombstone to {self.topic}",
+                why="; ".join(sorted(set(failed))) or "timed out",
             )
 
     def write_values(self, offsets: Offsets) -> None:

@@ -39,7 +39,7 @@ class CommittedOffsets:
 
     def refresh(self, patience: float) -> None:
         """Read to the end as it is now. Raises ``TimedOut`` where an open transaction is in the way for ``patience`` s, or
-        a partition does not tell its end; ``ConnectctlError`` where the topic is another than before.
+        the end offset of a partition is unknown; ``ConnectctlError`` where the topic is another than before.
         """
         ends = end_offsets(self._kafka, [self.topic], {self.topic: self.reached})[self.topic]
         pending = {p: end for p, end in ends.items() if end > self._positions.get(p, 0)}
@@ -56,9 +56,9 @@ class CommittedOffsets:
         for p, end in enumerate(known):
             if p >= len(read_to) or read_to[p] < end:
                 raise TimedOut(
-                    f"{self.topic}-{p} was not read to its end",
-                    why=f"it reached {end} before, and was read to {read_to[p] if p < len(read_to) else 'nowhere'}",
-                    next_step="Look at the brokers, and try again.",
+                    f"{self.topic}-{p} was read incompletely",
+                    why=f"its end offset was {end}, read to {read_to[p] if p < len(read_to) else 'nowhere'}",
+                    next_step="Check the brokers, then try again.",
                 )
 
     def _read(self, pending: dict[int, Offset], partitions: int, deadline: float) -> None:
@@ -92,11 +92,11 @@ class CommittedOffsets:
         """What was told by no leader is not said to be a transaction's doing."""
         silent = [p for p in pending if p not in held_back]
         names = ", ".join(f"{self.topic}-{p}" for p in silent or pending)
-        what = f"The end of {self.topic} is out of reach"
+        what = f"Could not read {self.topic} to its end"
         if silent:
-            return TimedOut(what, why=f"nothing came from {names}", next_step="Look at the brokers, and try again.")
+            return TimedOut(what, why=f"no response for {names}", next_step="Check the brokers, then try again.")
         return TimedOut(
-            what, why=f"a transaction is open on {names}", next_step="See whose: connectctl transactions lag"
+            what, why=f"a transaction is open on {names}", next_step="Find its producer: connectctl transactions lag"
         )
 
     def _reach(self, partition: int, position: int, pending: dict[int, Offset]) -> None:

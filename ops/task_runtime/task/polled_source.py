@@ -117,7 +117,7 @@ class PolledSource:
         self._in_hand = False
 
     def resume(self, stored: StoredOffsets) -> None:
-        """Go on where nothing is in hand and the store has what the task knows; else with a new task at what is stored."""
+        """Resume where nothing is in hand and the store has what the task knows; else with a new task at what is stored."""
         idle = self._task is not None and not self._in_hand and not self._waiting and not self._moved
         if idle and self._offsets.unchanged(stored, self._settled):
             return
@@ -194,9 +194,9 @@ class PolledSource:
             self._moved[self._offsets.key(partition)] = partition, offset
         except (TypeError, ValueError) as e:
             raise ConnectctlError(
-                f"A record of the source partition {partition!r} at {offset!r} has no place that can be stored",
+                f"Invalid source partition or offset of a record: {partition!r}, {offset!r}",
                 why=str(e),
-                next_step="Give source_partition and source_offset as objects of text, numbers, booleans and nulls.",
+                next_step="Return source_partition and source_offset as dicts of strings, numbers, booleans and None.",
                 code="bad-offset",
             ) from e
 

@@ -1,4 +1,4 @@
-"""What a task asks of Kafka, and since when it gets no further: told to the driver also while a call does not return."""
+"""What a task asks of Kafka, and since when it gets no further: reported to the driver also while a call does not return."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _LONGEST = 500
 
 
 class TaskProgress:
-    """A task's standing with Kafka. ``waited`` are seconds that it has waited before, in the lease before this one."""
+    """The progress of a task with Kafka. ``waited`` are seconds that it has waited before, in the lease before this one."""
 
     def __init__(self, waited: float = 0.0, now: Callable[[], float] = time.monotonic):
         self._now = now
         self._asked: float | None = None
         self._failing = now() - waited if waited else None
-        self._what, self._why = "go on", ""
+        self._what, self._why = "continue", ""
 
     @contextmanager
     def asking(self, what: str) -> Iterator[None]:
@@ -54,7 +54,7 @@ class TaskProgress:
 
     @property
     def message(self) -> dict[str, Any] | None:
-        """As the driver is told; None where there is nothing to tell."""
+        """As sent to the driver; None where there is nothing to report."""
         if (waited := self.waited) < SLOW:
             return None
         return {"seconds": round(waited, 1), "what": self._what, "why": self._why[:_LONGEST]}

@@ -15,11 +15,11 @@ class RejectedRecord(ConnectctlError):
 
 def refused(record: str, code: str, said: str | None) -> ConnectctlError:
     """The error for ``record``, which brokers refuse with ``code`` and these words."""
-    hint = "Correct the row; or look at message.timestamp.before.max.ms and .after.max.ms of the topic."
-    return ConnectctlError(f"{record} is refused by Kafka", why=said, next_step=hint, code=code)
+    hint = "Correct the row, or check message.timestamp.before.max.ms and message.timestamp.after.max.ms of the topic."
+    return ConnectctlError(f"{record} was rejected by the broker", why=said, next_step=hint, code=code)
 
 
 def too_large(record: str, topic: str, why: str) -> ConnectctlError:
     """The error for a ``record`` that ``topic`` has no room for."""
-    hint = f"Raise max.message.bytes of {topic}, or make the row smaller."
+    hint = f"Raise max.message.bytes of {topic}, or reduce the size of the row."
     return ConnectctlError(f"{record} is too large", why=why, next_step=hint, code="row-too-large")

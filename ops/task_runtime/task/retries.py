@@ -69,7 +69,7 @@ class RetryPolicy:
                     since = now
                     if self.seconds > 0:
                         limit = f"for up to {self.seconds:g} s (--patience)"
-                        self.note(f"waiting: could not {action}, and trying again {limit}: {_text(e)}")
+                        self.note(f"waiting: could not {action}; retrying {limit}: {_text(e)}")
                 left = self.seconds - (now - since)
                 if left <= 0 or self.stopping():
                     raise _with_duration(e, now - since) from e
@@ -102,7 +102,7 @@ def default_seconds(until: Until) -> float:
 
 def _with_patience_hint(error: NeverAnswered) -> NeverAnswered:
     """``error``, with what would wait."""
-    hint = f"{error.next_step or ''} A run without an end waits for it; any other one with --patience SECONDS.".lstrip()
+    hint = f"{error.next_step or ''} A run without an end waits for it; any other run with --patience SECONDS.".lstrip()
     return NeverAnswered(error.what, why=error.why, next_step=hint, code=error.code)
 
 
@@ -114,5 +114,5 @@ def _with_duration(error: ConnectctlError, waited: float) -> ConnectctlError:
     """``error``, with how long it was waited for."""
     if waited < 1:
         return error
-    why = f"{error.why}; tried again for {waited:.0f} s" if error.why else f"tried again for {waited:.0f} s"
+    why = f"{error.why}; retried for {waited:.0f} s" if error.why else f"retried for {waited:.0f} s"
     return type(error)(error.what, why=why, next_step=error.next_step, code=error.code)

@@ -69,5 +69,5 @@ class RecordSerializer:
         if topic == self._forbidden:
             raise ConnectctlError(
                 "Source tasks may not produce to their own offsets topics when exactly-once support is enabled",
-                next_step="Give the connector another topic, or another offsets.storage.topic.",
+                next_step="Use another topic or another offsets.storage.topic for the connector.",
             )

@@ -66,7 +66,7 @@ def open_older_transaction(kafka: Kafka, id_: str, topics: Sequence[str]) -> str
         return _unknown(id_, f"the leader of {silent[0][0]}", silent[0][1]) if silent else None
     where = ", ".join(f"{place} from offset {producer.start_offset}" for place, producer in sorted(found))
     return (
-        f"an older transaction of {id_} was left open by its broker on {where}, and nobody will end it (KAFKA-20734): "
+        f"hanging transaction: an older transaction of {id_} is open on {where}, unknown to its coordinator (KAFKA-20734): "
         "see connectctl transactions hanging"
     )
 
@@ -84,7 +84,7 @@ def _open_in(kafka: Kafka, topics: Sequence[str]) -> dict[Place, tuple[Partition
 
 def expired(kafka: Kafka, id_: str) -> bool | None:
     """Whether the last transaction of ``id_`` was aborted, and no producer of it initialised since: whoever takes an id
-    over leaves it without a transaction, or with one of its own. None where its coordinator does not tell.
+    over leaves it without a transaction, or with one of its own. None where its coordinator does not say.
     """
     try:
         with _calls(kafka) as calls:
@@ -95,7 +95,7 @@ def expired(kafka: Kafka, id_: str) -> bool | None:
 
 
 def _unknown(id_: str, who: str, code: Code) -> str:
-    return f"whether an older transaction of {id_} is open cannot be told: {who} answers {code.name}"
+    return f"could not determine whether an older transaction of {id_} is open: {who} responds {code.name}"
 
 
 @contextmanager

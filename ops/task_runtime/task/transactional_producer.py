@@ -51,7 +51,7 @@ class Fenced(Exception):
 
 
 class UnknownOutcome(Exception):
-    """Nobody knows any more what the coordinator still has to do for this instance; the reason is its text."""
+    """It is unknown what the coordinator still has to do for this instance; the reason is its text."""
 
 
 class Expired(UnknownOutcome):
@@ -195,14 +195,14 @@ class TransactionalProducer:
     def _wait_for_room(self) -> None:
         self._producer.poll(FULL_PAUSE)
         if time.monotonic() - self._begun > self.timeout_ms / 1000:
-            raise UnknownOutcome("the queue stayed full for longer than a transaction may take")
+            raise UnknownOutcome("the producer queue stayed full for longer than transaction.timeout.ms")
 
     def commit(self, patience: float) -> None:
         """Commit, and know that it happened; ``patience`` in seconds. After ``UnknownOutcome`` only the topic knows."""
         began = time.monotonic()
         self._commit(lambda: self._producer.commit_transaction(patience))
         if time.monotonic() - began > self._request_timeout:
-            self._log_watcher.alarm = self._log_watcher.alarm or "a commit took longer than a request may"
+            self._log_watcher.alarm = self._log_watcher.alarm or "the commit timed out"
 
     def _commit(self, call: Any) -> None:
         """Commit. A fenced instance must not come back, and one that is being fenced meets a coordinator that fails: 4.3.1
@@ -229,7 +229,7 @@ class TransactionalProducer:
 
     def unusable_because(self) -> str | None:
         """Why this instance must not be used for another transaction, None while there is no reason; raises as the rest."""
-        self._call("look at its producer", lambda: self._producer.poll(0))
+        self._call("describe its producer", lambda: self._producer.poll(0))
         return self._log_watcher.alarm
 
     @property
@@ -260,16 +260,16 @@ class TransactionalProducer:
             raise Fenced(error.str()) from cause
         if error.name() == "TRANSACTIONAL_ID_AUTHORIZATION_FAILED":
             raise NotAuthorized(
-                f"This principal may not use the transactional id {self.id}",
+                f"Not authorized to use the transactional id {self.id}",
                 why=error.str(),
-                next_step="Grant it Write and Describe on that TransactionalId.",
+                next_step="Grant the principal Write and Describe on that TransactionalId.",
             ) from cause
         failure: ConnectctlError = self._kafka.failure(error, doing)
         self._raise_if_rejected(error, failure, cause)
         if isinstance(failure, NotAuthorized) or error.name() in _PERMANENT:
             raise failure from cause
         kind = BrokerError if error.name() == "UNKNOWN" else UnknownOutcome
-        raise kind(f"it could not {doing}: {error.str()}") from cause
+        raise kind(f"could not {doing}: {error.str()}") from cause
 
     def _delivered(self, error: Any, message: Any) -> None:
         """What became of a record, which the commit tells as well."""

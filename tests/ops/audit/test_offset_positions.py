@@ -25,8 +25,8 @@ def test_a_verifiable_source_tells_both(whole: str, path: tuple[str, ...]) -> No
     [
         ({"connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector"}, "have no line number"),
         ({"connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector"}, "upstream"),
-        ({"connector.class": "com.acme.Source"}, "Source is not known"),
-        (None, "its configuration is not known"),
+        ({"connector.class": "com.acme.Source"}, "Source is not a supported"),
+        (None, "its configuration is unknown"),
     ],
 )
 def test_others_do_not_and_it_is_said_why(config: dict[str, str] | None, why: str) -> None:
@@ -44,9 +44,9 @@ def test_offsets_before_and_after_are_the_bounds() -> None:
 @pytest.mark.parametrize(
     ("pairs", "member", "why"),
     [
-        ([({"id": 0}, {"seqno": 5})], None, "unknown which field"),
-        ([({"a": 0, "b": 1}, {"seqno": 5})], "seqno", "several members"),
-        ([(None, {"seqno": 5})], "seqno", "several members"),
+        ([({"id": 0}, {"seqno": 5})], None, "the field of the source offset"),
+        ([({"a": 0, "b": 1}, {"seqno": 5})], "seqno", "several fields"),
+        ([(None, {"seqno": 5})], "seqno", "several fields"),
         ([({"id": 0}, {"pos": "x"})], "pos", "no integer"),
     ],
 )

@@ -140,7 +140,7 @@ def test_offsets_that_are_named_otherwise_than_records_are_not_compared() -> Non
     offsets, summary = Offsets({"0": Committed(9, 9)}), Summary()
     assert matching(summary, offsets) == offsets
     summary.add(SourceTotals("t", "task-0", 10))
-    assert "give --by" in str(matching(summary, offsets).why)
+    assert "use --by" in str(matching(summary, offsets).why)
     summary.add(SourceTotals("t", "0", 10, tracked=True))
     assert matching(summary, offsets) == offsets
 

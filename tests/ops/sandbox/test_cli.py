@@ -33,16 +33,16 @@ def test_help_begins_with_examples(command: str) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["up", "--name", "No"], 2, "error: 'No' cannot be the name of a sandbox. Use up to 40 lower-case"),
-        (["up", "--kafka-version", "2.8.2"], 2, "error: '2.8.2' is not a Kafka version that the sandbox can run. Give"),
-        (["up", "--support", "on"], 2, "error: 'on' is no value of exactly.once.source.support. Use disabled"),
+        (["up", "--name", "No"], 2, "error: Invalid sandbox name 'No'. Use at most 40 lower-case"),
+        (["up", "--kafka-version", "2.8.2"], 2, "error: Invalid or unsupported Kafka version '2.8.2'. Use"),
+        (["up", "--support", "on"], 2, "error: Invalid value 'on' of exactly.once.source.support. Use disabled"),
         (["up", "--support", "enabled", "--kafka-version", "3.2"], 2, "has no exactly-once source support"),
-        (["up", "--workers", "11"], 2, "error: A sandbox has 0 to 9 workers, not 11"),
-        (["up", "--brokers", "4"], 2, "error: A sandbox has 1 to 3 brokers, not 4"),
-        (["down", "--all", "--name", "x"], 2, "error: --name and --all exclude each other"),
-        (["down", "--name", "../x"], 2, "cannot be the name of a sandbox"),
-        (["status", "--name", "x"], 2, "There is no sandbox x. Start it: connectctl sandbox up --name x."),
-        (["logs", "--name", "x"], 2, "There is no sandbox x. Start it: connectctl sandbox up --name x."),
+        (["up", "--workers", "11"], 2, "error: Invalid number of workers 11: must be 0 to 9"),
+        (["up", "--brokers", "4"], 2, "error: Invalid number of brokers 4: must be 1 to 3"),
+        (["down", "--all", "--name", "x"], 2, "error: --name and --all cannot be used together"),
+        (["down", "--name", "../x"], 2, "Invalid sandbox name"),
+        (["status", "--name", "x"], 2, "Sandbox not found: x. Start it: connectctl sandbox up --name x."),
+        (["logs", "--name", "x"], 2, "Sandbox not found: x. Start it: connectctl sandbox up --name x."),
     ],
 )
 def test_what_is_refused_in_one_line(words: list[str], code: int, said: str, home: Path) -> None:
@@ -54,7 +54,7 @@ def test_what_is_refused_in_one_line(words: list[str], code: int, said: str, hom
 
 
 def test_where_there_is_nothing_nothing_is_listed_or_removed(home: Path) -> None:
-    assert run("down") == (0, "There is no sandbox default.\n", "")
+    assert run("down") == (0, "Sandbox not found: default.\n", "")
     _, out, _ = run("down", "-o", "json")
     assert json.loads(out)["sandboxes"] == [{"name": "default", "removed": False}]
     assert not home.exists()
@@ -68,7 +68,7 @@ def test_what_a_failed_up_left_is_shown_and_removed(home: Path) -> None:
     assert [(each["name"], each["state"]) for each in json.loads(out)["sandboxes"]] == [("broken", "LEFTOVER")]
     assert "LEFTOVER" in run("status", "-o", "wide")[1]
     assert run("logs", "--name", "broken", "-n", "2") == (0, "two\nthree\n", "")
-    assert run("down", "--name", "broken") == (0, "Sandbox broken is gone.\n", "")
+    assert run("down", "--name", "broken") == (0, "Sandbox broken removed.\n", "")
     assert not home.exists()
 
 

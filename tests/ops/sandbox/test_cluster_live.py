@@ -202,5 +202,5 @@ def test_a_sandbox_that_is_down_leaves_nothing(small: Sandbox) -> None:
     assert not root.exists()
     assert root not in processes.roots()
     assert not down("small")
-    with pytest.raises(BadInput, match="There is no sandbox small"):
+    with pytest.raises(BadInput, match="Sandbox not found: small"):
         status("small")

@@ -139,7 +139,7 @@ def test_a_process_that_dies_is_explained_and_only_logs_stay(layout: Layout) -> 
     with pytest.raises(ConnectctlError) as failed:
         up(SandboxSpec(name=NAME, workers=0, extra_broker_properties={"num.io.threads": "0"}))
     assert "num.io.threads" in str(failed.value)
-    assert f"Its log is {layout.log('broker')}." in str(failed.value)
+    assert f"See its log: {layout.log('broker')}." in str(failed.value)
     assert [path.name for path in layout.root.iterdir()] == ["logs"]
     assert layout.root not in processes.roots()
     assert status(NAME).state is State.LEFTOVER

@@ -27,7 +27,7 @@ def test_the_second_waits_and_says_so_once_and_then_gives_up(tmp_path: Path) -> 
     said = []
     with (
         locked(tmp_path, create=True, timeout=1),
-        pytest.raises(TimedOut, match="Another connectctl is still busy"),
+        pytest.raises(TimedOut, match="Another connectctl process is using"),
         locked(tmp_path, create=True, timeout=0.2, on_wait=lambda: said.append(1)),
     ):
         pass

@@ -62,5 +62,5 @@ def test_logs_by_name(tmp_path: Path) -> None:
         layout.log(name).touch()
     assert list(log_files(layout, [])) == ["broker", "worker-1"]
     assert list(log_files(layout, ["worker-1"])) == ["worker-1"]
-    with pytest.raises(BadInput, match=r"no log of nope\. It has: broker, worker-1"):
+    with pytest.raises(BadInput, match=r"Log not found in sandbox \S+: nope\. Available: broker, worker-1"):
         log_files(layout, ["nope"])

@@ -1,11 +1,11 @@
-"""Topics of one cluster copied to another: goes on where Kafka's MirrorSourceConnector stopped, and the other way round.
+"""Topics of one cluster copied to another: resumes where Kafka's MirrorSourceConnector stopped, and the other way round.
 
 The configuration has MirrorMaker's own names; the source partition is ``{"cluster", "partition", "topic"}``, the source
 offset ``{"offset"}`` of the record that was copied last, as ``MirrorSourceTask`` writes them. Partition, key, value, headers
 and timestamp stay as they are; of a record that says 1970-01-01T00:00:00Z the timestamp is lost, because that is what
 librdkafka takes for none. Remote topics are created, and get partitions, when a run starts.
 
-Differences from MirrorSourceConnector, each of which ``outlook`` tells of where the configuration is made for it:
+Differences from MirrorSourceConnector, each of which ``outlook`` reports where the configuration is made for it:
 
 - Records alone are copied. Offset syncs, and with them checkpoints, the sync of configurations and ACLs, and new topics and
   partitions while it runs, are left to MirrorMaker.
@@ -16,7 +16,7 @@ Differences from MirrorSourceConnector, each of which ``outlook`` tells of where
 - A source that has fewer records than were copied from it fails the task, and is not copied again from its beginning.
 
 Where the source has deleted records before they were copied, ``source.consumer.auto.offset.reset`` decides, as with
-MirrorMaker: earliest, the default, goes on without them, none fails the task.
+MirrorMaker: earliest, the default, continues without them, none fails the task.
 """
 
 from __future__ import annotations
@@ -74,16 +74,20 @@ class TopicCopy(SourceConnector):
 
     converts = False
     settings = (
-        Setting("source.cluster.alias", "The name of the cluster that is read.", required=True),
-        Setting("source.cluster.bootstrap.servers", "Its brokers.", required=True),
-        Setting("target.cluster.alias", "The name of the cluster that is written.", default="target"),
-        Setting("topics", "The topics to copy: names and regular expressions.", default=TOPICS),
-        Setting("topics.exclude", "Those of them not to copy.", default=EXCLUDE),
+        Setting("source.cluster.alias", "Alias of the source cluster.", required=True),
+        Setting("source.cluster.bootstrap.servers", "Bootstrap servers of the source cluster.", required=True),
+        Setting("target.cluster.alias", "Alias of the target cluster.", default="target"),
+        Setting("topics", "Topics to copy: names and regular expressions.", default=TOPICS),
+        Setting("topics.exclude", "Topics to exclude: names and regular expressions.", default=EXCLUDE),
         Setting("replication.policy.class", "DefaultReplicationPolicy or IdentityReplicationPolicy."),
-        Setting("replication.policy.separator", "What is between an alias and a topic.", default="."),
-        Setting("replication.factor", "Of remote topics that are created."),
-        Setting(RECORDS, "The most records that one poll takes.", default=str(DEFAULT_RECORDS)),
-        Setting(POLL_TIMEOUT, "How long one poll takes records, in ms.", default=str(DEFAULT_POLL_TIMEOUT)),
+        Setting(
+            "replication.policy.separator",
+            "Separator between alias and topic in the name of a remote topic.",
+            default=".",
+        ),
+        Setting("replication.factor", "Replication factor of new remote topics."),
+        Setting(RECORDS, "Maximum number of records per transaction.", default=str(DEFAULT_RECORDS)),
+        Setting(POLL_TIMEOUT, "Timeout of a poll in milliseconds.", default=str(DEFAULT_POLL_TIMEOUT)),
     )
 
     def validate(self, configs: Mapping[str, str]) -> dict[str, list[str]]:
@@ -118,7 +122,7 @@ class TopicCopy(SourceConnector):
         wanted = remote_topics.plan_remote_topics(source, self.context.target, selection_of(configs))
         if not wanted.topics:
             raise BadInput(
-                f"The source cluster {alias} has no topic to copy",
+                f"No topic to copy on the source cluster {alias}",
                 why=f"topics is {configs.get('topics', TOPICS)}, topics.exclude {configs.get('topics.exclude', EXCLUDE)}",
                 next_step="Correct topics, or create the topic first.",
                 code="no-topic",
@@ -165,23 +169,26 @@ def _problems(configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
             yield name, str(e)
             break
     if configs.get("enabled", "true").strip().lower() == "false":
-        yield "enabled", "enabled is false: there is nothing to run"
+        yield "enabled", "enabled=false: the connector is disabled"
     for name, only in _ONE_CLASS.items():
         given = configs.get(name, only)
         if given.rpartition(".")[2] != only:
-            yield name, f"{name}={given} cannot be run here: {only} alone is known"
+            yield name, f"{name}={given} is not supported: only {only} is"
     for name, least in _NUMBERS.items():
         given = configs.get(name, str(least)).strip()
         if not given.isascii() or not given.isdigit() or int(given) < least:
-            yield name, f"{name} is {given}, and takes a whole number from {least} on"
+            yield name, f"Invalid value {given} for configuration {name}: must be an integer of at least {least}"
     for name in CONVERTERS:
         if configs.get(name, _BYTES[0]) not in _BYTES:
-            yield name, f"{name} must be ByteArrayConverter, or be left out: records are copied byte for byte"
+            yield name, f"{name} must be ByteArrayConverter or unset: records are copied byte for byte"
     if (
         configs.get("exactly.once.support", "").lower() == "required"
         and source_clients.isolation(configs) != "read_committed"
     ):
-        yield ISOLATION, f"{ISOLATION} must be read_committed, or records of aborted transactions would be copied"
+        yield (
+            ISOLATION,
+            f"{ISOLATION} must be read_committed: otherwise records of aborted transactions would be copied",
+        )
 
 
 def _notes(configs: Mapping[str, str]) -> Iterator[str]:
@@ -190,15 +197,15 @@ def _notes(configs: Mapping[str, str]) -> Iterator[str]:
     left = [name for name in _LEFT if configs.get(name, str(theirs)).strip().lower() == "true"]
     if left:
         told = ", ".join(f"{_LEFT[name]} ({name})" for name in left)
-        yield f"Records alone are copied here, and MirrorMaker's other work is not done: {told}."
+        yield f"Only records are copied; not done, unlike MirrorMaker: {told}."
     if theirs and not any(f"{prefix}isolation.level" in configs for prefix in source_clients.CONSUMER):
-        yield f"{ISOLATION} is not given: committed records alone are copied here, where a worker copies the others, too."
+        yield f"{ISOLATION} is not set: only committed records are copied; a worker also copies the others."
     missing = [name for name in CONVERTERS if name not in configs]
     if theirs and missing:
         verb = "is" if len(missing) == 1 else "are"
-        told = f"{', '.join(missing)} {verb} not given"
-        yield f"{told}: bytes are copied as they are, where workers use converters of their own."
+        told = f"{', '.join(missing)} {verb} not set"
+        yield f"{told}: records are copied byte for byte; workers use their own default converters."
     if source_clients.isolation(configs) != "read_committed":
-        yield f"{ISOLATION} is read_uncommitted: records of aborted and open transactions are copied, too."
+        yield f"{ISOLATION} is read_uncommitted: records of aborted and open transactions are copied as well."
     if unknown := source_clients.unknown(configs):
-        yield f"{', '.join(unknown)} {'has' if len(unknown) == 1 else 'have'} no equal in librdkafka, and no effect here."
+        yield f"{', '.join(unknown)} {'is' if len(unknown) == 1 else 'are'} ignored: librdkafka has no such property."

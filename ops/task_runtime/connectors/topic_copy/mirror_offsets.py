@@ -1,6 +1,6 @@
 """Source partitions and offsets as ``MirrorUtils`` wraps them: {"cluster", "partition", "topic"} and {"offset"}. Pure.
 
-An offset is the one that was copied last: whoever goes on begins behind it.
+An offset is the one that was copied last: whoever resumes begins behind it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def wrap_offset(offset: int) -> dict[str, int]:
 
 
 def next_offset(stored: Mapping[str, Any] | None) -> int | None:
-    """Where to go on behind ``stored``, None where nothing is."""
+    """Where to resume behind ``stored``, None where nothing is."""
     if stored is None or stored.get("offset") is None:
         return None
     return int(stored["offset"]) + 1

@@ -42,11 +42,11 @@ class RemoteTopics:
     def says(self) -> list[str]:
         """What ``prepare`` will do, a line for each topic."""
         new = [
-            f"create the topic {remote} with {_partitions(self.topics[topic])}, as {topic} has on the source"
+            f"create the topic {remote} with {_partitions(self.topics[topic])}, as for {topic} on the source cluster"
             for remote, topic in sorted(self.missing.items())
         ]
         grown = [
-            f"give {remote} {_partitions(self.topics[topic])}, as {topic} has on the source"
+            f"increase {remote} to {_partitions(self.topics[topic])}, as for {topic} on the source cluster"
             for remote, topic in sorted(self.short.items())
         ]
         return new + grown
@@ -63,8 +63,8 @@ def plan_remote_topics(source: Kafka, target: Kafka, selection: Selection) -> Re
     itself = [topic for topic in topics if policy.remote(topic) == topic]
     if itself and source.cluster_id() == target.cluster_id():
         raise Refused(
-            f"The topic {itself[0]} would be copied into itself, again and again",
-            why="source and target are one cluster, and the replication policy renames nothing",
+            f"The topic {itself[0]} would be copied into itself in a loop",
+            why="source and target are the same cluster, and the replication policy does not rename topics",
             next_step="Use DefaultReplicationPolicy.",
             code="copied-into-itself",
         )
@@ -112,9 +112,9 @@ def _grow(target: Kafka, sizes: Mapping[str, int]) -> None:
     asked = [NewPartitions(topic, count) for topic, count in sizes.items()]
     for topic, future in target.admin.create_partitions(asked, request_timeout=target.timeout).items():
         try:
-            target.ask(f"give {topic} more partitions", future.result)
+            target.ask(f"create partitions of {topic}", future.result)
         except ConnectctlError as e:
-            if e.code != "INVALID_PARTITIONS":  # it has them by now
+            if e.code != "INVALID_PARTITIONS":  # it has them already
                 raise
 
     # A producer that knows of fewer partitions than a record wants would fail for good.
@@ -123,10 +123,10 @@ def _grow(target: Kafka, sizes: Mapping[str, int]) -> None:
 
     if not wait_until(led, target.timeout, PAUSE):
         topics = ", ".join(sizes)
-        raise TimedOut(f"The partitions of {topics} got more, and not all have leaders after {target.timeout:g} s")
+        raise TimedOut(f"Partitions were added to {topics}, but not all have a leader after {target.timeout:g} s")
 
 
 def _led(target: Kafka, topic: str) -> int:
     """How many partitions of ``topic`` have a leader."""
-    found = target.ask(f"tell of the topic {topic}", lambda: target.admin.list_topics(topic, target.timeout))
+    found = target.ask(f"describe the topic {topic}", lambda: target.admin.list_topics(topic, target.timeout))
     return sum(each.leader >= 0 for each in found.topics[topic].partitions.values())

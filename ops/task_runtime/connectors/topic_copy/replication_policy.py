@@ -32,7 +32,7 @@ def pattern(text: str) -> re.Pattern[str] | None:
     try:
         return re.compile("|".join(fields))
     except re.error as e:
-        raise BadInput(f"{text} is no regular expression here", why=str(e)) from e
+        raise BadInput(f"Invalid or unsupported regular expression {text}", why=str(e)) from e
 
 
 @dataclass(frozen=True)
@@ -110,8 +110,8 @@ def policy_of(config: Mapping[str, str]) -> Policy:
     name = config.get("replication.policy.class", "DefaultReplicationPolicy")
     if name not in _POLICIES:
         raise BadInput(
-            f"The replication policy {name} cannot be run here",
-            next_step="Give DefaultReplicationPolicy or IdentityReplicationPolicy.",
+            f"Unsupported replication policy {name}",
+            next_step="Use DefaultReplicationPolicy or IdentityReplicationPolicy.",
         )
     return Policy(
         config.get("source.cluster.alias", ""),

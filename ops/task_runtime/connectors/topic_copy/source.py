@@ -88,12 +88,12 @@ class CopiedTopics:
         self._go_on({})
 
     def _go_on(self, reached: Mapping[Place, int | None]) -> None:
-        """Nothing is in hand, and ``reached`` is where each place goes on."""
+        """Nothing is in hand, and ``reached`` is where each partition resumes."""
         self._reached, self._count = dict(reached), 0
         self._taken: dict[Place, int] = {}
 
     def _ahead(self) -> dict[Place, int | None]:
-        """Where each place goes on once what is in hand is committed."""
+        """Where each partition resumes once what is in hand is committed."""
         return self._reached | {place: last + 1 for place, last in self._taken.items()}
 
     def resume(self, stored: StoredOffsets) -> None:
@@ -149,7 +149,7 @@ class CopiedTopics:
         return TransactionBatch(offsets=self._offsets()) if self._taken else None
 
     def committed(self, batch: TransactionBatch) -> None:
-        """Go on behind what was given."""
+        """Resume behind what was given."""
         self._go_on(self._ahead())
 
     @property

@@ -18,7 +18,7 @@ from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, NotTruste
 CLUSTER = "source.cluster."
 CONSUMER, ADMIN = ("consumer.", "source.consumer."), ("admin.", "source.admin.")
 ISOLATION, RESET = "isolation.level", "auto.offset.reset"
-UNREADABLE = "The source cluster {} cannot be read"
+UNREADABLE = "Cannot read the source cluster {}"
 _CONNECTING = ("bootstrap.servers", "security.", "ssl.", "sasl.")
 _SAME = {
     "client.id",
@@ -84,12 +84,12 @@ def problems(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """What cannot be run here, by property."""
     level, start, given = isolation(config), reset(config), java(config, CONSUMER)
     if level not in ("read_committed", "read_uncommitted"):
-        yield "source.consumer.isolation.level", f"{level} is no isolation level"
+        yield "source.consumer.isolation.level", f"Invalid isolation level {level}"
     if start not in ("earliest", "latest", "none"):
-        yield "source.consumer.auto.offset.reset", f"auto.offset.reset={start} cannot be run here"
+        yield "source.consumer.auto.offset.reset", f"auto.offset.reset={start} is not supported"
     for store in ("keystore", "truststore"):
         if f"ssl.{store}.location" in given and given.get(f"ssl.{store}.type", "").upper() != "PEM":
-            text = f"A source cluster with a Java {store} cannot be read here; give it as PEM"
+            text = f"A Java {store} is not supported for the source cluster; configure it as PEM"
             yield f"{CLUSTER}ssl.{store}.location", text
 
 
@@ -122,9 +122,9 @@ def unreachable(alias: str, first: str | None = None) -> Iterator[None]:
 def partition_gone(alias: str, topic: str) -> ConnectctlError:
     """The error for a topic, or a partition as TOPIC-N, that the source does not have any more."""
     return ConnectctlError(
-        f"The source cluster {alias} has no {topic} any more",
-        why="it was deleted, or created anew with fewer partitions",
-        next_step="Start again, for the topics that there are by now.",
+        f"{topic} no longer exists on the source cluster {alias}",
+        why="it was deleted, or recreated with fewer partitions",
+        next_step="Restart the run to use the current topics.",
         code="no-topic",
     )
 

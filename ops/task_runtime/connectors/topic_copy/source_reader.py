@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 WAIT = 0.05
 """Seconds that librdkafka may take to fill a batch."""
 MOST, FEW = 10_000, 100
-"""Records of a batch at most, and of the first one, while nobody knows how large they are."""
+"""Records of a batch at most, and of the first one, while their size is unknown."""
 BATCH_BYTES = 8 << 20
 POLL = 1.0
 """Seconds between two looks at whether brokers that were lost are back."""
@@ -126,9 +126,9 @@ class TopicReader:
         """Where to begin, and whether that is the end because ``latest`` says so."""
         if at is not None and at > extent.end:
             raise ConnectctlError(
-                f"{place[0]}-{place[1]} of {self._source.alias} ends at {extent.end}, and its offset is {at - 1}",
-                why="it is another topic by now, or lost records",
-                next_step="Set the offset: connectctl offsets set, or connectctl offsets reset.",
+                f"{place[0]}-{place[1]} of {self._source.alias} ends at {extent.end}, but the committed offset is {at - 1}",
+                why="the topic was recreated or lost records",
+                next_step="Set or reset the offset: connectctl offsets set, connectctl offsets reset.",
                 code="beyond-the-end",
             )
         if at is not None and at >= extent.first:
@@ -141,18 +141,20 @@ class TopicReader:
 
     def _unset(self, what: str) -> ConnectctlError:
         return ConnectctlError(
-            f"{what} of {self._source.alias} has no offset to begin at",
-            why="none is committed that is still there, and auto.offset.reset is none",
-            next_step="Set source.consumer.auto.offset.reset, or the offset: connectctl offsets set.",
+            f"{what} of {self._source.alias} has no start offset",
+            why="no committed offset is within the log, and auto.offset.reset=none",
+            next_step="Set source.consumer.auto.offset.reset, or set the offset: connectctl offsets set.",
             code="no-offset",
         )
 
     def _out_of_range(self, place: Place) -> ConnectctlError:
-        """The log has begun behind it by now, or ends before it: ``begin`` tells which, as the settings say."""
+        """The log begins behind it, or ends before it: ``begin`` tells which, as the settings say."""
         where = f"{place[0]}-{place[1]}"
         if self._source.reset == "none":
             return self._unset(where)
-        return Unreachable(UNREADABLE.format(self._source.alias), why=f"{where} has no offset {self._next.get(place)}")
+        return Unreachable(
+            UNREADABLE.format(self._source.alias), why=f"Offset {self._next.get(place)} of {where} is out of range"
+        )
 
     def read(self, most: int) -> list[TopicBatch]:
         """The next records, ``most`` of them; none where there are none for now.
@@ -225,7 +227,7 @@ class TopicReader:
         except KafkaException as e:
             self._looked = time.monotonic()
             if now - since > self._source.timeout:
-                why = f"{words}; nothing came for {now - since:.0f} s"
+                why = f"{words}; no records for {now - since:.0f} s"
                 raise Unreachable(UNREADABLE.format(self._source.alias), why=why) from e
 
     @property

@@ -51,5 +51,5 @@ def test_without_java_one_line_says_what_to_install(tmp_path: Path, monkeypatch:
     assert "\n" not in str(none.value)
     fake_java(tmp_path / "bin", "Unable to locate a Java Runtime.", code=1)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    with pytest.raises(ConnectctlError, match="is no working Java"):
+    with pytest.raises(ConnectctlError, match="is not a working Java"):
         find_java()

@@ -146,7 +146,7 @@ def work(path: str) -> TaskSpec:
 def test_a_task_that_cannot_be_made_is_a_failed_report() -> None:
     report = run(work("no.such:Thing"), 2, {}, TaskLimits(1.0), NOBODY)
     assert (report.task, report.reason, report.records) == (2, FAILED, 0)
-    assert "no.such:Thing cannot be imported" in str(report.detail)
+    assert "Cannot import no.such:Thing" in str(report.detail)
 
 
 def test_what_a_plugin_raises_is_a_failed_report_with_its_trace(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -140,7 +140,7 @@ def test_a_file_that_is_shorter_than_its_offset_is_another_file(tmp_path: Path) 
     path = tmp_path / "f"
     path.write_text("one\n")
     made = task(path, 400)
-    with pytest.raises(ConnectctlError, match="has 4 bytes, and its offset is 400"):
+    with pytest.raises(ConnectctlError, match="has 4 bytes but the committed offset is 400"):
         made.poll()
     made.stop()
 

@@ -277,9 +277,12 @@ def test_a_task_asks_once_for_each_source_partition_and_before_it_sends_any_of_i
         (batches([*rows(2), *rows(1, table="b"), *rows(1)]), "is not ordered: 1 comes after 2"),
         (
             batches([{"table": "a", "id": None, "value": ""}]),
-            r'has a null, which is no source offset: The row of \{"table":"a"\} at \{"id":null\}',
+            r'contains a null, which is not a valid source offset: The row of \{"table":"a"\} at \{"id":null\}',
         ),
-        (batches([{"table": "a", "id": 1.5, "value": ""}], offset=pa.float64()), "a double, which is no source offset"),
+        (
+            batches([{"table": "a", "id": 1.5, "value": ""}], offset=pa.float64()),
+            "a double, which is not a valid source offset",
+        ),
     ],
 )
 def test_a_column_that_is_no_ordered_offset_is_one_line(bad: list[Any], said: str) -> None:
@@ -290,5 +293,5 @@ def test_a_column_that_is_no_ordered_offset_is_one_line(bad: list[Any], said: st
 def test_a_committed_offset_of_another_type_is_refused() -> None:
     broker = Broker()
     broker.offsets[b'["c",{"table":"a"}]'] = b'{"id":"7"}'
-    with pytest.raises(ConnectctlError, match="cannot be compared"):
+    with pytest.raises(ConnectctlError, match="Cannot compare the committed offset"):
         deliver(broker, batches(rows(8)))

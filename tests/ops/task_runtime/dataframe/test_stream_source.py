@@ -132,14 +132,14 @@ def test_a_batch_that_comes_again_with_other_rows_is_refused() -> None:
     broker = Broker()
     write(broker, 0, rows(1, 2, 3))
     for other in (rows(1, 2), rows(1, 2, 4), [*rows(1, 2), ("a", 3, "other")]):
-        with pytest.raises(ConnectctlError, match="came again with other rows"):
+        with pytest.raises(ConnectctlError, match="was replayed with different rows"):
             write(broker, 0, other)
     begun = Crashing()
     begun.at = 2
     with pytest.raises(Crash):
         write(begun, 0, rows(1, 2, 3, 4, 5))
     assert not progress(begun).through
-    with pytest.raises(ConnectctlError, match="came again with other rows"):
+    with pytest.raises(ConnectctlError, match="was replayed with different rows"):
         write(begun, 0, rows(0, 1, 2, 3, 4, 5))
 
 
@@ -155,9 +155,9 @@ def test_late_rows_count_once_where_the_answer_to_a_commit_was_lost() -> None:
 def test_a_checkpoint_that_was_set_back_and_another_number_of_tasks_are_refused() -> None:
     broker = Broker()
     write(broker, 5, rows(1))
-    with pytest.raises(ConnectctlError, match="Micro-batch 4 is older than what is written: batch 5"):
+    with pytest.raises(ConnectctlError, match="Micro-batch 4 is outdated: batch 5"):
         write(broker, 4, rows(2))
-    with pytest.raises(ConnectctlError, match=r"was begun by 1 tasks, and there are 2 now\. Finish it with 1"):
+    with pytest.raises(ConnectctlError, match=r"was started with 1 tasks, but 2 are configured now\. Finish it with 1"):
         write(broker, 5, rows(1), tasks=2)
     write(broker, 6, rows(2), tasks=2)
     assert broker.values == [b"a1", b"a2"]

@@ -75,7 +75,7 @@ def test_records_that_are_no_json_and_tombstones_say_nothing() -> None:
 def test_a_generation_may_start_once_its_round_of_fencing_is_over() -> None:
     begun = log(task_set("c-1", CONFIG, TASKS))
     generation = Generation("t", "c-1", 3)
-    assert "no round of fencing" in str(generation.stale_because(begun))
+    assert "no zombie fencing" in str(generation.stale_because(begun))
     assert generation.stale_because(log(task_set("c-1", CONFIG, TASKS), count_record("c-1", 2))) is None
 
 
@@ -90,8 +90,8 @@ def test_a_taken_over_connector_is_ours_while_it_is_stopped() -> None:
     generation = Generation("t", "c-1", 2, target_at=0)
     assert generation.stale_because(log(*stopped)) is None
     assert generation.stale_because(log(*stopped, target("STOPPED"))) is None
-    assert "target state is STARTED" in str(generation.stale_because(log(*stopped, target("STARTED"))))
-    assert "target state is PAUSED" in str(generation.stale_because(log(*stopped, target("PAUSED"))))
+    assert "target state STARTED" in str(generation.stale_because(log(*stopped, target("STARTED"))))
+    assert "target state PAUSED" in str(generation.stale_because(log(*stopped, target("PAUSED"))))
     assert "new task configurations" in str(generation.stale_because(log(*stopped, task_set("c-1", CONFIG, TASKS))))
 
 

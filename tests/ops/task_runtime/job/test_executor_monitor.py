@@ -48,7 +48,7 @@ def test_their_absence_and_their_return_are_each_told_once() -> None:
     assert cluster.looks(0, LOST_AFTER + 2 * POLL)
     assert cluster.looks(0, 100)
     assert len(cluster.said) == 1
-    assert "All executors of spark://m:1 are gone" in cluster.said[0]
+    assert "All Spark executors of spark://m:1 were lost" in cluster.said[0]
     assert not cluster.looks(1, POLL)
     assert len(cluster.said) == 2
     assert cluster.looks(0, LOST_AFTER + 2 * POLL)

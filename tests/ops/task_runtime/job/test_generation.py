@@ -171,7 +171,7 @@ def test_ids_that_no_coordinator_knows_are_not_created(world: World) -> None:
 def test_ids_that_cannot_be_fenced_leave_the_new_tasks_unstarted(world: World) -> None:
     start(world, 2)
     world.refuses = True
-    with pytest.raises(ConnectctlError, match="2 of the 2 ids of tasks of c could not be fenced"):
+    with pytest.raises(ConnectctlError, match="Could not fence 2 of the 2 transactional ids of tasks of c"):
         start(world, 2)
     found = config_topic_state(world.log, "c")
     assert found.fenced < found.commit
@@ -186,7 +186,7 @@ def test_a_doubt_begins_it_all_again_with_a_new_producer(world: World) -> None:
 
 def test_doubts_without_end_are_a_time_out(world: World) -> None:
     world.breaks = [UnknownOutcome("no answer")] * 1_000_000
-    with pytest.raises(TimedOut, match="could not be started"):
+    with pytest.raises(TimedOut, match="Could not start c"):
         start(world, 1, patience=0.05)
 
 
@@ -222,7 +222,7 @@ def test_another_driver_between_two_steps_is_met_with_a_new_generation(world: Wo
 
 def test_one_who_is_fenced_again_and_again_gives_way(world: World) -> None:
     world.breaks = [Fenced("a newer producer")] * 99
-    with pytest.raises(Refused, match="Another run or worker leads the group g"):
+    with pytest.raises(Refused, match="Another run or worker is the leader of group g"):
         start(world, 1)
 
 
@@ -247,7 +247,7 @@ def test_what_chooses_the_tasks_sees_what_stands_there_and_may_refuse_before_any
 
 def test_an_open_transaction_of_others_on_the_config_topic_is_told(world: World) -> None:
     world.held_back = True
-    with pytest.raises(TimedOut, match="The end of configs is out of reach"):
+    with pytest.raises(TimedOut, match="Could not read configs to its end"):
         start(world, 1, patience=0.05)
 
 

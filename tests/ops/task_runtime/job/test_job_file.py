@@ -46,8 +46,8 @@ def test_a_job_has_its_values_as_they_are_written() -> None:
 @pytest.mark.parametrize(
     ("until", "expected", "says"),
     [
-        ("{idle: 500ms}", Until(idle=0.5), "until nothing comes for 0.5 s"),
-        ("{records: 1000}", Until(records=1000), "until 1,000 records are there"),
+        ("{idle: 500ms}", Until(idle=0.5), "until no records arrive for 0.5 s"),
+        ("{records: 1000}", Until(records=1000), "until 1,000 records are written"),
         ("{duration: 2m}", Until(duration=120.0), "for 120 s"),
         ("{forever: true}", Until(), "until it is stopped"),
     ],
@@ -65,25 +65,25 @@ def test_a_job_is_called_after_its_file_and_goes_on_for_ever_where_nothing_else_
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "numbers.yaml is no job: it is empty"),
-        ("[1", "numbers.yaml, line 1: this is no YAML"),
-        ("- 1", "numbers.yaml is no job"),
-        ("name: x\nconfg: {a: b}", "line 2: nobody knows the key confg. Did you mean config?"),
+        ("", "numbers.yaml is not a job file: it is empty"),
+        ("[1", "numbers.yaml, line 1: invalid YAML"),
+        ("- 1", "numbers.yaml is not a job file"),
+        ("name: x\nconfg: {a: b}", "line 2: unknown key confg. Did you mean config?"),
         (
             "name: x\nconnector.class: y",
-            "line 2: nobody knows the key connector.class. Properties of the connector belong",
+            "line 2: unknown key connector.class. Properties of the connector belong",
         ),
-        ("config: {a: b}\nspark:\n  mster: local", "line 3: nobody knows the key mster. Did you mean master?"),
-        ("config: {a: b}\nuntil:\n  xyz: 1", "Known keys here: idle, records, duration, forever."),
-        ("config: {a: b}\nuntil:\n  idle: 5x", "line 3: until.idle does not fit: '5x' is no time span"),
-        ("config: {a: b}\nuntil: {idle: 0}", "no time span"),
-        ("config: {a: b}\nuntil: {records: 0}", "line 2: until.records does not fit"),
-        ("config: {a: b}\nuntil: {records: 1, idle: 1s}", "it takes exactly one of idle, records, duration"),
-        ("config: {a: b}\nuntil: {forever: false}", "it takes exactly one"),
-        ("config:\n  a: [1]", "line 2: config.a does not fit"),
-        ("config:\n  a:", "line 2: config.a does not fit"),
-        ("config:\n  a: 1\n  a: 2", "line 3: a is there twice: it is in line 2, too"),
-        ("name: a\nconfig: {name: b}", "the job is called a, and config.name says b"),
+        ("config: {a: b}\nspark:\n  mster: local", "line 3: unknown key mster. Did you mean master?"),
+        ("config: {a: b}\nuntil:\n  xyz: 1", "Valid keys here: idle, records, duration, forever."),
+        ("config: {a: b}\nuntil:\n  idle: 5x", "line 3: invalid value of until.idle: invalid duration '5x'"),
+        ("config: {a: b}\nuntil: {idle: 0}", "invalid duration"),
+        ("config: {a: b}\nuntil: {records: 0}", "line 2: invalid value of until.records"),
+        ("config: {a: b}\nuntil: {records: 1, idle: 1s}", "it must have exactly one of idle, records, duration"),
+        ("config: {a: b}\nuntil: {forever: false}", "it must have exactly one"),
+        ("config:\n  a: [1]", "line 2: invalid value of config.a"),
+        ("config:\n  a:", "line 2: invalid value of config.a"),
+        ("config:\n  a: 1\n  a: 2", "line 3: a is there twice: first defined in line 2"),
+        ("name: a\nconfig: {name: b}", "name is a, but config.name is b"),
         ("config: {a: b}\nplugins: [nowhere.whl]", "line 2:"),
     ],
 )
@@ -101,7 +101,7 @@ def test_plugins_are_looked_for_beside_the_job(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_there_or_no_text_is_bad_input(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="cannot be read"):
+    with pytest.raises(BadInput, match="Cannot read the job file"):
         read(tmp_path / "none.yaml")
     (tmp_path / "raw.yaml").write_bytes(b"\xff\xfe\xff")
     with pytest.raises(BadInput, match="not UTF-8"):

@@ -89,10 +89,10 @@ def test_what_is_installed_is_not_sent(job: Path, tmp_path: Path) -> None:
 def test_a_wrong_module_is_told_with_those_that_there_are(job: Path) -> None:
     with pytest.raises(BadInput) as caught:
         connector_class("mime:Mine", job)
-    assert "Did you mean mine? Modules beside the job file: json, mine, mine_late" in str(caught.value)
+    assert "Did you mean mine? Modules in the directory of the job file: json, mine, mine_late" in str(caught.value)
     assert modules_in(job) == ["json", "mine", "mine_late", "mine_parts", "mine_words", "other"]
 
 
 def test_a_wrong_class_is_told_with_the_connectors_of_the_module(job: Path) -> None:
-    with pytest.raises(BadInput, match=r"There is no class Mime in mine\. Connectors in it: Mine\."):
+    with pytest.raises(BadInput, match=r"Class not found: Mime in mine\. Connectors in the module: Mine\."):
         connector_class("mine:Mime", job)

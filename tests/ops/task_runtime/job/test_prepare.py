@@ -93,8 +93,8 @@ def test_a_group_of_its_own_gets_topics_named_after_it() -> None:
         "create the topic g-configs with 1 partition",
         "create the topic g-offsets with 25 partitions",
         "create the topic g-status with 5 partitions",
-        "write the configurations of its tasks to g-configs, fence older tasks",
-        "run c on Spark (local[2]) until it is stopped, its offsets in g-offsets",
+        "write the task configurations of c to g-configs and fence older tasks",
+        "run c on Spark (local[2]) until it is stopped, source offsets in g-offsets",
     ]
 
 
@@ -105,7 +105,7 @@ def test_topics_that_are_there_are_used() -> None:
 
 @pytest.mark.parametrize("id_", ["connect-cluster-g", "g-c-0"])
 def test_a_group_that_worked_before_must_have_its_topics_named(id_: str) -> None:
-    with pytest.raises(Refused, match=f"the transactional id {id_} is known"):
+    with pytest.raises(Refused, match=f"the transactional id {id_} exists"):
         World(known=frozenset({id_})).look()
     assert World(known=frozenset({id_}), named=NAMED).look().create
 
@@ -120,7 +120,7 @@ def test_a_connector_that_runs_on_workers_is_stopped_and_resumed() -> None:
     assert says(ready) == [
         "create the topic g-run-status with 1 partition",
         "stop c on its workers",
-        "run c on Spark (local[2]) until it is stopped, its offsets in offs",
+        "run c on Spark (local[2]) until it is stopped, source offsets in offs",
         "resume c on its workers",
     ]
 
@@ -136,7 +136,7 @@ def test_a_connector_is_handed_back_as_it_was(state: str, verb: str | None) -> N
 def test_there_must_be_something_to_take_over() -> None:
     world = with_workers()
     world.configs = []
-    with pytest.raises(BadInput, match="have no connector c to take over"):
+    with pytest.raises(BadInput, match="Cannot take over c: no such connector"):
         world.look(take_over=True)
 
 
@@ -148,12 +148,15 @@ def test_a_job_that_only_names_the_connector_has_the_workers_configuration() -> 
 
 def test_a_configuration_that_differs_from_the_workers_is_told() -> None:
     ready = with_workers().look(Job("c", {"name": "c", **FILE, "batch.size": "7"}), take_over=True)
-    assert ready.notes[0] == "The job's configuration differs from the workers' in batch.size; the job's is used."
+    assert (
+        ready.notes[0]
+        == "The configuration in the job file differs from that on the workers in batch.size; the job file is used."
+    )
 
 
 def test_a_converter_that_only_the_workers_know_is_told_where_their_connector_is_taken_over() -> None:
     (note,) = with_workers().look(take_over=True).notes
-    assert note.startswith("value.converter is not given: strings are written as they are")
+    assert note.startswith("value.converter is not set: strings are written unconverted")
     assert World().look().notes == ()
 
 
@@ -180,7 +183,7 @@ def test_a_dedicated_topic_that_is_the_groups_own_is_none() -> None:
 @pytest.mark.parametrize(
     ("topic", "made", "says_"),
     [
-        ("g-configs", (2, "compact"), "has 2 partitions, and a config topic has one"),
+        ("g-configs", (2, "compact"), "has 2 partitions; a config topic must have exactly one"),
         ("g-offsets", (25, "delete"), "g-offsets has cleanup.policy=delete"),
         ("g-status", (5, "compact,delete"), "g-status has cleanup.policy=compact,delete"),
     ],
@@ -196,26 +199,28 @@ def test_what_cannot_be_overridden_is_among_the_notes() -> None:
 
 
 def test_a_topic_that_nobody_would_create_is_refused() -> None:
-    with pytest.raises(Refused, match="The topic t of c is not there, and the brokers create none by themselves"):
+    with pytest.raises(
+        Refused, match="The topic t of c does not exist, and the brokers do not create topics automatically"
+    ):
         World(creates="false").look()
     assert World({"t": (1, "delete")}, creates="false").look()
 
 
 def test_what_librdkafka_does_not_take_is_told_by_javas_name() -> None:
     given = {"producer.override.linger.ms": "99999999999"}
-    with pytest.raises(BadInput, match=r"producer\.override\.linger\.ms is 99999999999.*0\.\.900000"):
+    with pytest.raises(BadInput, match=r"producer\.override\.linger\.ms=99999999999.*0\.\.900000"):
         World().look(Job("c", {"name": "c", **FILE, **given}))
 
 
 def test_without_exactly_once_the_plan_and_a_note_say_so() -> None:
     ready = World().look(Job("c", {"name": "c", **FILE, "exactly.once.source.support": "disabled"}))
     assert says(ready)[-1].startswith("run c on Spark (local[2]) until it is stopped, at least once")
-    assert "delivered at least once" in ready.notes[-1]
+    assert "at-least-once delivery" in ready.notes[-1]
 
 
 def test_a_connector_of_workers_is_not_taken_over_without_exactly_once() -> None:
     config = {"name": "c", **FILE, "exactly.once.source.support": "disabled"}
-    with pytest.raises(BadInput, match="cannot be taken over without exactly-once"):
+    with pytest.raises(BadInput, match="Cannot take over c without exactly-once"):
         with_workers().look(Job("c", config), take_over=True)
 
 
@@ -242,7 +247,7 @@ def test_task_configs_have_the_class_of_their_task() -> None:
 
 def test_a_job_says_until_when() -> None:
     job = parse("config: {connector.class: FileStreamSource, file: /in, topic: t}\nuntil: {idle: 5s}", Path("c.yaml"))
-    assert "until nothing comes for 5 s" in says(World().look(job))[-1]
+    assert "until no records arrive for 5 s" in says(World().look(job))[-1]
 
 
 @pytest.mark.parametrize(
@@ -254,5 +259,5 @@ def test_masters_of_all_kinds_are_taken(master: str) -> None:
 
 @pytest.mark.parametrize("master", ["", "locl[2]", "spark:/x", "http://x"])
 def test_what_is_no_master_is_bad_input(master: str) -> None:
-    with pytest.raises(BadInput, match="is no Spark master"):
+    with pytest.raises(BadInput, match="Invalid Spark master"):
         check_master(master, 0.1)

@@ -219,7 +219,7 @@ def test_tasks_of_the_workers_must_be_gone_before_ours_begin(stage: Stage) -> No
 
 def test_a_connector_that_somebody_started_meanwhile_is_refused(stage: Stage) -> None:
     stage.standings = [ConfigTopicState({}, (), 2, 4, 5, 0, "STARTED", 9)]
-    with pytest.raises(Refused, match="was started on its workers meanwhile"):
+    with pytest.raises(Refused, match="was started on its workers in the meantime"):
         stage.launch("STOPPED").go()
     assert "round" not in stage.trace
 
@@ -246,7 +246,7 @@ def test_whatever_breaks_in_between_the_connector_is_handed_back(stage: Stage) -
 
 
 def test_a_connector_that_its_workers_have_again_is_left_alone(stage: Stage) -> None:
-    stage.report = TaskReport(0, "stale", "the workers have c again: its target state is STARTED")
+    stage.report = TaskReport(0, "stale", "c was started on the Connect cluster (target state STARTED)")
     result = stage.launch().go()
     assert result.outcome is Outcome.TAKEN
     assert not {"resume", "fence 1", "connector STOPPED"} & set(stage.trace)

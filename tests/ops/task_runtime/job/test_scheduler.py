@@ -152,7 +152,7 @@ def test_a_task_fenced_again_and_again_is_anothers() -> None:
     spark = Spark([[report(how="fenced")]])
     run = spark.run()
     assert (run.run(), len(spark.asked)) == (Outcome.TAKEN, MAX_FENCED_ROUNDS)
-    assert "fenced again and again" in str(run.reason)
+    assert "fenced repeatedly" in str(run.reason)
 
 
 def test_a_task_whose_transactions_outlive_their_time_fails_with_what_can_be_done_and_is_not_taken_for_anothers() -> (

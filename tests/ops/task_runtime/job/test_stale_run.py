@@ -93,7 +93,7 @@ def test_a_start_that_died_between_its_task_configs_and_its_fencing_leaves_the_r
     assert stage.ours.stale_because(stage.world.log)
     has_again(stage, stage.regain())
     assert stage.time >= GONE
-    assert [line.split(":")[0] for line in stage.lines] == ["waiting", "c has its tasks again"]
+    assert [line.split(":")[0] for line in stage.lines] == ["waiting", "c runs its tasks again"]
 
 
 def test_what_the_dead_start_may_have_begun_is_fenced(stage: Stage) -> None:
@@ -175,7 +175,7 @@ def test_they_are_regained_whichever_request_is_not_answered(stage: Stage, answe
 def test_workers_that_live_have_the_connector(stage: Stage) -> None:
     half_a_start(stage)
     stage.workers = True
-    with pytest.raises(TakenOver, match="workers of the group g live"):
+    with pytest.raises(TakenOver, match="group g has live workers"):
         stage.regain()
 
 
@@ -196,6 +196,6 @@ def test_where_runs_cannot_be_seen_the_wait_is_longer(stage: Stage) -> None:
 def test_who_is_to_end_anyway_does_not_wait(stage: Stage) -> None:
     half_a_start(stage)
     stage.alive, stage.wanted = (OTHER,), True
-    with pytest.raises(TakenOver, match="another start of c is under way"):
+    with pytest.raises(TakenOver, match="another start of c is in progress"):
         stage.regain()
     assert stage.time == 0

@@ -50,12 +50,12 @@ def test_it_is_told_once_what_is_waited_for_since_when_and_until_when_and_once_t
         clock.now += 5
     still.update({}, [0, 1])  # a round is over, and nobody has said anything in the next one
     assert said == [
-        "waiting: no task of lines could commit a transaction since 11:59:50, and all try again until 12:04:50 "
+        "waiting: no task of lines could commit a transaction since 11:59:50; all tasks retry until 12:04:50 "
         "(--patience): 1 of 3 brokers take no connection: 2 (b:9092); no answer"
     ]
     still.update({0: {}, 1: waits(30)}, [0, 1])
     still.update({0: {}, 1: waits(30)}, [0, 1])
-    assert said[1:] == ["continuing after 35 s: lines gets through to Kafka again"]
+    assert said[1:] == ["continuing after 35 s: Kafka responds to lines again"]
     still.update({1: waits(30)}, [1])  # the other one is over
     assert len(said) == 3
 
@@ -63,7 +63,7 @@ def test_it_is_told_once_what_is_waited_for_since_when_and_until_when_and_once_t
 def test_brokers_that_take_connections_and_do_not_answer_are_told_so(clock: Clock) -> None:
     said: list[str] = []
     StallReport("lines", 300, lambda: None, said.append, clock).update({0: waits(6)}, [0])
-    assert said[0].endswith("(--patience): brokers take connections, and do not answer")
+    assert said[0].endswith("(--patience): brokers accept connections but do not respond")
     assert Kafka({"bootstrap.servers": "127.0.0.1:1"}, timeout=1).silent() is None  # it has never seen one
 
 
@@ -98,7 +98,7 @@ def test_a_call_that_does_not_return_and_one_that_failed_are_told_until_kafka_an
         clock.now += 1
     assert not doing.failed("no coordinator")
     assert doing.message == {"seconds": 11.0, "what": "initialise its producer", "why": "no coordinator"}
-    assert TaskProgress(doing.waited, clock).message == {"seconds": 11.0, "what": "go on", "why": ""}
+    assert TaskProgress(doing.waited, clock).message == {"seconds": 11.0, "what": "continue", "why": ""}
     doing.recovered()
     assert (doing.message, doing.waited) == (None, 0)
 

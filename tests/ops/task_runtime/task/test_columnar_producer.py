@@ -173,9 +173,9 @@ def test_a_row_that_a_broker_refuses_is_named_whatever_batch_it_came_to_be_in(ha
 @pytest.mark.parametrize(
     ("refusal", "said"),
     [
-        (Refusal(32, lambda n: f"Row {n}", 2, "too late"), "Row 2 is refused by Kafka: too late"),
-        (Refusal(87, lambda n: f"Row {n}", 0, "no key"), "Row 0 is refused by Kafka: no key"),
-        (Refusal(10, lambda n: f"Row {n}"), "Row 0, or the batch that begins with it, is too large"),
+        (Refusal(32, lambda n: f"Row {n}", 2, "too late"), "Row 2 was rejected by the broker: too late"),
+        (Refusal(87, lambda n: f"Row {n}", 0, "no key"), "Row 0 was rejected by the broker: no key"),
+        (Refusal(10, lambda n: f"Row {n}"), "Row 0, or the record batch that starts with it, is too large"),
     ],
 )
 def test_what_a_broker_has_against_a_row_is_told_with_the_row(
@@ -200,7 +200,7 @@ def test_batches_are_no_larger_than_the_topic_takes_and_a_row_that_is_is_named(m
     limited.send(TransactionBatch(record_batches=[ColumnBatch("t", RecordColumns(pa.array([b"x" * 90] * 50)), named)]))
     assert max(sizes) <= 1000
     with pytest.raises(
-        ConnectctlError, match=r"row 1 is too large: alone it makes a batch of \d+ bytes, and t takes 1000"
+        ConnectctlError, match=r"row 1 is too large: its record batch has \d+ bytes; the limit of t is 1000 bytes"
     ):
         limited.send(
             TransactionBatch(

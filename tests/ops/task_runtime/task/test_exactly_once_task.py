@@ -276,7 +276,7 @@ class TestATransactionThatWasOpenForLongerThanItsTimeOut:
         log = Log(fail={6: lambda: Fenced("the epoch is old")})
         ended = kernel(log).run(Numbers(8))
         assert (ended.reason, log.committed, ended.stats.instances) == (EndReason.ENDED, EVERYTHING, 2)
-        assert "longer than its time-out of 60 s" in ended.stats.doubts[0]
+        assert "longer than transaction.timeout.ms of 60 s" in ended.stats.doubts[0]
 
     def test_is_told_with_what_can_be_done_when_that_happens_again_and_again(
         self, monkeypatch: pytest.MonkeyPatch
@@ -284,7 +284,7 @@ class TestATransactionThatWasOpenForLongerThanItsTimeOut:
         monkeypatch.setattr(FakeHandle, "whose", True)
         monkeypatch.setattr(FakeHandle, "commit", lambda self, patience: _raise(Fenced("the epoch is old")))
         log = Log()
-        with pytest.raises(ConnectctlError, match=r"its time-out of 60 s\. Make it longer") as caught:
+        with pytest.raises(ConnectctlError, match=r"transaction\.timeout\.ms of 60 s\. Make it longer") as caught:
             kernel(log, remedies="Make it longer.").run(Numbers(8))
         assert (caught.value.code, log.trace.count("initialise")) == ("transaction-timeout", 3)
 
@@ -327,7 +327,7 @@ class TestMutants:
         assert log.committed != EVERYTHING
         # The whole kernel does not begin there.
         log = Log(fail={11: lambda: UnknownOutcome("lost")}, commit_anyway=True)
-        with pytest.raises(TimedOut, match="which this task has committed, was found nowhere"):
+        with pytest.raises(TimedOut, match=r"\(committed by this task\) was found nowhere"):
             kernel(log, store=ReadOnce(log), patience=0.0).run(Numbers(8))
         assert len(set(log.committed)) == len(log.committed)
 

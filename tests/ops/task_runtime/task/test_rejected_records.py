@@ -153,9 +153,9 @@ def test_a_record_that_does_not_come_again_is_no_reason_to_end() -> None:
     ("partition", "offset"), [(None, {"n": 1}), (A, "1"), (A, {"n": {1, 2}}), ({"f": b"x"}, {"n": 1}), (A, 7)]
 )
 def test_a_place_that_cannot_be_stored_is_one_line_that_names_it(partition: Any, offset: Any) -> None:
-    with pytest.raises(ConnectctlError, match="has no place that can be stored") as caught:
+    with pytest.raises(ConnectctlError, match="Invalid source partition or offset of a record") as caught:
         run(Topics(), [record("x", 1), SourceRecord(partition, offset, "t", "y")])
-    assert f"source partition {partition!r} at {offset!r}" in str(caught.value)
+    assert f"of a record: {partition!r}, {offset!r}" in str(caught.value)
 
 
 def test_batches_fit_the_smallest_topic_that_was_seen_and_a_record_the_largest() -> None:
@@ -202,7 +202,7 @@ def test_what_the_client_itself_has_no_room_for_is_named_without_a_broker() -> N
     made._step = step
     with pytest.raises(ConnectctlError, match="Record 0 is too large: 2003 bytes of key and value") as caught:
         made._call("write", lambda: made._send_dicts("t", [{"key": b"key", "value": b"x" * 2000}]))
-    assert "Raise max.message.bytes of t, or make the row smaller" in str(caught.value)
+    assert "Raise max.message.bytes of t, or reduce the size of the row" in str(caught.value)
     made.discard()
     plain = IdempotentProducer(kafka, "g-c-0", timeout_ms=1000, properties={"message.max.bytes": "1000"})
     with pytest.raises(RejectedRecord):

@@ -47,7 +47,7 @@ def test_what_passes_is_waited_out_and_told_once(error: ConnectctlError) -> None
     watch = Watch([error] * 7)
     assert watch.patience(60)("read the offsets", watch.work) == "done"
     began, over = watch.lines
-    assert began.startswith("waiting: could not read the offsets, and trying again for up to 60 s (--patience): ")
+    assert began.startswith("waiting: could not read the offsets; retrying for up to 60 s (--patience): ")
     assert began.endswith(error.what if error.why is None else f"{error.what}: {error.why}")
     assert over == f"continuing after {watch.time:.0f} s: could read the offsets"
 
@@ -79,7 +79,7 @@ def test_a_cluster_that_has_not_answered_yet_is_waited_for_by_those_who_say_so_a
         replace(watch.patience(60), wait_for_first_contact=False)("reach Kafka", watch.work)
     assert str(raised.value) == (
         "Kafka at a:1 does not answer: Connection refused. Check bootstrap_servers. A run without an end waits for it; any "
-        "other one with --patience SECONDS."
+        "other run with --patience SECONDS."
     )
     assert (watch.time, watch.lines) == (0, [])
 
@@ -89,7 +89,7 @@ def test_the_last_error_says_for_how_long_it_was_tried_again() -> None:
     with pytest.raises(Unreachable) as raised:
         watch.patience(60)("read the offsets", watch.work)
     assert str(raised.value) == (
-        "Kafka at a:1 does not answer: Connection refused; tried again for 60 s. Check bootstrap_servers."
+        "Kafka at a:1 does not answer: Connection refused; retried for 60 s. Check bootstrap_servers."
     )
     assert raised.value.code == "unreachable"
     assert len(watch.lines) == 1

@@ -125,8 +125,8 @@ def looked(source: Any, target: Any, policy: Policy = DEFAULT) -> remote_topics.
 def test_remote_topics_are_created_or_grow_with_their_source() -> None:
     wanted = looked(Cluster("e", orders=3, orders2=2, orders3=1, other=9), Cluster("w", east_orders=1, east_orders3=5))
     assert wanted.says() == [
-        "create the topic east.orders2 with 2 partitions, as orders2 has on the source",
-        "give east.orders 3 partitions, as orders has on the source",
+        "create the topic east.orders2 with 2 partitions, as for orders2 on the source cluster",
+        "increase east.orders to 3 partitions, as for orders on the source cluster",
     ]
     places = [("orders", 0), ("orders", 1), ("orders", 2), ("orders2", 0), ("orders2", 1), ("orders3", 0)]
     assert wanted.places == places
@@ -167,7 +167,7 @@ def test_a_source_without_a_topic_to_copy_is_told(monkeypatch: pytest.MonkeyPatc
     target: Any = Cluster("w")
     connector.context = ConnectorContext(target)
     monkeypatch.setattr(source_clients, "source_of", lambda *_: Cluster("e", other=2))
-    with pytest.raises(BadInput, match=r"east has no topic to copy: topics is orders\.\*"):
+    with pytest.raises(BadInput, match=r"No topic to copy on the source cluster east: topics is orders\.\*"):
         connector.outlook(BASE)
 
 
@@ -179,17 +179,20 @@ def test_a_source_without_a_topic_to_copy_is_told(monkeypatch: pytest.MonkeyPatc
     [
         ({"source.cluster.alias": ""}, 'Missing required configuration "source.cluster.alias"'),
         ({"source.cluster.bootstrap.servers": ""}, 'Missing required configuration "source.cluster.bootstrap.servers"'),
-        ({"topics": "orders("}, "is no regular expression here"),
-        ({"replication.policy.class": "com.mine.Policy"}, "The replication policy com.mine.Policy cannot be run here"),
-        ({"topic.filter.class": "com.mine.Filter"}, "DefaultTopicFilter alone is known"),
-        ({"forwarding.admin.class": "com.mine.Admin"}, "ForwardingAdmin alone is known"),
-        ({"enabled": "false"}, "there is nothing to run"),
-        ({"records.per.transaction": "0"}, "takes a whole number from 1 on"),
-        ({"consumer.poll.timeout.ms": "soon"}, "takes a whole number from 0 on"),
+        ({"topics": "orders("}, "Invalid or unsupported regular expression"),
+        (
+            {"replication.policy.class": "com.mine.Policy"},
+            "Unsupported replication policy com.mine.Policy",
+        ),
+        ({"topic.filter.class": "com.mine.Filter"}, "only DefaultTopicFilter is"),
+        ({"forwarding.admin.class": "com.mine.Admin"}, "only ForwardingAdmin is"),
+        ({"enabled": "false"}, "the connector is disabled"),
+        ({"records.per.transaction": "0"}, "must be an integer of at least 1"),
+        ({"consumer.poll.timeout.ms": "soon"}, "must be an integer of at least 0"),
         ({"value.converter": "JsonConverter"}, "value.converter must be ByteArrayConverter"),
-        ({"consumer.auto.offset.reset": "by_duration:PT1H"}, "auto.offset.reset=by_duration:pt1h cannot be run here"),
-        ({"source.consumer.isolation.level": "serializable"}, "serializable is no isolation level"),
-        ({"source.cluster.ssl.truststore.location": "/t.jks"}, "give it as PEM"),
+        ({"consumer.auto.offset.reset": "by_duration:PT1H"}, "auto.offset.reset=by_duration:pt1h is not supported"),
+        ({"source.consumer.isolation.level": "serializable"}, "Invalid isolation level serializable"),
+        ({"source.cluster.ssl.truststore.location": "/t.jks"}, "configure it as PEM"),
         ({"transaction.boundary": "connector"}, "connector"),
         (
             {"exactly.once.support": "required", "consumer.isolation.level": "read_uncommitted"},
@@ -225,8 +228,8 @@ def test_exactly_once_is_promised_unless_aborted_records_are_copied_too() -> Non
             THEIRS,
             [
                 "offset syncs (emit.offset-syncs.enabled), the sync of topic configurations",
-                "isolation.level is not given",
-                "key.converter, value.converter, header.converter are not given",
+                "isolation.level is not set",
+                "key.converter, value.converter, header.converter are not set",
             ],
         ),
         (
@@ -238,7 +241,7 @@ def test_exactly_once_is_promised_unless_aborted_records_are_copied_too() -> Non
             [],
         ),
         (BASE | {"consumer.isolation.level": "read_uncommitted"}, ["records of aborted and open transactions"]),
-        (BASE | {"source.consumer.max.poll.records": "5"}, ["source.consumer.max.poll.records has no equal"]),
+        (BASE | {"source.consumer.max.poll.records": "5"}, ["source.consumer.max.poll.records is ignored"]),
     ],
 )
 def test_what_is_done_otherwise_than_by_a_worker_is_told(
@@ -249,7 +252,7 @@ def test_what_is_done_otherwise_than_by_a_worker_is_told(
     connector.context = ConnectorContext(target)
     monkeypatch.setattr(source_clients, "source_of", lambda *_: Cluster("e", orders=2))
     outlook = connector.outlook(config)
-    assert outlook.steps == ["create the topic east.orders with 2 partitions, as orders has on the source"]
+    assert outlook.steps == ["create the topic east.orders with 2 partitions, as for orders on the source cluster"]
     assert len(outlook.notes) == len(told)
     assert all(part in note for part, note in zip(told, outlook.notes, strict=True))
 
