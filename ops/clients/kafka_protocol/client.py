@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from connectctl.ops.clients.connection_errors import explained
 from connectctl.ops.clients.kafka_protocol.client_properties import arguments, tls
-from connectctl.ops.clients.librdkafka.connection import Connection
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, Unreachable
 from connectctl.ops.kafka.error_handling import Code
 
@@ -165,6 +164,8 @@ class KafkaProtocolClient:
 
     def _login_told(self, error: ConnectctlError) -> ConnectctlError:
         """``error``, or that the login is refused: behind TLS kafka-python sees the broker's close before its answer."""
+        from connectctl.ops.clients.librdkafka.connection import Connection
+
         if not isinstance(error, Unreachable) or not str(
             self._properties.get("security.protocol", "")
         ).upper().startswith("SASL"):

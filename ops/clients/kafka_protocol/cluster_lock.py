@@ -22,9 +22,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
-from connectctl.ops.clients.kafka_protocol.coordinator_loaded import described
 from connectctl.ops.clients.kafka_protocol.group_coordinator import Again, Coordinator, Described
-from connectctl.ops.clients.librdkafka.connection import Connection
 from connectctl.ops.connect.cluster_lock import LockHolder, group_of
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused, TimedOut
 from connectctl.ops.kafka.error_handling import name_of
@@ -71,6 +69,9 @@ class GroupLock:
 
     def holder(self) -> LockHolder | None:
         """Who holds the lock, None where nobody does. Raises ``NotAuthorized``, ``Unreachable``."""
+        from connectctl.ops.clients.kafka_protocol.coordinator_loaded import described
+        from connectctl.ops.clients.librdkafka.connection import Connection
+
         return _holder(described(Connection(self._properties, timeout=self._timeout), self._group))
 
     @contextmanager

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.headers import Headers
 from connectctl.ops.clients.kafka_protocol.leaders import EARLIEST, Leaders
-from connectctl.ops.clients.librdkafka.client import Kafka
-from connectctl.ops.clients.librdkafka.read import read_wanted
 from connectctl.ops.clients.protocols import PrecedingLog
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.kafka.batch_headers import Batch, Marker
@@ -24,6 +22,7 @@ from connectctl.ops.kafka.transaction_log import TOPIC
 from connectctl.ops.kafka.visibility import whole
 
 if TYPE_CHECKING:
+    from connectctl.ops.clients.librdkafka.client import Kafka
     from connectctl.ops.kafka.transactions import PartitionProducer, Place
 
 REACH = 5_000_000
@@ -40,12 +39,19 @@ class TransactionLog:
         self._properties, self._timeout = properties, timeout
 
     def entries(self, ids: Sequence[str] | None, wanted: Callable[[bytes | None, bytes | None], bool]) -> list[Record]:
-        kafka = Kafka(self._properties, timeout=self._timeout)
+        from connectctl.ops.clients.librdkafka.read import read_wanted
+
+        kafka = self._kafka()
         if not whole(kafka.existing([TOPIC]), TOPIC):
             return []  # the first transaction creates it
         count = len(kafka.partitions(TOPIC))
         numbers = range(count) if ids is None else sorted({coordinator_partition(id, count) for id in ids})
         return read_wanted(kafka, TOPIC, numbers, wanted)
+
+    def _kafka(self) -> Kafka:
+        from connectctl.ops.clients.librdkafka.client import Kafka
+
+        return Kafka(self._properties, timeout=self._timeout)
 
     def behind(self, place: Place, producer: PartitionProducer, since_ms: int | None) -> PrecedingLog:
         start = producer.start_offset or 0
@@ -82,7 +88,7 @@ class TransactionLog:
 
     def _compacted(self, place: Place, since_ms: int) -> bool:
         """Whether compaction may have removed a marker that is not older than this time."""
-        config = Kafka(self._properties, timeout=self._timeout).topics([place.topic])[place.topic].config
+        config = self._kafka().topics([place.topic])[place.topic].config
         # Who may not see the topic's settings cannot rule it out.
         kept = int(config.get("delete.retention.ms", 0))
         return config.get("cleanup.policy") not in ("delete", "") and since_ms < time.time() * 1000 - kept

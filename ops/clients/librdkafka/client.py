@@ -9,6 +9,8 @@ from contextlib import suppress
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import ConfigResource, ResourceType
 from connectctl.ops.clients.connection_errors import listens
 from connectctl.ops.clients.kafka_protocol.run_presence import holders
 from connectctl.ops.clients.librdkafka.connection import PAUSE, Connection
@@ -137,8 +139,6 @@ class Kafka(Connection):
         return found
 
     def _described(self, names: Sequence[str]) -> dict[Any, Any]:
-        from confluent_kafka.admin import ConfigResource, ResourceType
-
         if not names:
             return {}
         topics = [ConfigResource(ResourceType.TOPIC, name) for name in names]
@@ -148,8 +148,6 @@ class Kafka(Connection):
 
     def largest_batches(self, topics: Sequence[str]) -> dict[str, int]:
         """``max.message.bytes`` of ``topics``, without those of which nobody tells: not seen, not there yet, no answer."""
-        from confluent_kafka import KafkaException
-
         found = {}
         for resource, future in self._described(topics).items():
             with suppress(KafkaException):

@@ -13,14 +13,14 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
 from connectctl.ops.clients.connection_errors import explained
 from connectctl.ops.clients.kafka_protocol.client_properties import tls
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, TimedOut, Unreachable
 from connectctl.ops.kafka.visibility import not_authorized
 
 if TYPE_CHECKING:
-    from confluent_kafka import KafkaError
-    from confluent_kafka.admin import AdminClient
     from connectctl.ops.kafka.acls import Right
     from connectctl.ops.kafka.topics import Layout
 
@@ -150,9 +150,6 @@ class Connection:
     @cached_property
     def admin(self) -> AdminClient:
         """The handle for metadata and admin requests."""
-        from confluent_kafka import KafkaException
-        from confluent_kafka.admin import AdminClient
-
         try:
             return AdminClient(self.properties())
         except KafkaException as e:
@@ -163,15 +160,11 @@ class Connection:
             ) from e
 
     def _listen(self, seconds: float) -> None:
-        from confluent_kafka import KafkaException
-
         with suppress(KafkaException):
             self.admin.poll(seconds)
 
     def ask(self, doing: str, call: Callable[[], T]) -> T:
         """Run ``call`` and translate what it raises."""
-        from confluent_kafka import KafkaException
-
         try:
             return call()
         except KafkaException as e:
@@ -183,8 +176,6 @@ class Connection:
 
     @cached_property
     def _metadata(self) -> Any:
-        from confluent_kafka import KafkaException
-
         try:
             return self._listed(time.monotonic() + self.timeout)
         except KafkaException as e:
@@ -201,8 +192,6 @@ class Connection:
         So is one that nobody answers, after longer and longer; but not where a broker has refused the login meanwhile and
         none has taken it: nobody waits a whole time-out to hear of a wrong password.
         """
-        from confluent_kafka import KafkaException
-
         patience, login = LOGIN_PATIENCE, time.monotonic() + LOGIN_PATIENCE
         while True:
             left = max(PAUSE, deadline - time.monotonic())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from confluent_kafka import KafkaException, TopicCollection
 from connectctl.ops.kafka.visibility import Gap, Observation, Reason, describe_topic, observation_of
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ _HIDDEN = "TOPIC_AUTHORIZATION_FAILED"
 
 def existing(kafka: Connection, names: Sequence[str]) -> Observation[frozenset[str]]:
     """Those of ``names`` that there are, with a gap for each that this principal may not describe."""
-    from confluent_kafka import KafkaException, TopicCollection
-
     if not names:
         return observation_of(frozenset(), ())
     found: set[str] = set()

@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import OffsetSpec
 from connectctl.ops.clients.librdkafka.connection import MOVING
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, TimedOut
 from connectctl.ops.kafka.sentinels import Offset, offset_of
@@ -74,8 +76,6 @@ def end_offsets(
     Raises ``BadInput`` for a topic that is not there, ``TimedOut`` naming the partition that gave no answer, and
     ``ConnectctlError`` where a topic was made anew since it was ``seen``.
     """
-    from confluent_kafka.admin import OffsetSpec
-
     patience = _Patience(kafka.timeout)
     layouts = layouts_of(kafka, topics, patience)
     first = _every(kafka, layouts, OffsetSpec.earliest(), patience)
@@ -84,9 +84,6 @@ def end_offsets(
 
 def read_extents(kafka: Connection, topics: Sequence[str]) -> dict[str, dict[int, OffsetRange]]:
     """Where every partition begins, how far committed records reach, and where it ends."""
-    from confluent_kafka import IsolationLevel
-    from confluent_kafka.admin import OffsetSpec
-
     patience = _Patience(kafka.timeout)
     layouts = layouts_of(kafka, topics, patience)
     first = _every(kafka, layouts, OffsetSpec.earliest(), patience)
@@ -101,8 +98,6 @@ def read_extents(kafka: Connection, topics: Sequence[str]) -> dict[str, dict[int
 
 def offsets_at(kafka: Connection, topics: Sequence[str], timestamp: int) -> dict[str, dict[int, Offset]]:
     """The first offset of every partition with a record of ``timestamp`` (milliseconds) or later; its end for none."""
-    from confluent_kafka.admin import OffsetSpec
-
     patience = _Patience(kafka.timeout)
     layouts = layouts_of(kafka, topics, patience)
     at = _asked(kafka, _places(layouts), OffsetSpec.for_timestamp(timestamp), patience, none=_NO_SUCH)
@@ -114,8 +109,6 @@ def offsets_at(kafka: Connection, topics: Sequence[str], timestamp: int) -> dict
 
 def latest_of(kafka: Connection, place: Place) -> Offset | None:
     """The high watermark of one partition, as soon as its leader is sure of it (KIP-207)."""
-    from confluent_kafka.admin import OffsetSpec
-
     return _asked(kafka, [place], OffsetSpec.latest(), _Patience(kafka.timeout))[place]
 
 
@@ -127,8 +120,6 @@ _NO_SUCH = -1
 
 def layouts_of(kafka: Connection, topics: Iterable[str], patience: _Patience | None = None) -> dict[str, Layout]:
     """How ``topics`` are laid out now. Raises ``BadInput`` for one that is not there, ``TimedOut`` for half an answer."""
-    from confluent_kafka import TopicCollection
-
     kafka.cluster_id()  # first contact, whose failure is told apart from a broker that died since
     patience = patience or _Patience(kafka.timeout)
     found: dict[str, Layout] = {}
@@ -152,8 +143,6 @@ def layouts_of(kafka: Connection, topics: Iterable[str], patience: _Patience | N
 
 def _described(kafka: Connection, topic: str, future: Any, patience: _Patience) -> Layout | str:
     """The layout in a topic's description, or why it is not all of it."""
-    from confluent_kafka import KafkaException
-
     try:
         return _layout(kafka, topic, future.result())
     except (KafkaException, RuntimeError) as e:
@@ -196,8 +185,6 @@ def _ends(
     seen: Mapping[str, KnownEnds],
     patience: _Patience,
 ) -> dict[str, dict[int, Offset]]:
-    from confluent_kafka.admin import OffsetSpec
-
     floors = {place: (offset, "begins") for place, offset in first.items()}
     for topic, before in seen.items():
         _same_topic(topic, before, layouts[topic])
@@ -239,8 +226,6 @@ def _asked(
     doubt: Callable[[Place, int], str | None] = lambda place, offset: None,
 ) -> dict[Place, Offset | None]:
     """An offset of every place, asked until each has given one that is not in ``doubt``; None where it answers ``none``."""
-    from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
-
     isolation = isolation or IsolationLevel.READ_UNCOMMITTED
     found: dict[Place, Offset | None] = {}
     while missing := [place for place in places if place not in found]:
@@ -271,8 +256,6 @@ def _asked(
 
 def _again(kafka: Connection, error: Exception, doing: str, topic: str) -> str:
     """Why there was no answer, where asking again may bring one. Raises the error of ours where not."""
-    from confluent_kafka import KafkaException
-
     if not isinstance(error, KafkaException):
         return "only some of what was asked was answered"  # the client's own check of an answer's length
     why = error.args[0]

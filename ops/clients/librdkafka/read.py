@@ -11,6 +11,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
+import confluent_kafka
+from confluent_kafka import KafkaError, TopicPartition
 from connectctl.ops.clients.librdkafka.message_runs import stretches
 from connectctl.ops.clients.librdkafka.partition_offsets import end_offsets, read_extents
 from connectctl.ops.connect.source_keys import owner_of
@@ -21,7 +23,6 @@ from connectctl.ops.kafka.spill import Spilled
 from connectctl.ops.kafka.visibility import read_topic
 
 if TYPE_CHECKING:
-    from confluent_kafka import Consumer
     from connectctl.ops.clients.librdkafka.connection import Connection
     from connectctl.ops.kafka.sentinels import Offset
 
@@ -79,12 +80,10 @@ def read_wanted(
     return sorted(reading.all[topic], key=lambda record: (record.partition, record.offset))
 
 
-def consumer_of(kafka: Connection, isolation: str) -> Consumer:
+def consumer_of(kafka: Connection, isolation: str) -> confluent_kafka.Consumer:
     """A consumer to which partitions are assigned by hand. ``isolation`` is ``read_committed`` or ``read_uncommitted``."""
-    from confluent_kafka import Consumer
-
     # The group id is a formality: partitions are assigned by hand, nothing joins and nothing is committed.
-    return Consumer(
+    return confluent_kafka.Consumer(
         kafka.properties(
             group__id="connectctl",
             isolation__level=isolation,
@@ -123,14 +122,12 @@ class Reading:
         self._only = next(iter(ends)) if len(ends) == 1 else None
         self.all: dict[str, list[Record]] = {t: [] for t in ends}
 
-    def run(self, consumer: Consumer, patience: float | None, start: Any = None) -> None:
+    def run(self, consumer: confluent_kafka.Consumer, patience: float | None, start: Any = None) -> None:
         """Consume until every partition is at its end, or only open transactions are in the way for ``patience`` seconds.
 
         None: nothing may be in the way, because transactions are ignored, or the ends are such that readers get to.
         Whoever is told of an end by one leader and cannot get there with the next has not read it.
         """
-        from confluent_kafka import TopicPartition
-
         # From 0, and not from OFFSET_BEGINNING, for which librdkafka first asks where that is, half a second later.
         # A partition that begins later is found by auto.offset.reset.
         begin = start or (lambda end: 0)
@@ -219,8 +216,6 @@ class Reading:
 
     def _mark(self, message: Any) -> None:
         """An event in place of a record: the end of a partition, or an error."""
-        from confluent_kafka import KafkaError
-
         error = message.error()
         if error.code() == KafkaError._PARTITION_EOF:
             place = (message.topic(), message.partition())

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from confluent_kafka import KafkaError, TopicPartition
 from connectctl.ops.clients.librdkafka.message_runs import Place, stretches
 from connectctl.ops.clients.librdkafka.read import consumer_of
 from connectctl.ops.core.errors import Unreachable
@@ -26,8 +27,6 @@ def stream(kafka: Connection, ranges: Mapping[Place, tuple[int, int]]) -> Iterat
     They come in stretches of one place, in which they are in order.
     The ends are offsets that such a reader can get to. Raises what ``KafkaReads`` raises.
     """
-    from confluent_kafka import TopicPartition
-
     pending = {place: end for place, (start, end) in ranges.items() if start < end}
     if not pending:
         return
@@ -71,14 +70,10 @@ def _until(kafka: Connection, consumer: Any, pending: dict[Place, int]) -> Itera
 
 
 def _pause(consumer: Any, place: Place) -> None:
-    from confluent_kafka import TopicPartition
-
     consumer.pause([TopicPartition(*place)])
 
 
 def _event(kafka: Connection, message: Any, pending: dict[Place, int]) -> None:
-    from confluent_kafka import KafkaError
-
     error = message.error()
     if error.code() == KafkaError._PARTITION_EOF:
         place = (message.topic(), message.partition())

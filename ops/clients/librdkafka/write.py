@@ -12,6 +12,9 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+import confluent_kafka
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import NewTopic
 from connectctl.ops.core.errors import ConnectctlError, TimedOut
 
 if TYPE_CHECKING:
@@ -25,10 +28,8 @@ PAUSE = 0.1
 
 def write_transaction(kafka: Connection, id_: str, records: Iterable[tuple[str, int, bytes, bytes | None]]) -> int:
     """Write ``(topic, partition, key, value)`` in one transaction of the transactional id ``id_``; gives their number."""
-    from confluent_kafka import KafkaException, Producer
-
     doing = "write offsets in a transaction"
-    producer = kafka.ask(doing, lambda: Producer(_properties(kafka, id_)))
+    producer = kafka.ask(doing, lambda: confluent_kafka.Producer(_properties(kafka, id_)))
     try:
         producer.init_transactions(kafka.timeout)
         producer.begin_transaction()
@@ -71,8 +72,6 @@ def _produce_all(producer: Any, records: Iterable[tuple[str, int, bytes, bytes |
 
 def create_topic(kafka: Connection, name: str, partitions: int, replicas: int, config: Mapping[str, str]) -> None:
     """Create a topic. Raises ``ConnectctlError``; one that exists already is fine."""
-    from confluent_kafka.admin import NewTopic
-
     new = NewTopic(name, partitions, replicas, config=dict(config))
     future = kafka.admin.create_topics([new], request_timeout=kafka.timeout)[name]
     try:
