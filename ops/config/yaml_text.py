@@ -48,14 +48,6 @@ def read_yaml(text: str) -> Any:
     return _or_our_error(lambda: yaml.load(text, Loader=_loader(text)))  # a safe one
 
 
-def read_all(text: str) -> list[Any]:
-    """The values of all documents of ``text``. Raises ``yaml.YAMLError``."""
-    import yaml
-
-    check(text)
-    return _or_our_error(lambda: list(yaml.load_all(text, Loader=_loader(text))))  # a safe one
-
-
 def _loader(text: str) -> Any:
     """PyYAML's own parser, which tells best where a mistake is; libyaml's for what is long."""
     import yaml

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from connectctl.ops.checks.types import Goal, Unseen
 
 KIND = "AclBindings"
-FORMS = ("kafka-acls", "yaml")
 _NAMES_AT_ONCE = 50
 """Names in one command: each command starts a JVM, and a line has an end."""
 _OPTION = {Resource.TOPIC: "--topic", Resource.GROUP: "--group", Resource.TRANSACTIONAL_ID: "--transactional-id"}
@@ -56,7 +55,7 @@ class Grant:
 
 
 def emit(facts: AclFacts, goal: Goal, form: str, *, prefixed: bool = False, unseen: Sequence[Unseen] = ()) -> str:
-    """The text for ``--emit FORM``, one of ``FORMS``; ``prefixed``: one pattern for all tasks of a connector."""
+    """The text for ``--emit FORM``, ``kafka-acls`` or ``yaml``; ``prefixed``: one pattern for all tasks of a connector."""
     judgements = judge(facts, stage_of(goal, facts.enabled_now))
     missing = grants(facts, judgements, prefixed=prefixed)
     notes = [*_about(facts), *(f"Not looked at: {u.what}, because {u.why}." for u in unseen), *_denied(judgements)]

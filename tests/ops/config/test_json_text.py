@@ -86,14 +86,13 @@ def test_yaml_with_a_few_aliases_is_read() -> None:
         "b": {"x": 1},
         "c": {"x": 1, "y": 2},
     }
-    assert yaml_text.read_all("a: 1\n---\n- b") == [{"a": 1}, ["b"]]
     assert len(yaml_text.compose_all("a: 1\n---\n\n---\n- b")) == 3
     assert yaml_text.compose("") is None
 
 
 @given(st.text())
 def test_any_text_ends_in_a_value_or_a_mistake(text: str) -> None:
-    for read in (yaml_text.read_yaml, yaml_text.compose, yaml_text.read_all):
+    for read in (yaml_text.read_yaml, yaml_text.compose):
         try:
             read(text)
         except yaml.YAMLError:
