@@ -82,33 +82,6 @@ class Sandbox:
         """The properties file of a worker of the main group; edits are read when the worker is started again."""
         return self.layout.properties(self.group.worker_name(number))
 
-    def stop_worker(self, number: int, *, kill: bool = False) -> None:
-        """See :meth:`Group.stop_worker`."""
-        self.group.stop_worker(number, kill=kill)
-
-    def start_worker(
-        self,
-        number: int,
-        *,
-        support: str | None = None,
-        properties: Mapping[str, str] | None = None,
-        kafka_version: str | None = None,
-        wait: bool = True,
-    ) -> None:
-        """See :meth:`Group.start_worker`."""
-        self.group.start_worker(number, support=support, properties=properties, kafka_version=kafka_version, wait=wait)
-
-    def add_worker(
-        self,
-        *,
-        support: str | None = None,
-        properties: Mapping[str, str] | None = None,
-        kafka_version: str | None = None,
-        wait: bool = True,
-    ) -> int:
-        """See :meth:`Group.add_worker`."""
-        return self.group.add_worker(support=support, properties=properties, kafka_version=kafka_version, wait=wait)
-
     def extra_group(
         self,
         group_id: str,

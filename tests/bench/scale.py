@@ -148,7 +148,7 @@ def cluster_rows(wish: argparse.Namespace) -> None:
     for connectors in map(int, wish.connectors.split(",")):
         with sandbox(workers=1, extra_broker_properties=roomy) as up:
             answers = recorded(up.rest_urls[0])
-            up.stop_worker(1)
+            up.group.stop_worker(1)
             with workers(up.bootstrap_servers, answers, connectors, wish) as urls:
                 for command in wish.commands.split(","):
                     row = connectctl("--bootstrap-servers", up.bootstrap_servers, "--group-id", GROUP)

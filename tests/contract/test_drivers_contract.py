@@ -195,4 +195,4 @@ class TestSandbox(DriverContract):
         file.write_bytes(original)
         if len(started) > 1:
             # Others find the cluster as they left it: both workers in one stable group.
-            cluster.start_worker(2)
+            cluster.group.start_worker(2)

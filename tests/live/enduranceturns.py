@@ -178,7 +178,7 @@ class Turns:
 
     def _started(self, number: int) -> bool:
         try:
-            self._cluster.start_worker(number, wait=False)  # brokers are started meanwhile
+            self._cluster.group.start_worker(number, wait=False)  # brokers are started meanwhile
         except ConnectctlError:
             return False
         return True

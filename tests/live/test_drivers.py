@@ -34,7 +34,7 @@ def worker(cluster: Sandbox) -> Iterator[str]:
         left.unlink()
     file.write_bytes(before)
     if cluster.group.workers[1].pid != pid:
-        cluster.start_worker(2)
+        cluster.group.start_worker(2)
 
 
 def answers(worker: str) -> bool:

@@ -72,9 +72,9 @@ def the_workers_own_delete(cluster: Sandbox) -> Iterator[dict[str, Any]]:
         thread.join()
     # The producer that it failed with goes round and round until its worker ends (4.3.1): half of this machine.
     for number in (1, 2):
-        cluster.stop_worker(number, kill=True)
+        cluster.group.stop_worker(number, kill=True)
     for number in (1, 2):
-        cluster.start_worker(number)
+        cluster.group.start_worker(number)
 
 
 # ------------------------------------------------------------------------------------------------------------- merging

@@ -119,12 +119,12 @@ def test_a_worker_that_reads_another_config_topic_is_told(sandbox: Sandbox) -> N
     create_topic(sandbox.bootstrap_servers, "workers-elsewhere", partitions=1)
     with connector(sandbox, "workers-mixed", SOURCE):
         stray = {"config.storage.topic": "workers-elsewhere", "connect.protocol": "compatible"}
-        number = sandbox.add_worker(properties=stray, wait=False)
+        number = sandbox.group.add_worker(properties=stray, wait=False)
         try:
             told = shows(sandbox, "WORKER002", "WORKER012")
             assert "does not know workers-mixed" in told["WORKER012"].message
         finally:
-            sandbox.stop_worker(number, kill=True)
+            sandbox.group.stop_worker(number, kill=True)
 
 
 def test_another_group_on_the_same_topics_is_told(sandbox: Sandbox) -> None:

@@ -139,15 +139,15 @@ def test_on_a_real_worker_compaction_takes_the_tasks_and_the_cure_brings_them_ba
     status = rest.call("GET", f"/connectors/{name}/status").json()
     addresses = [url.partition("//")[2] for url in compacting.rest_urls]
     restarted = 1 + addresses.index(next(a for a in addresses if a != status["connector"]["worker_id"]))
-    compacting.stop_worker(restarted)
-    compacting.start_worker(restarted)
+    compacting.group.stop_worker(restarted)
+    compacting.group.start_worker(restarted)
     log = compacting.layout.logs / f"worker-{restarted}.log"
     eventually(lambda: "invalid task configuration" in log.read_text(), PATIENCE)
 
     run(compacting, "connectors", "cure", name, "--yes")
     eventually(lambda: told(compacting, name) is None, PATIENCE)
     mark = len(log.read_text())
-    compacting.stop_worker(restarted)
-    compacting.start_worker(restarted)
+    compacting.group.stop_worker(restarted)
+    compacting.group.start_worker(restarted)
     eventually(lambda: rest.state(name) == ["RUNNING"] * 7, PATIENCE)
     assert "invalid task configuration" not in log.read_text()[mark:]

@@ -188,8 +188,8 @@ def test_what_an_upgrade_breaks_is_foretold(old: Sandbox) -> None:
         "old-free": ("not enforced", "allowed"),
     }
 
-    old.stop_worker(1)
-    old.start_worker(1, kafka_version=LATEST)
+    old.group.stop_worker(1)
+    old.group.start_worker(1, kafka_version=LATEST)
     becomes(rest, "old-bad", "FAILED", "FAILED", "FAILED")
     becomes(rest, "old-ok", "RUNNING", "RUNNING")
     becomes(rest, "old-free", "RUNNING", "RUNNING", "RUNNING")

@@ -140,8 +140,8 @@ def test_a_source_writes_on_while_workers_are_rolled_out_killed_taken_up_and_tak
         # Enabled on every worker: each line that is written from here on is there once, whatever is restarted.
         before = writer.count
         for number in (1, 2):
-            sandbox.stop_worker(number)
-            sandbox.start_worker(number)
+            sandbox.group.stop_worker(number)
+            sandbox.group.start_worker(number)
         found = all_there(sandbox, writer.count)
         assert [line for line, times in found.items() if times > 1 and int(line.split()[1]) >= before] == []
 

@@ -53,13 +53,13 @@ match what:
     case "restart":
         driver.restart(worker)
     case "only-stop":
-        sandbox.stop_worker(number)
+        sandbox.group.stop_worker(number)
     case "restart-and-stop-another":
         driver.restart(worker)
-        sandbox.stop_worker(other)
+        sandbox.group.stop_worker(other)
     case "restart-and-add-another":
         if len(workers) == 2:
-            sandbox.add_worker(support="enabled")
+            sandbox.group.add_worker(support="enabled")
         driver.restart(worker)
     case "restart-and-lose-the-broker":
         driver.restart(worker)
@@ -257,7 +257,7 @@ def test_another_worker_that_is_lost_meanwhile_stops_the_roll_until_it_is_back(s
     for number, worker in enumerate(scene.sandbox.group.workers, 1):
         if worker.pid is None:
             assert re.search(rf"127\.0\.0\.1:{worker.port} is not in the group|is not back", said)
-            scene.sandbox.start_worker(number)
+            scene.sandbox.group.start_worker(number)
     scene.goes_on(said)
 
 
@@ -281,7 +281,7 @@ def test_a_worker_that_joins_meanwhile_in_a_mode_of_its_own_is_not_overlooked(sc
         scene.serves()
     finally:
         for number in range(before + 1, len(scene.sandbox.group.workers) + 1):
-            scene.sandbox.stop_worker(number)
+            scene.sandbox.group.stop_worker(number)
     eventually(lambda: len([w for w in scene.status()["workers"] if w["inGroup"]]) == before)
     scene.goes_on(said)
 

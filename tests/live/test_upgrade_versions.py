@@ -54,9 +54,9 @@ def workers_now() -> dict[str, tuple[str, str]]:
 
 def replace_binaries(sandbox: Sandbox, number: int, version: str) -> None:
     """What an operator does by hand: stop a worker, put another release in place, start it."""
-    sandbox.stop_worker(number)
+    sandbox.group.stop_worker(number)
     newer = {"plugin.discovery": "service_load"} if version == LATEST else {}
-    sandbox.start_worker(number, kafka_version=version, properties=newer, wait=False)
+    sandbox.group.start_worker(number, kafka_version=version, properties=newer, wait=False)
 
 
 def refused_as_too_old(sandbox: Sandbox, *numbers: int) -> None:
@@ -114,8 +114,8 @@ def test_connect_comes_to_exactly_once_from_an_older_release_and_goes_back_to_on
         written_on(sandbox, TOPIC, writer)
         # A restart of the leader moves the task's work about; from here on each line is there once all the same.
         if way == TWO:
-            sandbox.stop_worker(1)
-            sandbox.start_worker(1)
+            sandbox.group.stop_worker(1)
+            sandbox.group.start_worker(1)
         eventually(lambda: writer.count > first + 100)
         last = writer.count
         numbers = all_there(sandbox, TOPIC, last)

@@ -130,22 +130,22 @@ def test_a_worker_restarts_on_its_edited_file(small: Sandbox) -> None:
     assert not supports_exactly_once(small.rest_urls[0])
     small.properties_file(1).write_text(small.properties_file(1).read_text() + "client.id=mine\n")
     url = small.rest_urls[0]
-    small.stop_worker(1)
+    small.group.stop_worker(1)
     assert list(small.rest_urls) == []
     assert [process.state for process in status("small").processes] == [State.RUNNING, State.STOPPED]
-    small.start_worker(1, support="enabled")
+    small.group.start_worker(1, support="enabled")
     assert list(small.rest_urls) == [url]
     assert supports_exactly_once(url)
     assert "client.id=mine\n" in small.properties_file(1).read_text()
 
 
 def test_a_worker_is_added_and_killed_and_the_group_closes(small: Sandbox) -> None:
-    assert small.add_worker() == 2
+    assert small.group.add_worker() == 2
     assert len(small.rest_urls) == 2
     assert small.group.number_of(small.rest_urls[1]) == 2
-    small.stop_worker(2, kill=True)
+    small.group.stop_worker(2, kill=True)
     with pytest.raises(BadInput, match="has workers 1 to 2, not 3"):
-        small.stop_worker(3)
+        small.group.stop_worker(3)
     assert get(f"{small.rest_urls[0]}/connectors") == []
 
 
