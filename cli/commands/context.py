@@ -63,7 +63,7 @@ def list_(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
     session: Session = ctx.obj
     path = session.config or paths.config_file()
     found: list[dict[str, object]] = []
-    if path.is_file():
+    if session.config or path.is_file():
         parsed = context_file.read(path)
         for name in parsed.names:
             entry = parsed.content.contexts.get(name)

@@ -156,7 +156,7 @@ class Journal:
 
     def get(self, run: str) -> Run:
         """The run called ``run``. Raises ``BadInput`` where there is none."""
-        found = self._runs("WHERE id = ?", run)
+        found = self._runs("WHERE id = ?", run) if run.isascii() else []  # SQLite takes no half of a character
         if not found:
             raise BadInput(f"There is no run {run}", next_step="See connectctl runs list.")
         return found[0]

@@ -1,0 +1,163 @@
+"""Whatever a command is given that cannot be right is one line on standard error, with a documented exit code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fakes.changingworld import COMMANDS, World
+from fakes.offsetworld import World as OffsetWorld
+from fakes.rollingworld import RollingWorld
+from fakes.runner import commands, invoke
+from typer.testing import Result
+
+PATHS = list(commands())
+LEAVES = [path for path in PATHS if not [other for other in PATHS if other[: len(path)] == path != other]]
+NAMES = {
+    "empty": "",
+    "escape": "a\x1b[2Jb",
+    "two lines": "a\nb",
+    "path": "../../etc/passwd",
+    "slash": "a/b?c#d",
+    "long": "x" * 5_000,
+    "foreign": "häuser 東京",
+    "half a character": "a\udcff",
+    "blank": " ",
+    "percent": "%s{0}%00",
+}
+NAMED: dict[str, tuple[str, ...]] = {
+    "connectors show": ("NAME",),
+    "connectors stop": ("NAME", "--yes"),
+    "connectors pause": ("NAME", "--yes"),
+    "connectors resume": ("NAME", "--yes"),
+    "connectors restart": ("NAME", "--yes"),
+    "connectors cure": ("NAME", "--yes"),
+    "offsets show": ("NAME",),
+    "offsets merge": ("NAME", "--into", "global", "--yes"),
+    "offsets copy": ("NAME", "plain", "--yes"),
+    "offsets reset": ("NAME", "--yes"),
+    "offsets diff": ("NAME",),
+    "offsets undo": ("NAME", "--yes"),
+    "fence": ("NAME", "--yes"),
+    "tasks check": ("NAME",),
+    "preflight": ("NAME",),
+    "transactions show": ("NAME",),
+    "transactions hanging": ("--topic", "NAME"),
+    "transactions lag": ("--topic", "NAME"),
+    "transactions abort": ("NAME", "--yes"),
+    "transactions commit": ("--topic", "NAME", "--partition", "0", "--yes"),
+    "audit": ("NAME", "--headers-only"),
+    "upgrade plan": ("--migration", "NAME"),
+    "upgrade resume": ("NAME", "--yes"),
+    "upgrade abort": ("NAME", "--yes"),
+    "runs show": ("NAME",),
+    "runs resume": ("NAME", "--yes"),
+    "sandbox down": ("--name", "NAME/"),
+    "sandbox status": ("--name", "NAME/"),
+    "sandbox logs": ("--name", "NAME/"),
+    "context show": ("-c", "NAME"),
+}
+FILES = {
+    "empty": b"",
+    "binary": b"\xff\xfe\x00\x01",
+    "null": b"null",
+    "number": b"1",
+    "list": b"[]",
+    "lists": b"[[]]",
+    "object": b"{}",
+    "string": b'"x"',
+    "cut": b'{"kind": "Plan", "steps": [',
+    "kind": b'{"apiVersion": "connectctl/v1", "kind": "Plan", "steps": 1}',
+    "roll": b'{"apiVersion": "connectctl/v1", "kind": "UpgradePlan", "steps": [{}]}',
+    "not there": None,
+}
+READ: dict[str, tuple[str, ...]] = {
+    "offsets set": ("plain", "-f", "FILE", "--stop", "--yes"),
+    "offsets restore": ("plain", "-f", "FILE", "--stop", "--yes"),
+    "offsets diff": ("-f", "FILE"),
+    "offsets show": ("-f", "FILE"),
+    "validate": ("--offline", "-f", "FILE"),
+    "fence": ("-f", "FILE", "--yes"),
+    "run": ("FILE", "--yes"),
+    "upgrade apply": ("FILE", "--yes"),
+    "runs apply": ("FILE", "--yes"),
+    "context list": ("--config", "FILE"),
+}
+HARMLESS = {
+    *((command, "empty") for command in ("offsets show", "offsets diff", "offsets restore")),
+    *(("fence", content) for content in ("null", "number", "string")),
+    *(("context list", content) for content in ("empty", "null", "list", "object")),
+}
+"""A dump without records, lines that are ids, and a context file without contexts."""
+ASKING: dict[str, tuple[str, ...]] = {
+    **{name: tuple(args) for name, args in COMMANDS.items()},
+    "offsets merge": ("moved", "--into", "dedicated", "--stop"),
+    "offsets copy": ("moved", "plain", "--stop"),
+    "offsets reset": ("plain", "--stop"),
+    "upgrade apply": (),
+}
+
+
+@pytest.fixture(autouse=True)
+def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONNECTCTL_JOURNAL", str(tmp_path / "journal"))
+
+
+def run(command: str, args: tuple[str, ...], directory: Path) -> Result:
+    """``command`` on the cluster in memory that has what it looks at."""
+    words = (*command.split(), *args)
+    if command in ("context show", "context list") or command.startswith("sandbox"):
+        return invoke(words)
+    if command.startswith("offsets"):
+        return OffsetWorld(directory / "journal").run(*words)
+    if command.startswith("upgrade"):
+        return RollingWorld.of(directory / "journal", "disabled", "disabled").run(*words)
+    world = World(directory)
+    world.kafka.records["t"] = []
+    return world.run(*words)
+
+
+def is_one_line(result: Result) -> None:
+    assert result.exit_code in (1, 2, 4), result.output
+    *noted, line = result.stderr.rstrip("\n").split("\n")
+    assert line.startswith("error: "), result.output
+    assert not [each for each in noted if not each.startswith("warning: ")], result.output
+    assert "bug in connectctl" not in line
+    assert "\x1b" not in line
+
+
+@pytest.mark.parametrize("path", LEAVES, ids=" ".join)
+@pytest.mark.parametrize("option", ["--nonsense", "--output=xml"])
+def test_an_option_that_is_not_there(path: tuple[str, ...], option: str) -> None:
+    result = invoke([*path, option])
+    is_one_line(result)
+    assert f"See connectctl {' '.join(path)}".removesuffix(" job") in result.stderr
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("command", NAMED)
+def test_a_name_that_nothing_has(command: str, name: str, tmp_path: Path) -> None:
+    is_one_line(run(command, tuple(word.replace("NAME", NAMES[name]) for word in NAMED[command]), tmp_path))
+
+
+@pytest.mark.parametrize("content", FILES)
+@pytest.mark.parametrize("command", READ)
+def test_a_file_that_is_something_else(command: str, content: str, tmp_path: Path) -> None:
+    file = tmp_path / "file.json"
+    if (data := FILES[content]) is not None:
+        file.write_bytes(data)
+    result = run(command, tuple(str(file) if word == "FILE" else word for word in READ[command]), tmp_path)
+    if command == "validate" and result.stdout:
+        assert (result.exit_code, "refused" in result.stdout) == (1, True)  # as findings
+    elif result.exit_code or (command, content) not in HARMLESS:
+        is_one_line(result)
+
+
+@pytest.mark.parametrize("command", ASKING)
+def test_without_a_terminal_and_without_yes_nothing_is_done(command: str, tmp_path: Path) -> None:
+    result = run(command, ASKING[command], tmp_path)
+    assert result.exit_code == 2, result.output
+    line = result.stderr.rstrip("\n").split("\n")[-1]
+    assert line.startswith("error: There is no terminal to ask")
+    assert "Give --yes" in line
+    assert '"runs": []' in invoke(["runs", "list", "-o", "json"]).stdout
