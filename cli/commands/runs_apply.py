@@ -10,9 +10,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from connectctl.cli import apply
+from connectctl.cli.commands import connectors, connectors_cure, fence
+from connectctl.cli.commands.connectors import chosen
+from connectctl.cli.commands.transactions_end import context_of, plan_again
 from connectctl.cli.saved_plan import check_fresh, check_where, read_plan, stale
+from connectctl.cli.transaction_sources import group_of, sources_of
+from connectctl.ops.all_steps import KINDS
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.plan import Plan
+from connectctl.ops.operations.connectors.steps import Await, Restart, plan_restart, plan_state
+from connectctl.ops.operations.fencing.observe import observe
+from connectctl.ops.operations.fencing.planning import check, plan_fence
+from connectctl.ops.operations.fencing.snapshot import Action, FenceRequest
+from connectctl.ops.operations.fencing.steps import FenceIds
+from connectctl.ops.operations.offsets import changes
+from connectctl.ops.operations.offsets.changes import MergeOffsets, ResetOffsets, RestoreOffsets
+from connectctl.ops.operations.offsets.steps import Change
 
 if TYPE_CHECKING:
     from connectctl.cli.commands.connectors_cluster import Cluster
@@ -25,8 +38,6 @@ CONNECTORS = ("stop", "pause", "resume", "restart", "cure")
 
 def apply_file(session: Session, path: Path, *, dry_run: bool, yes: bool, output: Output) -> None:
     """Carry out the plan in ``path``. Raises ``Refused`` for a stale one and another cluster's, ``BadInput`` for none."""
-    from connectctl.ops.all_steps import KINDS
-
     data = read_plan(path)
     operation = str(data.get("operation"))
     noun, _, verb = operation.partition(" ")
@@ -45,8 +56,6 @@ def apply_file(session: Session, path: Path, *, dry_run: bool, yes: bool, output
 
 
 def _connectors(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Output) -> None:
-    from connectctl.cli.commands import connectors, connectors_cure
-
     cluster = connectors.observed(session)
     check_where(
         (saved.cluster_id, saved.group_id), (connectors.cluster_id_of(cluster), connectors.group_id_of(cluster))
@@ -63,9 +72,6 @@ def _connectors(session: Session, saved: Plan, dry_run: bool, yes: bool, output:
 
 def _states_again(cluster: Cluster, saved: Plan) -> Plan:
     """What would be planned now for the connectors of a stop, pause, resume or restart."""
-    from connectctl.cli.commands.connectors import chosen
-    from connectctl.ops.operations.connectors.steps import Await, Restart, plan_restart, plan_state
-
     waits = [step.subject for step in saved.steps if isinstance(step, Await)]
     noops = [noop.subject for noop in saved.noops]
     found = chosen(cluster, list(dict.fromkeys((*waits, *saved.subjects, *noops))))
@@ -78,9 +84,6 @@ def _states_again(cluster: Cluster, saved: Plan) -> Plan:
 
 
 def _transactions(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Output) -> None:
-    from connectctl.cli.commands.transactions_end import context_of, plan_again
-    from connectctl.cli.transaction_sources import group_of
-
     check_where((saved.cluster_id, saved.group_id), (session.transactions.cluster_id(), group_of(session) or ""))
     check_fresh(saved, plan_again(session, saved))
     apply.apply(session, saved, context_of(session), dry_run=dry_run, yes=yes, output=output)
@@ -88,13 +91,6 @@ def _transactions(session: Session, saved: Plan, dry_run: bool, yes: bool, outpu
 
 def _fence(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Output) -> None:
     """The ids of a fence are looked at again: epochs move on, but not who has an id, and not which there are."""
-    from connectctl.cli.commands import fence
-    from connectctl.cli.transaction_sources import group_of, sources_of
-    from connectctl.ops.operations.fencing.observe import observe
-    from connectctl.ops.operations.fencing.planning import check, plan_fence
-    from connectctl.ops.operations.fencing.snapshot import Action, FenceRequest
-    from connectctl.ops.operations.fencing.steps import FenceIds
-
     if not saved.steps:
         apply.apply(session, saved, None, dry_run=dry_run, yes=yes, output=output)
         return
@@ -125,9 +121,6 @@ def _fence(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Outp
 
 def _offsets(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Output) -> None:
     from connectctl.cli.commands.offsets.execution import Looked, Target, change
-    from connectctl.ops.operations.offsets import changes
-    from connectctl.ops.operations.offsets.changes import MergeOffsets, ResetOffsets, RestoreOffsets
-    from connectctl.ops.operations.offsets.steps import Change
 
     wishes: dict[str, Any] = {}
     targets = []

@@ -6,11 +6,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from connectctl.cli import apply
+from connectctl.cli.commands import connectors, connectors_cure
+from connectctl.cli.commands.transactions_end import context_of
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.saved_plan import check_same_cluster
+from connectctl.cli.transaction_sources import Workers, group_of, sources_of
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.journal import RunState
 from connectctl.ops.core.plan import Plan
+from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
+from connectctl.ops.operations.fencing.observe import observe
+from connectctl.ops.operations.fencing.planning import check, plan_fence
+from connectctl.ops.operations.fencing.snapshot import Action, FenceRequest
+from connectctl.ops.operations.fencing.steps import FenceContext, FenceIds
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
@@ -42,11 +50,7 @@ def _context_of(session: Session, journal: Journal, run: Run, plan: Plan) -> tup
     if plan.operation == "fence":
         return _fence(session, journal, run, plan)
     if plan.operation.startswith("transactions "):
-        from connectctl.cli.commands.transactions_end import context_of
-        from connectctl.cli.transaction_sources import group_of
-
         return context_of(session), session.transactions.cluster_id(), group_of(session) or ""
-    from connectctl.cli.commands import connectors, connectors_cure
 
     cluster = connectors.observed(session)
     context = (
@@ -58,12 +62,6 @@ def _context_of(session: Session, journal: Journal, run: Run, plan: Plan) -> tup
 
 
 def _fence(session: Session, journal: Journal, run: Run, plan: Plan) -> tuple[Any, str, str]:
-    from connectctl.cli.transaction_sources import Workers, group_of, sources_of
-    from connectctl.ops.operations.fencing.observe import observe
-    from connectctl.ops.operations.fencing.planning import check, plan_fence
-    from connectctl.ops.operations.fencing.snapshot import Action, FenceRequest
-    from connectctl.ops.operations.fencing.steps import FenceContext, FenceIds
-
     step = plan.steps[0]
     assert isinstance(step, FenceIds)
     sources = sources_of(session, FenceRequest(connectors=step.connectors))
@@ -86,12 +84,7 @@ def _hand_back(session: Session, journal: Journal, run: Run, plan: Plan, *, yes:
 
     Its tasks are run again by the job file alone. Raises ``Refused`` where the run is alive, or has nothing to give back.
     """
-    from connectctl.cli.commands import connectors
-    from connectctl.cli.transaction_sources import sources_of
     from connectctl.ops.clients.kafka_protocol.run_presence import Presence
-    from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
-    from connectctl.ops.operations.fencing.observe import observe
-    from connectctl.ops.operations.fencing.snapshot import FenceRequest
     from connectctl.ops.task_runtime.job.hand_back import hand_back
     from connectctl.ops.task_runtime.job.steps import HandBack, JobContext, hand_back_left
 
