@@ -143,3 +143,40 @@ def test_the_page_on_architecture_has_every_package() -> None:
         for p in (ROOT / top).rglob("*.py")
     }
     assert packages == set(re.findall(r"^\| `([\w/]+/)` \|", tree, re.MULTILINE)) - {"tests/"}
+
+
+SOURCES = sorted(path for top in ("cli", "ops", "migrations") for path in (ROOT / top).rglob("*.py"))
+SLASHED = re.compile(r"(?<![\w./-])(?:cli|ops|migrations|tests|docs)(?:/[\w-]+)+(?:\.(?:py|md))?")
+DOTTED = re.compile(r"(?<![\w./-])(?:connectctl\.)?((?:cli|ops|migrations)(?:\.(?!_)\w+)+)")
+FORMER = re.compile(r"``((?:model|edges|runtime|rolling|preflight)[./]\w[\w./]*)``")
+"""Packages of before the move to today's tree, which no text names."""
+
+
+def _is_module(dotted: str) -> bool:
+    """Whether packages lead to a module; what follows its name are names in it."""
+    parts = dotted.split(".")
+    modules = [ROOT.joinpath(*parts[:n]).with_suffix(".py") for n in range(2, len(parts) + 1)]
+    return ROOT.joinpath(*parts).is_dir() or any(path.is_file() for path in modules)
+
+
+def _missing(text: str) -> list[str]:
+    """Paths and modules that ``text`` names and that are not there; a decision may be named by its number alone."""
+    paths = [path for path in SLASHED.findall(text) if not [*ROOT.glob(f"{path}*")]]
+    return [*paths, *(name for name in DOTTED.findall(text) if not _is_module(name)), *FORMER.findall(text)]
+
+
+def test_every_module_that_a_source_names_is_there() -> None:
+    missing = {path.relative_to(ROOT).as_posix(): _missing(path.read_text()) for path in SOURCES}
+    assert {path: names for path, names in missing.items() if names} == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "missing"),
+    [
+        ("see ops/core/plan.py, docs/decisions/0004, ops.core.plan.Plan and connectctl.ops.core", []),
+        ("``ops/runtime/streamwriter``", ["ops/runtime/streamwriter"]),
+        ("as ops.core.nothing does, or ``model.rights``", ["ops.core.nothing", "model.rights"]),
+    ],
+)
+def test_a_module_that_is_gone_is_found(text: str, missing: list[str]) -> None:
+    assert _missing(text) == missing

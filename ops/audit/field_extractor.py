@@ -84,13 +84,13 @@ def _spec(text: str, option: str) -> Spec:
     return Spec(place, parse_path(text_of_path, option), text=text)
 
 
-def _pattern(text: str, told: str) -> str:
+def _pattern(text: str, label: str) -> str:
     try:
         groups = re.compile(text).groups
     except re.error as e:
-        raise BadInput(f"{told} is not a regular expression", why=str(e)) from e
+        raise BadInput(f"{label} is not a regular expression", why=str(e)) from e
     if groups != 1:
-        raise BadInput(f"{told} has {groups} groups instead of one", next_step="Enclose the number in one group: (…).")
+        raise BadInput(f"{label} has {groups} groups instead of one", next_step="Enclose the number in one group: (…).")
     return text
 
 

@@ -170,7 +170,7 @@ def join_frame(scanned_: DataFrame, tasks: int) -> DataFrame:
     return _by_rows(ordered, lambda rows: map(_result_of, joined(TransactionPart(*row) for row in rows)), RESULT)
 
 
-def told_frame(scanned_: DataFrame) -> DataFrame:
+def summary_frame(scanned_: DataFrame) -> DataFrame:
     """What ``scan_frame`` gives besides transactions."""
     return scanned_.where("s_producer_id IS NULL").select("what", "weight", "told", *Violation._fields)
 

@@ -115,7 +115,7 @@ def on_spark(spark: SparkSession, work: Work, advance: Advance) -> Summary:
     least = int(spark.sparkContext.defaultParallelism)
     tasks, shuffled = (max(least, work.size // each + 1) for each in (TASK_RECORDS, SHUFFLED_RECORDS))
     scanned = audit.scan_frame(spark, work.cluster, work.spans, tasks).persist(StorageLevel.DISK_ONLY)
-    found = audit.told_frame(scanned).unionByName(audit.join_frame(scanned, shuffled))
+    found = audit.summary_frame(scanned).unionByName(audit.join_frame(scanned, shuffled))
     summary = Summary(work.shown)
     if work.wanted is not None:
         summary.reads = {}

@@ -31,7 +31,7 @@ def leaderless(facts: TopicFacts) -> list[int]:
 def too_few_in_sync(facts: TopicFacts, *, bounded: bool = True) -> list[int]:
     """The partitions that refuse writes with ``acks=all``: fewer replicas are in sync than the topic wants.
 
-    ``bounded``: the brokers want no more than there are (``model.brokers.bounds_min_in_sync``).
+    ``bounded``: the brokers want no more than there are (``ops.kafka.brokers.bounds_min_in_sync``).
     """
     wanted = min_in_sync(facts)
     if wanted is None:

@@ -1,6 +1,6 @@
 """Which commands of connectctl work whole with the principal in use, which see a part, and which are refused.
 
-The table is ``model.rights``; the brokers tell what is allowed. What they do not tell is not known, and never allowed.
+The table is ``ops/core/rights.py``; brokers report what is allowed. What they do not report is unknown, never allowed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Transaction coordinators and partition leaders through kafka-python: what librdkafka has no requests for.
 
 FindCoordinator (batched since KIP-699), InitProducerId, ListTransactions, DescribeTransactions, DescribeProducers,
-WriteTxnMarkers (KIP-664). Answers come as values and error codes; what a code means is ``model.verdicts``' to say.
+WriteTxnMarkers (KIP-664). Answers come as values and error codes; what a code means is for ``ops/kafka/error_handling.py``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Finds a Connect cluster's three internal topics from nothing but a Kafka cluster and a group id.
 
 Topics that the person named are taken at their word. For the others every compacted topic is sampled and classified
-(``model.topics``), and matched to the group by the workers and connectors that it names.
+(``ops/connect/internal_topics.py``), and matched to the group by the workers and connectors that it names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ends one open transaction through its coordinator, by fencing. One that hangs has none: ``marking``."""
+"""Ends one open transaction through its coordinator, by fencing. One that hangs has none: ``write_marker``."""
 
 from __future__ import annotations
 

@@ -250,14 +250,14 @@ def exactly_once_task(
     remedies: str = REMEDIES,
 ) -> Iterator[ExactlyOnceTask]:
     """A task's kernel, with a producer of ``kind``. ``properties`` are librdkafka's, where ``spec`` says nothing else."""
-    id_, manner = task_id(spec.group, spec.connector, task), spec.delivery
-    whole = {**properties, **manner.properties}
+    id_, delivery = task_id(spec.group, spec.connector, task), spec.delivery
+    whole = {**properties, **delivery.properties}
     behind = GlobalOffsetsWriter(shared.home, spec.global_offsets, spec.patience) if spec.global_offsets else None
     view = shared.view()
     limits = BatchSizeLimits(shared.largest_batches, whole)
 
     def opened(kind: type[TransactionalProducer]) -> TransactionalProducer:
-        return kind(shared.target, id_, timeout_ms=manner.timeout_ms, properties=whole | limits.properties())
+        return kind(shared.target, id_, timeout_ms=delivery.timeout_ms, properties=whole | limits.properties())
 
     producers = ProducerFactory(kind, opened)
     kernel = ExactlyOnceTask(
@@ -268,7 +268,7 @@ def exactly_once_task(
         shared.stale_because,
         stopped,
         spec.patience,
-        manner.strict,
+        delivery.strict,
         stats,
         remedies=remedies,
         outage=spec.outage,
@@ -286,16 +286,16 @@ def exactly_once_task(
 
 def _record_source(spec: TaskSpec, config: Mapping[str, str], stats: TaskStats) -> TaskRecordSource:
     """The connector's own supply for a task, or its task to poll."""
-    connector, manner = connector_class(spec.path), spec.delivery
-    own = connector.supply(SourceContext(spec.connector, config, manner, spec.offsets, spec.timeout))
+    connector, delivery = connector_class(spec.path), spec.delivery
+    own = connector.supply(SourceContext(spec.connector, config, delivery, spec.offsets, spec.timeout))
     if own is not None:
         return own
     return PolledSource(
         connector.task,
         spec.connector,
         config,
-        lambda: boundaries_of(manner),
+        lambda: boundaries_of(delivery),
         converters(spec.config),
-        spec.offsets if manner.exactly_once else "",
+        spec.offsets if delivery.exactly_once else "",
         stats.meter,
     )

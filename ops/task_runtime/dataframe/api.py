@@ -137,9 +137,9 @@ def write_exactly_once(df: DataFrame, target: Target) -> Written:
     """Write ``df`` to ``target``: rows at or before the committed offset of their source partition are skipped.
 
     Of a stream that is a loss: its rows may come with offsets that lie behind. Give ``foreachBatch`` a ``StreamWriter``
-    (``ops/runtime/streamwriter``). Called within ``foreachBatch``, on its thread, this writes as one with ``late="refuse"``
-    does: a batch that it has seen is skipped, rows of any other that it would skip are refused. Another thread does not know
-    the batch, and skips.
+    (``ops/task_runtime/dataframe/stream_writer.py``). Called within ``foreachBatch``, on its thread, this writes as one with
+    ``late="refuse"`` does: a batch that it has seen is skipped, rows of any other that it would skip are refused. Another
+    thread does not know the batch, and skips.
 
     Raises ``BadInput`` for a column that is missing or does not fit, ``Refused`` for a group with live workers or offsets
     of other columns, ``ConnectctlError`` where a task failed or was fenced: what is committed by then stays, and the next
@@ -216,14 +216,14 @@ def _incomplete(target: Target, written: Written, reports: Sequence[FrameReport]
     next_step: str | None = "Call it again with the same rows: it resumes from the committed offsets."
     if not why:
         why = f"tasks {', '.join(map(str, written.fenced))} were fenced by another writer of {target.connector}"
-        told = sorted(
+        details = sorted(
             {
                 report.detail
                 for report in reports
                 if report.reason in (EndReason.FENCED, EndReason.STALE) and report.detail
             }
         )
-        why = f"{why} ({'; '.join(told)})" if told else why
+        why = f"{why} ({'; '.join(details)})" if details else why
     elif not all(report.retriable for report in reports if report.reason == FAILED):
         next_step = None
     codes = {report.code for report in reports if report.reason == FAILED}

@@ -117,23 +117,23 @@ class Progress:
     @property
     def json(self) -> bytes:
         """As it is committed."""
-        told: dict[str, Any] = {"batch": self.batch, "tasks": self.tasks, "through": self.through}
-        told |= {"rows": self.digest.rows, "digest": f"{self.digest.total:016x}"}
+        reported: dict[str, Any] = {"batch": self.batch, "tasks": self.tasks, "through": self.through}
+        reported |= {"rows": self.digest.rows, "digest": f"{self.digest.total:016x}"}
         if not self.through:
-            told["since"] = {str(partition): offset for partition, offset in sorted(self.since.items())}
+            reported["since"] = {str(partition): offset for partition, offset in sorted(self.since.items())}
             # As text: readers in other languages keep no number of 64 bits.
-            told |= {} if self.up_to is None else {"hash": str(self.up_to)}
-        return connect_json(told).encode()
+            reported |= {} if self.up_to is None else {"hash": str(self.up_to)}
+        return connect_json(reported).encode()
 
     @classmethod
     def parse(cls, raw: bytes) -> Progress:
         """The inverse of ``json``. Raises ``ConnectctlError`` for what is none."""
         try:
-            told = json.loads(raw)
-            since = {int(partition): int(offset) for partition, offset in told.get("since", {}).items()}
-            known = Digest(int(told["rows"]), int(told["digest"], 16))
-            up_to = int(told["hash"]) if "hash" in told else None
-            return cls(int(told["batch"]), int(told["tasks"]), bool(told["through"]), known, since, up_to)
+            reported = json.loads(raw)
+            since = {int(partition): int(offset) for partition, offset in reported.get("since", {}).items()}
+            known = Digest(int(reported["rows"]), int(reported["digest"], 16))
+            up_to = int(reported["hash"]) if "hash" in reported else None
+            return cls(int(reported["batch"]), int(reported["tasks"]), bool(reported["through"]), known, since, up_to)
         except (ValueError, KeyError, TypeError, AttributeError) as e:
             raise ConnectctlError(
                 f"{raw.decode(errors='replace')} is not a valid stream progress record", why=str(e)
@@ -148,12 +148,12 @@ def newest(stored: RefreshableOffsets) -> dict[int, int]:
     return found
 
 
-def standing(batch: MicroBatch, task: int, told: Mapping[int, Progress]) -> Progress | None:
-    """What ``task`` has of ``batch``, by what all tasks of its query told; None where it is new to it.
+def progress_of(batch: MicroBatch, task: int, reported: Mapping[int, Progress]) -> Progress | None:
+    """What ``task`` has of ``batch``, by what all tasks of its query reported; None where it is new to it.
 
     Raises ``ConnectctlError`` where the batch is older than one that is through, or was begun by other tasks.
     """
-    for each in told.values():
+    for each in reported.values():
         if each.batch > batch.number:
             raise ConnectctlError(
                 f"Micro-batch {batch.number} is outdated: batch {each.batch} of the query is already committed",
@@ -167,7 +167,7 @@ def standing(batch: MicroBatch, task: int, told: Mapping[int, Progress]) -> Prog
                 next_step=f"Finish it with {each.tasks} (tasks.max, or tasks of the Target), then change it.",
                 code="other-tasks",
             )
-    mine = told.get(task)
+    mine = reported.get(task)
     return mine if mine is not None and mine.batch == batch.number else None
 
 

@@ -26,7 +26,7 @@ from connectctl.ops.task_runtime.dataframe.micro_batch import (
     hashes,
     newest,
     other_rows,
-    standing,
+    progress_of,
 )
 from connectctl.ops.task_runtime.dataframe.partition_slices import PartitionSlice
 from connectctl.ops.task_runtime.dataframe.source import DataFrameRows, Place
@@ -63,7 +63,7 @@ class StreamRows(DataFrameRows):
         """Begin, or begin again, by what is committed of the batch and of the source partitions."""
         super().resume(stored)
         store = self._store = cast("RefreshableOffsets", stored)
-        now = standing(self._batch, self._task, self._told(stored))
+        now = progress_of(self._batch, self._task, self._reported(stored))
         if self._since is None:
             self._since = dict(now.since) if now is not None else newest(store)
             self._began = now
@@ -75,7 +75,7 @@ class StreamRows(DataFrameRows):
         if self._memory is not None:
             self._memory.load((key, stored.value(key)) for key in stored.known())
 
-    def _told(self, stored: StoredOffsets) -> dict[int, Progress]:
+    def _reported(self, stored: StoredOffsets) -> dict[int, Progress]:
         """How far each task of the query is."""
         found = {}
         for raw in stored.known():
@@ -220,8 +220,8 @@ class StreamRows(DataFrameRows):
             self._next_digest = sum(rest, self._next_digest)
         found = dict(super()._offsets_of(ahead)) if self._batch.ordered else {}
         up_to = max((piece.last for piece in sent), default=self._up_to) if not self._batch.ordered else None
-        told = Progress(self._batch.number, self._batch.tasks, through, self._next_digest, self._since or {}, up_to)
-        found[self._offsets.key(self._batch.place(self._task))] = told.json
+        progress = Progress(self._batch.number, self._batch.tasks, through, self._next_digest, self._since or {}, up_to)
+        found[self._offsets.key(self._batch.place(self._task))] = progress.json
         if self._memory is not None and sent:
             new = hashes(sent, ROW_KEY if self._batch.row_key else HASH)
             found |= self._memory.records(new, self._offsets.key)

@@ -162,14 +162,14 @@ def fence(calls: TransactionCalls, group: str, name: str, count: int, patience: 
     check_fenced(failed, f"the {count} transactional ids of tasks of {name}")
 
 
-def check_fenced(failed: Sequence[IdResult], whose: str) -> None:
+def check_fenced(failed: Sequence[IdResult], subject: str) -> None:
     """Raises ``TimedOut`` where an id is not fenced and may be in another attempt, ``ConnectctlError`` where it will not."""
     bad = {result.id: result.problem for result in failed}
     if not bad:
         return
     hopeless = {id_: problem for id_, problem in bad.items() if problem and problem.code in _NOT_RETRIABLE}
     id_, problem = min((hopeless or bad).items(), key=lambda item: item[0])
-    what, why = f"Could not fence {len(bad)} of {whose}", f"{id_}: {problem.message if problem else 'no answer'}"
+    what, why = f"Could not fence {len(bad)} of {subject}", f"{id_}: {problem.message if problem else 'no answer'}"
     hint = f"See connectctl fence --transactional-id {id_}."
     if hopeless:
         raise ConnectctlError(f"{what}; nothing was started", why=why, next_step=hint)

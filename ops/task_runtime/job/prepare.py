@@ -110,7 +110,7 @@ def prepare_job(scene: RunClients, job: Job, *, take_over: bool) -> PreparedJob:
     topics, create = internal_topics(scene, job.name, live=live)
     before = ConfigTopicState()
     if topics["config"] not in create:
-        before = _standing(scene.kafka, topics["config"], job.name)
+        before = _current_state(scene.kafka, topics["config"], job.name)
     if live and before.config is None:
         raise BadInput(
             f"Cannot take over {job.name}: no such connector on the workers of group {scene.group.id}",
@@ -174,7 +174,7 @@ def brokers_verify(brokers: BrokerReads) -> None:
         )
 
 
-def _standing(kafka: Kafka, topic: str, name: str) -> ConfigTopicState:
+def _current_state(kafka: Kafka, topic: str, name: str) -> ConfigTopicState:
     image = kafka.image([topic], patience=PATIENCE)[topic]
     if image.held_back:
         raise TimedOut(

@@ -93,7 +93,7 @@ class Signals:
         self.count += 1
 
     @contextmanager
-    def heard(self) -> Iterator[None]:
+    def handled(self) -> Iterator[None]:
         """While it lasts, signals count and do nothing else. Only the main thread can hear them."""
         if threading.current_thread() is not threading.main_thread():
             yield
@@ -157,7 +157,7 @@ class JobRunner:
     def go(self) -> Result:
         """Run to the end. Raises what a start raises; what becomes of tasks is in the result."""
         began = time.monotonic()
-        with self.signals.heard(), self._frames():
+        with self.signals.handled(), self._frames():
             self.parts(CreateInternalTopic, self._create_topics)
             with self._present():
                 return self._warmed(began)
@@ -210,34 +210,34 @@ class JobRunner:
         ready = self.ready
         prefix = words.RUN_PREFIX if ready.take_over else ""
         whose = (self.scene.kafka, ready.topics["status"], ready.name, str(board.address), prefix)
-        told = self._patiently("read the statuses", lambda: StatusWriter(*whose))
+        statuses = self._patiently("read the statuses", lambda: StatusWriter(*whose))
         try:
             with self._taken_over() as taken:
-                started = self.parts(StartTasks, lambda: self._start(taken, told))
+                started = self.parts(StartTasks, lambda: self._start(taken, statuses))
                 self._begun = len(started.tasks)
-                run = self._run(started, board, told)
+                run = self._run(started, board, statuses)
                 try:
                     outcome = self.parts(RunTasks, run.run)
                 except ConnectctlError as e:
-                    _write_final_statuses(told, run, str(e))
+                    _write_final_statuses(statuses, run, str(e))
                     raise
                 if run.reason is None:
-                    _write_final_statuses(told, run, started.failure)
-                    told.flush()
+                    _write_final_statuses(statuses, run, started.failure)
+                    statuses.flush()
                 else:
                     # Whoever has the tasks by now tells of them, and is not to be fenced.
                     self._gone = True
         except TooManyTasks as e:
-            told.connector(words.FAILED, str(e))
+            statuses.connector(words.FAILED, str(e))
             raise
         finally:
-            told.flush()
+            statuses.flush()
         failed = Outcome.FAILED if started.failure else outcome
         return Result(failed, run, time.monotonic() - began, started.failure)
 
     # ---------------------------------------------------------------------------------------------------- the start
 
-    def _start(self, taken: ConfigTopicState | None, told: StatusWriter) -> _Started:
+    def _start(self, taken: ConfigTopicState | None, statuses: StatusWriter) -> _Started:
         ready = self.ready
         verdicts: list[tasks_max.TasksMaxResult] = []
 
@@ -246,7 +246,7 @@ class JobRunner:
             if verdict.failed and not verdict.tasks:
                 if verdict.tasks_failed:
                     for n in range(len(before.tasks)):
-                        told.task(n, words.FAILED, verdict.tasks_failed)
+                        statuses.task(n, words.FAILED, verdict.tasks_failed)
                 raise TooManyTasks(verdict.failed)
             if verdict.warning and not verdicts:
                 self.note(f"warning: {verdict.warning}")
@@ -271,7 +271,7 @@ class JobRunner:
     def _fence(self, count: int) -> None:
         fence(self.scene.calls, self.ready.group, self.ready.name, count, self.patience)
 
-    def _run(self, started: _Started, board: DriverChannel, told: StatusWriter) -> JobRun:
+    def _run(self, started: _Started, board: DriverChannel, statuses: StatusWriter) -> JobRun:
         ready, scene = self.ready, self.scene
         offsets = offsets_topic(ready)
         newest = [started.generation]
@@ -292,10 +292,10 @@ class JobRunner:
         )
 
         def say(run: JobRun) -> None:
-            told.connector(words.FAILED if started.failure else words.RUNNING, started.failure)
+            statuses.connector(words.FAILED if started.failure else words.RUNNING, started.failure)
             for number, total in run.totals.items():
-                told.task(number, total.state, total.trace, metrics(total))
-            told.flush()
+                statuses.task(number, total.state, total.trace, metrics(total))
+            statuses.flush()
             board.messages.clear()
 
         def regain(why: str) -> str | None:
@@ -341,7 +341,7 @@ class JobRunner:
                 "list the end offsets of the offsets topics", lambda: self._reached(offsets, work.global_offsets)
             ),
         )
-        told.drop_other_tasks(len(started.tasks))
+        statuses.drop_other_tasks(len(started.tasks))
         say(run)
         return run
 
@@ -447,9 +447,9 @@ class JobRunner:
         return self._leader.read_state(self.ready.name), at_rest(context.read(self.ready.name))
 
 
-def _write_final_statuses(told: StatusWriter, run: JobRun, failure: str | None) -> None:
+def _write_final_statuses(statuses: StatusWriter, run: JobRun, failure: str | None) -> None:
     """The last statuses of a run."""
-    told.connector(words.FAILED if failure else words.STOPPED, failure)
+    statuses.connector(words.FAILED if failure else words.STOPPED, failure)
     for number, total in run.totals.items():
         state = words.FAILED if total.failure else words.UNASSIGNED
-        told.task(number, state, total.trace, metrics(total))
+        statuses.task(number, state, total.trace, metrics(total))

@@ -72,15 +72,15 @@ class RegainTasks:
         """Until nobody who could have begun a start was alive for long enough to be sure of it. Raises ``TakenOver``."""
         commit, since = -1, self.now()
         while True:
-            standing = self.retry("read the task configurations", lambda: self.leader.read_state(self.name))
-            self._check(standing)
+            state = self.retry("read the task configurations", lambda: self.leader.read_state(self.name))
+            self._check(state)
             if self.retry("describe the group", self.workers):
                 raise TakenOver(f"group {self.leader.group} has live workers that run {self.name}")
             if commit < 0:
                 self.note(f"waiting: another start made the tasks of {self.name} stale and has not completed yet")
             alive = self._alive()
-            if alive or standing.commit != commit:
-                commit, since = standing.commit, self.now()
+            if alive or state.commit != commit:
+                commit, since = state.commit, self.now()
             elif self.now() - since >= (UNOBSERVABLE if alive is None else GONE):
                 return
             if self.retry.stopping():

@@ -28,13 +28,13 @@ class StallReport:
         self._now, self._clock = now, clock
         self._since: float | None = None
 
-    def update(self, heard: TaskMessages, running: Collection[int]) -> None:
+    def update(self, messages: TaskMessages, running: Collection[int]) -> None:
         """See what the tasks that run have said last."""
-        told = [heard[n] for n in running if n in heard]
-        waiting = [said["waiting"] for said in told if said.get("waiting")]
+        received = [messages[n] for n in running if n in messages]
+        waiting = [said["waiting"] for said in received if said.get("waiting")]
         if running and len(waiting) == len(running):
             self._begin(max(waiting, key=lambda each: float(each["seconds"])))
-        elif self._since is not None and len(waiting) < len(told):
+        elif self._since is not None and len(waiting) < len(received):
             self._note(f"continuing after {self._now() - self._since:.0f} s: Kafka responds to {self._name} again")
             self._since = None
 
@@ -53,6 +53,6 @@ class StallReport:
         )
 
 
-def waiting(heard: TaskMessages) -> int:
+def waiting(messages: TaskMessages) -> int:
     """How many tasks have said that they wait."""
-    return sum(said.get("waiting") is not None for said in heard.values())
+    return sum(said.get("waiting") is not None for said in messages.values())

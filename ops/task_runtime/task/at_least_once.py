@@ -118,13 +118,13 @@ class IdempotentProducer(TransactionalProducer):
         return None
 
 
-def producer_class(manner: DeliverySettings) -> type[TransactionalProducer]:
+def producer_class(delivery: DeliverySettings) -> type[TransactionalProducer]:
     """The kind of producer for it."""
-    return TransactionalProducer if manner.exactly_once else IdempotentProducer
+    return TransactionalProducer if delivery.exactly_once else IdempotentProducer
 
 
-def boundaries_of(manner: DeliverySettings) -> Boundaries | FlushBoundaries:
+def boundaries_of(delivery: DeliverySettings) -> Boundaries | FlushBoundaries:
     """New boundaries for it."""
-    if manner.exactly_once:
-        return Boundaries(manner.boundary, manner.interval)
-    return FlushBoundaries(manner.interval)
+    if delivery.exactly_once:
+        return Boundaries(delivery.boundary, delivery.interval)
+    return FlushBoundaries(delivery.interval)

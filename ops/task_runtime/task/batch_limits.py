@@ -24,23 +24,23 @@ class BatchSizeLimits:
         """Whether what the producer that was opened last sends fits ``topics``, too."""
         new = [topic for topic in topics if topic not in self._known]
         if new:
-            told = self._largest(new)
-            self._known |= {topic: told.get(topic) for topic in new}
+            limits = self._largest(new)
+            self._known |= {topic: limits.get(topic) for topic in new}
         return self._opened == self._smallest
 
     def properties(self) -> dict[str, str]:
         """librdkafka's for a producer that is opened now. One record may be as large as any of the topics takes it."""
         self._opened = self._smallest
         found = {"batch.size": str(self._opened)}
-        largest = max([SIZE, *self._told])
+        largest = max([SIZE, *self._limits])
         if "message.max.bytes" not in self._given and largest > SIZE:
             found["message.max.bytes"] = str(largest)
         return found
 
     @property
     def _smallest(self) -> int:
-        return max(1, min([int(self._given.get("batch.size", SIZE)), *self._told]))
+        return max(1, min([int(self._given.get("batch.size", SIZE)), *self._limits]))
 
     @property
-    def _told(self) -> list[int]:
+    def _limits(self) -> list[int]:
         return [most for most in self._known.values() if most is not None]

@@ -66,12 +66,12 @@ def one_at_a_time(kind: type[TransactionalProducer]) -> type[TransactionalProduc
             from confluent_kafka import KafkaException
 
             size = len(key or b"") + len(value or b"")
-            hear = partial(self._heard, self._step, self._number, topic, size)
+            report = partial(self._on_delivery, self._step, self._number, topic, size)
             self._number += 1
             try:
-                super()._send_record(topic, key, value, partition, headers, timestamp, on_delivery=hear)
+                super()._send_record(topic, key, value, partition, headers, timestamp, on_delivery=report)
             except KafkaException as e:
-                hear(e.args[0], None)
+                report(e.args[0], None)
                 raise
 
         def _send_dicts(self, topic: str, messages: list[dict[str, Any]]) -> None:
@@ -83,7 +83,7 @@ def one_at_a_time(kind: type[TransactionalProducer]) -> type[TransactionalProduc
                 when = max(m.timestamp()[1], 0) or None
                 self._send_record(topic, m.key(), m.value(), m.partition(), m.headers(), when)
 
-        def _heard(
+        def _on_delivery(
             self, step: TransactionBatch | None, number: int, topic: str, size: int, error: Any, message: Any
         ) -> None:
             """What became of a record. One that is there for its neighbour's sake has an error of its own."""

@@ -218,4 +218,4 @@ def test_transactions_are_joined_on_spark_as_here(spark: SparkSession) -> None:
             whole.merge(json.loads(row.told))
     (totals,) = [each for each in here if isinstance(each, transactions.Totals)]
     assert (whole.transactions, whole.records, whole.torn) == (totals.transactions, totals.records, totals.torn)
-    assert audit.told_frame(frame).count() == 0
+    assert audit.summary_frame(frame).count() == 0

@@ -72,17 +72,17 @@ class CopiedTopics:
         connector: str,
         places: list[Place],
         policy: Policy,
-        manner: DeliverySettings,
+        delivery: DeliverySettings,
         pace: TransactionLimits,
         offsets_topic: str,
     ):
-        if manner.exactly_once and offsets_topic in {policy.remote(topic) for topic, _ in places}:
+        if delivery.exactly_once and offsets_topic in {policy.remote(topic) for topic, _ in places}:
             raise ConnectctlError(
                 "Source tasks may not produce to their own offsets topics when exactly-once support is enabled",
                 next_step="Exclude the topic (topics.exclude), or give the connector another offsets.storage.topic.",
             )
         self._reader, self._connector, self._places, self._policy = reader, connector, places, policy
-        self._manner, self._pace = manner, pace
+        self._delivery, self._pace = delivery, pace
         self._keys: dict[Place, bytes] = {}
         self._began = self._flushed = time.monotonic()
         self._go_on({})
@@ -130,7 +130,7 @@ class CopiedTopics:
         """Whether the transaction ends here. One whose boundary is a poll ends with the source, too: more may never come."""
         now = time.monotonic()
         if self._timed:
-            due = now - self._flushed >= self._manner.interval
+            due = now - self._flushed >= self._delivery.interval
             self._flushed = now if due else self._flushed
             return due
         full = self._count >= self._pace.records or now - self._began >= self._pace.seconds
@@ -139,7 +139,7 @@ class CopiedTopics:
     @property
     def _timed(self) -> bool:
         """Whether transactions, or flushes of offsets, come with the clock alone."""
-        return self._manner.boundary is Boundary.INTERVAL or not self._manner.exactly_once
+        return self._delivery.boundary is Boundary.INTERVAL or not self._delivery.exactly_once
 
     def _offsets(self) -> dict[bytes, bytes | None]:
         return {self._keys[place]: connect_json(wrap_offset(last)).encode() for place, last in self._taken.items()}

@@ -107,7 +107,7 @@ class TopicReader:
             # Where it begins is said each time. A place that its leader does not have is looked at again, never reset: a
             # log that lost its end is not one to be read from its beginning.
             "auto.offset.reset": "error",
-            "error_cb": self._heard,
+            "error_cb": self._on_error,
         }
 
     def _extents(self, kafka: Kafka, begin: Mapping[Place, int | None]) -> list[tuple[Place, int | None, OffsetRange]]:
@@ -210,7 +210,7 @@ class TopicReader:
         elif not error.retriable() and error.name() not in _PASSING:
             raise self._kafka.failure(error, f"read {place[0] or 'topics'}")
 
-    def _heard(self, error: Any) -> None:
+    def _on_error(self, error: Any) -> None:
         if error.name() == "_ALL_BROKERS_DOWN" and self._lost is None:
             self._lost = time.monotonic(), error.str()
 

@@ -82,7 +82,7 @@ def test_a_job_is_called_after_its_file_and_goes_on_for_ever_where_nothing_else_
         ("config: {a: b}\nuntil: {forever: false}", "it must have exactly one"),
         ("config:\n  a: [1]", "line 2: invalid value of config.a"),
         ("config:\n  a:", "line 2: invalid value of config.a"),
-        ("config:\n  a: 1\n  a: 2", "line 3: a is there twice: first defined in line 2"),
+        ("config:\n  a: 1\n  a: 2", "line 3: duplicate key a: first defined in line 2"),
         ("name: a\nconfig: {name: b}", "name is a, but config.name is b"),
         ("config: {a: b}\nplugins: [nowhere.whl]", "line 2:"),
     ],

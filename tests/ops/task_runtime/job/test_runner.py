@@ -271,7 +271,7 @@ def test_sigterm_ends_a_run_well_and_gives_the_signal_back(stage: Stage) -> None
 
 def test_every_signal_is_a_wish() -> None:
     wishes = Signals()
-    with wishes.heard():
+    with wishes.handled():
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGTERM)
     assert wishes.count == 2
