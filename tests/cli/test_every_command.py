@@ -220,7 +220,7 @@ RUN: dict[str, tuple[Call, str]] = {
     "context list": (plain("context", "list"), ""),
     "sandbox up": (_sandbox_up, "is up"),
     "sandbox logs": (_sandbox_logs, "it started"),
-    "demo": (_demo, "The cluster is removed"),
+    "demo": (_demo, "cluster"),
     "sandbox status": (plain("sandbox", "status"), ""),
     "sandbox down": (plain("sandbox", "down"), "Sandbox"),
     "completion": (plain("completion", "bash"), "complete"),
