@@ -147,28 +147,10 @@ def _hanging(
 
     Raises ``Refused`` where none does, ``BadInput`` where several do.
     """
-    from connectctl.ops.core.errors import Refused
     from connectctl.ops.kafka.transactions import Place
-    from connectctl.ops.kafka.visibility import refused
-    from connectctl.ops.operations.transactions.hanging import pick
 
-    topic = str(topic)
-    place = Place(topic, int(partition or 0))
-    seen = searched(session, [topic])
-    found = pick((*seen.found, *seen.unproven), place, start, producer_id)
-    if not found and seen.gaps:
-        raise refused(seen.gaps, f"No transaction is proven to hang on {place}; nothing was done")
-    if not found:
-        raise Refused(
-            f"No such transaction hangs on {place}; nothing was done",
-            why="what is open there is known to its coordinator, or nothing is open",
-            next_step="See connectctl transactions lag; an open transaction is aborted by its id.",
-            code="not-hanging",
-        )
-    if len(found) > 1:
-        starts = ", ".join(_named(each) for each in found)
-        raise BadInput(f"Several transactions hang on {place}: {starts}", next_step="Give --producer-id.")
-    return found[0], seen.gaps
+    seen = searched(session, [str(topic)])
+    return seen.only_one(Place(str(topic), int(partition or 0)), start, producer_id), seen.gaps
 
 
 def _plan_abort_hanging(session: Session, found: Hanging, gaps: tuple[Gap, ...], force: bool) -> Plan:
@@ -219,7 +201,3 @@ def context_of(session: Session) -> TransactionContext:
 
 def _apply(session: Session, plan: Plan, *, dry_run: bool, yes: bool, output: Output) -> None:
     apply.apply(session, plan, context_of(session), dry_run=dry_run, yes=yes, output=output)
-
-
-def _named(found: Hanging) -> str:
-    return f"producer {found.producer.producer_id} from offset {found.producer.start_offset}"

@@ -11,11 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.kafka.error_handling import PRODUCERS, Code, ErrorAction, verdict
 from connectctl.ops.kafka.transaction_log import TOPIC
 from connectctl.ops.kafka.transactions import PartitionProducer, Place, Transaction
-from connectctl.ops.kafka.visibility import Complete, Gap, Reason, describe_id, gap_findings, grant, read_topic
+from connectctl.ops.kafka.visibility import Complete, Gap, Reason, describe_id, gap_findings, grant, read_topic, refused
 from connectctl.ops.operations.fencing.observe import describe_ids
 from connectctl.ops.operations.transactions.outcome import Decision, Outcome, unknown
 from connectctl.ops.operations.transactions.outcome_lookup import decisions
@@ -93,6 +94,28 @@ class Search:
     findings: tuple[Finding, ...] = ()
     unproven: tuple[Hanging, ...] = ()
     gaps: tuple[Gap, ...] = ()
+
+    def only_one(self, place: Place, start: int | None, producer_id: int | None) -> Hanging:
+        """The one on ``place`` that begins at ``start`` and is of ``producer_id``, where those are given.
+
+        Raises ``Refused`` where none hangs there, ``BadInput`` where several do.
+        """
+        found = pick((*self.found, *self.unproven), place, start, producer_id)
+        if not found and self.gaps:
+            raise refused(self.gaps, f"No transaction is proven to hang on {place}; nothing was done")
+        if not found:
+            raise Refused(
+                f"No such transaction hangs on {place}; nothing was done",
+                why="what is open there is known to its coordinator, or nothing is open",
+                next_step="See connectctl transactions lag; an open transaction is aborted by its id.",
+                code="not-hanging",
+            )
+        if len(found) > 1:
+            starts = ", ".join(
+                f"producer {each.producer.producer_id} from offset {each.producer.start_offset}" for each in found
+            )
+            raise BadInput(f"Several transactions hang on {place}: {starts}", next_step="Give --producer-id.")
+        return found[0]
 
 
 def search(
