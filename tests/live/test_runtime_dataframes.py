@@ -350,7 +350,7 @@ def test_a_frame_that_is_partitioned_needs_no_shuffle_and_one_that_is_not_is_fou
     assert write_exactly_once(parted, target).sent == 1000
     assert write_exactly_once(parted, replace(target, tasks=4)).skipped == 1000
     torn = parted.withColumn("shop", f.expr("concat('shop ', id % 2)"))
-    with pytest.raises(ConnectctlError, match="is in two partitions of the frame"):
+    with pytest.raises(ConnectctlError, match="is in two partitions of the DataFrame"):
         write_exactly_once(torn, replace(target, connector=f"{target.connector}-torn"))
     assert len(seen(target)) <= 1500
 
