@@ -14,6 +14,8 @@ TRANSACTION_VERSION = "transaction.version"
 """The feature of KIP-890: at 2, every transaction has an epoch of its own."""
 LIST_OFFSETS, INIT_PRODUCER_ID, ADD_PARTITIONS_TO_TXN = 2, 22, 24
 """Numbers of requests, as Kafka's protocol has them."""
+_VERIFIES = 4
+"""The version of AddPartitionsToTxn that came with it."""
 CONSUMER, SHARE, CONNECT = "consumer", "share", "connect"
 NEWER_TYPES = {CONSUMER: "KIP-848", SHARE: "KIP-932", "streams": "KIP-1071"}
 """Types of groups that workers never have; described as classic groups they are Dead."""
@@ -32,6 +34,11 @@ class BrokerVersion:
     apis: Mapping[int, int] = field(default_factory=dict)
     supported: Mapping[str, int] = field(default_factory=dict)
     finalized: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def verifies(self) -> bool:
+        """Whether its leaders ask the coordinator before they append to a transaction (KIP-890, part 1; since 3.6)."""
+        return self.apis.get(ADD_PARTITIONS_TO_TXN, -1) >= _VERIFIES
 
 
 def bounds_min_in_sync(brokers: Iterable[BrokerVersion]) -> bool:

@@ -24,7 +24,6 @@ from connectctl.ops.connect.release import release_of
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.kafka import replication
 from connectctl.ops.kafka.brokers import (
-    ADD_PARTITIONS_TO_TXN,
     INIT_PRODUCER_ID,
     LIST_OFFSETS,
     TRANSACTION_VERSION,
@@ -35,8 +34,8 @@ from connectctl.ops.kafka.replication import numbers
 if TYPE_CHECKING:
     from connectctl.ops.kafka.topics import TopicFacts
 
-_END_OFFSETS, _VERIFIES = 2, 4
-"""The versions of ListOffsets with isolation levels (KIP-98), and of AddPartitionsToTxn that verify (KIP-890)."""
+_END_OFFSETS = 2
+"""The version of ListOffsets with isolation levels (KIP-98)."""
 _EPOCH_PER_TRANSACTION = 2
 _WORKERS_USE_IT_SINCE = (4, 0, 0)
 _FENCING_TIMEOUT_MS = 90_000
@@ -75,7 +74,7 @@ def mixed(facts: BrokerFacts) -> Iterator[Finding]:
 
 def unverified(facts: BrokerFacts) -> Iterator[Finding]:
     """BROKER003, once for those that are too old and once for those that are told not to."""
-    old = [broker for broker, seen in facts.versions.items() if seen.apis.get(ADD_PARTITIONS_TO_TXN, -1) < _VERIFIES]
+    old = [broker for broker, seen in facts.versions.items() if not seen.verifies]
     off = [broker for broker, told in facts.settings.items() if told.get(VERIFICATION) == "false" and broker not in old]
     if old:
         message = f"{_brokers(old)}: older than 3.6, which is the first release that verifies."

@@ -17,6 +17,7 @@ from connectctl.ops.connect.connector import Connector, State, judge, path_of
 from connectctl.ops.connect.target_state_wait import GRACE
 from connectctl.ops.core.errors import BadInput, ConnectctlError, TimedOut
 from connectctl.ops.core.step import Step
+from connectctl.ops.operations.connectors.steps import Restart
 
 if TYPE_CHECKING:
     from connectctl.ops.checks.tasks_max.observe import Release, TaskSet, TasksSeen
@@ -202,12 +203,8 @@ class SettleTasks(Step):
             if healthy >= context.patience.looks and waited >= GRACE:
                 return f"{word}, {len(found.tasks)} tasks"
             if not settled and waited >= GRACE and _refused(found) and not again:
-                self._stop_if_refused_again(found)
+                self._restart(context, found)
                 again, began, healthy = True, context.now(), 0
-                context.progress(f"restarting what of {self.subject} failed for too many tasks")
-                context.calls.send(
-                    "POST", path_of("connectors", self.subject, "restart") + "?includeTasks=true&onlyFailed=true"
-                )
             elif not settled and waited >= (RECOVERY if again and _refused(found) else context.patience.timeout):
                 self._stop_if_refused_again(found)
                 raise TimedOut(
@@ -217,6 +214,11 @@ class SettleTasks(Step):
                     code="not-settled",
                 )
             context.sleep(POLL)
+
+    def _restart(self, context: UpgradeContext, found: Connector) -> None:
+        self._stop_if_refused_again(found)
+        context.progress(f"restarting what of {self.subject} failed for too many tasks")
+        Restart(self.subject, True, "").apply(context)
 
     def _stop_if_refused_again(self, found: Connector) -> None:
         refusal = refusal_in(found.status)

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from connectctl.ops.connect.offset_store import separate_store
 from connectctl.ops.core.errors import BadInput, NotAuthorized, Refused, TimedOut, Unreachable
 from connectctl.ops.core.plan import Plan
-from connectctl.ops.kafka.bootstrap import same_to_connect
 from connectctl.ops.kafka.brokers import BrokerVersion
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
 from connectctl.ops.task_runtime.job.config_topic_records import STOPPED, ConfigTopicState, config_topic_state
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.job.job_file import Job
     from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings
 
-VERIFYING = (3, 6)
-"""The first release whose partition leaders ask the coordinator before they append to a transaction (KIP-890, part 1)."""
 PATIENCE = 10.0
 AUTO_CREATE = "auto.create.topics.enable"
 BUILT_IN_FROM = "connectctl.ops.task_runtime.connectors."
@@ -130,12 +128,8 @@ def prepare_job(scene: RunClients, job: Job, *, take_over: bool) -> PreparedJob:
             why="its tasks could not be fenced when the workers resume it",
             next_step=f"Remove {SUPPORT}.",
         )
-    own = config.get("offsets.storage.topic")
-    away = how.bootstrap is not None and not same_to_connect(how.bootstrap, scene.kafka.bootstrap)
-    if own == topics["offsets"] and not away:
-        own = None
-    if away and own is None:
-        own = topics["offsets"]  # on the other cluster, with the workers' own behind it (Worker.offsetStoreFor…)
+    store = separate_store(config, topics["offsets"], scene.kafka.bootstrap)
+    own = store.topic if store else None
     there = own is None or bool(those_that_exist(scene.target, own))
     check_layout(scene, topics, create, own if there else None)
     notes = (*notes, *how.ignored, *outlook.notes, *(_value_note(config, connector) if live else ()))
@@ -163,7 +157,7 @@ def check_target(scene: RunClients, name: str, path: str, config: Mapping[str, s
 
 def brokers_verify(brokers: BrokerReads) -> None:
     """Raises ``Refused`` where a broker does not verify transactions: a late write of a fenced task could be committed."""
-    old = [v for v in brokers.versions().values() if isinstance(v, BrokerVersion) and v.release < VERIFYING]
+    old = [v for v in brokers.versions().values() if isinstance(v, BrokerVersion) and not v.verifies]
     if old:
         told = ", ".join(f"{v.id} ({'.'.join(map(str, v.release))})" for v in old)
         raise Refused(

@@ -148,6 +148,7 @@ class Workers:
         self.sent.append((method, path, body))
         if "restart" in path and self.recovers:
             self.plays[:] = [("RUNNING", [None, None], None)]
+        return {}
 
 
 def context(workers: Workers) -> UpgradeContext:

@@ -28,7 +28,7 @@ from connectctl.ops.task_runtime.job.prepare import (
 )
 
 FILE = {"connector.class": "FileStreamSource", "file": "/in", "topic": "t"}
-NEW = BrokerVersion(1, (3, 6))
+NEW = BrokerVersion(1, (3, 6), {24: 4})
 NAMED: dict[str, str | None] = {"config": "configs", "offsets": "offs", "status": "stats"}
 
 
@@ -162,7 +162,7 @@ def test_a_converter_that_only_the_workers_know_is_told_where_their_connector_is
 
 def test_brokers_that_do_not_verify_transactions_are_refused_with_the_reason() -> None:
     with pytest.raises(Refused, match=r"older than 3\.6 .*: 1 \(3\.5\).*KIP-890"):
-        World(broker=BrokerVersion(1, (3, 5))).look()
+        World(broker=BrokerVersion(1, (3, 5), {24: 3})).look()
 
 
 def test_a_broker_that_does_not_tell_is_not_held_against_it() -> None:
