@@ -86,8 +86,9 @@ class FakeWorkers:
         name, _, verb = path.removeprefix("/connectors/").partition("/")
         connector = self.connectors[unquote(name)]
         if verb == "config":
-            connector.config = dict(body)
-            self.configured(unquote(name), dict(body))
+            config = connector.config | body if method == "PATCH" else body
+            connector.config = {name: value for name, value in config.items() if value is not None}
+            self.configured(unquote(name), connector.config)
             return None
         if verb == "offsets":
             if connector.own != "STOPPED":

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.checks.connector_config import validations
-from connectctl.ops.connect.connector import path_of
 from connectctl.ops.connect.zombie_fencing import CURE, LEADER_LIMIT, Backoff
 from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut
 from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.core.step import Step
+from connectctl.ops.operations.connectors.configure import ChangeConfig, words
 from connectctl.ops.operations.connectors.steps import POLL, RestartAndAwait, StepContext
 
 if TYPE_CHECKING:
@@ -55,28 +55,27 @@ class CureContext(StepContext):
 
 
 @dataclass(frozen=True)
-class SetOverrides(Step):
+class SetOverrides(ChangeConfig):
     """Give the connector's admin client a back-off with which fencing is quick."""
 
     subject: str
     now: str
 
-    def describe(self) -> str:
-        return f"set {' and '.join(f'{name}={value}' for name, value in CURE.items())} on {self.subject}"
+    @property
+    def properties(self) -> Mapping[str, str]:
+        return CURE
 
-    def is_done(self, context: CureContext) -> str | None:
+    def describe(self) -> str:
+        return f"{words(CURE)} on {self.subject}"
+
+    def is_done(self, context: StepContext) -> str | None:
         return "it has a quick back-off already" if is_quick(context.read(self.subject).config) else None
 
-    def apply(self, context: CureContext) -> str | None:
-        path = path_of("connectors", self.subject) + "/config"
+    def apply(self, context: StepContext) -> str | None:
         try:
-            context.calls.send("PATCH", path, CURE)
+            return super().apply(context)
         except ConnectctlError as e:
-            if e.code != "unsupported":
-                raise self._policy(e) from e
-            # Workers before 3.8 know no PATCH (KIP-477).
-            context.calls.send("PUT", path, dict(context.calls.get(path)) | CURE)
-        return None
+            raise self._policy(e) from e
 
     def _policy(self, error: ConnectctlError) -> ConnectctlError:
         if "override" not in str(error).lower():

@@ -15,6 +15,7 @@ from connectctl.ops.connect.connector import path_of
 from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.core.step import Step
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
+from connectctl.ops.operations.connectors.configure import ChangeConfig, words
 from connectctl.ops.operations.offsets import changes, rest_api
 from connectctl.ops.operations.offsets.changes import MergeOffsets, OffsetRequest, RestoreOffsets
 from connectctl.ops.operations.offsets.digest import digest
@@ -221,7 +222,7 @@ def asked_by(wish: OffsetRequest, journal: Journal | None, dedicated_topic: str 
 
 
 @dataclass(frozen=True)
-class Configure(Step):
+class Configure(ChangeConfig):
     """Set a property of a connector's configuration, or remove it with ``value`` None. ``was`` is the value to restore."""
 
     subject: str
@@ -231,20 +232,11 @@ class Configure(Step):
     now: str = ""
 
     def describe(self) -> str:
-        return f"{'remove ' + self.name if self.value is None else f'set {self.name}={self.value}'} of {self.subject}"
+        return f"{words(self.properties)} of {self.subject}"
 
-    def is_done(self, context: OffsetContext) -> str | None:
-        return "already set" if self._config(context).get(self.name) == self.value else None
-
-    def apply(self, context: OffsetContext) -> str | None:
-        config = {name: value for name, value in self._config(context).items() if name != self.name}
-        if self.value is not None:
-            config[self.name] = self.value
-        context.calls.send("PUT", path_of("connectors", self.subject, "config"), config)
-        return None
-
-    def _config(self, context: OffsetContext) -> dict[str, str]:
-        return dict(context.calls.get(path_of("connectors", self.subject, "config")))
+    @property
+    def properties(self) -> dict[str, str | None]:
+        return {self.name: self.value}
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from connectctl.ops.checks.tasks_max.forecast import Outlook, horizon, now, then
 from connectctl.ops.checks.tasks_max.observe import enforces, refusal_in
-from connectctl.ops.connect.connector import Connector, State, judge, path_of
+from connectctl.ops.connect.connector import Connector, State, judge
 from connectctl.ops.connect.target_state_wait import GRACE
 from connectctl.ops.core.errors import BadInput, ConnectctlError, TimedOut
 from connectctl.ops.core.step import Step
+from connectctl.ops.operations.connectors.configure import ChangeConfig, words
 from connectctl.ops.operations.connectors.steps import Restart
 
 if TYPE_CHECKING:
@@ -58,8 +59,8 @@ class Remedy:
     def told(self, chosen: Choice) -> str:
         """Both choices in one line, the chosen one first."""
         sayings = {
-            Choice.RAISE: f"raise: {_words(self.raised)}, which is permanent",
-            Choice.BRIDGE: f"bridge: {_words(self.bridge)}, until a release without {ENFORCE}",
+            Choice.RAISE: f"raise: {words(self.raised)}, which is permanent",
+            Choice.BRIDGE: f"bridge: {words(self.bridge)}, until a release without {ENFORCE}",
             Choice.LEAVE: "leave it to you",
         }
         if self.raised is None:
@@ -68,10 +69,6 @@ class Remedy:
             sayings[Choice.BRIDGE] = f"bridge: unavailable ({self.why_not})"
         rest = "; or ".join(words for choice, words in sayings.items() if choice is not chosen)
         return f"{self.connector}: {self.why}. Chosen: {sayings[chosen]}. Alternatives: {rest}."
-
-
-def _words(values: Mapping[str, str | None] | None) -> str:
-    return " and ".join(f"remove {n}" if v is None else f"set {n}={v}" for n, v in (values or {}).items())
 
 
 def remedies_for(seen: TasksSeen, release: Release | None) -> tuple[Remedy, ...]:
@@ -142,7 +139,7 @@ def steps(found: tuple[Remedy, ...], chosen: Mapping[str, Choice], *, patch: boo
 
 
 @dataclass(frozen=True)
-class Reconfigure(Step):
+class Reconfigure(ChangeConfig):
     """Set properties of a connector, None removing one, in one request. ``was`` is what a way back sets.
 
     ``patch``: the workers change single properties (KIP-477, 3.8); else the whole configuration is read and written.
@@ -158,20 +155,11 @@ class Reconfigure(Step):
     worker: ClassVar[None] = None
 
     def describe(self) -> str:
-        return f"{_words(self.values)} on {self.subject}"
+        return f"{words(self.values)} on {self.subject}"
 
-    def is_done(self, context: UpgradeContext) -> str | None:
-        config = context.calls.get(path_of("connectors", self.subject, "config"))
-        return "already so" if all(config.get(name) == value for name, value in self.values.items()) else None
-
-    def apply(self, context: UpgradeContext) -> str | None:
-        path = path_of("connectors", self.subject, "config")
-        if self.patch:
-            context.calls.send("PATCH", path, self.values)
-            return None
-        config = context.calls.get(path) | self.values
-        context.calls.send("PUT", path, {name: value for name, value in config.items() if value is not None})
-        return None
+    @property
+    def properties(self) -> dict[str, str | None]:
+        return self.values
 
 
 @dataclass(frozen=True)

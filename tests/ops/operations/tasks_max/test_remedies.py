@@ -129,6 +129,7 @@ class Workers:
     config: dict[str, str | None] = field(default_factory=lambda: {"tasks.max": "1", "x": "y"})
     sent: list[tuple[str, str, Any]] = field(default_factory=list)
     recovers: bool = False
+    old: bool = False
 
     def get(self, path: str, **more: Any) -> Any:
         if path.endswith("/config"):
@@ -146,6 +147,11 @@ class Workers:
 
     def send(self, method: str, path: str, body: Any = None, **more: Any) -> Any:
         self.sent.append((method, path, body))
+        if path.endswith("/config"):
+            if method == "PATCH" and self.old:
+                raise ConnectctlError("HTTP 405", code="unsupported")
+            config = self.config | body if method == "PATCH" else body
+            self.config = {name: value for name, value in config.items() if value is not None}
         if "restart" in path and self.recovers:
             self.plays[:] = [("RUNNING", [None, None], None)]
         return {}
@@ -160,16 +166,22 @@ def context(workers: Workers) -> UpgradeContext:
 
 def test_properties_are_set_in_one_request() -> None:
     step = Reconfigure("a", {"tasks.max": "2", "x": None}, {"tasks.max": "1", "x": "y"}, patch=True)
+    patch = ("PATCH", "/connectors/a/config", {"tasks.max": "2", "x": None})
+    put = ("PUT", "/connectors/a/config", {"tasks.max": "2", "y": "z"})
+    whole = Reconfigure("a", step.values, step.was)
+    for each, old, sent in ((step, False, [patch]), (step, True, [patch, put]), (whole, False, [put])):
+        workers = Workers([], {"tasks.max": "1", "x": "y", "y": "z"}, old=old)
+        assert each.is_done(context(workers)) is None
+        each.apply(context(workers))
+        assert workers.sent == sent
+        assert each.is_done(context(workers)) == "already set"
+
+
+def test_what_overwrites_a_configuration_is_seen() -> None:
     workers = Workers([])
-    assert step.is_done(context(workers)) is None
-    step.apply(context(workers))
-    Reconfigure("a", step.values, step.was).apply(context(workers))
-    assert workers.sent == [
-        ("PATCH", "/connectors/a/config", {"tasks.max": "2", "x": None}),
-        ("PUT", "/connectors/a/config", {"tasks.max": "2"}),
-    ]
-    workers.config = {"tasks.max": "2"}
-    assert step.is_done(context(workers)) == "already so"
+    workers.send = lambda *_, **__: {}  # type: ignore[method-assign]
+    with pytest.raises(TimedOut, match="The configuration of a was accepted, and is another one after 10 s"):
+        Reconfigure("a", {"tasks.max": "2"}, {"tasks.max": "1"}).apply(context(workers))
 
 
 def test_tasks_that_had_failed_for_their_number_are_restarted_once() -> None:
