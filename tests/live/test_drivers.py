@@ -91,7 +91,7 @@ def test_a_restart_that_hangs_or_fails_leaves_the_worker_serving(worker: str, cl
 def test_a_worker_that_the_sandbox_does_not_have_is_refused(cluster: Sandbox) -> None:
     driver = SandboxWorkers("tests")
     assert "No worker of group" in str(driver.check("127.0.0.1:1"))
-    with pytest.raises(ConnectctlError, match="no sandbox nowhere"):
+    with pytest.raises(ConnectctlError, match="Sandbox not found: nowhere"):
         SandboxWorkers("nowhere").restart("127.0.0.1:1")
 
 
