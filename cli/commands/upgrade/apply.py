@@ -280,7 +280,7 @@ def _resume(
     yes: bool,
     output: Output,
 ) -> None:
-    session, notes = scene.session, run_state.load(scene.journal, restored.run.id)
+    session, notes = scene.session, run_state.Notes.load(scene.journal, restored.run.id)
     runs.check_resumable(restored, notes, scene.snapshot)
     check_pause(pause_after, len(restored.steps))
     steps = tuple(as_taken(step, notes.turns) for step in restored.steps[restored.first_undone :])
@@ -312,7 +312,7 @@ def take_back(
     if observe.has_own_way_back(restored):
         plan = observe.rollback_request(scene, restored)
     else:
-        notes = run_state.load(scene.journal, restored.run.id)
+        notes = run_state.Notes.load(scene.journal, restored.run.id)
         plan = planning.plan(scene.snapshot, runs.rollback_request(restored, notes))
     if dry_run:
         show(plan, output)

@@ -273,7 +273,7 @@ def _tasks_back(restored: LoadedRun) -> tuple[Any, ...]:
 
 
 def _application_back(scene: Scene, restored: LoadedRun) -> tuple[tuple[Any, ...], tuple[str, ...]]:
-    was = run_state.load(scene.journal, restored.run.id).was
+    was = run_state.Notes.load(scene.journal, restored.run.id).was
     values = {value for value in was.values() if value}
     if not was:
         return (), ()

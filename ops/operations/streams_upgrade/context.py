@@ -7,18 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import ConnectctlError, TimedOut
+from connectctl.ops.operations.rolling.waiting import Missing, wait_for
 from connectctl.ops.operations.streams_upgrade import observe
-from connectctl.ops.operations.streams_upgrade import run_state as written
 from connectctl.ops.operations.streams_upgrade.gates import GateState, HealthCriteria, HealthSnapshot, evaluate
+from connectctl.ops.operations.streams_upgrade.run_state import Notes
 
 if TYPE_CHECKING:
     from connectctl.ops.kafka.consumer_group import ClientGroup
     from connectctl.ops.operations.streams_upgrade.observe import ApplicationReader
-    from connectctl.ops.operations.streams_upgrade.run_state import Entry, Notes
+    from connectctl.ops.operations.streams_upgrade.run_state import Entry
     from connectctl.ops.operations.upgrade.context import UpgradeContext
-
-POLL = 0.4
-"""Seconds between two looks at the application."""
 
 
 @dataclass
@@ -33,13 +31,13 @@ class ApplicationContext:
         """The notes of the run that is being carried out."""
         assert self.whole.journal is not None
         assert self.whole.run is not None
-        return written.load(self.whole.journal, self.whole.run.id)
+        return Notes.load(self.whole.journal, self.whole.run.id)
 
     def keep(self, notes: Notes) -> None:
         """Write the notes down."""
         assert self.whole.journal is not None
         assert self.whole.run is not None
-        written.save(self.whole.journal, self.whole.run.id, notes)
+        notes.save(self.whole.journal, self.whole.run.id)
 
     def write(self, roll: int, instance: str, entry: Entry) -> None:
         """Note how far an instance is."""
@@ -57,27 +55,25 @@ class ApplicationContext:
 
     def await_(self, what: Callable[[], str | None], patience: float) -> str | None:
         """Look until ``what`` gives None, no more being missing; gives what is missing after ``patience`` seconds."""
-        began, shown = self.whole.now(), ""
-        while True:
+
+        def look() -> bool | Missing:
             try:
                 missing = what()
             except TimedOut as e:
                 missing = str(e)
-            if missing is None:
-                return None
-            if self.whole.now() - began >= patience:
-                return missing
-            if missing != shown:
-                shown = missing
-                self.whole.progress(f"waiting: {missing}")
-            self.whole.sleep(POLL)
+            return True if missing is None else Missing(missing)
+
+        found = wait_for(self.whole, look, patience)
+        return found.reason if isinstance(found, Missing) else None
 
     def gate(self, members: int, lag: int) -> str:
         """Wait until the application is healthy; gives what there is to say. Raises ``TimedOut``."""
         patience = self.whole.patience
         criteria = HealthCriteria(members, lag, patience.looks, patience.timeout)
-        watch, shown = GateState(self.whole.now()), ""
-        while True:
+        watch = GateState(self.whole.now())
+
+        def look() -> str | Missing:
+            nonlocal watch
             seen = evaluate(watch, self.see(), criteria)
             watch = seen.watch
             if seen.passed:
@@ -90,10 +86,9 @@ class ApplicationContext:
                     next_step="See connectctl upgrade status, and the log of the instance restarted last.",
                     code="gate",
                 )
-            if seen.unhealthy and seen.unhealthy[0] != shown:
-                shown = seen.unhealthy[0]
-                self.whole.progress(f"waiting: {'; '.join(seen.unhealthy)}")
-            self.whole.sleep(POLL)
+            return seen.missing
+
+        return str(wait_for(self.whole, look))
 
 
 def of(context: UpgradeContext) -> ApplicationContext:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from connectctl.ops.kafka.consumer_group import ClientGroup
+from connectctl.ops.operations.rolling.waiting import GateResult
 
 
 @dataclass(frozen=True)
@@ -45,16 +46,6 @@ class GateState:
     last: HealthSnapshot | None = None
 
 
-@dataclass(frozen=True)
-class GateResult:
-    """The gate after one more look: passed, stopped for a reason, or still waiting, with what is not healthy."""
-
-    watch: GateState
-    unhealthy: tuple[str, ...] = ()
-    passed: bool = False
-    stopped: str | None = None
-
-
 def unhealthy(health: HealthSnapshot, last: HealthSnapshot | None, criteria: HealthCriteria) -> tuple[str, ...]:
     """All that keeps the look from being healthy, in words."""
     if health.problem:
@@ -72,7 +63,7 @@ def _stuck(health: HealthSnapshot, last: HealthSnapshot) -> bool:
     return (health.lag or 0) > (last.lag or 0) and health.progress <= last.progress
 
 
-def evaluate(watch: GateState, health: HealthSnapshot, criteria: HealthCriteria) -> GateResult:
+def evaluate(watch: GateState, health: HealthSnapshot, criteria: HealthCriteria) -> GateResult[GateState]:
     """Take one more look into account. Over the healthy looks in a row the lag must not have grown beyond the old one."""
     found = unhealthy(health, watch.last, criteria)
     if found:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
-from connectctl.ops.config.json_text import read_json
+from connectctl.ops.operations.rolling.notes import RunNotes
 
-if TYPE_CHECKING:
-    from connectctl.ops.core.journal import Journal
-
-FILE = "application.json"
 CHANGED, RESTARTED, BACK = "changed", "restarted", "back"
 
 
@@ -25,9 +20,10 @@ class Entry:
 
 
 @dataclass
-class Notes:
+class Notes(RunNotes):
     """The notes of one run, by roll and instance (``2:app-1:7001``). ``was`` is each property before it was changed."""
 
+    FILE: ClassVar[str] = "application.json"
     entries: dict[str, Entry] = field(default_factory=dict)
     was: dict[str, str | None] = field(default_factory=dict)
 
@@ -35,23 +31,8 @@ class Notes:
         """How far an instance is."""
         return self.entries.get(f"{roll}:{instance}")
 
-    def to_data(self) -> dict[str, Any]:
-        """As plain JSON values."""
-        return asdict(self)
-
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Notes:
         """The inverse of ``to_data``."""
         entries = {key: Entry(value["state"], tuple(value["before"])) for key, value in data["entries"].items()}
         return cls(entries, dict(data["was"]))
-
-
-def load(journal: Journal, run: str) -> Notes:
-    """The notes of a run, empty ones where it has none yet."""
-    path = journal.path(run, FILE)
-    return Notes.from_data(read_json(path.read_bytes())) if path.exists() else Notes()
-
-
-def save(journal: Journal, run: str, notes: Notes) -> None:
-    """Write the notes of a run; they are on the disk when this returns."""
-    journal.write(run, FILE, json.dumps(notes.to_data()).encode())

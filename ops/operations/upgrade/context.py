@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.visibility import Gap
 from connectctl.ops.operations.offsets.context import OffsetContext
+from connectctl.ops.operations.rolling.waiting import Missing, wait_for
 from connectctl.ops.operations.upgrade import observe, run_state
 from connectctl.ops.operations.upgrade.gates import HealthCriteria, HealthSnapshot
 from connectctl.ops.operations.upgrade.mode import Confidence, SourceSupport
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.upgrade.observe import ClusterReader
     from connectctl.ops.operations.upgrade.run_state import Entry, Notes
 
-POLL = 0.4
-"""Seconds between two looks at the cluster."""
 BY_HAND = 3600.0
 """Seconds that somebody may take to restart a worker by hand, before the run stops and can be resumed."""
 
@@ -66,13 +65,13 @@ class UpgradeContext(OffsetContext):
         """The notes of the run that is being carried out."""
         journal, run = self._kept()
         if self._notes is None or self._notes[0] != run.id:
-            self._notes = run.id, run_state.load(journal, run.id)
+            self._notes = run.id, run_state.Notes.load(journal, run.id)
         return self._notes[1]
 
     def save(self) -> None:
         """Write the notes down."""
         journal, run = self._kept()
-        run_state.save(journal, run.id, self.notes)
+        self.notes.save(journal, run.id)
 
     def _kept(self) -> tuple[Journal, Run]:
         assert self.journal is not None
@@ -115,21 +114,24 @@ class UpgradeContext(OffsetContext):
     def refuse_two_at_once(self, workers: Sequence[str]) -> None:
         """Raise where another worker than ``workers`` is away, and stays so: one at a time is all a cluster has to bear."""
         others = [worker for worker in self.expected() if worker not in workers]
-        began = self.now()
-        while True:
-            seen = self.see()
+        health: list[HealthSnapshot] = []
+
+        def look() -> bool | Missing:
+            health[:] = [seen := self.see()]
             away = [worker for worker in others if worker not in seen.members or worker in seen.silent]
-            if not away and not seen.problem:
-                return
-            if self.now() - began >= self.patience.timeout:
-                raise ConnectctlError(
-                    f"Not restarting {' and '.join(workers)}: "
-                    + ("the other workers could not be observed" if seen.problem else "another worker is down"),
-                    why=seen.problem or f"{', '.join(away)} is not in the group, or does not answer",
-                    next_step=None if seen.problem else "Start it first.",
-                    code="two-at-once",
-                )
-            self.sleep(POLL)
+            missing = seen.problem or (f"{', '.join(away)} is not in the group, or does not answer" if away else None)
+            return True if missing is None else Missing(missing)
+
+        missing = wait_for(self, look, self.patience.timeout)
+        if isinstance(missing, Missing):
+            unseen = health[0].problem is not None
+            raise ConnectctlError(
+                f"Not restarting {' and '.join(workers)}: "
+                + ("the other workers could not be observed" if unseen else "another worker is down"),
+                why=missing.reason,
+                next_step=None if unseen else "Start it first.",
+                code="two-at-once",
+            )
 
     def modes(self, fits: Callable[[str, str], bool]) -> dict[str, Mode]:
         """The mode of every worker in the group. Waits a little for workers whose mode does not fit yet.
@@ -137,23 +139,27 @@ class UpgradeContext(OffsetContext):
         A new leader, for one, initialises its transactional id a moment after it has taken over.
         """
         journal, run = self._kept()
-        began = self.now()
-        while True:
+        found: dict[str, Mode] = {}
+
+        def look() -> bool | Missing:
             self.remember_leader()
             group = self.reader.group()
             known = run_state.journal_records(journal, run.cluster_id, run.group_id, observe.members_of(group))
-            found = observe.modes(self.reader, group, known)
-            misfits = [mode for worker, mode in found.items() if not fits(worker, mode.value)]
+            found.clear()
+            found.update(observe.modes(self.reader, group, known))
+            misfits = {worker: mode for worker, mode in found.items() if not fits(worker, mode.value)}
             # No waiting makes another process of a worker that is proven to be enabled, or too old.
-            for_good = [
-                m
-                for m in misfits
-                if m.how is Confidence.VERIFIED and m.value in (SourceSupport.ENABLED, SourceSupport.NOT_SUPPORTED)
-            ]
-            settled = group.state == "Stable" and (not misfits or bool(for_good))
-            if settled or self.now() - began >= min(self.patience.timeout, SETTLING):
-                return found
-            self.sleep(POLL)
+            for_good = any(
+                m.how is Confidence.VERIFIED and m.value in (SourceSupport.ENABLED, SourceSupport.NOT_SUPPORTED)
+                for m in misfits.values()
+            )
+            if group.state != "Stable":
+                return Missing(f"the group is {group.state}")
+            words = "; ".join(f"{worker} is {mode}" for worker, mode in misfits.items())
+            return Missing(words) if misfits and not for_good else True
+
+        wait_for(self, look, min(self.patience.timeout, SETTLING))
+        return found
 
     def remember_leader(self) -> None:
         """Note who leads and how its transactional id stands; moved since the last look, it proves ``preparing``.

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.core.errors import ConnectctlError, TimedOut
-from connectctl.ops.operations.upgrade.context import POLL, UpgradeContext
-from connectctl.ops.operations.upgrade.gates import GateResult, GateState, evaluate
+from connectctl.ops.operations.rolling.waiting import Missing, wait_for
+from connectctl.ops.operations.upgrade.context import UpgradeContext
+from connectctl.ops.operations.upgrade.gates import GateState, evaluate
 from connectctl.ops.operations.upgrade.observe import MAX_DELAY, leader_of
 
 if TYPE_CHECKING:
@@ -27,8 +28,10 @@ def wait(context: UpgradeContext, gate: str, *, forgives_fencing: bool = False, 
     ``gate`` names the place in the run: a task is restarted once at each.
     """
     criteria = replace(context.criteria(forgives_fencing=forgives_fencing), settle=settle_seconds(context))
-    watch, shown = GateState(context.now()), ""
-    while True:
+    watch = GateState(context.now())
+
+    def look() -> str | Missing:
+        nonlocal watch
         health = context.see()
         seen = evaluate(watch, health, criteria)
         watch = seen.watch
@@ -40,11 +43,10 @@ def wait(context: UpgradeContext, gate: str, *, forgives_fencing: bool = False, 
                 restart_once(context, gate, trouble)
             watch = GateState(watch.began, delay=watch.delay)
         elif seen.stopped:
-            raise _stop(context, seen, health)
-        if seen.unhealthy and seen.unhealthy[0] != shown:
-            shown = seen.unhealthy[0]
-            context.progress(f"waiting: {'; '.join(seen.unhealthy[:3])}")
-        context.sleep(POLL)
+            raise _stop(context, watch, seen.stopped, health)
+        return seen.missing
+
+    return str(wait_for(context, look))
 
 
 def settle_seconds(context: UpgradeContext) -> float:
@@ -60,12 +62,12 @@ def settle_seconds(context: UpgradeContext) -> float:
         return LONGEST_SETTLE
 
 
-def _stop(context: UpgradeContext, seen: GateResult, health: HealthSnapshot) -> ConnectctlError:
-    late = context.now() - seen.watch.began >= context.patience.timeout
+def _stop(context: UpgradeContext, watch: GateState, stopped: str, health: HealthSnapshot) -> ConnectctlError:
+    late = context.now() - watch.began >= context.patience.timeout
     kind = TimedOut if late else ConnectctlError
     return kind(
         "Health gate failed; upgrade stopped",
-        why="; ".join(filter(None, [seen.stopped, _serving(context, health)])),
+        why="; ".join(filter(None, [stopped, _serving(context, health)])),
         next_step="See connectctl upgrade status.",
         code="gate",
     )

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
+from connectctl.ops.operations.rolling.waiting import GateResult
 
 FENCING = (
     "Failed to perform round of zombie fencing",
@@ -126,13 +127,9 @@ class GateState:
 
 
 @dataclass(frozen=True)
-class GateResult:
-    """The gate after one more snapshot: passed, failed with a reason, or waiting, with what is unhealthy."""
+class WorkersGateResult(GateResult[GateState]):
+    """The gate after one more snapshot; ``fenced`` are the tasks that are FAILED because of their zombie fencing."""
 
-    watch: GateState
-    unhealthy: tuple[str, ...] = ()
-    passed: bool = False
-    stopped: str | None = None
     fenced: tuple[UnhealthyComponent, ...] = ()
 
 
@@ -159,7 +156,7 @@ def unhealthy(health: HealthSnapshot, criteria: HealthCriteria) -> tuple[str, ..
     return tuple(found)
 
 
-def evaluate(watch: GateState, health: HealthSnapshot, criteria: HealthCriteria) -> GateResult:
+def evaluate(watch: GateState, health: HealthSnapshot, criteria: HealthCriteria) -> WorkersGateResult:
     """Evaluate one more snapshot."""
     found = unhealthy(health, criteria)
     failed = _failed(health, criteria)
@@ -178,14 +175,14 @@ def evaluate(watch: GateState, health: HealthSnapshot, criteria: HealthCriteria)
         tuple(t for t in worse(health, criteria) if t.fencing and t.rank == 2) if _settled(health, criteria) else ()
     )
     if watch.healthy >= criteria.looks and health.at - watch.since >= criteria.settle:
-        return GateResult(watch, passed=True)
+        return WorkersGateResult(watch, passed=True)
     if found and len(failed) > criteria.max_failures and sick > criteria.looks:
-        return GateResult(watch, found, stopped=_sentence(found), fenced=fenced)
+        return WorkersGateResult(watch, found, stopped=_sentence(found), fenced=fenced)
     if health.at - watch.began >= criteria.timeout + watch.delay:
         waited = f"after {health.at - watch.began:.0f} s"
         why = _sentence(found) or "connectors and tasks keep moving between workers"
-        return GateResult(watch, found, stopped=f"{waited}: {why}", fenced=fenced)
-    return GateResult(watch, found, fenced=fenced)
+        return WorkersGateResult(watch, found, stopped=f"{waited}: {why}", fenced=fenced)
+    return WorkersGateResult(watch, found, fenced=fenced)
 
 
 def _failed(health: HealthSnapshot, criteria: HealthCriteria) -> frozenset[Part]:

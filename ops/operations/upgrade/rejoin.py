@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 from connectctl.ops.connect.release import EXACTLY_ONCE, older
 from connectctl.ops.connect.worker import Support
 from connectctl.ops.core.errors import ConnectctlError, TimedOut
-from connectctl.ops.operations.upgrade.context import POLL, UpgradeContext
+from connectctl.ops.operations.rolling import waiting
+from connectctl.ops.operations.rolling.waiting import Missing
 from connectctl.ops.operations.upgrade.mode import SourceSupport
 from connectctl.ops.operations.upgrade.run_state import CHANGED, JOINED, RESTARTED, RESTARTING, Entry
 
 if TYPE_CHECKING:
     from connectctl.ops.connect.worker import Worker
+    from connectctl.ops.operations.upgrade.context import UpgradeContext
 
 
 def wait_for_start(context: UpgradeContext, workers: Sequence[str], *, by_hand: bool) -> bool:
@@ -23,18 +25,17 @@ def wait_for_start(context: UpgradeContext, workers: Sequence[str], *, by_hand: 
     worker that is away is starting then, and one whose order was carried out is stopping or starting: restarted again, it
     would only need longer. The time is that of a gate, counted from the order.
     """
-    shown = False
-    while True:
+
+    def look() -> bool | Missing:
         members, notes = context.members(), context.notes.workers
         left = [w for w in workers if (entry := notes.get(w)) is None or not entry.restarted(members.get(w))]
         if not left:
             return True
         if not all(_starting(context, notes.get(worker), members.get(worker), by_hand) for worker in left):
             return False
-        if not shown:
-            context.progress(f"waiting: {' and '.join(left)} was being restarted when this run was interrupted")
-            shown = True
-        context.sleep(POLL)
+        return Missing(f"{' and '.join(left)} was being restarted when this run was interrupted")
+
+    return waiting.wait_for(context, look) is True
 
 
 def _starting(context: UpgradeContext, entry: Entry | None, member: str | None, by_hand: bool) -> bool:
@@ -49,31 +50,33 @@ def wait_for(context: UpgradeContext, worker: str, value: str, *, by_hand: bool)
     """Wait until ``worker`` is back with ``value``. Raises ``TimedOut``, or ``ConnectctlError`` for a wrong mode."""
     before = context.notes.workers[worker].before
     patience = context.patience.by_hand if by_hand else context.patience.timeout
-    began, shown, members = context.now(), "", None
-    while True:
+    began, members = context.now(), dict[str, str]()
+
+    def look() -> str | Missing:
         try:
-            members = context.members()
+            members.clear()
+            members.update(context.members())
             missing, answer = _missing(context, worker, members.get(worker), before)
         except ConnectctlError as e:
-            missing, answer = f"cannot describe the worker group: {e}", None
-        if missing is None and answer is not None and members is not None:
-            wrong = contradiction(answer, value)
-            if wrong is None:
-                leads = context.notes.workers[worker].leads
-                context.write(worker, Entry(value, JOINED, before, members[worker], leads))
-                context.remember_leader()
-                return f"back after {context.now() - began:.1f} s"
-            if not by_hand:
-                # Taken up again, it is changed and restarted again: something else may have undone the change.
-                context.write(worker, Entry(value, CHANGED, members[worker]))
-                raise _wrong(worker, wrong)
-            missing = wrong
-        if context.now() - began >= patience:
-            raise _late(worker, patience, missing, members)
-        if missing and missing != shown:
-            shown = missing
-            context.progress(f"waiting: {missing}")
-        context.sleep(POLL)
+            return Missing(f"cannot describe the worker group: {e}")
+        if missing is not None or answer is None:
+            return Missing(missing or "")
+        wrong = contradiction(answer, value)
+        if wrong is None:
+            leads = context.notes.workers[worker].leads
+            context.write(worker, Entry(value, JOINED, before, members[worker], leads))
+            context.remember_leader()
+            return f"back after {context.now() - began:.1f} s"
+        if not by_hand:
+            # Taken up again, it is changed and restarted again: something else may have undone the change.
+            context.write(worker, Entry(value, CHANGED, members[worker]))
+            raise _wrong(worker, wrong)
+        return Missing(wrong)
+
+    found = waiting.wait_for(context, look, patience)
+    if isinstance(found, Missing):
+        raise _late(worker, patience, found.reason, members)
+    return found
 
 
 def _missing(

@@ -6,20 +6,18 @@ worker counts as changed only when another process of it has joined the group si
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from connectctl.ops.config.json_text import read_json
 from connectctl.ops.core.journal import RunState
+from connectctl.ops.operations.rolling.notes import RunNotes
 from connectctl.ops.operations.upgrade.mode import JournalRecord, SourceSupport
 
 if TYPE_CHECKING:
     from connectctl.ops.core.journal import Journal, Run
 
 OPERATION = "upgrade"
-FILE = "notes.json"
 CHANGED, RESTARTING, RESTARTED, JOINED = "changed", "restarting", "restarted", "joined"
 
 
@@ -44,20 +42,17 @@ class Entry:
 
 
 @dataclass
-class Notes:
+class Notes(RunNotes):
     """The notes of one run. ``turns``: who was taken at which turn, by phase and slot; ``recovered``: restarted tasks.
 
     ``leader`` is the leader's member id at the last look with the producer id and epoch of its transactional id.
     """
 
+    FILE: ClassVar[str] = "notes.json"
     turns: dict[str, tuple[str, ...]] = field(default_factory=dict)
     workers: dict[str, Entry] = field(default_factory=dict)
     recovered: list[str] = field(default_factory=list)
     leader: tuple[str | None, tuple[int, int] | None] | None = None
-
-    def to_data(self) -> dict[str, Any]:
-        """As plain JSON values."""
-        return asdict(self)
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Notes:
@@ -69,17 +64,6 @@ class Notes:
             recovered=list(data["recovered"]),
             leader=None if leader is None else (leader[0], None if leader[1] is None else (leader[1][0], leader[1][1])),
         )
-
-
-def load(journal: Journal, run: str) -> Notes:
-    """The notes of a run, empty ones where it has none yet."""
-    path = journal.path(run, FILE)
-    return Notes.from_data(read_json(path.read_bytes())) if path.exists() else Notes()
-
-
-def save(journal: Journal, run: str, notes: Notes) -> None:
-    """Write the notes of a run; they are on the disk when this returns."""
-    journal.write(run, FILE, json.dumps(notes.to_data()).encode())
 
 
 def runs_here(journal: Journal, cluster_id: str, group_id: str) -> list[Run]:
@@ -108,7 +92,7 @@ def journal_records(
     for run in runs_here(journal, cluster_id, group_id):
         if run.state is RunState.REFUSED:
             continue
-        for worker, entry in load(journal, run.id).workers.items():
+        for worker, entry in Notes.load(journal, run.id).workers.items():
             found.setdefault(worker, _belief(run.id, entry, members.get(worker)))
     return found
 

@@ -87,7 +87,7 @@ def restored(journal: Journal, run: Run) -> LoadedRun:
         Baseline.from_data(data["ground"]),
         wish_from_data(data["wish"]),
         GateSettings(**data["patience"]),
-        run_state.load(journal, run.id).turns,
+        run_state.Notes.load(journal, run.id).turns,
     )
 
 

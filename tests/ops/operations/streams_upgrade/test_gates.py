@@ -2,13 +2,8 @@ from __future__ import annotations
 
 import pytest
 from connectctl.ops.kafka.consumer_group import ClientGroup, GroupMember
-from connectctl.ops.operations.streams_upgrade.gates import (
-    GateResult,
-    GateState,
-    HealthCriteria,
-    HealthSnapshot,
-    evaluate,
-)
+from connectctl.ops.operations.rolling.waiting import GateResult
+from connectctl.ops.operations.streams_upgrade.gates import GateState, HealthCriteria, HealthSnapshot, evaluate
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,7 +17,7 @@ def health(
     return HealthSnapshot(at, group, lag, progress, **more)
 
 
-def after(*looks: HealthSnapshot, criteria: HealthCriteria = DEMAND) -> GateResult:
+def after(*looks: HealthSnapshot, criteria: HealthCriteria = DEMAND) -> GateResult[GateState]:
     seen = GateResult(GateState(0.0))
     for each in looks:
         seen = evaluate(seen.watch, each, criteria)

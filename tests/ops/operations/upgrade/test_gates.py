@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 from connectctl.ops.operations.upgrade.gates import (
-    GateResult,
     GateState,
     HealthCriteria,
     HealthSnapshot,
     UnhealthyComponent,
+    WorkersGateResult,
     evaluate,
     unhealthy,
 )
@@ -23,7 +23,7 @@ FAILED = UnhealthyComponent("orders", 0, "FAILED", "IOException: disk full")
 FENCED = UnhealthyComponent("orders", 1, "FAILED", "TimeoutException", fencing=True)
 
 
-def through(looks: Iterable[HealthSnapshot], criteria: HealthCriteria = DEMAND) -> list[GateResult]:
+def through(looks: Iterable[HealthSnapshot], criteria: HealthCriteria = DEMAND) -> list[WorkersGateResult]:
     """What a gate makes of the looks, one second apart, until it passes or stops."""
     watch, seen = GateState(0.0), []
     for at, health in enumerate(looks):

@@ -1,0 +1,1 @@
+"""What rolls of workers and of instances of stream applications have in common: how they wait, and what they record."""

@@ -1,0 +1,40 @@
+"""What a run records beside its plan, in one file of JSON, so that a killed run can resume."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from connectctl.ops.config.json_text import read_json
+
+if TYPE_CHECKING:
+    from connectctl.ops.core.journal import Journal
+
+
+@dataclass
+class RunNotes(ABC):
+    """The notes of one run. Each kind names its ``FILE`` in the run's directory of the journal."""
+
+    FILE: ClassVar[str]
+
+    def to_data(self) -> dict[str, Any]:
+        """As plain JSON values."""
+        return asdict(self)
+
+    @classmethod
+    @abstractmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Self:
+        """The inverse of ``to_data``."""
+
+    @classmethod
+    def load(cls, journal: Journal, run: str) -> Self:
+        """The notes of a run, empty ones where it has none yet."""
+        path = journal.path(run, cls.FILE)
+        return cls.from_data(read_json(path.read_bytes())) if path.exists() else cls()
+
+    def save(self, journal: Journal, run: str) -> None:
+        """Write the notes of a run; they are on the disk when this returns."""
+        journal.write(run, self.FILE, json.dumps(self.to_data()).encode())

@@ -1,0 +1,73 @@
+"""Waiting in a roll: look again until nothing is missing, and report each new reason once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from connectctl.ops.core.wait import wait_until
+
+T = TypeVar("T")
+S = TypeVar("S")
+POLL = 0.4
+"""Seconds between two looks."""
+FOR_EVER = float("inf")
+
+
+class Clock(Protocol):
+    """The clock of a run in seconds, and where its progress is reported."""
+
+    def now(self) -> float:
+        """The time."""
+
+    def sleep(self, seconds: float, /) -> None:
+        """Wait."""
+
+    def progress(self, line: str, /) -> None:
+        """Report a line to whoever watches."""
+
+
+@dataclass(frozen=True)
+class Missing:
+    """What is still missing; ``detail`` is reported in place of the reason, where it says more."""
+
+    reason: str
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class GateResult(Generic[S]):
+    """A gate after one more snapshot: passed, failed with a reason, or waiting, with what is unhealthy.
+
+    ``watch`` is the gate's own state, which the next evaluation is given.
+    """
+
+    watch: S
+    unhealthy: tuple[str, ...] = ()
+    passed: bool = False
+    stopped: str | None = None
+
+    @property
+    def missing(self) -> Missing:
+        """What the gate waits for; no reason where it is healthy, and not yet for long enough."""
+        return Missing(self.unhealthy[0] if self.unhealthy else "", "; ".join(self.unhealthy[:3]))
+
+
+def wait_for(clock: Clock, look: Callable[[], T | Missing], seconds: float = FOR_EVER) -> T | Missing:
+    """The first answer of ``look`` that is not ``Missing``; the last ``Missing`` where there is none after ``seconds``."""
+    last, shown = Missing(""), ""
+
+    def probe() -> list[T] | None:
+        nonlocal last, shown
+        found = look()
+        if not isinstance(found, Missing):
+            return [found]
+        last = found
+        if found.reason not in ("", shown):
+            shown = found.reason
+            clock.progress(f"waiting: {found.detail or shown}")
+        return None
+
+    found = wait_until(probe, seconds, POLL, now=clock.now, sleep=clock.sleep)
+    return last if found is None else found[0]
