@@ -82,7 +82,8 @@ def _known(kafka: Kafka, request: AuditRequest) -> None:
     for topic in request.topics:
         if topic not in there:
             near = get_close_matches(topic, kafka.topic_names(), n=1)
-            hint = f"Did you mean {near[0]}?" if near else "See its name."
+            unseen = "Check its name; a topic without the right Describe is not listed."
+            hint = f"Did you mean {near[0]}?" if near else unseen
             raise BadInput(f"There is no topic {topic}", next_step=hint, code="unknown-topic")
 
 

@@ -207,7 +207,7 @@ def test_a_cluster_that_loses_all_workers_is_told_of_waited_for_and_can_be_left(
         eventually(lambda: "tasks continue" in err(), PATIENCE)
         place.sees(run, 50)
         spark.lose_workers()
-        eventually(lambda: err().count("are gone") == 2, PATIENCE)
+        eventually(lambda: err().count("were lost; tasks wait") == 2, PATIENCE)
         run.send_signal(signal.SIGTERM)
         assert run.wait(30) == 0, err()
     assert place.judged().keys() == {b"0", b"1"}
