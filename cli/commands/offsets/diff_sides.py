@@ -61,7 +61,7 @@ def _whole(snapshot: OffsetsSnapshot, wanted: tuple[str, ...]) -> SourceOffsets:
     found = assemble(snapshot, OffsetsQuery(wanted))
     if not found.complete:
         why = "; ".join(f.reason for f in found.findings if f.id in ("OFFSETS009", "OFFSETS011"))
-        raise ConnectctlError("The offsets cannot be seen whole", why=why, code="hidden")
+        raise ConnectctlError("Could not read all offsets", why=why, code="hidden")
     return found
 
 

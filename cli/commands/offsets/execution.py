@@ -139,7 +139,7 @@ def engine_of(session: Session, sources: Sources) -> Engine:
 def check_whole(subjects: Sequence[ConnectorState]) -> None:
     """Raises ``ConnectctlError`` where not all offsets of the connectors can be seen: nothing may be made of the rest."""
     if problems := [at.problem for subject in subjects for at in subject.places if at.problem]:
-        raise ConnectctlError("The offsets cannot be seen whole", why="; ".join(dict.fromkeys(problems)), code="hidden")
+        raise ConnectctlError("Could not read all offsets", why="; ".join(dict.fromkeys(problems)), code="hidden")
 
 
 def settled(state: State | None, configured: ConfiguredConnector | None) -> State | None:

@@ -105,4 +105,4 @@ def _check_whole(snapshot: OffsetsSnapshot, found: dict[str, list[OffsetsTopicSt
         problems = [finding.reason for finding in (*snapshot.findings, *open_) if finding.id in _HIDDEN]
     if problems:
         why = "; ".join(dict.fromkeys(problems))
-        raise ConnectctlError("The offsets cannot be seen whole", why=why, code="hidden")
+        raise ConnectctlError("Could not read all offsets", why=why, code="hidden")
