@@ -50,12 +50,13 @@ def wait_for(context: UpgradeContext, worker: str, value: str, *, by_hand: bool)
     """Wait until ``worker`` is back with ``value``. Raises ``TimedOut``, or ``ConnectctlError`` for a wrong mode."""
     before = context.notes.workers[worker].before
     patience = context.patience.by_hand if by_hand else context.patience.timeout
-    began, members = context.now(), dict[str, str]()
+    began = context.now()
+    members: dict[str, str] | None = None
 
     def look() -> str | Missing:
+        nonlocal members
         try:
-            members.clear()
-            members.update(context.members())
+            members = context.members()
             missing, answer = _missing(context, worker, members.get(worker), before)
         except ConnectctlError as e:
             return Missing(f"cannot describe the worker group: {e}")
