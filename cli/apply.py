@@ -125,7 +125,7 @@ def confirm(session: Session, plan: Plan, for_people: bool = True, *, yes: bool 
             code="not-confirmed",
         )
     if protected:
-        answer = typer.prompt(f"The context {protected} is protected. Type its name to go on", err=True)
+        answer = typer.prompt(f"The context {protected} is protected. Type its name to continue", err=True)
         agreed = answer.strip() == protected
     else:
         agreed = typer.confirm("Perform this plan?", err=True)

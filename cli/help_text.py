@@ -70,7 +70,7 @@ def dressed(param: Any) -> None:
 
 
 def _argument(param: Any) -> None:
-    """An argument is told by its name and its sentence."""
+    """An argument is described by its name and its sentence."""
     raw = param.metavar or param.name.upper()
     shown = raw if raw.startswith("[") or param.required else f"[{raw}]"
     shown += "..." if param.nargs != 1 and "..." not in raw else ""

@@ -192,7 +192,7 @@ def _interrupted(args: Sequence[str]) -> None:
 
 
 def _interruption(args: Sequence[str]) -> str:
-    """The line that tells of ^C, with the command that goes on where something was begun."""
+    """The line that reports ^C, with the command that continues where something was begun."""
     hint = f"Resume: {WORK.resume[-1]}" if WORK.resume else None
     return _line(args, "Interrupted", None, hint, "interrupted", EXIT_CODES[KeyboardInterrupt])
 

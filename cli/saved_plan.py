@@ -1,4 +1,4 @@
-"""A plan that ``--dry-run -o json`` printed, as a file: read again, and refused where the cluster is another one by now."""
+"""A plan that ``--dry-run -o json`` printed, as a file: read again, and refused where the cluster is another one."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 The first of the two rolls of KIP-618. A worker in ``preparing`` writes the config topic with a transactional producer
 when it leads, so that a leader that was replaced and has not noticed is fenced, and no other worker writes there. Its
-tasks go on with at-least-once delivery. Nothing about connectors changes, and it can be taken back at any time.
+tasks continue with at-least-once delivery. Nothing about connectors changes, and it can be taken back at any time.
 
 Guaranteed: workers are restarted one by one, the leader last, the next only when the cluster is healthy again. A worker
 that is ``enabled`` already stays so if others are to follow, and is taken back where ``preparing`` itself is asked for.

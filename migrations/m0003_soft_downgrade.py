@@ -1,6 +1,6 @@
 """Soft downgrade: one roll that makes every worker ``disabled``, on the release that it runs.
 
-KIP-618, Soft downgrade. Each worker is restarted with the property changed; tasks go on with at-least-once delivery
+KIP-618, Soft downgrade. Each worker is restarted with the property changed; tasks resume with at-least-once delivery
 where they stood, because workers write the offsets of every connector to the global topic as well. Fencing needs no
 property, so that workers that are still enabled can ask a leader that is not.
 

@@ -5,10 +5,10 @@ in reverse. The first roll is the soft downgrade. In the second a person replace
 other; the run says which one, waits until it is back with a release before 3.3, and until the cluster is healthy.
 
 Before the first roll, connectors with an offsets topic of their own get their offsets merged into the global topic and
-go on there: older releases read no other (Offsets accuracy). A dedicated topic that stays behind goes stale and would
+resume there: older releases read no other (Offsets accuracy). A dedicated topic that stays behind goes stale and would
 win after the next upgrade: ``connectctl offsets diff`` shows that.
 
-Guaranteed: every connector and task goes on running throughout, one worker at a time, the leader last.
+Guaranteed: every connector and task keeps running throughout, one worker at a time, the leader last.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ KIP-618, Single-step downgrade: half the restarts of the two-step one. While som
 older already, tasks that start on an enabled worker cannot have their predecessors fenced, and fail. That is known: the
 gates let such tasks be, and when no enabled worker is left they are found and restarted.
 
-Before it, connectors with an offsets topic of their own get their offsets merged into the global topic and go on there,
+Before it, connectors with an offsets topic of their own get their offsets merged into the global topic and resume there,
 as in two steps.
 
 Guaranteed: one worker at a time, the leader last; at the end every task that failed for want of fencing runs again. Not

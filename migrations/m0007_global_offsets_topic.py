@@ -1,4 +1,4 @@
-"""Take back a connector's own offsets topic: its offsets go to the workers' global topic, and it goes on there.
+"""Take back a connector's own offsets topic: its offsets go to the workers' global topic, and it resumes there.
 
 The way back of ``own-offsets-topic``, and what a hard downgrade needs: releases before 3.3 read the global topic only
 (KIP-618, Offsets accuracy). Workers write a connector's offsets to the global topic as well, but not in the transaction,
@@ -7,7 +7,7 @@ so that it may be behind; what it lacks is copied before the property is removed
 The topic itself stays. It goes stale from then on, and is not read unless a connector names it again;
 ``stale-offsets-topics`` finds such topics.
 
-Guaranteed: every source partition goes on where it stood. What was there is saved, and can be brought back.
+Guaranteed: every source partition resumes from its offset. What was there is saved, and can be brought back.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Get stale offsets topics of connectors out of the way, before a release that reads them is put in place again.
 
-KIP-618, Hard downgrade: workers before 3.3 leave a connector's own offsets topic as it is and go on in the global one. With
+KIP-618, Hard downgrade: workers before 3.3 leave a connector's own offsets topic as it is and use the global one. With
 the next upgrade the old topic is read again, and its offsets win over the newer ones: what was written since is written
 again. That happens as soon as the new binaries start, before any property is changed.
 
 A topic is stale where the global one has an offset of the same source partition that was written later and is another.
-For each such connector ``--set stale=`` says what to do. ``merge``: its own topic gets the newer offsets, and it goes on
-there. ``unset``: the property is removed, so that it goes on in the global topic, and nobody reads the old one; delete it
+For each such connector ``--set stale=`` says what to do. ``merge``: its own topic gets the newer offsets, and it resumes
+there. ``unset``: the property is removed, so that it uses the global topic, and nobody reads the old one; delete it
 with your own tools when nothing else uses it. Deleting it alone would lose all offsets: workers do not fall back.
 
 Guaranteed: nothing is decided without being asked; what was there is saved, and can be brought back.

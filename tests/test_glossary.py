@@ -63,14 +63,14 @@ PHRASES = {
 """What no string that is shown says, and what it says instead."""
 
 KNOWN: dict[str, tuple[int, int]] = {
-    "cli": (3, 5),
-    "cli/commands": (15, 16),
-    "cli/output": (1, 2),
-    "cli/views": (2, 2),
-    "migrations": (15, 8),
+    "cli": (3, 0),
+    "cli/commands": (15, 0),
+    "cli/output": (1, 0),
+    "cli/views": (2, 0),
+    "migrations": (15, 0),
     "ops/checks": (17, 15),
-    "ops/clients": (30, 22),
-    "ops/connect": (1, 5),
+    "ops/clients": (30, 0),
+    "ops/connect": (1, 0),
     "ops/operations": (45, 23),
 }
 """Packages that are not clean yet, with how many names and how many strings: they may only fall."""

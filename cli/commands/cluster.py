@@ -92,7 +92,7 @@ def _look(session: Session) -> ClusterView:
 def _watch(session: Session, interval: float, output: Output) -> None:
     """Look until ^C. Every look opens new connections, because a connection remembers the topics it first saw.
 
-    After the first, a look that fails is told and does not end the watch: it is what one watches for.
+    After the first, a failed read is reported and does not end the watch: such failures are what it is for.
     """
     view: ClusterView | None = None
     try:

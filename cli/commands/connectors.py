@@ -210,7 +210,7 @@ def cure(
       connectctl connectors cure orders --dry-run
       connectctl connectors cure orders --yes
 
-    A leader fences about one task's producer a second, and gives up after 90. The cure sets
+    A leader fences about one task's producer a second, and fails after 90. The cure sets
     admin.override.retry.backoff.ms and admin.override.retry.backoff.max.ms to 10 in the connector's configuration, waits
     for the end of the round that is under way, and restarts the tasks that failed by it.
 

@@ -25,7 +25,7 @@ _EVERY = ("unassigned", "running", "failed")
 class MetricsFile:
     """``path``, written whole or not at all. Raises ``BadInput`` where it cannot be written, before anything is run.
 
-    What cannot be written later is told once, and is no reason to end a run.
+    What cannot be written later is reported once, and is no reason to end a run.
     """
 
     def __init__(self, path: Path, name: str, group: str):

@@ -143,7 +143,7 @@ def each(items: Sequence[Any], make: Callable[[Any], Any], output: Output) -> li
 
 
 class Flow(list[Any]):
-    """A list of objects that come one by one, nobody knows how many, and are gone once written. Only for ``json_lines``."""
+    """A list of objects that come one by one, their number unknown, and are gone once written. Only for ``json_lines``."""
 
     def __init__(self, items: Iterable[Mapping[str, Any]]) -> None:
         super().__init__()

@@ -29,7 +29,7 @@ Tell = Callable[["JobRun", "DriverChannel"], None]
 
 @contextmanager
 def progress(ready: PreparedJob) -> Iterator[Tell]:
-    """Yields what is called while a run goes on; a line on standard error that is drawn again, or one now and then."""
+    """Yields what is called while a run lasts; a line on standard error that is drawn again, or one now and then."""
     redrawn = not terminal.plain(sys.stderr)
     every = OFTEN if redrawn else SELDOM
     began = last = time.monotonic()

@@ -152,7 +152,7 @@ def run_json(restored: LoadedRun) -> dict[str, Any]:
 
 
 def next_step(scene: Scene, restored: LoadedRun | None) -> str | None:
-    """The command to go on with, None where there is nothing to do."""
+    """The command to continue with, None where there is nothing to do."""
     if restored is not None:
         return f"connectctl upgrade resume {restored.run.id}, or connectctl upgrade abort {restored.run.id}"
     values = {worker.value for worker in scene.snapshot.workers if worker.member is not None}

@@ -72,7 +72,7 @@ class KafkaReads(Protocol):
     def image(self, topics: Sequence[str], *, patience: float, superseded: bool = False) -> dict[str, TopicImage]:
         """Read ``topics`` with read_committed to their ends as they stand now.
 
-        Where an open transaction keeps the end out of reach for more than ``patience`` seconds, what could be read is
+        Where an open transaction keeps the end from being read for more than ``patience`` seconds, what could be read is
         given with ``held_back`` telling the rest. Topics that do not exist are left out, hidden ones are ``NotAuthorized``.
         """
         ...
@@ -92,7 +92,7 @@ class KafkaWrites(KafkaReads, Protocol):
     def transact(self, id_: str, records: Iterable[tuple[str, int, bytes, bytes | None]]) -> int:
         """Write ``(topic, partition, key, value)`` in one transaction of the transactional id ``id_``.
 
-        Gives how many. After an error nobody knows whether the transaction was committed: read again.
+        Gives how many. After an error it is unknown whether the transaction was committed: read again.
         """
         ...
 

@@ -64,7 +64,7 @@ class Connector:
 
     ``leftover`` are statuses of tasks that should be no more. ``target_state`` is STARTED, PAUSED or STOPPED and
     ``committed_tasks`` how many tasks it is to have, both by the config topic; None where only workers were asked: their
-    REST API does not tell. ``assigned`` are its parts in the group's assignment, each with the worker's address; None where
+    REST API has neither. ``assigned`` are its parts in the group's assignment, each with the worker's address; None where
     that is not known, as in a rebalance.
     """
 
@@ -106,7 +106,7 @@ class Owners:
     by_part: Mapping[tuple[str, int], str]
 
     def now(self, connector: str, task: int, status: Status | None) -> tuple[str, str]:
-        """``(state, remark)`` of a part: its status, unless nobody or another worker has that part by now."""
+        """``(state, remark)`` of a part: its status, unless nobody or another worker now has that part."""
         owner = self.by_part.get((connector, task))
         if status is None:
             return State.UNASSIGNED, "no status yet"

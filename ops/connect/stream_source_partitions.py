@@ -12,7 +12,7 @@ from typing import Any
 _LONGEST = 100
 
 STREAM = "connectctl.stream"
-"""The member: the id of the query whose micro-batch is told of, or ``ROWS``."""
+"""The member: the id of the query whose micro-batch is described, or ``ROWS``."""
 ROWS = "rows"
 """In place of a query: rows that were written, by their hashes."""
 

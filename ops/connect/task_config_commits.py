@@ -105,7 +105,7 @@ def _name_of(key: str) -> str:
 def _decoded(records: Iterable[Record]) -> Iterator[_Decoded]:
     """What the order of commits depends on; of a task's configuration only whether there is one.
 
-    One that cannot be read is told by ``config_topic.parse``: it is not read once more here.
+    One that cannot be read is reported by ``config_topic.parse``: it is not read once more here.
     """
     for record in records:
         try:

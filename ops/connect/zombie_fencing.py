@@ -69,7 +69,7 @@ class FencingRound:
 
     @property
     def remaining(self) -> float:
-        """How long it will go on. Where ids are told apart by their state, those that are left count; else time does."""
+        """How long it will last. Where ids are told apart by their state, those that are left count; else time does."""
         if 0 < sum(self.left) < sum(self.ids):
             return max(self.left) * self.backoff.longest
         return max(0.0, self.total - self.since)

@@ -234,7 +234,7 @@ def tell_of_interrupted(journal: Journal, cluster_id: str, group_id: str) -> Non
         back = "connectctl upgrade abort" if run.operation == "upgrade" else "connectctl offsets undo"
         terminal.note(
             f"warning: the run {run.id} ({run.operation} {', '.join(run.subjects)}) did not end. "
-            f"Go on: connectctl runs resume {run.id}, or {back} {run.id}",
+            f"To continue: connectctl runs resume {run.id}, or {back} {run.id}",
             style="yellow",
         )
 
@@ -243,7 +243,7 @@ def _ask(session: Session, changes: Changes, output: Output, *, yes: bool, typed
     if not yes and apply.somebody_is_there():
         show_records(changes, to_stderr=True)
     if typed is not None and not yes and apply.somebody_is_there():
-        answer = typer.prompt(f"All source offsets of {typed} will be deleted. Type its name to go on", err=True)
+        answer = typer.prompt(f"All source offsets of {typed} will be deleted. Type its name to continue", err=True)
         if answer.strip() != typed:
             raise Refused("Not confirmed; nothing was done", code="not-confirmed")
         yes = True

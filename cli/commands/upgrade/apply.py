@@ -1,4 +1,4 @@
-"""A roll as a run: begun, taken up where it stopped, or taken back; told of as it goes, and how to go on."""
+"""A roll as a run: begun, taken up where it stopped, or taken back; its progress is printed, and how to continue."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def carry_out(
     *,
     resumed: bool = False,
 ) -> None:
-    """Do what is left of a run, telling of each step as it is done; says how to go on where it pauses."""
+    """Do what is left of a run, reporting each step as it is done; says how to continue where it pauses."""
     context = context_of(scene, restored, patience)
     context.resumed = resumed
     for_people = output in (Output.TABLE, Output.WIDE)

@@ -152,7 +152,7 @@ def _changes(
 
 
 def how_they_stand(pairs: Sequence[tuple[ConnectorState, OffsetRequest]], changes: Changes) -> list[str]:
-    """For each connector, what the topic that it is to go on in has of its offsets, and what it lacks."""
+    """For each connector, what the topic that it is to continue in has of its offsets, and what it lacks."""
     lines = []
     for subject, wish in pairs:
         if not isinstance(wish, MergeOffsets):

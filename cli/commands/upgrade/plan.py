@@ -47,7 +47,7 @@ def make_plan(
     given: Mapping[str, str] = MappingProxyType({}),
     without: Sequence[str] = (),
 ) -> RollingPlan:
-    """The plan for a migration or a mode; ``given`` is what the migration is told, ``without`` which workers are gone.
+    """The plan for a migration or a mode; ``given`` are its parameters, ``without`` which workers are gone.
 
     Raises ``Refused`` with all reasons.
     """

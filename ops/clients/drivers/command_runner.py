@@ -21,7 +21,7 @@ from connectctl.ops.core.interrupts import put_in_order
 KEPT = 16 * 1024
 """Bytes of output that are kept, the last ones."""
 LEFT_BEHIND = 1.0
-"""Seconds to go on reading when the command has ended and a process that it started still holds its output."""
+"""Seconds to continue reading when the command has ended and a process that it started still holds its output."""
 GRACE = 3.0
 """Seconds for a command to end after SIGTERM, before SIGKILL."""
 TOLD_LINES, TOLD_LENGTH = 3, 300

@@ -12,7 +12,7 @@ from connectctl.ops.core.errors import BadInput
 
 @dataclass
 class Manual(WorkerDriver):
-    """``tell`` gets what the person is to do, one line each. The same change is told once, a restart every time."""
+    """``tell`` gets what the person is to do, one line each. The same change is printed once, a restart every time."""
 
     tell: Callable[[str], None]
     name: str = "manual"

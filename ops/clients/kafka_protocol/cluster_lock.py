@@ -280,7 +280,7 @@ class _Session:
             thread.join(ONE_BEAT * 2)
 
     def confirm(self) -> None:
-        """Return where the lock is held now. Raises ``ConnectctlError`` where it is lost, or nobody can tell."""
+        """Return where the lock is held now. Raises ``ConnectctlError`` where it is lost, or this is unknown."""
         if self._is_entering() and self._is_listed():
             return
         with self._one_at_a_time:

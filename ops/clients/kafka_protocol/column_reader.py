@@ -36,7 +36,7 @@ _XERIAL, _XERIAL_HEAD = b"\x82SNAPPY\0", 16
 
 
 class Chunk(NamedTuple):
-    """Records in an answer that begins at ``offset``; behind them, and what else lies there, the log goes on."""
+    """Records in an answer that begins at ``offset``; behind them, and what else lies there, the log continues."""
 
     offset: int
     next_offset: int
@@ -48,7 +48,7 @@ class OldFormat(Exception):
 
 
 class _Found(NamedTuple):
-    """A batch of committed records, how it is compressed, and where the log goes on."""
+    """A batch of committed records, how it is compressed, and where the log continues."""
 
     body: Body
     codec: int
@@ -56,7 +56,7 @@ class _Found(NamedTuple):
 
 
 class ColumnReader(Headers):
-    """``read`` gives ``Chunk``s: the first may begin before the start, the last go on behind the end, which is at most the
+    """``read`` gives ``Chunk``s: the first may begin before the start, the last end behind the end, which is at most the
     last stable offset. Raises what ``Headers`` raises, and ``OldFormat`` behind the chunks before it.
     """
 
@@ -112,7 +112,7 @@ class ColumnReader(Headers):
 
 class _Answer:
     """The batches of an answer, ``left`` bytes of ``data``. ``aborted`` are the producers and first offsets of transactions;
-    ``next_offset`` is where the log goes on behind what was gone through, and ``old``: there are records before 0.11.
+    ``next_offset`` is where the log continues behind what was gone through, and ``old``: there are records before 0.11.
     """
 
     def __init__(self, data: Any, left: int, aborted: Sequence[tuple[int, int]]):
@@ -144,7 +144,7 @@ class _Answer:
 
 
 def _portions(data: Any, found: Sequence[_Found]) -> Iterator[tuple[Columns, int]]:
-    """The records of these batches, in portions where they are compressed, and where the log goes on behind each."""
+    """The records of these batches, in portions where they are compressed, and where the log continues behind each."""
     import numpy as np
 
     if not any(each.codec for each in found):

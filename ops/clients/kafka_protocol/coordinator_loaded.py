@@ -4,7 +4,7 @@ A coordinator answers what is read of a group (DescribeGroups, OffsetFetch) as o
 ``__consumer_offsets`` (``CoordinatorRuntime.scheduleReadOperation``). A new leader's high watermark may lie behind until
 its followers have fetched from it: for that time a group of living members is Empty or Dead, without an error. Measured on
 three brokers of 4.3.1: so in 9 of 12 coordinators that were killed right after a member had joined, for up to 0.6 s.
-The same leader does not tell where that partition ends until then (OFFSET_NOT_AVAILABLE, KIP-207); so it is asked that.
+The same leader does not report where that partition ends until then (OFFSET_NOT_AVAILABLE, KIP-207); so it is asked that.
 """
 
 from __future__ import annotations

@@ -29,12 +29,12 @@ _PASSING = (_LOADING, _UNAVAILABLE, _MOVED)
 
 
 class Again(Exception):
-    """Ask once more: another broker may be the coordinator by now."""
+    """Ask once more: another broker may have become the coordinator."""
 
 
 @dataclass(frozen=True)
 class RawMember:
-    """A member as its coordinator tells of it; metadata and assignment are as the member's protocol has them."""
+    """A member as its coordinator describes it; metadata and assignment are as the member's protocol has them."""
 
     id: str
     client_id: str

@@ -115,7 +115,7 @@ class _Moved(Exception):
 
 
 class _Start(Exception):
-    """The log begins at ``offset`` by now."""
+    """The log now begins at ``offset``."""
 
     def __init__(self, offset: int) -> None:
         super().__init__()

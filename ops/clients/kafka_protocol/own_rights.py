@@ -141,5 +141,5 @@ def _answer(code: int, operations: Any) -> Allowed:
 def _allowed(operations: Any) -> Allowed:
     """Brokers before 2.3 do not tell operations."""
     if operations is None:
-        return Allowed(None, "the broker does not tell")
+        return Allowed(None, "the broker does not report it")
     return Allowed(frozenset(_OPERATIONS.get(number, Operation.UNKNOWN) for number in operations))

@@ -68,7 +68,7 @@ class Presence:
 
     @property
     def overtaken(self) -> str | None:
-        """Who holds the connector by now, where this process had been taken for dead; None while it is ours."""
+        """Who holds the connector now, where this process had been taken for dead; None while it is ours."""
         return self._overtaken
 
     def others(self) -> tuple[Holder, ...]:

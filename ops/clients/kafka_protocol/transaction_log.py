@@ -82,7 +82,7 @@ class TransactionLog:
         found: list[Offset | None] = []
         for answer in answers:
             if isinstance(answer, Code):
-                raise Unreachable(f"{place} does not tell its offsets", why=verdict(PRODUCERS, answer).meaning)
+                raise Unreachable(f"No offsets available for {place}", why=verdict(PRODUCERS, answer).meaning)
             found.append(answer)
         return found
 

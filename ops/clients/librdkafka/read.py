@@ -126,7 +126,7 @@ class Reading:
         """Consume until every partition is at its end, or only open transactions are in the way for ``patience`` seconds.
 
         None: nothing may be in the way, because transactions are ignored, or the ends are such that readers get to.
-        Whoever is told of an end by one leader and cannot get there with the next has not read it.
+        Whoever got an end from one leader and cannot get there with the next has not read it.
         """
         # From 0, and not from OFFSET_BEGINNING, for which librdkafka first asks where that is, half a second later.
         # A partition that begins later is found by auto.offset.reset.

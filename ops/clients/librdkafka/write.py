@@ -83,7 +83,7 @@ def create_topic(kafka: Connection, name: str, partitions: int, replicas: int, c
 
 
 def _await_topic(kafka: Connection, name: str) -> None:
-    """Wait until every partition has a leader, as far as the broker knows that tells of the cluster."""
+    """Wait until every partition has a leader, as far as the broker knows that describes the cluster."""
     deadline = time.monotonic() + kafka.timeout
     while True:
         found = kafka.ask(f"tell of the topic {name}", lambda: kafka.admin.list_topics(name, kafka.timeout)).topics[

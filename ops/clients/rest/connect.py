@@ -121,7 +121,7 @@ class Connect:
         """Send a changing request; None where the answer has no content.
 
         Another worker is tried only if no connection came about: a request that was sent may have been performed. For
-        the same reason ``POST /connectors`` ends at once where the connector exists by now.
+        the same reason ``POST /connectors`` ends at once where the connector now exists.
         """
         return self._ask(method, path, body, url, timeout)
 

@@ -36,7 +36,7 @@ PATIENCE = "spark.scheduler.maxRegisteredResourcesWaitingTime"
 """Spark's own setting for how long to wait for executors; ``LONGEST`` seconds where nobody set it."""
 LONGEST = 120.0
 QUIET = 10.0
-"""Seconds after which somebody is told that executors are waited for."""
+"""Seconds after which waiting for executors is reported."""
 SETTLED = 1.5
 """Seconds without a new executor after which those that are there are all, for now."""
 _IN_PROCESS = re.compile(r"local(\[[^]]*\])?")

@@ -20,7 +20,7 @@ END_OF_STREAM = struct.pack(">i", -4)
 
 
 class BrokeOff(ConnectctlError):
-    """The rows ended before their end. Spark tells why, where it gives up; what was committed is whole transactions."""
+    """The rows ended before their end. Spark says why, where it fails; what was committed is whole transactions."""
 
     code = "broke-off"
 
