@@ -286,7 +286,7 @@ def test_a_zombie_of_a_call_with_another_number_of_tasks_that_begins_late_sends_
         return []
 
     with monkeypatch.context() as patch:
-        patch.setattr(batch_round, "written_by", not_yet)
+        patch.setattr(api, "written_by", not_yet)
         write_exactly_once(frame(session, *range(60)), replace(target, tasks=7))
     rows = frame(session, *range(60)).toArrow().combine_chunks()
     successor = replace(target, tasks=2)
@@ -314,7 +314,7 @@ def test_a_copy_of_a_task_that_fences_it_is_the_one_whose_report_counts(
         begun.append(writing)
         return []
 
-    monkeypatch.setattr(batch_round, "written_by", not_yet)
+    monkeypatch.setattr(api, "written_by", not_yet)
     write_exactly_once(frame(session, *range(60)), replace(target, tasks=1))
     id_ = f"{target.group_id}-{target.connector}-0"
     calls = Transactions(dict(target.client), timeout=30)
@@ -433,7 +433,8 @@ def test_what_pyspark_shows_of_rows_that_break_off_is_an_ordinary_end(
         (
             {"max.message.bytes": "2000"},
             {"value": "if(id = 7, repeat('x', 3000), 'small')"},
-            r"The row of \{\"shop\":\"shop\"\} at \{\"id\":7\} is too large: .* takes 2000 .*Raise max.message.bytes",
+            r"The row of \{\"shop\":\"shop\"\} at \{\"id\":7\} is too large: .* 3\d{3} bytes; the limit of .* is 2000 bytes "
+            r".*Raise max.message.bytes",
         ),
         ({}, {"id": "if(id = 7, null, id)"}, r"The row of \{\"shop\":\"shop\"\} at \{\"id\":null\}"),
     ],

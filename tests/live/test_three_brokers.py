@@ -11,6 +11,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,6 +48,17 @@ def three() -> Iterator[Broker]:
         yield broker
 
 
+def keys_in_all_partitions(connector: str) -> set[bytes]:
+    """``KEYS`` keys, as many in each partition of the offsets topic."""
+    of: dict[int, list[bytes]] = {partition: [] for partition in range(PARTITIONS)}
+    for number in count():
+        key = f'["{connector}",{{"file":{number}}}]'.encode()
+        of[java_partition(key, PARTITIONS)].append(key)
+        if all(len(keys) >= KEYS // PARTITIONS for keys in of.values()):
+            break
+    return {key for keys in of.values() for key in keys[: KEYS // PARTITIONS]}
+
+
 class Offsets:
     """An offsets topic with three replicas, in which a connector has ``KEYS`` source partitions."""
 
@@ -54,8 +66,7 @@ class Offsets:
         self.bootstrap = three.bootstrap
         self.connector = f"read-{secrets.token_hex(4)}"
         self.topic = create_topic(three.bootstrap, f"{self.connector}-offsets", PARTITIONS, replicas=3)
-        self.keys = {f'["{self.connector}",{{"file":{n}}}]'.encode() for n in range(KEYS)}
-        assert {java_partition(key, PARTITIONS) for key in self.keys} == set(range(PARTITIONS))
+        self.keys = keys_in_all_partitions(self.connector)
         write(three.bootstrap, self.topic, *((key, {"next": 7}) for key in sorted(self.keys)))
 
     def kafka(self) -> Kafka:

@@ -186,7 +186,7 @@ class _Granted:
         created = self._creates.get(name)
         if on_cluster is State.ALLOWED or created:
             return State.ALLOWED, ""
-        return (State.UNKNOWN, "the broker does not tell") if created is None else (State.MISSING, "")
+        return (State.UNKNOWN, "the broker does not report it") if created is None else (State.MISSING, "")
 
 
 def _told(allowed: Allowed, operation: Operation, other: Operation | None = None) -> tuple[State, str]:
