@@ -166,22 +166,9 @@ def meet(session: Session, job: Job) -> None:
 
     with first_contact(str(session.settings.get("bootstrap_servers"))):
         session.kafka.cluster_id()
-    if other := other_cluster(session, job):
+    if other := _target(session, job):
         with first_contact(other[0]):
             session.other_kafka(*other).cluster_id()
-
-
-def other_cluster(session: Session, job: Job | None) -> tuple[str, dict[str, str]] | None:
-    """Where the connector's producers write and what they are told of it; None where that is the workers' own Kafka."""
-    from connectctl.ops.kafka.bootstrap import same_to_connect
-    from connectctl.ops.task_runtime.spi.delivery_settings import PRODUCER, SECURITY
-
-    kafka: Any = session.kafka
-    own = str(kafka.bootstrap)
-    overrides = {k.removeprefix(PRODUCER): v for k, v in (job.config if job else {}).items() if k.startswith(PRODUCER)}
-    bootstrap = overrides.get("bootstrap.servers", own)
-    apart = not same_to_connect(bootstrap, own) or any(name.startswith(SECURITY) for name in overrides)
-    return (bootstrap, overrides) if apart else None
 
 
 def _look(session: Session, job: Job, take_over: bool) -> tuple[RunClients, PreparedJob]:
@@ -196,6 +183,13 @@ def _print_plan(plan: Plan) -> None:
         terminal.say(line)
 
 
+def _target(session: Session, job: Job | None) -> tuple[str, dict[str, str]] | None:
+    from connectctl.ops.task_runtime.spi.delivery_settings import target_cluster
+
+    kafka: Any = session.kafka
+    return target_cluster(job.config if job else {}, str(kafka.bootstrap))
+
+
 def scene_of(session: Session, job: Job | None = None) -> RunClients:
     """The edges of a run."""
     from connectctl.ops.task_runtime.job.internal_topics import RunClients
@@ -203,7 +197,7 @@ def scene_of(session: Session, job: Job | None = None) -> RunClients:
     kafka: Any = session.kafka
     target, calls = kafka, session.transactions
     brokers = [session.brokers]
-    if other := other_cluster(session, job):
+    if other := _target(session, job):
         target = session.other_kafka(*other)
         calls = session.other_transactions(*other)
         brokers.append(session.other_brokers(*other))

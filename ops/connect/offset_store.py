@@ -66,8 +66,7 @@ def store_of(
         return Store(Kind.OWN_CLIENTS, topic)
     if not elsewhere:
         return Store(Kind.SEPARATE, topic)
-    prefixes = [f"{client}.override." for client in ("producer", "admin", "consumer")]
-    overrides = {k.removeprefix(p): v for p in prefixes for k, v in config.items() if k.startswith(p)}
+    overrides = {k: v for each in ("producer", "admin", "consumer") for k, v in client_overrides(config, each).items()}
     return Store(Kind.SEPARATE, topic, writes_to, named is None, overrides)
 
 
@@ -75,6 +74,12 @@ def client_bootstrap(config: Mapping[str, str], client: str, default: str) -> st
     """The bootstrap servers of a connector's ``producer``, ``consumer`` or ``admin``."""
     given = config.get(f"{client}.override.bootstrap.servers")
     return default if given is None else given  # an empty one is an override, too
+
+
+def client_overrides(config: Mapping[str, str], client: str) -> dict[str, str]:
+    """The ``<client>.override.`` properties of a connector, without this prefix."""
+    prefix = f"{client}.override."
+    return {name.removeprefix(prefix): value for name, value in config.items() if name.startswith(prefix)}
 
 
 def separate_store(config: Mapping[str, str], offsets_topic: str, bootstrap: str) -> Store | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect import config_topic
+from connectctl.ops.connect.offset_store import client_overrides
 from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 from connectctl.ops.core.step import Step
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import TransactionCalls
     from connectctl.ops.operations.offsets.context import OffsetContext, Who
     from connectctl.ops.operations.offsets.observe import Sources
-
-_PRODUCER = "producer.override."
 
 
 @dataclass(frozen=True)
@@ -45,14 +44,13 @@ def producers_of(sources: Sources, group_id: str, connector: str) -> tuple[Produ
     records = sources.kafka.image([sources.config_topic], patience=sources.patience)[sources.config_topic].latest
     found = config_topic.parse(records, sources.config_topic).connectors.get(connector)
     config = found.config if found else {}
-    overrides = {name.removeprefix(_PRODUCER): v for name, v in config.items() if name.startswith(_PRODUCER)}
     names = [
         task_id(group_id, connector, n) for n in range(task_id_ranges(records).get(connector, TaskIdRange()).tasks)
     ]
     if not names:
         return Producers(), None
     try:
-        calls = sources.coordinators(overrides)
+        calls = sources.coordinators(client_overrides(config, "producer"))
         described = describe_ids(calls, names)
     except NotAuthorized as e:
         return Producers(unseen=str(e)), None

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from connectctl.ops.connect.offset_store import client_bootstrap, client_overrides
 from connectctl.ops.core.errors import BadInput
+from connectctl.ops.kafka.bootstrap import same_to_connect
 
 PRODUCER = "producer.override."
 STRICT = "epoch.per.transaction"
@@ -81,7 +83,7 @@ def delivery_settings(config: Mapping[str, str]) -> DeliverySettings:
     boundary = Boundary(config.get("transaction.boundary", "poll").lower())
     flush = int(config.get(FLUSH, DEFAULT_INTERVAL))
     interval = int(config.get("transaction.boundary.interval.ms", flush)) if once else flush
-    given = {k.removeprefix(PRODUCER): v for k, v in config.items() if k.startswith(PRODUCER)}
+    given = client_overrides(config, "producer")
     timeout = given.get("transaction.timeout.ms")
     properties = {k: v for k, v in given.items() if k in _SAME} | {
         _RENAMED[k]: v for k, v in given.items() if k in _RENAMED
@@ -97,6 +99,16 @@ def delivery_settings(config: Mapping[str, str]) -> DeliverySettings:
         (*_ignored(given), *_unsupported(config)),
         once,
     )
+
+
+def target_cluster(config: Mapping[str, str], own: str) -> tuple[str, dict[str, str]] | None:
+    """Where the producers write, and their overrides; None where it is the workers' cluster at ``own``, by the same client.
+
+    Overrides of security make another client of the same servers: its principal is another.
+    """
+    overrides, bootstrap = client_overrides(config, "producer"), client_bootstrap(config, "producer", own)
+    apart = not same_to_connect(bootstrap, own) or any(name.startswith(SECURITY) for name in overrides)
+    return (bootstrap, overrides) if apart else None
 
 
 def exactly_once(config: Mapping[str, str]) -> bool:
@@ -126,7 +138,7 @@ def check(how: DeliverySettings) -> None:
 
 def idle_for_columns(config: Mapping[str, str]) -> list[str]:
     """The properties that librdkafka's producer would heed, and one of columns does not."""
-    given = {name.removeprefix(PRODUCER) for name in config if name.startswith(PRODUCER)}
+    given = client_overrides(config, "producer").keys()
     return sorted(PRODUCER + name for name in given & (_SAME | _RENAMED.keys()) - COLUMNAR_PROPERTIES)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.task_runtime.spi.delivery_settings import Boundary, check, delivery_settings
+from connectctl.ops.task_runtime.spi.delivery_settings import Boundary, check, delivery_settings, target_cluster
 
 
 @pytest.mark.parametrize(
@@ -119,3 +119,24 @@ def test_values_that_librdkafka_does_not_take_are_bad_input_by_their_java_names(
 
 def test_values_that_librdkafka_takes_are_fine() -> None:
     check(delivery_settings({"producer.override.linger.ms": "5", "producer.override.max.request.size": "2000000"}))
+
+
+@pytest.mark.parametrize(
+    ("config", "target"),
+    [
+        ({}, None),
+        ({"producer.override.bootstrap.servers": "b:2,a:1"}, None),  # the same servers in another order
+        ({"producer.override.linger.ms": "5"}, None),
+        ({"producer.override.bootstrap.servers": "c:3"}, "c:3"),
+        ({"producer.override.bootstrap.servers": "a:1"}, "a:1"),  # as Connect compares them: as sets of texts
+        ({"producer.override.sasl.jaas.config": "x"}, "a:1,b:2"),  # another principal on the same servers
+        ({"consumer.override.bootstrap.servers": "c:3"}, None),
+    ],
+)
+def test_a_connector_writes_elsewhere_by_other_servers_or_as_another_principal(
+    config: dict[str, str], target: str | None
+) -> None:
+    found = target_cluster(config, "a:1,b:2")
+    assert (found and found[0]) == target
+    if found:
+        assert found[1] == {k.removeprefix("producer.override."): v for k, v in config.items()}
