@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from connectctl.ops.config import paths
 from connectctl.ops.config.endpoints import problem_of_brokers
 from connectctl.ops.core.errors import BadInput, Refused
-from connectctl.ops.core.wait import wait_until
+from connectctl.ops.core.wait import observe_until
 from connectctl.ops.kafka.bootstrap import share_a_server
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ SANDBOX = "sandbox-"
 REBALANCE_PATIENCE = 15.0
 """Seconds to wait for a group that rebalances to tell its workers' addresses."""
 REBALANCE_PAUSE = 0.3
+Client = TypeVar("Client", bound="AclReads | BrokerReads | KafkaReads | RightsReads | TransactionCalls")
 
 
 @dataclass
@@ -57,7 +58,7 @@ class Session:
     """The name of a protected context, where the person gave it with ``--confirm``."""
     engine: str = "auto"
     """Who reads big offsets topics: auto, local or spark, as given with ``--engine``."""
-    _closing: list[Callable[[], None]] = field(default_factory=list)
+    _closing: ExitStack = field(default_factory=ExitStack)
 
     @cached_property
     def settings(self) -> Settings:
@@ -123,19 +124,15 @@ class Session:
         """The Kafka cluster that the workers use. Raises ``Refused`` where it is not the context's cluster."""
         from connectctl.ops.clients.librdkafka.client import Kafka
 
-        kafka = Kafka(self.client_properties, timeout=self.timeout)
-        self._check_cluster(kafka)
-        return kafka
+        return self._checked(Kafka(self.client_properties, timeout=self.timeout))
 
     @cached_property
     def transactions(self) -> TransactionCalls:
         """Coordinators and partition leaders of the same Kafka cluster. Raises ``Refused`` as ``kafka`` does."""
         from connectctl.ops.clients.kafka_protocol.transactions import Transactions
 
-        calls = Transactions(self.client_properties, timeout=self.timeout)
-        self._closing.append(calls.close)
-        self._check_cluster(calls)
-        return calls
+        client = Transactions(self.client_properties, timeout=self.timeout)
+        return self._checked(self._closing.enter_context(closing(client)))
 
     @cached_property
     def cluster_lock(self) -> ClusterLock:
@@ -172,52 +169,38 @@ class Session:
         """The brokers of the same Kafka cluster, and who reads from it. Raises ``Refused`` as ``kafka`` does."""
         from connectctl.ops.clients.kafka_protocol.brokers import Brokers
 
-        brokers = Brokers(self.client_properties, timeout=self.timeout)
-        self._closing.append(brokers.close)
-        self._check_cluster(brokers)
-        return brokers
+        client = Brokers(self.client_properties, timeout=self.timeout)
+        return self._checked(self._closing.enter_context(closing(client)))
 
     @cached_property
     def acls(self) -> AclReads:
         """The ACLs of the same Kafka cluster. Raises ``Refused`` as ``kafka`` does."""
         from connectctl.ops.clients.kafka_protocol.acls import Acls
 
-        acls = Acls(self.client_properties, timeout=self.timeout)
-        self._closing.append(acls.close)
-        self._check_cluster(acls)
-        return acls
+        client = Acls(self.client_properties, timeout=self.timeout)
+        return self._checked(self._closing.enter_context(closing(client)))
 
     @cached_property
     def own_rights(self) -> RightsReads:
         """What the principal in use may do on the same Kafka cluster. Raises ``Refused`` as ``kafka`` does."""
         from connectctl.ops.clients.kafka_protocol.own_rights import OwnRights
 
-        rights = OwnRights(self.client_properties, timeout=self.timeout)
-        self._closing.append(rights.close)
-        self._check_cluster(rights)
-        return rights
+        client = OwnRights(self.client_properties, timeout=self.timeout)
+        return self._checked(self._closing.enter_context(closing(client)))
 
     def other_acls(self, bootstrap: str, overrides: Mapping[str, str]) -> AclReads:
         """As ``acls``, of another Kafka cluster; see ``other_kafka``."""
         from connectctl.ops.clients.kafka_protocol.acls import Acls
 
-        acls = Acls(self._properties_of(bootstrap, overrides), timeout=self.timeout)
-        self._closing.append(acls.close)
-        return acls
+        client = Acls(self._properties_of(bootstrap, overrides), timeout=self.timeout)
+        return self._closing.enter_context(closing(client))
 
     @cached_property
     def spark(self) -> Engine:
         """The engine on the context's Spark master; its session is opened when something is first read with it."""
-        from connectctl.ops.clients.spark.session import open_session
         from connectctl.ops.jobs.offsets_engine import Spark
 
-        def opened() -> Any:
-            session = open_session(str(self.settings.get("spark.master")), self.settings.section("spark.conf"), log)
-            self._closing.append(session.stop)
-            return session
-
-        log = paths.state_directory() / "spark.log"
-        return Spark(cache(opened), log)
+        return Spark(lambda: self.spark_session, self.spark_log)
 
     @cached_property
     def spark_session(self) -> Any:
@@ -226,7 +209,7 @@ class Session:
 
         master, conf = str(self.settings.get("spark.master")), self.settings.section("spark.conf")
         session = open_session(master, conf, self.spark_log)
-        self._closing.append(session.stop)
+        self._closing.callback(session.stop)
         return session
 
     @property
@@ -236,33 +219,32 @@ class Session:
 
     def close(self) -> None:
         """Close what does not close by itself."""
-        while self._closing:
-            self._closing.pop()()
+        self._closing.close()
 
     def other_brokers(self, bootstrap: str, overrides: Mapping[str, str]) -> BrokerReads:
         """As ``brokers``, of another Kafka cluster; see ``other_kafka``."""
         from connectctl.ops.clients.kafka_protocol.brokers import Brokers
 
-        brokers = Brokers(self._properties_of(bootstrap, overrides), timeout=self.timeout)
-        self._closing.append(brokers.close)
-        return brokers
+        client = Brokers(self._properties_of(bootstrap, overrides), timeout=self.timeout)
+        return self._closing.enter_context(closing(client))
 
     def other_transactions(self, bootstrap: str, overrides: Mapping[str, str]) -> TransactionCalls:
         """As ``transactions``, of another Kafka cluster; see ``other_kafka``."""
         from connectctl.ops.clients.kafka_protocol.transactions import Transactions
 
-        calls = Transactions(self._properties_of(bootstrap, overrides), timeout=self.timeout)
-        self._closing.append(calls.close)
-        return calls
+        client = Transactions(self._properties_of(bootstrap, overrides), timeout=self.timeout)
+        return self._closing.enter_context(closing(client))
 
-    def _check_cluster(self, edge: AclReads | BrokerReads | KafkaReads | RightsReads | TransactionCalls) -> None:
+    def _checked(self, client: Client) -> Client:
+        """``client``, if it is of the context's cluster. Raises ``Refused``."""
         expected = self.settings.get("cluster_id")
-        if expected and edge.cluster_id() != expected:
+        if expected and client.cluster_id() != expected:
             where = self.settings.get("bootstrap_servers")
             raise Refused(
-                f"This is the wrong cluster: {where} is {edge.cluster_id()}, and the context says {expected}",
+                f"This is the wrong cluster: {where} is {client.cluster_id()}, and the context says {expected}",
                 next_step="Correct bootstrap_servers or cluster_id: connectctl context show.",
             )
+        return client
 
     def other_kafka(self, bootstrap: str, overrides: Mapping[str, str]) -> KafkaReads:
         """Another Kafka cluster, one that a connector writes to.
@@ -303,16 +285,12 @@ class Session:
 
         Raises ``BadInput`` for a group of consumers, of whichever protocol.
         """
-        group: ConnectGroup | None = None
 
-        def settled() -> ConnectGroup | None:
-            nonlocal group
-            group = self.kafka.group(self.group_id)
-            return group if not group.members or any(member.url for member in group.members) else None
+        def settled(group: ConnectGroup) -> bool:
+            return not group.members or any(member.url for member in group.members)
 
-        found = wait_until(settled, min(self.timeout, patience), REBALANCE_PAUSE) or group
-        assert found is not None
-        return found
+        seconds = min(self.timeout, patience)
+        return observe_until(lambda: self.kafka.group(self.group_id), settled, seconds, REBALANCE_PAUSE)
 
     def connect_to(self, group: ConnectGroup | None) -> ConnectCalls:
         """The workers of ``group``, the leader first; those of the settings instead, where the person named any."""

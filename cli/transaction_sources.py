@@ -6,6 +6,7 @@ from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.connect.offset_store import client_overrides
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.kafka.bootstrap import share_a_server
 
@@ -96,7 +97,7 @@ def _coordinators(session: Session, request: FenceRequest, configured: Callable[
     homes: dict[str, dict[str, str]] = {}
     for name in request.connectors:
         connector = configured().state.connectors.get(name)
-        overrides = _producer_overrides(connector.config if connector else {})
+        overrides = client_overrides(connector.config if connector else {}, "producer")
         homes[overrides.get("bootstrap.servers", "")] = overrides
     if len(homes) > 1:
         hint = "Fence those of one Kafka cluster at a time."
@@ -110,11 +111,6 @@ def coordinators_of(session: Session, overrides: Mapping[str, str]) -> Transacti
     if not bootstrap or share_a_server(bootstrap, str(session.settings.get("bootstrap_servers", ""))):
         return session.transactions
     return session.other_transactions(bootstrap, overrides)
-
-
-def _producer_overrides(config: dict[str, str]) -> dict[str, str]:
-    prefix = "producer.override."
-    return {name.removeprefix(prefix): value for name, value in config.items() if name.startswith(prefix)}
 
 
 def live_tasks(session: Session, group: ConnectGroup) -> frozenset[TaskRef]:

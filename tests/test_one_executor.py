@@ -13,14 +13,8 @@ WAITS = ("ops/core/", "ops/clients/", "ops/sandbox/")
 SLEEPS = {
     "cli/interrupt.py": "the watch for ^C, in a thread of its own",
     "cli/commands/cluster.py": "cluster show --watch: the interval that the person gave",
-    "cli/commands/audit_execution.py": "open transactions are given a moment to end; what they leave is read as it is then",
-    "ops/jobs/topic_layout.py": "open transactions are given a moment to end; what they leave is read as it is then",
-    "ops/checks/workers/observe.py": "few looks with growing pauses, and the last one counts",
-    "ops/operations/fencing/observe.py": "few looks with growing pauses, and the last one counts",
-    "ops/task_runtime/task/transactional_producer.py": "few looks with growing pauses, and the last one counts",
-    "ops/task_runtime/task/generation_check.py": "part of a task, for all of which one deadline holds",
+    "ops/task_runtime/task/transactional_producer.py": "each pause comes before an attempt, and not between two",
     "ops/task_runtime/job/generation.py": "the leader's id is asked for again, as workers do",
-    "ops/task_runtime/dataframe/api.py": "silent coordinators are given a moment; what they leave out is refused then",
     "ops/task_runtime/dataframe/stream_round.py": "a batch of Spark is followed",
 }
 """What else sleeps, and why ``wait_until`` does not fit it."""

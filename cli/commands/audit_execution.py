@@ -20,6 +20,7 @@ from connectctl.ops.jobs.audit import Cluster, reader
 from connectctl.ops.jobs.audit_runner import Work, locally, on_spark
 from connectctl.ops.jobs.audit_sequences import Wanted
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
+from connectctl.ops.operations.cluster.open_transactions import settled
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.engine_choice import AUDIT_THRESHOLD, Choice
 from connectctl.ops.operations.offsets.observe import observe
@@ -32,9 +33,6 @@ if TYPE_CHECKING:
     from connectctl.ops.audit.scan import PartitionRange
     from connectctl.ops.audit.summary import Summary
     from connectctl.ops.clients.librdkafka.client import Kafka
-
-POLL = 0.2
-"""Seconds between two looks at an open transaction."""
 
 
 def look(
@@ -133,17 +131,9 @@ def _spans(kafka: Kafka, request: AuditRequest, patience: float) -> list[Partiti
             return offsets_at(kafka, request.topics, bound.timestamp)
         return {topic: dict.fromkeys(places, bound.offset or 0) for topic, places in began.items()}
 
-    began = now = kafka.extents(request.topics)
-    deadline = time.monotonic() + patience
-    while _held(began, now) and time.monotonic() < deadline:
-        time.sleep(POLL)
-        now = kafka.extents(request.topics)
+    began, now = settled(lambda: kafka.extents(request.topics), patience)
     policies = {name: facts.config.get("cleanup.policy", "") for name, facts in kafka.topics(request.topics).items()}
     return plan.spans(began, now, policies, offsets(request.since), offsets(request.until))
-
-
-def _held(began: Any, now: Any) -> bool:
-    return any(now[t][p].stable < extent.end for t, places in began.items() for p, extent in places.items())
 
 
 def _work(

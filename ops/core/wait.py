@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -28,3 +28,32 @@ def wait_until(
         if found is not None or late:
             return found
         sleep(poll)
+
+
+def observe_until(
+    observe: Callable[[], T],
+    enough: Callable[[T], bool],
+    seconds: float,
+    poll: float,
+    *,
+    now: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> T:
+    """What ``observe`` returns as soon as that is ``enough``, else what it returned last; see ``wait_until``."""
+    seen: list[T] = []
+
+    def probe() -> bool | None:
+        seen[:] = [observe()]
+        return enough(seen[0]) or None
+
+    wait_until(probe, seconds, poll, now=now, sleep=sleep)
+    return seen[0]
+
+
+def observe_again(observe: Callable[[], T], enough: Callable[[T], bool], pauses: Iterable[float]) -> T:
+    """What ``observe`` returns as soon as that is ``enough``, else what it returns after the last of ``pauses``."""
+    for pause in pauses:
+        if enough(found := observe()):
+            return found
+        time.sleep(pause)
+    return observe()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
@@ -13,14 +12,12 @@ from connectctl.ops.jobs.topic_reader import Wanted
 from connectctl.ops.kafka.records import TopicImage, UnreadTail
 from connectctl.ops.kafka.topics import OffsetRange
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
+from connectctl.ops.operations.cluster.open_transactions import settled
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
     from connectctl.ops.kafka.records import Record
     from connectctl.ops.operations.offsets.observe import Sources
-
-POLL = 0.2
-"""Seconds between two looks at an open transaction."""
 
 
 @dataclass
@@ -93,7 +90,8 @@ class Layout:
                 self._read |= kafka.image([source.topic], patience=patience)
             return self._read[source.topic]
         if source not in self._topics:
-            extents = _settled(kafka, source.topic, patience)
+            first, last = (e[source.topic] for e in settled(lambda: kafka.extents([source.topic]), patience))
+            extents = {p: replace(extent, stable=last[p].stable) for p, extent in first.items()}
             self._topics[source] = _Topic(kafka, extents, _empty(source.topic, extents))
         return self._topics[source].image
 
@@ -110,16 +108,6 @@ class _Seen:
     def image(self, topics: Sequence[str], *, patience: float, superseded: bool = False) -> dict[str, TopicImage]:
         there = those_that_exist(self._kafka, *topics)
         return {t: self._layout.image(self._kafka, Source(self._bootstrap, t), patience) for t in there}
-
-
-def _settled(kafka: KafkaReads, topic: str, patience: float) -> dict[int, OffsetRange]:
-    """Where each partition ends now, and how far readers get once open transactions have had ``patience`` to end."""
-    first = last = kafka.extents([topic])[topic]
-    deadline = time.monotonic() + patience
-    while any(last[p].stable < extent.end for p, extent in first.items()) and time.monotonic() < deadline:
-        time.sleep(POLL)
-        last = kafka.extents([topic])[topic]
-    return {p: replace(extent, stable=last[p].stable) for p, extent in first.items()}
 
 
 def _empty(topic: str, extents: Mapping[int, OffsetRange]) -> TopicImage:

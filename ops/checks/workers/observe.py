@@ -16,6 +16,7 @@ from connectctl.ops.connect.connector import statuses_from_topic
 from connectctl.ops.connect.internal_topics import Role, address
 from connectctl.ops.connect.transactional_ids import leader_id
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.core.wait import observe_again
 from connectctl.ops.kafka.error_handling import DESCRIBE, PRODUCERS, Code, ErrorAction, verdict
 from connectctl.ops.kafka.transactions import Place, Transaction
 from connectctl.ops.kafka.visibility import Complete
@@ -121,13 +122,12 @@ def _lists(calls: ConnectCalls, workers: Sequence[Worker]) -> dict[str, frozense
     """The connectors that each worker lists; looked at again where they differ."""
     answering = [worker for worker in workers if worker.problem is None]
     with ThreadPoolExecutor(max(1, len(answering))) as pool:
-        for pause in (*PAUSES, 0.0):
+
+        def lists() -> dict[str, frozenset[str]]:
             answers = pool.map(lambda worker: (worker.address, _list(calls, worker.url)), answering)
-            found = {name: listed for name, listed in answers if listed is not None}
-            if len(set(found.values())) < 2:
-                break
-            time.sleep(pause)
-    return found
+            return {name: listed for name, listed in answers if listed is not None}
+
+        return observe_again(lists, lambda found: len(set(found.values())) < 2, PAUSES)
 
 
 def _list(calls: ConnectCalls, url: str) -> frozenset[str] | None:

@@ -7,7 +7,6 @@ completes or aborts what the old one left.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ import confluent_kafka
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewTopic
 from connectctl.ops.core.errors import ConnectctlError, TimedOut
+from connectctl.ops.core.wait import wait_until
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.connection import Connection
@@ -84,13 +84,12 @@ def create_topic(kafka: Connection, name: str, partitions: int, replicas: int, c
 
 def _await_topic(kafka: Connection, name: str) -> None:
     """Wait until every partition has a leader, as far as the broker knows that describes the cluster."""
-    deadline = time.monotonic() + kafka.timeout
-    while True:
-        found = kafka.ask(f"tell of the topic {name}", lambda: kafka.admin.list_topics(name, kafka.timeout)).topics[
-            name
-        ]
-        if found.error is None and found.partitions and all(p.leader >= 0 for p in found.partitions.values()):
-            return
-        if time.monotonic() > deadline:
-            raise TimedOut(f"The topic {name} is created, and has no leaders after {kafka.timeout:g} s")
-        time.sleep(PAUSE)
+
+    def led() -> bool | None:
+        metadata = kafka.ask(f"tell of the topic {name}", lambda: kafka.admin.list_topics(name, kafka.timeout))
+        found = metadata.topics[name]
+        leaders = [p.leader for p in found.partitions.values()] if found.error is None else []
+        return (bool(leaders) and min(leaders) >= 0) or None
+
+    if not wait_until(led, kafka.timeout, PAUSE):
+        raise TimedOut(f"The topic {name} is created, and has no leaders after {kafka.timeout:g} s")

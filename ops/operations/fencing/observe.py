@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from connectctl.ops.connect.config_topic import COMMIT, FENCING, MEMBERS, newest
 from connectctl.ops.connect.transactional_ids import TaskRef, TransactionalIdIndex, of_connector
 from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.core.wait import observe_again
 from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, verdict
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.kafka.visibility import Reason, gap_findings, gap_of, observation_of, whole
@@ -82,17 +83,16 @@ def observe(sources: Sources, request: FenceRequest) -> Snapshot:
 
 def describe_ids(calls: TransactionCalls, ids: Sequence[str]) -> dict[str, Transaction | Code]:
     """The coordinator's state of every id; retries while coordinators are loading or moving."""
-    found = calls.describe(ids) if ids else {}
-    for pause in PAUSES:
-        again = [
-            id
-            for id, what in found.items()
-            if isinstance(what, Code) and verdict(DESCRIBE, what).move in (ErrorAction.RETRY, ErrorAction.REDISCOVER)
-        ]
-        if not again:
-            break
-        time.sleep(pause)
-        found.update(calls.describe(again))
+    found: dict[str, Transaction | Code] = {}
+    left = list(ids)
+
+    def described() -> bool:
+        found.update(calls.describe(left) if left else {})
+        passing = (ErrorAction.RETRY, ErrorAction.REDISCOVER)
+        left[:] = [i for i, what in found.items() if isinstance(what, Code) and verdict(DESCRIBE, what).move in passing]
+        return not left
+
+    observe_again(described, bool, PAUSES)
     return found
 
 

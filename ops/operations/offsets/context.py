@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.connector import State, at_rest, judge
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused
+from connectctl.ops.core.wait import observe_until
 from connectctl.ops.operations.connectors.steps import POLL, StepContext
 from connectctl.ops.operations.offsets.engine import Asked, Engine, Local, View
 
@@ -60,22 +61,22 @@ class OffsetContext(StepContext):
         assert self.sources is not None
         if not self.sources.kafka.group(self.group_id).members:
             return None
-        began = self.now()
-        while True:
+
+        def observed() -> tuple[str | None, bool]:
             try:
                 found = self.read(connector)
             except ConnectctlError as e:
                 if e.code == "not-found":
-                    return None
+                    return None, False
                 raise
             if at_rest(found):
-                return None
+                return None, False
             verdict = judge(found, found.owners)
             # One that is stopped is not at rest before its tasks have left the assignment, nor seen so in a rebalance.
             settling = found.target_state == "STOPPED" or verdict.state is State.UNASSIGNED
-            if not settling or self.now() - began > SETTLING:
-                return str(verdict) if verdict.state is not State.STOPPED else "STOPPED with tasks still stopping"
-            self.sleep(POLL)
+            return str(verdict) if verdict.state is not State.STOPPED else "STOPPED with tasks still stopping", settling
+
+        return observe_until(observed, lambda seen: not seen[1], SETTLING, POLL, now=self.now, sleep=self.sleep)[0]
 
     def refuse_while_running(self, connector: str) -> None:
         """Raises ``Refused`` where a task of ``connector`` may be writing offsets, on a worker or in a run of connectctl."""

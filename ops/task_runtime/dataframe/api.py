@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -21,6 +20,7 @@ from connectctl.ops.clients.kafka_protocol.transactions import Transactions
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.core.errors import ConnectctlError, Refused
+from connectctl.ops.core.wait import observe_until
 from connectctl.ops.kafka.topics import KnownEnds, furthest
 from connectctl.ops.kafka.visibility import Reason, whole
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
@@ -52,6 +52,8 @@ from connectctl.ops.task_runtime.task.retries import NO_RETRIES, RetryPolicy
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import TransactionCalls
+    from connectctl.ops.kafka.transactions import Listing
+    from connectctl.ops.kafka.visibility import Observation
     from connectctl.ops.task_runtime.dataframe.task import FrameReport
     from connectctl.ops.task_runtime.job.config_topic_records import Generation
     from pyspark.sql import DataFrame
@@ -366,10 +368,9 @@ def fence_listed(target: Target, calls: TransactionCalls) -> None:
 
 def _listed(calls: TransactionCalls, prefix: str, patience: float) -> set[str]:
     """The ids with ``prefix`` of all coordinators; one that is still loading has not told its own."""
-    deadline = time.monotonic() + patience
-    while True:
-        listed = calls.listed(prefixes=[prefix])
-        silent = any(gap.reason is Reason.NO_ANSWER for gap in listed.gaps)
-        if not silent or time.monotonic() > deadline:
-            return {each.id for each in whole(listed, "the transactional ids of older tasks", proven=False)}
-        time.sleep(LISTING_PAUSE)
+
+    def answered(listed: Observation[tuple[Listing, ...]]) -> bool:
+        return all(gap.reason is not Reason.NO_ANSWER for gap in listed.gaps)
+
+    listed = observe_until(lambda: calls.listed(prefixes=[prefix]), answered, patience, LISTING_PAUSE)
+    return {each.id for each in whole(listed, "the transactional ids of older tasks", proven=False)}

@@ -10,6 +10,7 @@ from connectctl.ops.clients.librdkafka.stream import stream
 from connectctl.ops.core.errors import TimedOut
 from connectctl.ops.kafka.records import Record
 from connectctl.ops.kafka.topics import KnownEnds
+from connectctl.ops.operations.cluster.open_transactions import settled
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
@@ -28,20 +29,16 @@ class GenerationCheck:
 
     def stale_because(self) -> str | None:
         """Why not; None where it is. Raises ``TimedOut`` where the config topic cannot be read to its end."""
-        topic, deadline = self._generation.topic, time.monotonic() + self._patience
+        topic, began = self._generation.topic, time.monotonic()
         # What was read before is never gone: an end below that is asked for again, and no reason to read nothing.
         before = {topic: KnownEnds(ends=(max(0, self._read_to),))}
         if end_offsets(self._kafka, [topic], before)[topic][0] == self._read_to:
             return self._answer
-        extent = read_extents(self._kafka, [topic])[topic][0]
-        end = extent.end
-        while extent.stable < end:
-            if time.monotonic() > deadline:
-                raise TimedOut(f"Could not read {topic} to its end", why="a transaction is open on it")
-            time.sleep(PAUSE)
-            extent = read_extents(self._kafka, [topic])[topic][0]
-        start = max(extent.first, self._generation.since)
-        found = stream(self._kafka, {(topic, 0): (start, end)})
+        left = self._patience - (time.monotonic() - began)
+        first, last = (e[topic][0] for e in settled(lambda: read_extents(self._kafka, [topic]), left, PAUSE))
+        if last.stable < (end := first.end):
+            raise TimedOut(f"Could not read {topic} to its end", why="a transaction is open on it")
+        found = stream(self._kafka, {(topic, 0): (max(last.first, self._generation.since), end)})
         self._answer = self._generation.stale_because(
             [_record(message) for _, messages in found for message in messages]
         )
