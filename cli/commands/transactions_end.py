@@ -124,18 +124,10 @@ def searched(session: Session, topics: list[str] | None) -> Search:
 
 
 def _plan_open(session: Session, id: str, force: bool) -> Plan:
-    from connectctl.ops.connect.transactional_ids import LEADER
-    from connectctl.ops.operations.fencing.observe import observe
-    from connectctl.ops.operations.fencing.planning import plan_fence
     from connectctl.ops.operations.fencing.snapshot import FenceRequest
-    from connectctl.ops.operations.transactions.abort import plan_abort_open
+    from connectctl.ops.operations.transactions.abort import fence_of, plan_abort_open
 
-    # A leader's transaction is asked for by its whole id, which is as plain as --leader; with --leader alone the plan
-    # would have the group's own leader in it, too.
-    request = FenceRequest(ids=(id,), leader=id.startswith(LEADER))
-    sources = sources_of(session, request)
-    snapshot = observe(replace(sources, group_id=None) if id.startswith(LEADER) else sources, request)
-    plan = plan_fence(snapshot, request)
+    plan = fence_of(sources_of(session, FenceRequest()), id)
     terminal.findings(plan.findings)
     return plan_abort_open(plan, force=force, group_id=group_of(session) or "")
 
@@ -154,19 +146,13 @@ def _hanging(
 
 
 def _plan_abort_hanging(session: Session, found: Hanging, gaps: tuple[Gap, ...], force: bool) -> Plan:
-    from connectctl.ops.operations.transactions.write_marker import OVERRIDDEN, plan_abort_hanging
+    from connectctl.ops.operations.transactions.write_marker import plan_abort_hanging, warnings_of
 
     plan = plan_abort_hanging(
         session.transactions.cluster_id(), found, force=force, gaps=gaps, group_id=group_of(session) or ""
     )
-    if not found.proven:
-        terminal.note(f"warning: Not proven to hang; with --force {OVERRIDDEN}.")
-    if found.decision.outcome is None:
-        terminal.note(
-            "warning: The abort takes its records from readers. A broker that restarted may have lost the marker of a "
-            "commit (KAFKA-20734): see with connectctl audit --headers-only whether its other partitions have one. What was "
-            f"decided is not known: {found.decision.why}."
-        )
+    for warning in warnings_of(found):
+        terminal.note(f"warning: {warning}")
     return plan
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.core.wait import wait_until
 
 if TYPE_CHECKING:
     import psutil
@@ -166,13 +167,9 @@ def _process(pid: int, created: float, root: Path) -> psutil.Process | None:
 def _gone(processes: Sequence[psutil.Process], timeout: float) -> bool:
     import psutil
 
-    deadline = time.monotonic() + timeout
-    while True:
-        living = []
-        for process in processes:
-            with suppress(psutil.NoSuchProcess):
-                if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
-                    living.append(process)
-        if not living or time.monotonic() > deadline:
-            return not living
-        time.sleep(0.02)
+    def lives(process: psutil.Process) -> bool:
+        with suppress(psutil.NoSuchProcess):
+            return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+        return False
+
+    return wait_until(lambda: None if any(map(lives, processes)) else True, timeout, 0.02) is not None

@@ -27,7 +27,6 @@ from connectctl.ops.operations.upgrade.planning import by_hand
 from connectctl.ops.operations.upgrade.steps import Borrowed, as_taken, planned_turns
 
 if TYPE_CHECKING:
-    from connectctl.cli.commands.offsets.execution import Looked
     from connectctl.cli.session import Session
     from connectctl.ops.core.journal import Run
     from connectctl.ops.core.plan import Result
@@ -82,16 +81,12 @@ def context_of(scene: Scene, restored: LoadedRun, patience: GateSettings) -> Upg
         lock=scene.session.cluster_lock,
     )
     if any(isinstance(step, Borrowed) for step in restored.steps):
-        looked = _offsets(scene.session)
+        looked, _ = look_at(scene.session, [])
         context.sources, context.engine = looked.sources, looked.engine
         context.facts = lambda: looked.sources.facts(scene.reader.group_id)
     if restored.wish.given.get("application"):
         context.application = observe.reader_for(scene, restored.wish.given)[0]
     return context
-
-
-def _offsets(session: Session) -> Looked:
-    return look_at(session, [])[0]
 
 
 def progress(line: str) -> None:
@@ -125,7 +120,7 @@ def apply_plan(
     if output in (Output.TABLE, Output.WIDE):
         terminal.findings(made.findings)
     if not made.steps:
-        nothing_to_do(scene, made, output)
+        _emit_nothing(scene, upgrade.nothing_to_do(made).strip(), output)
         return
     check_pause(pause_after, len(made.steps))
     if dry_run:
@@ -236,11 +231,6 @@ def check_somebody(steps: Sequence[Any], given: Given) -> None:
         )
 
 
-def nothing_to_do(scene: Scene, plan: RollingPlan, output: Output) -> None:
-    """Say that there is nothing to do."""
-    _emit_nothing(scene, upgrade.nothing_to_do(plan).strip(), output)
-
-
 def _emit_nothing(scene: Scene, line: str, output: Output) -> None:
     data = {"operation": "upgrade", "clusterId": scene.snapshot.cluster_id, "groupId": scene.snapshot.group_id}
     data |= {"run": None, "paused": False, "results": [], "nextStep": None}  # type: ignore[dict-item]
@@ -319,7 +309,7 @@ def take_back(
         return
     if not plan.steps:
         scene.journal.end(restored.run.id, RunState.UNDONE)
-        nothing_to_do(scene, plan, output)
+        _emit_nothing(scene, upgrade.nothing_to_do(plan).strip(), output)
         return
     check_somebody(plan.steps, given)
     confirm(scene, plan, output, yes=yes)

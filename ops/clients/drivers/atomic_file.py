@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from connectctl.ops.clients.protocols import ConfiguredValue
+from connectctl.ops.clients.protocols import ConfiguredValue, WorkerDriver
 from connectctl.ops.config import java_properties
 from connectctl.ops.core.errors import ConnectctlError
 
@@ -148,3 +148,21 @@ def _told(what: str) -> Iterator[None]:
         yield
     except OSError as e:
         raise ConnectctlError(what, why=e.strerror or str(e), code="file-not-writable") from e
+
+
+class FileDriver(WorkerDriver):
+    """A driver that changes a properties file of each worker."""
+
+    def _file(self, worker: str) -> Path:
+        raise NotImplementedError
+
+    def check(self, worker: str) -> str | None:
+        """See ``WorkerDriver``."""
+        try:
+            return problem_with(self._file(worker))
+        except ConnectctlError as e:
+            return str(e)
+
+    def told(self, worker: str, name: str) -> ConfiguredValue | None:
+        """See ``WorkerDriver``."""
+        return told(self._file(worker), name)

@@ -7,14 +7,13 @@ from pathlib import Path
 
 from connectctl.ops.clients.drivers import atomic_file
 from connectctl.ops.clients.drivers.command import Lines
-from connectctl.ops.clients.protocols import ConfiguredValue, WorkerDriver
 from connectctl.ops.config import java_properties
 from connectctl.ops.config.template import filled
 from connectctl.ops.core.errors import ConnectctlError
 
 
 @dataclass
-class PropertiesFile(WorkerDriver):
+class PropertiesFile(atomic_file.FileDriver):
     """``file`` is a path with placeholders. Before the first change of a file by this object a copy is put beside it."""
 
     file: str
@@ -25,17 +24,6 @@ class PropertiesFile(WorkerDriver):
     def says(self, worker: str, name: str, value: str) -> str:
         """See ``WorkerDriver``."""
         return f"set {name}={value} in {self._file(worker)}, then run: {self.lines.shown('restart', worker)}"
-
-    def check(self, worker: str) -> str | None:
-        """See ``WorkerDriver``."""
-        try:
-            return atomic_file.problem_with(self._file(worker))
-        except ConnectctlError as e:
-            return str(e)
-
-    def told(self, worker: str, name: str) -> ConfiguredValue | None:
-        """See ``WorkerDriver``."""
-        return atomic_file.told(self._file(worker), name)
 
     def change(self, worker: str, name: str, value: str) -> str | None:
         """See ``WorkerDriver``. Raises before anything is written where ``check`` finds a reason."""

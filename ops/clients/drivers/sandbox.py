@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from connectctl.ops.clients.drivers import atomic_file
-from connectctl.ops.clients.protocols import ConfiguredValue, WorkerDriver
 from connectctl.ops.config import worker_address
-from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.sandbox.cluster import find
 from connectctl.ops.sandbox.groups import Group
 
 
 @dataclass(frozen=True)
-class SandboxWorkers(WorkerDriver):
+class SandboxWorkers(atomic_file.FileDriver):
     """The workers of one group of a sandbox; of its main group where ``group_id`` is None."""
 
     sandbox: str
@@ -24,17 +22,6 @@ class SandboxWorkers(WorkerDriver):
     def says(self, worker: str, name: str, value: str) -> str:
         """See ``WorkerDriver``."""
         return f"set {name}={value} in the properties of {worker} and restart it in sandbox {self.sandbox}"
-
-    def check(self, worker: str) -> str | None:
-        """See ``WorkerDriver``."""
-        try:
-            return atomic_file.problem_with(self._file(worker))
-        except ConnectctlError as e:
-            return str(e)
-
-    def told(self, worker: str, name: str) -> ConfiguredValue | None:
-        """See ``WorkerDriver``."""
-        return atomic_file.told(self._file(worker), name)
 
     def change(self, worker: str, name: str, value: str) -> str | None:
         """See ``WorkerDriver``. No copy is kept: the sandbox is for playing."""

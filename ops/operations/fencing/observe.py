@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from connectctl.ops.connect import config_topic
 from connectctl.ops.connect.config_topic import COMMIT, FENCING, MEMBERS, newest
+from connectctl.ops.connect.offset_store import client_overrides
 from connectctl.ops.connect.transactional_ids import TaskRef, TransactionalIdIndex, of_connector
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.core.wait import observe_again
 from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, verdict
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.kafka.visibility import Reason, gap_findings, gap_of, observation_of, whole
+from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
+from connectctl.ops.operations.connectors.observe import PATIENCE, Named, see
 from connectctl.ops.operations.fencing.planning import candidates, incomplete
 from connectctl.ops.operations.fencing.snapshot import FenceRequest, Snapshot, TaskIdRange
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import TransactionCalls
-    from connectctl.ops.connect.config_topic import ConfigState
+    from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads, TransactionCalls
+    from connectctl.ops.connect.config_topic import ConfigState, ConfiguredConnector
     from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.kafka.records import Record
     from connectctl.ops.kafka.transactions import Listing
@@ -94,6 +99,38 @@ def describe_ids(calls: TransactionCalls, ids: Sequence[str]) -> dict[str, Trans
 
     observe_again(described, bool, PAUSES)
     return found
+
+
+def read_config_topic(kafka: KafkaReads, group: ConnectGroup, named: Named) -> Configured:
+    """The config topic of the group. Raises what keeps it from being found."""
+    topic = find_internal_topics(kafka, group, named, needed=("config",)).config
+    assert topic is not None
+    image = kafka.image([topic], patience=PATIENCE)[topic]
+    return Configured(config_topic.parse(image.latest, topic), task_id_ranges(image.latest))
+
+
+def running_tasks(
+    connect: Callable[[ConnectGroup], ConnectCalls], kafka: KafkaReads, group: ConnectGroup, named: Named
+) -> frozenset[TaskRef]:
+    """The tasks of the group that a worker has and that have not failed; every assigned task where no status is known."""
+    failed: set[tuple[str, int]] = set()
+    with suppress(ConnectctlError):
+        for health in see(connect(group), kafka, group, named).connectors:
+            statuses = health.connector.tasks.items()
+            failed |= {(health.name, n) for n, status in statuses if status and status.state == "FAILED"}
+    return frozenset(TaskRef(group.id, connector, n) for connector, n in group.owners if (connector, n) not in failed)
+
+
+def common_overrides(known: Mapping[str, ConfiguredConnector], names: Iterable[str]) -> dict[str, str]:
+    """The overrides of the producers of these connectors. Raises ``BadInput`` where they write to different clusters."""
+    clusters: dict[str, dict[str, str]] = {}
+    for name in names:
+        overrides = client_overrides(known[name].config if name in known else {}, "producer")
+        clusters[overrides.get("bootstrap.servers", "")] = overrides
+    if len(clusters) > 1:
+        hint = "Fence those of one Kafka cluster at a time."
+        raise BadInput("The connectors write to different Kafka clusters", why=", ".join(clusters), next_step=hint)
+    return next(iter(clusters.values()))
 
 
 def task_id_ranges(records: Iterable[Record]) -> dict[str, TaskIdRange]:

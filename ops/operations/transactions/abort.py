@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.transactional_ids import LEADER, may_be_a_tasks
@@ -15,12 +15,15 @@ from connectctl.ops.core.step import Step
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.visibility import refused
 from connectctl.ops.operations.fencing.batch_fencer import BatchFencer
-from connectctl.ops.operations.fencing.snapshot import FenceOutcome, FenceTarget
+from connectctl.ops.operations.fencing.observe import observe
+from connectctl.ops.operations.fencing.planning import plan_fence
+from connectctl.ops.operations.fencing.snapshot import FenceOutcome, FenceRequest, FenceTarget
 from connectctl.ops.operations.fencing.verify import verify
 from connectctl.ops.operations.transactions.listing import hidden_topics
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import TransactionCalls, TransactionLogReads
+    from connectctl.ops.operations.fencing.observe import Sources
     from connectctl.ops.operations.fencing.snapshot import FencePlan
 
 
@@ -77,6 +80,16 @@ class AbortOpen(Step):
             next_step=f"Look again: connectctl transactions show {self.subject}.",
             code="changed",
         )
+
+
+def fence_of(sources: Sources, id: str) -> FencePlan:
+    """What fencing the transactional id ``id`` would do. Raises what observing raises.
+
+    A leader's is asked for by its whole id, which is as plain as ``--leader``; with the group known, the plan would have
+    the leader of the group in it, too.
+    """
+    request = FenceRequest(ids=(id,), leader=id.startswith(LEADER))
+    return plan_fence(observe(replace(sources, group_id=None) if request.leader else sources, request), request)
 
 
 def plan_abort_open(plan: FencePlan, *, force: bool, group_id: str = "") -> Plan:

@@ -6,18 +6,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.connect.offset_store import TOPIC
+from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.kafka.error_handling import PRODUCERS, Code, verdict
 from connectctl.ops.kafka.transactions import Bounds, PartitionProducer, Place, Transaction
-from connectctl.ops.kafka.visibility import Complete, gap_findings, observation_of
-from connectctl.ops.operations.fencing.observe import describe_ids
+from connectctl.ops.kafka.visibility import Complete, gap_findings, gap_of, observation_of
+from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
+from connectctl.ops.operations.fencing.observe import describe_ids, read_config_topic
 from connectctl.ops.operations.transactions.hanging import BLOCKING, hanging, opened, unseen
 from connectctl.ops.operations.transactions.listing import Owned, owned
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import TransactionCalls
+    from connectctl.ops.clients.protocols import KafkaReads, TransactionCalls
+    from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.connect.transactional_ids import TransactionalIdIndex
-    from connectctl.ops.kafka.visibility import Observation
+    from connectctl.ops.kafka.visibility import Gap, Observation
+    from connectctl.ops.operations.connectors.observe import Named
 
 LONG = 60.0
 """Seconds for which a transaction may hold an internal topic before it is worth a warning: Connect's own time-out."""
@@ -70,6 +75,24 @@ class Lags:
 
     partitions: tuple[Lag, ...]
     findings: tuple[Finding, ...]
+
+
+def topic_roles(kafka: KafkaReads, group: ConnectGroup, named: Named) -> Observation[dict[str, str]]:
+    """What each internal topic of the group is, by its name: config, offsets, status; dedicated ones are offsets, too.
+
+    Raises what keeps the three topics of the workers from being found.
+    """
+    found = find_internal_topics(kafka, group, named)
+    roles = {found.config: "config", found.offsets: "offsets", found.status: "status"}
+    gaps: tuple[Gap, ...] = ()
+    try:
+        connectors = read_config_topic(kafka, group, named).state.connectors.values()
+        dedicated = kafka.existing(sorted({topic for each in connectors if (topic := each.config.get(TOPIC))}))
+        roles |= {topic: "offsets" for topic in sorted(dedicated.seen) if topic not in roles}
+        gaps = dedicated.gaps
+    except ConnectctlError as e:
+        gaps = (gap_of(e, "dedicated offsets topics"),)
+    return observation_of({topic: role for topic, role in roles.items() if topic}, gaps)
 
 
 def measure(calls: TransactionCalls, directory: TransactionalIdIndex, roles: Mapping[str, str], now: float) -> Lags:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -103,6 +104,18 @@ class CommitHanging(MarkHanging):
 
 OVERRIDDEN = "a transaction that its producer is about to commit loses its records"
 """What ``--force`` overrides where nothing proves that a transaction hangs."""
+
+
+def warnings_of(found: Hanging) -> Iterator[str]:
+    """What to know before a hanging transaction is aborted."""
+    if not found.proven:
+        yield f"Not proven to hang; with --force {OVERRIDDEN}."
+    if found.decision.outcome is None:
+        yield (
+            "The abort takes its records from readers. A broker that restarted may have lost the marker of a "
+            "commit (KAFKA-20734): see with connectctl audit --headers-only whether its other partitions have one. What was "
+            f"decided is not known: {found.decision.why}."
+        )
 
 
 def plan_abort_hanging(

@@ -20,7 +20,7 @@ from connectctl.ops.kafka.visibility import Gap, Reason, describe_id
 from connectctl.ops.operations.transactions.abort import TransactionContext
 from connectctl.ops.operations.transactions.hanging import Hanging, search
 from connectctl.ops.operations.transactions.outcome import Decision, Outcome
-from connectctl.ops.operations.transactions.write_marker import plan_abort_hanging, plan_commit_hanging
+from connectctl.ops.operations.transactions.write_marker import plan_abort_hanging, plan_commit_hanging, warnings_of
 from fakes.coordinators import FakeCoordinators
 from fakes.executing import performed
 from fakes.transactionlog import FakeTransactionLog, log_of
@@ -276,3 +276,11 @@ def test_what_its_coordinator_is_still_to_decide_does_not_hang_although_it_has_n
     assert len(search(loading, None, {AT.topic: "offsets"}).found) == 1, "without the log that cannot be told"
     found = search(loading, None, {AT.topic: "offsets"}, log_of(begun))
     assert (found.found, found.findings) == ((), ())
+
+
+def test_an_abort_warns_of_what_is_not_proven_and_of_a_decision_that_is_not_known() -> None:
+    assert list(warnings_of(ABORT)) == []
+    (lost,) = warnings_of(UNKNOWN)
+    assert lost.endswith("What was decided is not known: as the log says.")
+    (unproven,) = warnings_of(replace(ABORT, proven=False))
+    assert unproven.startswith("Not proven to hang")
