@@ -266,15 +266,9 @@ class _Seen:
         if self._waiting:
             waiting, self._waiting = self._waiting, []
             found = {secret for config, passwords in waiting if passwords for secret in secrets_of(config, passwords)}
-            # Tasks repeat what their connector has, and connectors what others have.
-            pairs = {
-                pair
-                for config, passwords in waiting
-                if not passwords
-                for pair in config.items()
-                if _is_text(pair) and hash(pair) not in self._harmless
-            }
-            for name, value in pairs:
+            for name, value in _pairs([config for config, passwords in waiting if not passwords]):
+                if hash((name, value)) in self._harmless:
+                    continue
                 if secrets := set(secrets_of({name: value})):
                     found |= secrets
                 else:
@@ -285,8 +279,13 @@ class _Seen:
         return self._sorted
 
 
-def _is_text(pair: tuple[str, Any]) -> bool:
-    return isinstance(pair[1], str)
+def _pairs(configs: list[Mapping[str, Any]]) -> set[tuple[str, str]]:
+    """Each name and text once: tasks repeat what their connector has, and connectors what others have."""
+    try:
+        found = set[tuple[str, Any]]().union(*(config.items() for config in configs))
+    except TypeError:  # a value that is a list or an object of JSON
+        found = {pair for config in configs for pair in config.items() if isinstance(pair[1], str)}
+    return {pair for pair in found if isinstance(pair[1], str)}
 
 
 _seen = _Seen()

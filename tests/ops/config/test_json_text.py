@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 
+import msgspec
 import pytest
 import yaml
 from connectctl.ops.config import json_text, yaml_text
@@ -97,3 +99,34 @@ def test_any_text_ends_in_a_value_or_a_mistake(text: str) -> None:
             read(text)
         except yaml.YAMLError:
             continue
+
+
+@given(VALUES)
+def test_what_msgspec_does_not_refuse_it_reads_as_python_does(value: object) -> None:
+    text = json.dumps(value)
+    with contextlib.suppress(msgspec.MsgspecError):
+        read = msgspec.json.decode(text)
+        assert (read, repr(read)) == (json.loads(text), repr(json.loads(text)))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("123456789012345678901234567890", 123456789012345678901234567890),
+        ("-9223372036854775809", -9223372036854775809),
+        ("1e400", float("inf")),
+        ("9007199254740993.0", 9007199254740992.0),
+        ('"\\ud800"', "\ud800"),
+        ('{"a": 1, "a": 2}', {"a": 2}),
+    ],
+)
+@pytest.mark.parametrize("fast", [True, False])
+def test_numbers_and_texts_at_the_edge_are_read_with_and_without_msgspec(
+    monkeypatch: pytest.MonkeyPatch, text: str, value: object, fast: bool
+) -> None:
+    if not fast:
+        monkeypatch.setattr(json_text, "_msgspec", lambda: (None, ValueError))
+    assert read_json(text) == value
+    assert read_json(text.encode()) == value
+    with pytest.raises(ValueError, match=r"."):
+        read_json(text + "]")
