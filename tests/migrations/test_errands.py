@@ -17,9 +17,10 @@ from connectctl.ops.core.plan import Plan
 from connectctl.ops.kafka.records import Record
 from connectctl.ops.operations.connectors.steps import SetTargetState
 from connectctl.ops.operations.offsets.changes import MergeOffsets, Side
-from connectctl.ops.operations.offsets.planning import Changes, ConnectorState
+from connectctl.ops.operations.offsets.planning import Changes, ConnectorState, how_they_stand
 from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState, RecordChange
 from connectctl.ops.operations.tasks_max.remedies import Reconfigure, SettleTasks
+from connectctl.ops.operations.upgrade import runs
 from connectctl.ops.operations.upgrade.context import GateSettings
 from connectctl.ops.operations.upgrade.mode import Confidence, Mode, SourceSupport
 from connectctl.ops.operations.upgrade.planning import UpgradeRequest
@@ -171,7 +172,7 @@ def test_connectors_that_were_reconfigured_get_back_what_they_had_the_last_one_f
     marks = (StepEvent(0, "done", None, ""), StepEvent(1, "done", None, ""), StepEvent(2, "begun", None, ""))
     run = Run("r", "upgrade", "cluster", "connect", ("enforce-tasks-max",), RunState.FAILED, "", None, marks)
     restored = LoadedRun(run, made, Baseline(), UpgradeRequest(None, "enforce-tasks-max"), GateSettings())
-    assert observe.has_own_way_back(restored)
+    assert runs.has_own_way_back(restored)
     back = observe.rollback_request(SimpleNamespace(snapshot=cluster()), restored)  # type: ignore[arg-type]
     assert [step.describe() for step in back.steps] == ["remove tasks.max.enforce on b", "set tasks.max=1 on a"]
     assert back.wish.aborts == "r"
@@ -184,10 +185,9 @@ def test_a_connector_that_was_stopped_and_not_started_again_is_brought_back_to_w
     restored = LoadedRun(run, made, Baseline(), UpgradeRequest(None, "own-offsets-topic"), GateSettings())
     stopped = ConnectorState("a", (), State.STOPPED, True, {})
     running = ConnectorState("a", (), State.RUNNING, True, {})
-    changes = Changes(Plan("offsets undo", "cluster", ()), (), ())
-    back = observe._resumed(restored, [stopped], changes)
+    back = runs.resumed(restored, [stopped])
     assert back[0].describe() == f"{verb} a"
-    assert observe._resumed(restored, [running], changes) == []
+    assert runs.resumed(restored, [running]) == []
 
 
 def test_what_is_stale_is_told_by_where_the_offsets_stand() -> None:
@@ -204,6 +204,6 @@ def test_what_is_stale_is_told_by_where_the_offsets_stand() -> None:
     )
     writes = (RecordChange("off", 0, b"y", b"2", b"1", None), RecordChange("off", 0, b"z", b"3", None, None))
     changes = Changes(Plan("offsets merge", "cluster", ()), writes, ())
-    assert observe.how_they_stand([(subject, MergeOffsets("a", "global"))], changes) == [
+    assert how_they_stand([(subject, MergeOffsets("a", "global"))], changes) == [
         "a: own has 3 source partitions; of these off lacks 1, and has another offset for 1, as things are now."
     ]

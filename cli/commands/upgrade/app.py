@@ -159,11 +159,6 @@ def plan(
     upgrade_plan.exit_if_pending(made, exit_code)
 
 
-def _lines(lines: list[str]) -> None:
-    for line in lines:
-        terminal.say(line)
-
-
 @app.command()
 def apply(
     ctx: typer.Context,
@@ -240,7 +235,8 @@ def status(ctx: typer.Context, output: OutputOption = Output.TABLE) -> None:
     def table(wide: bool) -> None:
         terminal.blocks([upgrade_view.group_block(scene.snapshot), upgrade_view.workers_block(scene.snapshot)])
         terminal.say("")
-        _lines(upgrade_view.run_lines(last) if last else ["No upgrade of this cluster is in the journal."])
+        for line in upgrade_view.run_lines(last) if last else ["No upgrade of this cluster is in the journal."]:
+            terminal.say(line)
         for unseen in scene.snapshot.unseen:
             terminal.say(f"Could not read {unseen}")
         for trouble in scene.snapshot.baseline:

@@ -299,7 +299,7 @@ def take_back(
         terminal.note(f"The run {back.id} takes {taken_up.wish.aborts} back already, and is resumed.")
         _resume(scene, taken_up, given, pause_after=None, dry_run=dry_run, yes=yes, output=output)
         return
-    if observe.has_own_way_back(restored):
+    if runs.has_own_way_back(restored):
         plan = observe.rollback_request(scene, restored)
     else:
         notes = run_state.Notes.load(scene.journal, restored.run.id)

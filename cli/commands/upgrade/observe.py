@@ -8,20 +8,17 @@ from typing import TYPE_CHECKING, Any
 from connectctl.cli.commands.offsets.execution import Target, look_at
 from connectctl.cli.commands.tasks import _look
 from connectctl.cli.output import findings
-from connectctl.ops.connect.connector import State, path_of
-from connectctl.ops.core.errors import BadInput, Refused
+from connectctl.ops.connect.connector import path_of
+from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.wait import wait_until
-from connectctl.ops.kafka.streams_eos import model_of_value
-from connectctl.ops.operations.connectors.steps import Await, SetTargetState
 from connectctl.ops.operations.offsets.changes import MergeOffsets, Policy, Side
-from connectctl.ops.operations.offsets.planning import plan_changes, stale
+from connectctl.ops.operations.offsets.planning import how_they_stand, plan_changes, stale
 from connectctl.ops.operations.offsets.undo import rollbacks
 from connectctl.ops.operations.streams_upgrade import planning, run_state
 from connectctl.ops.operations.streams_upgrade.observe import ApplicationReader, observe
-from connectctl.ops.operations.streams_upgrade.steps import InstanceStep
-from connectctl.ops.operations.tasks_max.remedies import Reconfigure
+from connectctl.ops.operations.upgrade import runs
 from connectctl.ops.operations.upgrade.planning import RollingPlan, UpgradeRequest
-from connectctl.ops.operations.upgrade.steps import Borrowed, WorkerStep
+from connectctl.ops.operations.upgrade.steps import Borrowed
 
 if TYPE_CHECKING:
     from connectctl.cli.commands.upgrade.scene import Scene
@@ -29,7 +26,7 @@ if TYPE_CHECKING:
     from connectctl.ops.checks.tasks_max.observe import Release, TasksSeen
     from connectctl.ops.clients.protocols import WorkerDriver
     from connectctl.ops.operations.offsets.changes import OffsetRequest
-    from connectctl.ops.operations.offsets.planning import Changes, ConnectorState
+    from connectctl.ops.operations.offsets.planning import ConnectorState
     from connectctl.ops.operations.upgrade.runs import LoadedRun
 
 Given = Mapping[str, str]
@@ -126,8 +123,11 @@ def _policy(given: Given) -> tuple[str | None, bool]:
 
 
 def _named(scene: Scene, given: Given) -> list[str]:
-    named = [name.strip() for name in given.get("connector", "").split(",") if name.strip()]
-    return named or list(scene.snapshot.dedicated)
+    return _listed(given, "connector") or list(scene.snapshot.dedicated)
+
+
+def _listed(given: Given, name: str) -> list[str]:
+    return [part.strip() for part in given.get(name, "").split(",") if part.strip()]
 
 
 def _configured(scene: Scene, connector: str) -> str | None:
@@ -151,31 +151,6 @@ def _changes(
     return changes.plan.steps, tuple(how_they_stand(pairs, changes))
 
 
-def how_they_stand(pairs: Sequence[tuple[ConnectorState, OffsetRequest]], changes: Changes) -> list[str]:
-    """For each connector, what the topic that it is to continue in has of its offsets, and what it lacks."""
-    lines = []
-    for subject, wish in pairs:
-        if not isinstance(wish, MergeOffsets):
-            continue
-        into = next((at for at in subject.places if at.side is Side(wish.into)), None)
-        other = next((at for at in subject.places if at.side is not Side(wish.into)), None)
-        if into is None or other is None:
-            continue
-        own = {
-            write.key: write.before
-            for write in changes.writes
-            if write.topic == into.topic and write.key in other.records
-        }
-        lacks = sum(before is None for before in own.values())
-        number = sum(other.value(key) is not None for key in other.records)
-        count = f"{number} source partition{'' if number == 1 else 's'}"
-        lines.append(
-            f"{subject.name}: {other.topic} has {count}; of these {into.topic} lacks {lacks}, and has another offset for "
-            f"{len(own) - lacks}, as things are now."
-        )
-    return lines
-
-
 # ------------------------------------------------------------------------------------------------------------ tasks
 
 
@@ -192,13 +167,12 @@ def application(scene: Scene, given: Given) -> Any:
     if not given.get("application", "").strip():
         return None
     reader, known = reader_for(scene, given)
-    named = [part.strip() for part in given.get("instances", "").split(",") if part.strip()]
     # A rebalance hides what members are, and passes.
     groups = reader.groups
     wait_until(
         lambda: None if "Rebalance" in groups.group(reader.application).state else True, scene.session.timeout, PAUSE
     )
-    return observe(reader, named or known)
+    return observe(reader, _listed(given, "instances") or known)
 
 
 def reader_for(scene: Scene, given: Given) -> tuple[ApplicationReader, list[str]]:
@@ -213,12 +187,6 @@ def reader_for(scene: Scene, given: Given) -> tuple[ApplicationReader, list[str]
 # --------------------------------------------------------------------------------------------------------- the way back
 
 
-def has_own_way_back(restored: LoadedRun) -> bool:
-    """Whether the run changed no worker, but offsets, connectors or a stream application."""
-    own = any(isinstance(step, Borrowed | Reconfigure | InstanceStep) for step in restored.steps)
-    return own and not any(isinstance(step, WorkerStep) for step in restored.steps)
-
-
 def rollback_request(scene: Scene, restored: LoadedRun) -> RollingPlan:
     """The plan that takes such a run back from where it stands."""
     wish = UpgradeRequest(None, restored.wish.name, aborts=restored.run.id, given=dict(restored.wish.given))
@@ -228,7 +196,7 @@ def rollback_request(scene: Scene, restored: LoadedRun) -> RollingPlan:
     elif any(isinstance(step, Borrowed) for step in restored.steps):
         steps = _offsets_back(scene, restored)
     else:
-        steps = _tasks_back(restored)
+        steps = runs.tasks_back(restored)
     return RollingPlan(scene.snapshot, wish, steps, remarks=remarks)
 
 
@@ -242,53 +210,14 @@ def _offsets_back(scene: Scene, restored: LoadedRun) -> tuple[Any, ...]:
     pairs: list[tuple[ConnectorState, OffsetRequest]] = [(subject, wishes[subject.name].wish) for subject in subjects]
     changes = plan_changes("offsets undo", scene.snapshot.cluster_id, pairs, stop=True, view=looked.view)
     why = f"as it was before {restored.run.id}"
-    return (*(Borrowed(step, why) for step in changes.plan.steps), *_resumed(restored, subjects, changes))
-
-
-def _resumed(restored: LoadedRun, subjects: Sequence[ConnectorState], changes: Changes) -> list[Any]:
-    """The steps that start again what the run has stopped and not yet started."""
-    found: list[Any] = []
-    for subject in subjects:
-        was = next((s.now for s in restored.steps if _stops(s, subject.name)), None)
-        if was is None or subject.state is not State.STOPPED:
-            continue
-        verb, state = ("pause", State.PAUSED) if was == State.PAUSED else ("resume", State.RUNNING)
-        back = [SetTargetState(subject.name, verb, "STOPPED"), Await(subject.name, state)]
-        found += [Borrowed(step, "as it was before") for step in back]
-    return found
-
-
-def _stops(step: Any, connector: str) -> bool:
-    inner = step.inner if isinstance(step, Borrowed) else None
-    return isinstance(inner, SetTargetState) and inner.verb == "stop" and inner.subject == connector
-
-
-def _tasks_back(restored: LoadedRun) -> tuple[Any, ...]:
-    begun = {mark.step for mark in restored.run.marks if mark.what in ("begun", "done")}
-    done = [step for number, step in enumerate(restored.steps) if number in begun and isinstance(step, Reconfigure)]
-    return tuple(
-        Reconfigure(step.subject, step.was, step.values, step.patch, f"as it was before {restored.run.id}")
-        for step in reversed(done)
-    )
+    return (*(Borrowed(step, why) for step in changes.plan.steps), *runs.resumed(restored, subjects))
 
 
 def _application_back(scene: Scene, restored: LoadedRun) -> tuple[tuple[Any, ...], tuple[str, ...]]:
     was = run_state.Notes.load(scene.journal, restored.run.id).was
-    values = {value for value in was.values() if value}
     if not was:
         return (), ()
-    to = model_of_value(next(iter(values))) if len(values) == 1 and None not in was.values() else None
-    if to is None:
-        raise Refused(
-            "What the instances were before is not known, so that the run cannot be taken back",
-            why=", ".join(f"{instance}: {value or 'unknown'}" for instance, value in sorted(was.items())),
-            next_step="Plan the other migration instead, or end the run: connectctl upgrade abort --leave.",
-            code="unknown-before",
-        )
-    reader, known = reader_for(scene, restored.wish.given)
-    named = [part.strip() for part in restored.wish.given.get("instances", "").split(",") if part.strip()]
-    snapshot = observe(reader, named or known)
-    members = next((step.members for step in restored.steps if hasattr(step, "members")), None)
-    wish = planning.ApplicationRequest(to, values.pop(), members=members, only=tuple(reversed(was)))
-    made = planning.plan(snapshot, wish)
+    wish = runs.application_back(restored, was)
+    reader, instances = reader_for(scene, restored.wish.given)
+    made = planning.plan(observe(reader, _listed(restored.wish.given, "instances") or instances), wish)
     return made.steps, made.remarks

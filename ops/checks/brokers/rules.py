@@ -115,8 +115,8 @@ def cannot_be_created(facts: BrokerFacts) -> Iterator[Finding]:
         return
     replicas, wanted = facts.numbers(LOG_REPLICAS), facts.numbers(LOG_MIN_ISR)
     if replicas and max(replicas.values()) > facts.brokers:
-        brokers = "1 broker" if facts.brokers == 1 else f"{facts.brokers} brokers"
-        message = f"{LOG_REPLICAS} is {max(replicas.values())}, and there {_are(facts.brokers)} {brokers}."
+        brokers = "is 1 broker" if facts.brokers == 1 else f"are {facts.brokers} brokers"
+        message = f"{LOG_REPLICAS} is {max(replicas.values())}, and there {brokers}."
         hint = f"Set {LOG_REPLICAS} to {min(3, facts.brokers)} on the brokers, and {LOG_MIN_ISR} below it or to 1."
         yield rules.CANNOT_BE_CREATED.found(TRANSACTION_STATE, message, hint)
         return
@@ -226,7 +226,3 @@ def _brokers(ids: list[int]) -> str:
 
 def _text(release: tuple[int, ...]) -> str:
     return ".".join(map(str, release))
-
-
-def _are(count: int) -> str:
-    return "is" if count == 1 else "are"

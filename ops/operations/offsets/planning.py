@@ -183,6 +183,31 @@ def stale(places: Sequence[OffsetsTopicState]) -> str | None:
     return None
 
 
+def how_they_stand(pairs: Sequence[tuple[ConnectorState, OffsetRequest]], changes: Changes) -> list[str]:
+    """For each connector, what the topic that it is to continue in has of its offsets, and what it lacks."""
+    lines = []
+    for subject, wish in pairs:
+        if not isinstance(wish, MergeOffsets):
+            continue
+        into = next((at for at in subject.places if at.side is Side(wish.into)), None)
+        other = next((at for at in subject.places if at.side is not Side(wish.into)), None)
+        if into is None or other is None:
+            continue
+        own = {
+            write.key: write.before
+            for write in changes.writes
+            if write.topic == into.topic and write.key in other.records
+        }
+        lacks = sum(before is None for before in own.values())
+        number = sum(other.value(key) is not None for key in other.records)
+        count = f"{number} source partition{'' if number == 1 else 's'}"
+        lines.append(
+            f"{subject.name}: {other.topic} has {count}; of these {into.topic} lacks {lacks}, and has another offset for "
+            f"{len(own) - lacks}, as things are now."
+        )
+    return lines
+
+
 def _beyond_rest(subject: ConnectorState, decision: OffsetChanges) -> list[str]:
     found = (
         []

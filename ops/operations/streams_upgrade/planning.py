@@ -72,7 +72,8 @@ def plan(snapshot: ApplicationSnapshot, wish: ApplicationRequest) -> Application
         raise BadInput(f"{value} is not a {wish.to} processing.guarantee")
     first, second = rolls(snapshot, wish, value)
     loose = [known for known in snapshot.ids_of(_other(wish.to)) if known.open]
-    pending = bool(first or second or loose or (wish.older and not _is_older(snapshot)))
+    is_older = snapshot.all_tell and max(snapshot.protocols) < GROUP_AWARE
+    pending = bool(first or second or loose or (wish.older and not is_older))
     if pending and (reasons := list(_reasons(snapshot, wish))):
         raise Refused(f"Upgrade of {snapshot.application} refused", why="; ".join(reasons), code="refused")
     steps = tuple(_steps(snapshot, wish, value, first, second)) if pending else ()
@@ -81,10 +82,6 @@ def plan(snapshot: ApplicationSnapshot, wish: ApplicationRequest) -> Application
 
 def _other(kind: ProducerModel) -> ProducerModel:
     return ProducerModel.PER_PARTITION if kind is ProducerModel.GROUP_AWARE else ProducerModel.GROUP_AWARE
-
-
-def _is_older(snapshot: ApplicationSnapshot) -> bool:
-    return snapshot.all_tell and max(snapshot.protocols) < GROUP_AWARE
 
 
 def target_guarantee(snapshot: ApplicationSnapshot, to: ProducerModel) -> str:

@@ -117,7 +117,8 @@ def mode_of(evidence: Evidence) -> Mode:
         return Mode(SourceSupport.UNKNOWN, Confidence.NOT_KNOWN, source)
     if evidence.support is Support.NOT_ENABLED and evidence.leader and (proven := _of_leader(evidence)):
         return proven
-    return _believed(evidence) or _told(evidence) or _nothing(evidence)
+    nothing = Mode(SourceSupport.UNKNOWN, Confidence.NOT_KNOWN, evidence.problem or UNSEEN)
+    return _believed(evidence) or _told(evidence) or nothing
 
 
 def _of_leader(evidence: Evidence) -> Mode | None:
@@ -179,7 +180,3 @@ def _told(evidence: Evidence) -> Mode | None:
 def _value_of(told: ConfiguredValue) -> SourceSupport | None:
     text = (told.value or SourceSupport.DISABLED).strip().lower()
     return SourceSupport(text) if text in ("disabled", "preparing", "enabled") else None
-
-
-def _nothing(evidence: Evidence) -> Mode:
-    return Mode(SourceSupport.UNKNOWN, Confidence.NOT_KNOWN, evidence.problem or UNSEEN)

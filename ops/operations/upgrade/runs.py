@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.all_steps import steps_from_data
+from connectctl.ops.connect.connector import State
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.journal import RunState
 from connectctl.ops.core.step import step_to_data
+from connectctl.ops.kafka.streams_eos import model_of_value
+from connectctl.ops.operations.connectors.steps import Await, SetTargetState
 from connectctl.ops.operations.offsets.planning import first_to_do
+from connectctl.ops.operations.streams_upgrade.planning import ApplicationRequest
+from connectctl.ops.operations.streams_upgrade.steps import InstanceStep
+from connectctl.ops.operations.tasks_max.remedies import Reconfigure
 from connectctl.ops.operations.upgrade import run_state
 from connectctl.ops.operations.upgrade.context import GateSettings
 from connectctl.ops.operations.upgrade.mode import SourceSupport
@@ -21,6 +27,7 @@ from connectctl.ops.operations.upgrade.steps import Borrowed, Gate, WorkerStep, 
 if TYPE_CHECKING:
     from connectctl.ops.core.journal import Journal, Run
     from connectctl.ops.core.step import Step
+    from connectctl.ops.operations.offsets.planning import ConnectorState
     from connectctl.ops.operations.upgrade.planning import RollingPlan
     from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
@@ -164,6 +171,58 @@ def rollback_request(taken_up: LoadedRun, notes: run_state.Notes) -> UpgradeRequ
 def _lowest(values: set[SourceSupport]) -> SourceSupport:
     order = (SourceSupport.DISABLED, SourceSupport.PREPARING, SourceSupport.ENABLED)
     return next((value for value in order if value in values), SourceSupport.DISABLED)
+
+
+def has_own_way_back(restored: LoadedRun) -> bool:
+    """Whether the run changed no worker, but offsets, connectors or a stream application."""
+    own = any(isinstance(step, Borrowed | Reconfigure | InstanceStep) for step in restored.steps)
+    return own and not any(isinstance(step, WorkerStep) for step in restored.steps)
+
+
+def resumed(restored: LoadedRun, subjects: Sequence[ConnectorState]) -> list[Any]:
+    """The steps that start again what the run has stopped and not yet started."""
+    found: list[Any] = []
+    for subject in subjects:
+        was = next((s.now for s in restored.steps if _stops(s, subject.name)), None)
+        if was is None or subject.state is not State.STOPPED:
+            continue
+        verb, state = ("pause", State.PAUSED) if was == State.PAUSED else ("resume", State.RUNNING)
+        back = [SetTargetState(subject.name, verb, "STOPPED"), Await(subject.name, state)]
+        found += [Borrowed(step, "as it was before") for step in back]
+    return found
+
+
+def _stops(step: Any, connector: str) -> bool:
+    inner = step.inner if isinstance(step, Borrowed) else None
+    return isinstance(inner, SetTargetState) and inner.verb == "stop" and inner.subject == connector
+
+
+def tasks_back(restored: LoadedRun) -> tuple[Any, ...]:
+    """The steps that give reconfigured connectors what they had, the last one first."""
+    begun = {mark.step for mark in restored.run.marks if mark.what in ("begun", "done")}
+    done = [step for number, step in enumerate(restored.steps) if number in begun and isinstance(step, Reconfigure)]
+    return tuple(
+        Reconfigure(step.subject, step.was, step.values, step.patch, f"as it was before {restored.run.id}")
+        for step in reversed(done)
+    )
+
+
+def application_back(restored: LoadedRun, was: Mapping[str, str | None]) -> ApplicationRequest:
+    """What takes instances back to ``was``, their ``processing.guarantee`` by instance, the last one changed first.
+
+    Raises ``Refused`` where that is not known of all, or not one producer model.
+    """
+    values = {value for value in was.values() if value}
+    to = model_of_value(next(iter(values))) if len(values) == 1 and None not in was.values() else None
+    if to is None:
+        raise Refused(
+            "What the instances were before is not known, so that the run cannot be taken back",
+            why=", ".join(f"{instance}: {value or 'unknown'}" for instance, value in sorted(was.items())),
+            next_step="Plan the other migration instead, or end the run: connectctl upgrade abort --leave.",
+            code="unknown-before",
+        )
+    members = next((step.members for step in restored.steps if hasattr(step, "members")), None)
+    return ApplicationRequest(to, values.pop(), members=members, only=tuple(reversed([*was])))
 
 
 def finish(journal: Journal, wish: UpgradeRequest) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from connectctl.ops.clients.librdkafka.partition_offsets import end_offsets, read_extents
+from connectctl.ops.clients.librdkafka.read import record_of
 from connectctl.ops.clients.librdkafka.stream import stream
 from connectctl.ops.core.errors import TimedOut
-from connectctl.ops.kafka.records import Record
 from connectctl.ops.kafka.topics import KnownEnds
 from connectctl.ops.operations.cluster.open_transactions import settled
 
@@ -39,12 +39,6 @@ class GenerationCheck:
         if last.stable < (end := first.end):
             raise TimedOut(f"Could not read {topic} to its end", why="a transaction is open on it")
         found = stream(self._kafka, {(topic, 0): (max(last.first, self._generation.since), end)})
-        self._answer = self._generation.stale_because(
-            [_record(message) for _, messages in found for message in messages]
-        )
+        self._answer = self._generation.stale_because([record_of(m) for _, messages in found for m in messages])
         self._read_to = end
         return self._answer
-
-
-def _record(message: Any) -> Record:
-    return Record(message.key(), message.value(), message.partition(), message.offset())
