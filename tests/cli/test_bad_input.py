@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+from connectctl.ops.core.plan import Plan
 from fakes.changingworld import COMMANDS, World
 from fakes.offsetworld import World as OffsetWorld
 from fakes.rollingworld import RollingWorld
@@ -89,6 +91,27 @@ HARMLESS = {
     *(("context list", content) for content in ("empty", "null", "list", "object")),
 }
 """A dump without records, lines that are ids, and a context file without contexts."""
+EXPIRED = {"transactions show": 1, "transactions abort": 1}
+"""The exit code where it is not 2: a transactional id that no coordinator knows may have been right, and have expired."""
+REFUSED = {("offsets restore", "empty"): 4}
+"""A dump that can be read, and has nothing of the connector."""
+WITHOUT_CONTEXT = {
+    *("offsets history", "offsets undo", "runs list", "runs show", "runs resume"),  # the journal, before any cluster
+    *("sandbox up", "sandbox down", "sandbox status", "sandbox logs", "demo", "completion", "context list"),
+}
+"""Commands that need no context, or need it only for a run that the journal has."""
+OF_CONTEXT: dict[str, tuple[str, ...]] = {
+    **{name: args for name, args in NAMED.items() if not name.startswith("context")},
+    "offsets set": ("x", "-f", "offsets", "--yes"),
+    "offsets restore": ("x", "-f", "nothing", "--yes"),
+    "validate": ("-f", "connector"),
+    "run job": ("job",),
+    "runs apply": ("plan", "--yes"),
+    "upgrade plan": (),
+    "upgrade resume": (),
+    "upgrade abort": (),
+}
+"""Arguments with which a command comes to its context; files are those of ``test_a_context_that_is_not_there``."""
 ASKING: dict[str, tuple[str, ...]] = {
     **{name: tuple(args) for name, args in COMMANDS.items()},
     "offsets merge": ("moved", "--into", "dedicated", "--stop"),
@@ -117,8 +140,8 @@ def run(command: str, args: tuple[str, ...], directory: Path) -> Result:
     return world.run(*words)
 
 
-def is_one_line(result: Result) -> None:
-    assert result.exit_code in (1, 2, 4), result.output
+def is_one_line(result: Result, code: int = 2) -> None:
+    assert result.exit_code == code, result.output
     *noted, line = result.stderr.rstrip("\n").split("\n")
     assert line.startswith("error: "), result.output
     assert not [each for each in noted if not each.startswith("warning: ")], result.output
@@ -137,7 +160,8 @@ def test_an_option_that_is_not_there(path: tuple[str, ...], option: str) -> None
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("command", NAMED)
 def test_a_name_that_nothing_has(command: str, name: str, tmp_path: Path) -> None:
-    is_one_line(run(command, tuple(word.replace("NAME", NAMES[name]) for word in NAMED[command]), tmp_path))
+    result = run(command, tuple(word.replace("NAME", NAMES[name]) for word in NAMED[command]), tmp_path)
+    is_one_line(result, EXPIRED.get(command, 2))
 
 
 @pytest.mark.parametrize("content", FILES)
@@ -150,7 +174,20 @@ def test_a_file_that_is_something_else(command: str, content: str, tmp_path: Pat
     if command == "validate" and result.stdout:
         assert (result.exit_code, "refused" in result.stdout) == (1, True)  # as findings
     elif result.exit_code or (command, content) not in HARMLESS:
-        is_one_line(result)
+        is_one_line(result, REFUSED.get((command, content), 2))
+
+
+@pytest.mark.parametrize("path", [path for path in LEAVES if " ".join(path) not in WITHOUT_CONTEXT], ids=" ".join)
+def test_a_context_that_is_not_there(path: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("nothing").touch()
+    Path("offsets").write_text('{"offsets": [{"partition": {"a": 1}, "offset": {"b": 1}}]}')
+    Path("connector").write_text('{"name": "x", "config": {"connector.class": "FileStreamSource"}}')
+    Path("job").write_text('{"name": "x", "config": {"connector.class": "FileStreamSource"}}')
+    Path("plan").write_text(json.dumps({"kind": "Plan", **Plan("transactions abort", "c", ()).as_json()}))
+    result = invoke([*path, *OF_CONTEXT.get(" ".join(path), ()), "--context", "nowhere"])
+    is_one_line(result)
+    assert "There is no context called nowhere (--context)" in result.stderr
 
 
 @pytest.mark.parametrize("command", ASKING)

@@ -17,7 +17,7 @@ from connectctl.ops.kafka.visibility import refused
 from connectctl.ops.operations.fencing.batch_fencer import BatchFencer
 from connectctl.ops.operations.fencing.observe import observe
 from connectctl.ops.operations.fencing.planning import plan_fence
-from connectctl.ops.operations.fencing.snapshot import FenceOutcome, FenceRequest, FenceTarget
+from connectctl.ops.operations.fencing.snapshot import Action, FenceOutcome, FenceRequest, FenceTarget
 from connectctl.ops.operations.fencing.verify import verify
 from connectctl.ops.operations.transactions.listing import hidden_topics
 
@@ -97,8 +97,12 @@ def plan_abort_open(plan: FencePlan, *, force: bool, group_id: str = "") -> Plan
     (row,) = plan.rows
     found = row.transaction
     if found is None:
-        why = row.problem.message if row.problem else None
-        raise ConnectctlError(f"{row.id} has no transaction that can be aborted", why=why, code="not-found")
+        problem = row.problem.message if row.problem else None
+        why = "no coordinator knows this id" if row.action is Action.LEAVE else problem
+        hint = "See connectctl transactions list."
+        raise ConnectctlError(
+            f"{row.id} has no transaction that can be aborted", why=why, next_step=hint, code="not-found"
+        )
     if not found.is_open:
         raise Refused(f"{row.id} has no open transaction", why=f"its state is {found.state}", code="not-open")
     if row.running and not force:

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 from connectctl.ops.connect.transactional_ids import TaskRef, TransactionalIdIndex
-from connectctl.ops.core.errors import Refused
+from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.core.plan import Outcome
 from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.fence_attempt import Problem
 from connectctl.ops.kafka.transactions import PartitionProducer, Place, Transaction
 from connectctl.ops.operations.fencing.snapshot import Action, FencePlan, FenceTarget
 from connectctl.ops.operations.transactions.abort import TransactionContext, plan_abort_open
@@ -98,6 +99,11 @@ def test_an_open_transaction_is_aborted_by_its_id_unless_its_task_runs() -> None
         plan_abort_open(FencePlan("c", 0, (row,)), force=False)
     with pytest.raises(Refused, match="no open transaction"):
         plan_abort_open(FencePlan("c", 0, (replace(row, transaction=replace(KNOWN, state="Empty")),)), force=True)
+    unknown = Problem("TRANSACTIONAL_ID_NOT_FOUND", "Use --create to create it.")  # an option of fence
+    with pytest.raises(ConnectctlError, match=r"can be aborted: no coordinator knows this id\. See connectctl"):
+        plan_abort_open(
+            FencePlan("c", 0, (replace(row, transaction=None, action=Action.LEAVE, problem=unknown),)), force=True
+        )
     broker = calls(KNOWN)
     broker.partitions[AT] = (replace(OPEN, start_offset=None),)
     plan = plan_abort_open(FencePlan("c", 0, (row,)), force=True)
