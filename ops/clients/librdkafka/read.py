@@ -18,7 +18,7 @@ from connectctl.ops.clients.librdkafka.partition_offsets import end_offsets, rea
 from connectctl.ops.connect.source_keys import owner_of
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.kafka import spill
-from connectctl.ops.kafka.records import Record, TopicImage, UnreadTail
+from connectctl.ops.kafka.records import Record, Row, TopicImage, UnreadTail
 from connectctl.ops.kafka.spill import Spilled
 from connectctl.ops.kafka.visibility import read_topic
 
@@ -32,7 +32,8 @@ WAIT = 0.01
 _IGNORED = {"GROUP_AUTHORIZATION_FAILED", "_ALL_BROKERS_DOWN", "_TRANSPORT"}
 """Errors of the handle that do not end a reading: no group is joined, and lost brokers come back or time out."""
 
-_ERROR, _KEY = methodcaller("error"), methodcaller("key")
+_ERROR, _KEY, _VALUE = methodcaller("error"), methodcaller("key"), methodcaller("value")
+_PARTITION, _OFFSET, _TIMESTAMP = methodcaller("partition"), methodcaller("offset"), methodcaller("timestamp")
 Latest = dict[int, dict[bytes | None, Any]]
 
 
@@ -154,10 +155,11 @@ class Reading:
                 self._spill(topic, self._group_of)
 
     def _spill(self, topic: str, group_of: Callable[[bytes | None], bytes]) -> Spilled:
-        there = self._spilled.setdefault(topic, Spilled(group_of))
-        there.add(record_of(message) for by_key in self._latest[topic].values() for message in by_key.values())
+        there, rows = self._spilled.setdefault(topic, Spilled(group_of)), list[Row]()
         for by_key in self._latest[topic].values():
+            rows += rows_of(by_key, group_of)
             by_key.clear()
+        there.add_rows(rows)
         return there
 
     def _held_back(self) -> bool:
@@ -276,6 +278,15 @@ class Sifting(Reading):
                 self.all[topic].append(record_of(message))
             if offset >= end - 1:
                 self._pending.discard((topic, partition))
+
+
+def rows_of(newest: Mapping[bytes | None, Any], group_of: Callable[[bytes | None], bytes]) -> Iterable[Row]:
+    """librdkafka's messages by their keys as ``Spilled`` keeps them: each question is asked of all of them at once."""
+    messages = newest.values()
+    times = [at if kind and at >= 0 else None for kind, at in map(_TIMESTAMP, messages)]
+    keys, none = [key or b"" for key in newest], [key is None for key in newest]
+    places = map(_PARTITION, messages), map(_OFFSET, messages)
+    return zip(map(group_of, newest), keys, none, *places, times, map(_VALUE, messages), strict=True)
 
 
 def record_of(message: Any) -> Record:
