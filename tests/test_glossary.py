@@ -68,10 +68,10 @@ KNOWN: dict[str, tuple[int, int]] = {
     "cli/output": (1, 0),
     "cli/views": (2, 0),
     "migrations": (15, 0),
-    "ops/checks": (17, 15),
+    "ops/checks": (17, 0),
     "ops/clients": (30, 0),
     "ops/connect": (1, 0),
-    "ops/operations": (45, 23),
+    "ops/operations": (45, 0),
 }
 """Packages that are not clean yet, with how many names and how many strings: they may only fall."""
 

@@ -115,7 +115,7 @@ def _general(verdicts: Sequence[Verdict], goal: Goal, known: Known | None) -> It
 
 
 def undecided(verdicts: Sequence[Verdict], goal: Goal) -> Finding:
-    """UNSEEN001, as an info: what nobody can tell without workers."""
+    """UNSEEN001, as an info: what could not be determined without workers."""
     parts = ["properties of the connector itself", "whether its class is there"]
     if any(verdict.subject.kind != "sink" for verdict in verdicts):
         parts.append("whether it supports exactly-once")

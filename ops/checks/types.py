@@ -86,5 +86,5 @@ def unseen_by(what: str, error: ConnectctlError) -> Unseen:
 
 
 def reason(error: ConnectctlError) -> str:
-    """What went wrong, without what to do about it: for a sentence that goes on."""
+    """What went wrong, without what to do about it: for the middle of a sentence."""
     return (f"{error.what}: {error.why}" if error.why else error.what).rstrip(".")

@@ -57,7 +57,7 @@ class Name(StrEnum):
 
 @dataclass(frozen=True)
 class Row:
-    """A permission that ``role`` needs from ``stage`` on. ``optional``: Connect goes on without, and sees less."""
+    """A permission that ``role`` needs from ``stage`` on. ``optional``: Connect runs without it, and sees less."""
 
     role: Role
     operation: Operation

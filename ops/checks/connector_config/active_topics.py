@@ -21,7 +21,7 @@ PATIENCE = 3.0
 FEW = 20
 """Connectors that workers are asked about one by one."""
 MOST = 1_000
-"""As ``FEW``, where nothing else tells of them."""
+"""As ``FEW``, where nothing else reports them."""
 Recorded = Mapping[str, frozenset[str]]
 _NO_TARGETS = ("offsets.storage.", "errors.", "transforms.", "predicates.", "producer.", "consumer.", "admin.")
 

@@ -54,7 +54,7 @@ class _Pairs:
 
 
 def parse(raw: bytes, file: str) -> tuple[Given, ...]:
-    """The configurations in ``raw``; the form is told by the name of ``file``, else by what is in it.
+    """The configurations in ``raw``; the form is known by the name of ``file``, else by what is in it.
 
     JSON and YAML may be a list of configurations, YAML several documents. Raises ``BadInput`` with file and line.
     """

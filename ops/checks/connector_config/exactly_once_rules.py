@@ -87,7 +87,7 @@ def required(subject: Subject, words: Words) -> None:
     """EOS001 to EOS004: what a worker refuses to do without.
 
     On the way to preparing or disabled they are warnings for a connector that is there: it is not validated when workers
-    change, and goes on running.
+    change, and keeps running.
     """
     if subject.running and subject.goal in (Goal.PREPARING, Goal.DOWNGRADE):
         words.add(rules.NOT_ENABLED, SUPPORT, GOES_ON, GOES_ON_STEP, severity=Severity.WARNING)

@@ -66,7 +66,7 @@ class Subject:
 
     @property
     def modes(self) -> frozenset[bool]:
-        """Whether exactly-once is enabled where this runs: both where workers differ, neither where nobody knows."""
+        """Whether exactly-once is enabled where this runs: both where workers differ, neither where that is unknown."""
         if self.goal is not Goal.NOW:
             return frozenset({self.goal is Goal.ENABLED})
         known = {*(each.support for each in self.answers)} or {*self.supports}

@@ -197,7 +197,7 @@ def _read(said: Any) -> _Answer:
 
 
 def _kind(properties: frozenset[str]) -> str | None:
-    """``source`` or ``sink`` by the properties that a worker checked; None where it does not tell."""
+    """``source`` or ``sink`` by the properties that a worker checked; None where they do not show it."""
     if "topics.regex" in properties:
         return "sink"
     return "source" if properties & {SUPPORT, "topic.creation.groups"} else None

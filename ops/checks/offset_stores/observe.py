@@ -41,7 +41,7 @@ def target_mode(mode: Mode | None, goal: Goal) -> Mode | None:
 
 @dataclass(frozen=True)
 class ConnectorStore:
-    """A source connector's store ``now`` and ``then``, when the goal has come true, with what its offsets topics hold.
+    """A source connector's store ``now`` and ``then``, when the goal is reached, with what its offsets topics hold.
 
     ``offsets`` is None where they were not read. ``targets`` are the topics that it writes to, ``clients`` the bootstrap
     servers of its producer, consumer and admin.

@@ -140,7 +140,7 @@ def _missing(facts: StoreFacts, each: ConnectorStore) -> bool:
 
 
 def _replicas(facts: StoreFacts) -> int:
-    """What the global topic tells of the workers' ``offset.storage.replication.factor``."""
+    """What the global topic shows of the workers' ``offset.storage.replication.factor``."""
     here = facts.cluster(None)
     known = here.topics.get(facts.offsets_topic) if here else None
     return max(known.replicas.values(), default=0) if known else 0

@@ -50,7 +50,7 @@ TASKS_MAX = Release(3, 8)
 
 @dataclass(frozen=True)
 class Refusal:
-    """A worker's complaint of too many tasks; the numbers are None where it does not tell them."""
+    """A worker's complaint of too many tasks; the numbers are None where it does not give them."""
 
     generated: int | None = None
     limit: int | None = None
@@ -161,7 +161,7 @@ def _unresolved(tasks: TaskSet) -> Iterator[Unseen]:
 
 
 def release_of(worker: Worker) -> Release | None:
-    """The release that ``worker`` runs, None where it does not tell."""
+    """The release that ``worker`` runs, None where it does not report it."""
     found = release.release_of(worker.version)
     return Release(*found[:2]) if found else None
 

@@ -95,7 +95,7 @@ def unprepared(seen: WorkersSeen, goal: Goal) -> Iterator[Finding]:
 
 
 def unproven(seen: WorkersSeen, goal: Goal) -> Iterator[Finding]:
-    """WORKER006: on the way to enabled, followers of which nobody can tell."""
+    """WORKER006: on the way to enabled, followers whose value could not be determined."""
     leading = seen.leading
     proven = seen.proof in (Proof.PREPARING, Proof.CLAIMED)
     if goal is not Goal.ENABLED or leading is None or not (proven or leading.support is Support.ENABLED):

@@ -86,7 +86,7 @@ class SetOverrides(ChangeConfig):
 
 @dataclass(frozen=True)
 class AwaitRound(Step):
-    """Wait for the end of the round that is under way: it goes on with the old back-off, and later requests join it."""
+    """Wait for the end of the round that is under way: it continues with the old back-off, and later requests join it."""
 
     subject: str
     now: str = ""

@@ -63,7 +63,7 @@ def findings(calls: TransactionCalls, case: Case, now: float) -> list[Finding]:
 
 
 def not_known(connector: str, error: ConnectctlError) -> Finding:
-    """The coordinators cannot be asked, so that why tasks failed is told by their traces alone (FENCE009)."""
+    """The coordinators cannot be asked, so that why tasks failed is read from their traces alone (FENCE009)."""
     message = f"What its transactions' coordinators say of it is not known: {error}"
     return Finding("FENCE009", Severity.INFO, connector, message)
 

@@ -129,7 +129,7 @@ def from_workers(calls: ConnectCalls, *, url: str | None = None, timeout: float 
     found = calls.get(EVERYTHING, url=url, timeout=timeout)
     if not isinstance(found, dict):
         raise ConnectctlError(
-            "The worker does not tell the status of its connectors",
+            "The worker does not report the status of its connectors",
             why="it gives their names only, as workers before 2.3 do",
             next_step="Upgrade the workers.",
             code="unsupported",
@@ -140,7 +140,7 @@ def from_workers(calls: ConnectCalls, *, url: str | None = None, timeout: float 
 
 
 def _know_secrets(calls: ConnectCalls, data: Mapping[str, Any]) -> None:
-    """Before a trace is told that may repeat it: what plugins define as a password, and no name calls so."""
+    """Before a trace is shown that may repeat it: what plugins define as a password, and no name calls so."""
     status, info = data.get("status") or {}, data.get("info") or {}
     if any(part.get("trace") for part in (status.get("connector") or {}, *status.get("tasks", ()))):
         config = info.get("config") or {}

@@ -44,7 +44,7 @@ def everything(
 ) -> dict[str, list[OffsetsTopicState]]:
     """The places of the connectors in ``names``, of all for none, by name.
 
-    Raises ``BadInput`` for a sink and for a name that nobody knows, ``ConnectctlError`` where not all can be seen.
+    Raises ``BadInput`` for a sink and for an unknown name, ``ConnectctlError`` where not all can be seen.
     """
     found = _places(sources, snapshot, names)
     for name in names:

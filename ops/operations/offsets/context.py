@@ -105,6 +105,6 @@ def in_use(connector: str, holders: Sequence[Holder]) -> Refused:
     return Refused(
         f"The offsets of {connector} are not written: another connectctl run has it",
         why="; ".join(map(str, holders)),
-        next_step="End that run first (SIGTERM), and run it again afterwards: it goes on from what is written.",
+        next_step="End that run first (SIGTERM), and run it again afterwards: it resumes from what is written.",
         code="in-use",
     )

@@ -102,7 +102,7 @@ def _problems(number: int, partition: Any, offset: Any) -> list[str]:
 
 
 def _repeated(entries: list[tuple[Any, Any]]) -> Iterator[str]:
-    """Source partitions that are named twice, so that nobody knows which offset is meant."""
+    """Source partitions that are named twice, so that it is unknown which offset is meant."""
     seen: dict[str, int] = {}
     for number, (partition, _) in enumerate(entries, 1):
         first = seen.setdefault(json.dumps(partition, sort_keys=True), number)

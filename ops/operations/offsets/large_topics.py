@@ -37,7 +37,7 @@ def is_big(snapshot: OffsetsSnapshot) -> bool:
 
 
 def check_names(name: str, snapshot: OffsetsSnapshot) -> None:
-    """Raises ``BadInput`` for a connector that nobody knows, with the nearest name, and for a sink."""
+    """Raises ``BadInput`` for an unknown connector, with the nearest name, and for a sink."""
     InOrder(replace(snapshot, dedicated={}), OffsetsQuery((name,)))
 
 
@@ -58,8 +58,8 @@ class Passing:
 class InOrder:
     """Goes through a snapshot. ``findings`` are complete once ``connectors`` has been gone through, with all offsets.
 
-    With ``plainly`` what is plain is given as rows, and not understood one by one. Raises ``BadInput`` for a connector in
-    ``wish`` that nobody knows.
+    With ``plainly`` what is plain is given as rows, and not understood one by one. Raises ``BadInput`` for an unknown connector
+    in ``wish``.
     """
 
     snapshot: OffsetsSnapshot

@@ -33,7 +33,7 @@ class Request:
 
 
 def request(wish: OffsetRequest, decision: OffsetChanges) -> Request:
-    """The request that makes ``decision`` come true, where ``obstacles`` sees none."""
+    """The request that carries out ``decision``, where ``obstacles`` sees none."""
     if isinstance(wish, ResetOffsets) and wish.partitions is None:
         return Request("DELETE", None)
     values = {write.key: write.value for write in decision.writes}

@@ -107,7 +107,7 @@ class FenceTasks(Step):
 
 
 def who(calls: TransactionCalls, ids: Sequence[str]) -> Who:
-    """Who holds each of ``ids`` now; an id that its coordinator does not tell of is left out."""
+    """Who holds each of ``ids`` now; an id that its coordinator does not report is left out."""
     return {id_: seen.who for id_, seen in describe_ids(calls, ids).items() if isinstance(seen, Transaction)}
 
 

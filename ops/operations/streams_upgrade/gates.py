@@ -1,4 +1,4 @@
-"""Whether a stream application is healthy enough to go on: pure verdicts from one look after another."""
+"""Whether a stream application is healthy enough to continue: pure verdicts from one look after another."""
 
 from __future__ import annotations
 

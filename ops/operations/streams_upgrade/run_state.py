@@ -1,4 +1,4 @@
-"""What a run writes down of the instances of a stream application, so that a killed run can go on, or be taken back."""
+"""What a run writes down of the instances of a stream application, so that a killed run can be resumed, or be taken back."""
 
 from __future__ import annotations
 

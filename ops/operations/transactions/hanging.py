@@ -127,7 +127,7 @@ def search(
     """Look for hanging transactions on ``topics``, or on all; ``roles`` are those of the internal topics by name.
 
     How they were decided is looked up in ``log``, where it is given and something hangs. Without a log, and where it may
-    not be read, only a principal that provably sees every transactional id is told what hangs.
+    not be read, only a principal that provably sees every transactional id gets an answer.
     """
     wanted: Observation[list[Place]] = calls.all_places() if topics is None else Complete(calls.places(topics))
     places, not_seen = wanted.seen, gap_findings(wanted.gaps)
@@ -200,7 +200,7 @@ def _unknown(place: Place, producer: PartitionProducer, known: Transaction | Cod
     if isinstance(known, Code):
         return None
     if known.producer_id != producer.producer_id:
-        return "its transactional id has another producer by now"
+        return "its transactional id has another producer now"
     if place not in known.partitions:
         return f"its coordinator has the id as {known.state}, without this partition"
     return None

@@ -35,7 +35,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """How a transaction was decided; ``outcome`` is None where that is not known. ``why`` goes on after "because".
+    """How a transaction was decided; ``outcome`` is None where that is not known. ``why`` follows "because".
 
     With ``running`` its coordinator still has it, and will end it. ``log_read`` is False where the transaction log, which
     knows of every id, could not be read.

@@ -73,7 +73,7 @@ class MarkHanging(Step):
         # A commit is decided for the records that were there; an abort is as right for one that is still written to.
         same = now is not None and (now.producer == producer or self.outcome is Outcome.ABORT)
         if now is None or not same or now.producer.epoch != producer.epoch:
-            why = "it changed since the plan was made" if now else "its coordinator knows it by now, or does not answer"
+            why = "it changed since the plan was made" if now else "its coordinator knows it now, or does not answer"
             raise self._failure("changed", why, "Look again: connectctl transactions hanging.")
 
     def _open(self, context: TransactionContext) -> PartitionProducer | None:

@@ -195,7 +195,7 @@ def _ways(reader: ClusterReader, worker: str) -> dict[str, str]:
 
 
 def _told(reader: ClusterReader, worker: str, name: str) -> tuple[ConfiguredValue | None, str | None]:
-    """What the driver tells of a property, and why it cannot."""
+    """What the driver reports of a property, and why it cannot."""
     try:
         return (reader.driver.told(worker, name) if reader.driver else None), None
     except ConnectctlError as e:

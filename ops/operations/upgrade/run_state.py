@@ -1,4 +1,4 @@
-"""What a run writes down of each worker, so that a killed run can go on, and later ones know what was done.
+"""What a run writes down of each worker, so that a killed run can be resumed, and later ones know what was done.
 
 One file per run, beside its plan. A property that was changed and a worker that was started with it are two things: a
 worker counts as changed only when another process of it has joined the group since.

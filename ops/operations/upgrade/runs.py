@@ -49,7 +49,7 @@ class LoadedRun:
 
     @property
     def first_undone(self) -> int:
-        """Where it goes on: at the first step that is not done, and with a worker that is not back where its turn began.
+        """Where it resumes: at the first step that is not done, and with a worker that is not back where its turn began.
 
         The steps before are not done again where they hold; a worker that did not come back in its time is restarted
         once more.

@@ -90,7 +90,7 @@ def test_any_other_is_aborted(found: Hanging) -> None:
 @pytest.mark.parametrize(
     ("now", "known", "why"),
     [
-        (OPEN, Transaction(HANGS.id or "", "Ongoing", 9, 4, partitions=(AT,)), "its coordinator knows it by now"),
+        (OPEN, Transaction(HANGS.id or "", "Ongoing", 9, 4, partitions=(AT,)), "its coordinator knows it now"),
         (replace(OPEN, epoch=5), None, "it changed since the plan was made"),
         (replace(OPEN, last_timestamp=2_000), None, "it changed since the plan was made"),
     ],
