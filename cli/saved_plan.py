@@ -52,7 +52,7 @@ def check_same_cluster(run: Run, cluster_id: str, group_id: str) -> None:
 
 
 def check_fresh(saved: Plan, now: Plan) -> None:
-    """Raises ``Refused`` where ``now``, what would be planned for the same wish, is not what was saved."""
+    """Raises ``Refused`` where ``now``, what would be planned for the same request, is not what was saved."""
     if now.digest == saved.digest:
         return
     was, now_is = (list(map(str.strip, apply.summary(plan)[1:])) for plan in (saved, now))

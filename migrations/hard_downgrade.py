@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 
-def plan(ask: MigrationInput, wish: UpgradeRequest) -> RollingPlan:
-    """The plan for ``wish``; ``ask.before`` are the steps that merge offsets. Raises ``Refused`` where they are missing."""
+def plan(ask: MigrationInput, request: UpgradeRequest) -> RollingPlan:
+    """The plan for ``request``; ``ask.before`` are the steps that merge offsets. ``Refused`` where they are missing."""
     moved = {step.subject for step in ask.before}
     left = [name for name in ask.snapshot.dedicated if name not in moved]
     if left:
@@ -26,7 +26,7 @@ def plan(ask: MigrationInput, wish: UpgradeRequest) -> RollingPlan:
             next_step=" ; ".join(f"connectctl offsets merge {n} --into global --unset-topic --stop" for n in left),
             code="dedicated-topics",
         )
-    found = planning.plan(ask.snapshot, wish, ask.findings, ask.before)
+    found = planning.plan(ask.snapshot, request, ask.findings, ask.before)
     if not found.steps:
         return found
     note = (

@@ -73,8 +73,8 @@ def _listed(migration: Migration, done: list[tuple[Run, Any]], snapshot: Rolling
     )
 
 
-def applies(migration: Migration, wish: dict[str, Any]) -> bool:
-    """Whether a run of ``wish`` that came to its end has performed the migration. A way back of another run has not."""
-    if wish["aborts"]:
+def applies(migration: Migration, request: dict[str, Any]) -> bool:
+    """Whether a run of ``request`` that came to its end has performed the migration. A way back of another run has not."""
+    if request["aborts"]:
         return False
-    return wish["name"] == migration.name or str(wish["to"]) in migration.satisfies
+    return request["name"] == migration.name or str(request["to"]) in migration.satisfies

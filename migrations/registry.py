@@ -70,7 +70,7 @@ class MigrationInput:
 class Migration:
     """A named change of a cluster. ``plan`` is pure and raises ``Refused``; ``status`` evaluates a cluster.
 
-    ``leads_to`` is the wish of preflight that it is checked against (``preparing``, ``enabled``, ``downgrade``), None for
+    ``leads_to`` is the goal of preflight that it is checked against (``preparing``, ``enabled``, ``downgrade``), None for
     nothing. ``merges_offsets``: connectors with an offsets topic of their own come back to the global one before it.
     ``satisfies``: values of ``--to`` whose runs count as this migration applied. ``parameters`` are the names for ``--set``
     with their meaning. ``requires``: ``offsets``, ``tasks`` or ``application``, what has to be observed in addition.

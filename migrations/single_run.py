@@ -17,8 +17,8 @@ def plan(
     ask: MigrationInput, name: str, steps: Sequence[Any], *, remarks: Iterable[str] = (), unknown: Iterable[str] = ()
 ) -> RollingPlan:
     """A plan of ``steps``, as they are."""
-    wish = UpgradeRequest(None, name, given=dict(ask.given))
-    return RollingPlan(ask.snapshot, wish, tuple(steps), tuple(unknown), tuple(ask.findings), remarks=tuple(remarks))
+    request = UpgradeRequest(None, name, given=dict(ask.given))
+    return RollingPlan(ask.snapshot, request, tuple(steps), tuple(unknown), tuple(ask.findings), remarks=tuple(remarks))
 
 
 def borrowing(ask: MigrationInput, reason: str) -> list[Any]:

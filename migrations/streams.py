@@ -27,8 +27,8 @@ def plan(
 ) -> RollingPlan:
     """The plan for the application that ``ask.seen`` is the snapshot of."""
     single_run.needed(ask, "application", "application")
-    wish = planning.ApplicationRequest(to, value, older, _members(ask.given.get("members")))
-    made = planning.plan(ask.seen, wish)
+    request = planning.ApplicationRequest(to, value, older, _members(ask.given.get("members")))
+    made = planning.plan(ask.seen, request)
     return single_run.plan(ask, name, made.steps, remarks=made.remarks, unknown=made.unknown)
 
 

@@ -122,17 +122,21 @@ def _fence(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Outp
 def _offsets(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Output) -> None:
     from connectctl.cli.commands.offsets.execution import Looked, Target, change
 
-    wishes: dict[str, Any] = {}
+    requests: dict[str, Any] = {}
     targets = []
     for step in saved.steps:
         if isinstance(step, Change):
-            wish = wishes[step.subject] = changes.from_data(step.wish)
-            purpose = wish if isinstance(wish, MergeOffsets | RestoreOffsets) else None
+            request = requests[step.subject] = changes.from_data(step.wish)
+            purpose = request if isinstance(request, MergeOffsets | RestoreOffsets) else None
             via = step.via
             targets.append(
-                Target(step.subject, lambda subject: wishes[subject.name], step.dedicated_topic, True, via, purpose)
+                Target(step.subject, lambda subject: requests[subject.name], step.dedicated_topic, True, via, purpose)
             )
-    every = [wish.connector for wish in wishes.values() if isinstance(wish, ResetOffsets) and wish.partitions is None]
+    every = [
+        request.connector
+        for request in requests.values()
+        if isinstance(request, ResetOffsets) and request.partitions is None
+    ]
 
     def same_cluster(looked: Looked) -> None:
         check_where((saved.cluster_id, saved.group_id), (looked.sources.kafka.cluster_id(), looked.group_id))

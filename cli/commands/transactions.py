@@ -59,13 +59,13 @@ def list_(
     from connectctl.ops.operations.transactions.listing import Filter, check_connectors, find
 
     session: Session = ctx.obj
-    wish = Filter(_known_states(states), longer_than, tuple(prefixes or ()), tuple(connectors or ()), open_only)
-    if wish.connectors:
+    criteria = Filter(_known_states(states), longer_than, tuple(prefixes or ()), tuple(connectors or ()), open_only)
+    if criteria.connectors:
         _ = session.group_id
     directory = directory_of(session)
     now = time.time()
-    found = find(session.transactions, directory.seen, wish, group_of(session), now)
-    check_connectors(found, directory, wish, group_of(session))
+    found = find(session.transactions, directory.seen, criteria, group_of(session), now)
+    check_connectors(found, directory, criteria, group_of(session))
     findings = (*gap_findings(directory.gaps), *found.findings)
     data = {
         "clusterId": session.transactions.cluster_id(),

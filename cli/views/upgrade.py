@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 def nothing_to_do(plan: RollingPlan) -> str:
     """That there is nothing to do, in one line; of workers only where a plan for workers looked at them."""
-    if plan.wish.end is None:
+    if plan.request.end is None:
         return "  Nothing to do."
-    left_out = f", without {', '.join(plan.wish.without)}" if plan.wish.without else ""
+    left_out = f", without {', '.join(plan.request.without)}" if plan.request.without else ""
     workers = plan.snapshot.workers
     modes = sorted({in_words(worker.value) for worker in workers})
     return f"  Nothing to do: every worker ({len(workers)}{left_out}) is {' or '.join(modes)}."
@@ -35,8 +35,8 @@ def plan_lines(plan: RollingPlan, wide: bool = False) -> list[str]:
     if not plan.steps:
         return [head, nothing_to_do(plan), *remarks]
     lines = [head]
-    if plan.wish.without:
-        lines.append(f"  without {', '.join(plan.wish.without)}, which is not in the group")
+    if plan.request.without:
+        lines.append(f"  without {', '.join(plan.request.without)}, which is not in the group")
     for number, step in enumerate(plan.steps, 1):
         now = f" (now {step.now})" if step.now else ""
         lines.append(f"{number:>4}. {step.describe()}{now}" + (f"  [{step.reason}]" if wide and step.reason else ""))

@@ -17,7 +17,7 @@ from connectctl.ops.core.plan import Plan
 from connectctl.ops.kafka.records import Record
 from connectctl.ops.operations.connectors.steps import SetTargetState
 from connectctl.ops.operations.offsets.changes import MergeOffsets, Side
-from connectctl.ops.operations.offsets.planning import Changes, ConnectorState, how_they_stand
+from connectctl.ops.operations.offsets.planning import Changes, ConnectorState, current_states
 from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState, RecordChange
 from connectctl.ops.operations.tasks_max.remedies import Reconfigure, SettleTasks
 from connectctl.ops.operations.upgrade import runs
@@ -175,7 +175,7 @@ def test_connectors_that_were_reconfigured_get_back_what_they_had_the_last_one_f
     assert runs.has_own_way_back(restored)
     back = observe.rollback_request(SimpleNamespace(snapshot=cluster()), restored)  # type: ignore[arg-type]
     assert [step.describe() for step in back.steps] == ["remove tasks.max.enforce on b", "set tasks.max=1 on a"]
-    assert back.wish.aborts == "r"
+    assert back.request.aborts == "r"
 
 
 @pytest.mark.parametrize(("was", "verb"), [("RUNNING", "resume"), ("PAUSED", "pause")])
@@ -204,6 +204,6 @@ def test_what_is_stale_is_told_by_where_the_offsets_stand() -> None:
     )
     writes = (RecordChange("off", 0, b"y", b"2", b"1", None), RecordChange("off", 0, b"z", b"3", None, None))
     changes = Changes(Plan("offsets merge", "cluster", ()), writes, ())
-    assert how_they_stand([(subject, MergeOffsets("a", "global"))], changes) == [
+    assert current_states([(subject, MergeOffsets("a", "global"))], changes) == [
         "a: own has 3 source partitions; of these off lacks 1, and has another offset for 1, as things are now."
     ]

@@ -99,7 +99,7 @@ def merge(
     def hint(name: str) -> changes.MergeOffsets:
         return changes.MergeOffsets(name, into.value, (policy or changes.Policy.EFFECTIVE).value)
 
-    def wish(subject: ConnectorState) -> changes.OffsetRequest:
+    def request(subject: ConnectorState) -> changes.OffsetRequest:
         own = topic or next((at.topic for at in subject.places if at.side is changes.Side.DEDICATED), None)
         if own is None:
             hint = "Name one: --topic NAME." if into is changes.Side.DEDICATED else "Its offsets are in the global one."
@@ -111,7 +111,7 @@ def merge(
     change(
         session,
         "offsets merge",
-        [Target(n, wish, topic, via=via.value, purpose=hint(n)) for n in connectors],
+        [Target(n, request, topic, via=via.value, purpose=hint(n)) for n in connectors],
         stop,
         dry_run,
         yes,
@@ -154,10 +154,10 @@ def copy(
     if not entries:
         raise BadInput(f"{source} has no source offsets to copy", next_step="See connectctl offsets show.")
 
-    def wish(subject: ConnectorState) -> changes.OffsetRequest:
+    def request(subject: ConnectorState) -> changes.OffsetRequest:
         return changes.CopyOffsets(subject.name, source, entries)
 
-    change(session, "offsets copy", [Target(target, wish, new=True, via=via.value)], stop, dry_run, yes, output)
+    change(session, "offsets copy", [Target(target, request, new=True, via=via.value)], stop, dry_run, yes, output)
 
 
 def set_(
@@ -184,10 +184,10 @@ def set_(
 
     entries = read_entries(file, connector)
 
-    def wish(subject: ConnectorState) -> changes.OffsetRequest:
+    def request(subject: ConnectorState) -> changes.OffsetRequest:
         return changes.SetOffsets(subject.name, entries)
 
-    _one(ctx.obj, "offsets set", connector, wish, stop, dry_run, yes, output, new=True, via=via)
+    _one(ctx.obj, "offsets set", connector, request, stop, dry_run, yes, output, new=True, via=via)
 
 
 def reset(
@@ -251,15 +251,15 @@ def restore(
     # What the plan was made from must be there when it is carried out, or taken up again. What is wrong is told of the
     # person's file, and not of the journal's copy.
     kept = Journal(paths.journal_directory()).store_artifact(topic_dump.checked(file))
-    wish = changes.RestoreOffsets(connector, kept)
-    _one(ctx.obj, "offsets restore", connector, lambda s: wish, stop, dry_run, yes, output, purpose=wish)
+    request = changes.RestoreOffsets(connector, kept)
+    _one(ctx.obj, "offsets restore", connector, lambda s: request, stop, dry_run, yes, output, purpose=request)
 
 
 def _one(
     session: Session,
     operation: str,
     connector: str,
-    wish: Callable[[ConnectorState], changes.OffsetRequest],
+    request: Callable[[ConnectorState], changes.OffsetRequest],
     stop: bool,
     dry_run: bool,
     yes: bool,
@@ -272,7 +272,7 @@ def _one(
 ) -> None:
     from connectctl.cli.commands.offsets.execution import Target, change
 
-    target = Target(connector, wish, new=new, via=via.value, purpose=purpose)
+    target = Target(connector, request, new=new, via=via.value, purpose=purpose)
     change(session, operation, [target], stop, dry_run, yes, output, typed=typed)
 
 

@@ -1,4 +1,4 @@
-"""From wishes about source offsets to a run: look, plan, ask once, carry out with the journal, say how to undo it."""
+"""From requests about source offsets to a run: look, plan, ask once, carry out with the journal, say how to undo it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Target:
     """
 
     name: str
-    wish: Callable[[ConnectorState], OffsetRequest] | None
+    request: Callable[[ConnectorState], OffsetRequest] | None
     topic: str | None = None
     new: bool = False
     via: str = "kafka"
@@ -173,7 +173,9 @@ def change(
     looked.sources.check_proven()
     check(looked)
     journal = Journal(paths.journal_directory())
-    pairs = [(subject, target.wish(subject)) for subject, target in zip(subjects, targets, strict=True) if target.wish]
+    pairs = [
+        (subject, target.request(subject)) for subject, target in zip(subjects, targets, strict=True) if target.request
+    ]
     cluster_id = looked.sources.kafka.cluster_id()
     via = targets[0].via if targets else "kafka"
     changes = plan_changes(operation, cluster_id, pairs, stop=stop, group_id=looked.group_id, view=looked.view, via=via)

@@ -160,18 +160,19 @@ def undo(
     found = journal.get(run)
     # An upgrade borrows the steps of a change of offsets.
     steps = [s.inner if isinstance(s, Borrowed) else s for s in steps_of(found, journal)]
-    wishes = rollbacks(journal, found, steps)
-    if not wishes:
+    requests = rollbacks(journal, found, steps)
+    if not requests:
         raise Refused(f"The run {run} saved no offsets, so it changed none", next_step="There is nothing to undo.")
 
-    def wish_of(subject: ConnectorState) -> OffsetRequest:
-        return wishes[subject.name].wish
+    def request_of(subject: ConnectorState) -> OffsetRequest:
+        return requests[subject.name].request
 
     def same_cluster(looked: Looked) -> None:
         check_same_cluster(found, looked.sources.kafka.cluster_id(), looked.group_id)
 
     targets = [
-        Target(name, wish_of, back.dedicated_topic, new=True, purpose=back.wish) for name, back in wishes.items()
+        Target(name, request_of, back.dedicated_topic, new=True, purpose=back.request)
+        for name, back in requests.items()
     ]
     if change(session, "offsets undo", targets, stop, dry_run, yes, output, check=same_cluster):
         journal.end(run, RunState.UNDONE)

@@ -84,11 +84,13 @@ def show(
 
     if global_only and dedicated_only:
         raise BadInput("--global-only and --dedicated-only leave nothing to show", next_step="Give one of them.")
-    wish = OffsetsQuery(tuple(connectors or ()), not dedicated_only, not global_only, all_generations)
+    query = OffsetsQuery(tuple(connectors or ()), not dedicated_only, not global_only, all_generations)
     read_at = datetime.now(UTC)
     with without_collection():
-        snapshot, cluster = _from_file(ctx.obj, file, wish) if file else _from_cluster(ctx.obj, wish, patience)
-        found: Answer = InOrder(snapshot, wish, output is Output.JSON) if is_big(snapshot) else assemble(snapshot, wish)
+        snapshot, cluster = _from_file(ctx.obj, file, query) if file else _from_cluster(ctx.obj, query, patience)
+        found: Answer = (
+            InOrder(snapshot, query, output is Output.JSON) if is_big(snapshot) else assemble(snapshot, query)
+        )
         data = _as_json(found, read_at, output) if output in (Output.JSON, Output.YAML) else {}
         terminal.emit("SourceOffsets", cluster | data, output, partial(_print, found, limit))
     terminal.findings(found.findings)
@@ -96,22 +98,22 @@ def show(
         raise typer.Exit(1)
 
 
-def _from_cluster(session: Session, wish: OffsetsQuery, patience: float) -> tuple[Any, dict[str, Any]]:
+def _from_cluster(session: Session, query: OffsetsQuery, patience: float) -> tuple[Any, dict[str, Any]]:
     from connectctl.cli.commands.offsets.sources import sources_of
     from connectctl.ops.operations.offsets.observe import observe
 
     sources, group, findings = sources_of(session, patience)
-    snapshot = observe(sources, wish)
+    snapshot = observe(sources, query)
     snapshot = replace(snapshot, findings=findings + snapshot.findings)
     return snapshot, {"clusterId": sources.kafka.cluster_id(), "groupId": group.id}
 
 
-def _from_file(session: Session, file: Path, wish: OffsetsQuery) -> tuple[Any, dict[str, Any]]:
+def _from_file(session: Session, file: Path, query: OffsetsQuery) -> tuple[Any, dict[str, Any]]:
     from connectctl.ops.operations.offsets import topic_dump
 
     offsets_topic = session.flags.get("topics.offsets")
-    records = topic_dump.read_file(file, superseded=wish.superseded)
-    return topic_dump.snapshot(records, str(file), offsets_topic, wish), {
+    records = topic_dump.read_file(file, superseded=query.superseded)
+    return topic_dump.snapshot(records, str(file), offsets_topic, query), {
         "clusterId": None,
         "groupId": None,
     }

@@ -150,7 +150,7 @@ def plan(
     session: Session = ctx.obj
     given = upgrade_plan.usage_of(None, to, migration, set_)
     scene = look(session, workers=upgrade_plan.needs_workers(migration))
-    made = upgrade_plan.make_plan(scene, upgrade_plan.wished(to or Mode.ENABLED, migration), given, without or ())
+    made = upgrade_plan.make_plan(scene, upgrade_plan.requested(to or Mode.ENABLED, migration), given, without or ())
     if out is not None:
         upgrade_plan.write_plan(made, out)
     upgrade_plan.show(made, output)
@@ -204,7 +204,7 @@ def apply(
         return
     scene = look(ctx.obj, workers=upgrade_plan.needs_workers(migration))
     upgrade_apply.refuse_unfinished(scene)
-    made = upgrade_plan.make_plan(scene, upgrade_plan.wished(to or Mode.ENABLED, migration), given, without or ())
+    made = upgrade_plan.make_plan(scene, upgrade_plan.requested(to or Mode.ENABLED, migration), given, without or ())
     upgrade_apply.apply_plan(scene, made, patience, **common)
 
 

@@ -84,8 +84,8 @@ def context_of(scene: Scene, restored: LoadedRun, patience: GateSettings) -> Upg
         looked, _ = look_at(scene.session, [])
         context.sources, context.engine = looked.sources, looked.engine
         context.facts = lambda: looked.sources.facts(scene.reader.group_id)
-    if restored.wish.given.get("application"):
-        context.application = observe.reader_for(scene, restored.wish.given)[0]
+    if restored.request.given.get("application"):
+        context.application = observe.reader_for(scene, restored.request.given)[0]
     return context
 
 
@@ -175,7 +175,7 @@ def carry_out(
     )
     paused = pause_after is not None and pause_after < total
     if not paused:
-        runs.finish(scene.journal, restored.wish)
+        runs.finish(scene.journal, restored.request)
     _report(scene, restored.run, results, paused, output)
 
 
@@ -296,7 +296,7 @@ def take_back(
         return
     if back is not None:
         taken_up = runs.restored(scene.journal, back)
-        terminal.note(f"The run {back.id} takes {taken_up.wish.aborts} back already, and is resumed.")
+        terminal.note(f"The run {back.id} takes {taken_up.request.aborts} back already, and is resumed.")
         _resume(scene, taken_up, given, pause_after=None, dry_run=dry_run, yes=yes, output=output)
         return
     if runs.has_own_way_back(restored):
@@ -318,7 +318,7 @@ def take_back(
 
 def _leave(scene: Scene, restored: LoadedRun, *, dry_run: bool, yes: bool, output: Output) -> None:
     """End a run where it is, and with a way back the run that it was to take back."""
-    ended = [restored.run.id, *filter(None, [restored.wish.aborts])]
+    ended = [restored.run.id, *filter(None, [restored.request.aborts])]
     named = f"the run {ended[0]}" if len(ended) == 1 else f"the runs {' and '.join(ended)}"
     if dry_run:
         terminal.note(f"This would end {named}, and change no worker.")

@@ -12,7 +12,7 @@ from connectctl.ops.connect.connector import path_of
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.wait import wait_until
 from connectctl.ops.operations.offsets.changes import MergeOffsets, Policy, Side
-from connectctl.ops.operations.offsets.planning import how_they_stand, plan_changes, stale
+from connectctl.ops.operations.offsets.planning import current_states, plan_changes, stale
 from connectctl.ops.operations.offsets.undo import rollbacks
 from connectctl.ops.operations.streams_upgrade import planning, run_state
 from connectctl.ops.operations.streams_upgrade.observe import ApplicationReader, observe
@@ -77,24 +77,24 @@ def own_topic(scene: Scene, given: Given) -> Found:
     topic = given.get("topic", "").strip() or f"{name}-offsets"
     policy, chosen = _policy(given)
 
-    def wish(subject: ConnectorState) -> MergeOffsets:
+    def request(subject: ConnectorState) -> MergeOffsets:
         return MergeOffsets(name, Side.DEDICATED.value, policy or Policy.EFFECTIVE.value, chosen, topic)
 
-    return _changes(scene, [name], wish, lambda _: topic)
+    return _changes(scene, [name], request, lambda _: topic)
 
 
 def home(scene: Scene, given: Given) -> Found:
     """The steps that bring connectors back to the global topic, as ``offsets merge --into global --unset-topic`` does."""
     policy, chosen = _policy(given)
 
-    def wish(subject: ConnectorState) -> MergeOffsets:
+    def request(subject: ConnectorState) -> MergeOffsets:
         own = next((at.topic for at in subject.places if at.side is Side.DEDICATED), None)
         if own is None:
             hint = "Its offsets are in the global one."
             raise BadInput(f"{subject.name} has no dedicated offsets topic", next_step=hint)
         return MergeOffsets(subject.name, Side.GLOBAL.value, policy or Policy.EFFECTIVE.value, chosen, own)
 
-    return _changes(scene, _named(scene, given), wish)
+    return _changes(scene, _named(scene, given), request)
 
 
 def stale_topics(scene: Scene, given: Given) -> Found:
@@ -103,7 +103,7 @@ def stale_topics(scene: Scene, given: Given) -> Found:
     _, subjects = look_at(scene.session, [Target(name, None, topic) for name, topic in topics.items()])
     found = {subject.name: why for subject in subjects if (why := stale(subject.places))}
 
-    def wish(subject: ConnectorState) -> MergeOffsets:
+    def request(subject: ConnectorState) -> MergeOffsets:
         if given["stale"] == "merge":
             return MergeOffsets(subject.name, Side.DEDICATED.value, Policy.NEWEST.value, True, topics[subject.name])
         return MergeOffsets(subject.name, Side.GLOBAL.value, Policy.NEWEST.value, True, topics[subject.name])
@@ -111,7 +111,7 @@ def stale_topics(scene: Scene, given: Given) -> Found:
     told = tuple(f"{name}: {why.rstrip('.')}" for name, why in found.items())
     if not found or given.get("stale") not in ("merge", "unset"):
         return (), told
-    steps, remarks = _changes(scene, list(found), wish, topics.get)
+    steps, remarks = _changes(scene, list(found), request, topics.get)
     return steps, (*told, *(remarks or ()))
 
 
@@ -139,16 +139,16 @@ def _configured(scene: Scene, connector: str) -> str | None:
 def _changes(
     scene: Scene,
     names: Sequence[str],
-    wish: Callable[[ConnectorState], OffsetRequest],
+    request: Callable[[ConnectorState], OffsetRequest],
     topic: Callable[[str], str | None] = lambda name: None,
 ) -> Found:
     targets: list[Target] = [Target(name, None, topic(name)) for name in names]
     if not targets:
         return (), ()
     looked, subjects = look_at(scene.session, targets)
-    pairs = [(subject, wish(subject)) for subject in subjects]
+    pairs = [(subject, request(subject)) for subject in subjects]
     changes = plan_changes("offsets merge", scene.snapshot.cluster_id, pairs, stop=True, view=looked.view)
-    return changes.plan.steps, tuple(how_they_stand(pairs, changes))
+    return changes.plan.steps, tuple(current_states(pairs, changes))
 
 
 # ------------------------------------------------------------------------------------------------------------ tasks
@@ -189,25 +189,29 @@ def reader_for(scene: Scene, given: Given) -> tuple[ApplicationReader, list[str]
 
 def rollback_request(scene: Scene, restored: LoadedRun) -> RollingPlan:
     """The plan that takes such a run back from where it stands."""
-    wish = UpgradeRequest(None, restored.wish.name, aborts=restored.run.id, given=dict(restored.wish.given))
+    request = UpgradeRequest(None, restored.request.name, aborts=restored.run.id, given=dict(restored.request.given))
     remarks: tuple[str, ...] = ()
-    if restored.wish.given.get("application"):
+    if restored.request.given.get("application"):
         steps, remarks = _application_back(scene, restored)
     elif any(isinstance(step, Borrowed) for step in restored.steps):
         steps = _offsets_back(scene, restored)
     else:
         steps = runs.tasks_back(restored)
-    return RollingPlan(scene.snapshot, wish, steps, remarks=remarks)
+    return RollingPlan(scene.snapshot, request, steps, remarks=remarks)
 
 
 def _offsets_back(scene: Scene, restored: LoadedRun) -> tuple[Any, ...]:
     plain = [step.inner if isinstance(step, Borrowed) else step for step in restored.steps]
-    wishes = rollbacks(scene.journal, restored.run, plain)
-    targets = [Target(name, None, back.dedicated_topic, new=True, purpose=back.wish) for name, back in wishes.items()]
+    requests = rollbacks(scene.journal, restored.run, plain)
+    targets = [
+        Target(name, None, back.dedicated_topic, new=True, purpose=back.request) for name, back in requests.items()
+    ]
     if not targets:
         return ()
     looked, subjects = look_at(scene.session, targets)
-    pairs: list[tuple[ConnectorState, OffsetRequest]] = [(subject, wishes[subject.name].wish) for subject in subjects]
+    pairs: list[tuple[ConnectorState, OffsetRequest]] = [
+        (subject, requests[subject.name].request) for subject in subjects
+    ]
     changes = plan_changes("offsets undo", scene.snapshot.cluster_id, pairs, stop=True, view=looked.view)
     why = f"as it was before {restored.run.id}"
     return (*(Borrowed(step, why) for step in changes.plan.steps), *runs.resumed(restored, subjects))
@@ -217,7 +221,7 @@ def _application_back(scene: Scene, restored: LoadedRun) -> tuple[tuple[Any, ...
     was = run_state.Notes.load(scene.journal, restored.run.id).was
     if not was:
         return (), ()
-    wish = runs.application_back(restored, was)
-    reader, instances = reader_for(scene, restored.wish.given)
-    made = planning.plan(observe(reader, _listed(restored.wish.given, "instances") or instances), wish)
+    request = runs.application_back(restored, was)
+    reader, instances = reader_for(scene, restored.request.given)
+    made = planning.plan(observe(reader, _listed(restored.request.given, "instances") or instances), request)
     return made.steps, made.remarks

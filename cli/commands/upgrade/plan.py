@@ -1,4 +1,4 @@
-"""From a wish about the workers to a plan: the cluster as it is, what is asked for, and the plan as a file."""
+"""From a request about the workers to a plan: the cluster as it is, what is asked for, and the plan as a file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.upgrade.planning import RollingPlan
 
 
-def wished(to: str, name: str | None) -> Migration | str:
+def requested(to: str, name: str | None) -> Migration | str:
     """What is asked for: a migration by its name, or a mode."""
     return named(name) if name else to
 
@@ -53,7 +53,7 @@ def make_plan(
     """
     scene = replace(scene, snapshot=scene.snapshot.leaving_out(without))
     made = _planned(scene, what, given)
-    return replace(made, wish=replace(made.wish, without=tuple(without)))
+    return replace(made, request=replace(made.request, without=tuple(without)))
 
 
 def _planned(scene: Scene, what: Migration | str, given: Mapping[str, str]) -> RollingPlan:
@@ -70,7 +70,7 @@ OWN = ("WORKER005", "WORKER006")
 
 
 def findings_of(scene: Scene, leads_to: str | None) -> tuple[Finding, ...]:
-    """What preflight finds for a wish; its errors refuse the plan. Nothing is looked for without a wish."""
+    """What preflight finds for a goal; its errors refuse the plan. Nothing is looked for without a goal."""
     if leads_to is None or not scene.snapshot.workers:
         return ()
     found = judge_of(scene.session, [], For(leads_to), []).findings()
@@ -85,7 +85,7 @@ def saved_plan(scene: Scene, data: Mapping[str, Any], path: Path) -> RollingPlan
     """
     try:
         wanted = data["kind"], data["operation"]
-        what = wished(data["to"], data["migration"])
+        what = requested(data["to"], data["migration"])
         steps = [step["step"] for step in data["steps"]]
         given, without = dict(data["given"]), tuple(map(str, data.get("without", ())))
         digest, where = data["digest"], (data["clusterId"], data["groupId"])
@@ -122,7 +122,7 @@ def usage_of(
     pairs: Sequence[str] | None = None,
     without: Sequence[str] | None = None,
 ) -> dict[str, str]:
-    """What was given with ``--set``. Raises ``BadInput`` where the wish is given twice, or beside a plan."""
+    """What was given with ``--set``. Raises ``BadInput`` where the request is given twice, or beside a plan."""
     given = [name for name, value in (("a plan", plan_file), ("--to", to), ("--migration", migration)) if value]
     if len(given) > 1:
         raise BadInput(f"Give one of {' and '.join(given)}, not both")

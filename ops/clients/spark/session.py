@@ -62,15 +62,15 @@ def open_session(
     require()
     from pyspark.sql import SparkSession
 
-    wish = _wish(master, conf)
-    os.environ["PYSPARK_PYTHON"] = _python(master, wish)
+    settings = _settings(master, conf)
+    os.environ["PYSPARK_PYTHON"] = _python(master, settings)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     if _LOOPBACK.fullmatch(master):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     with _stderr_to(log), _masters_failures(master, log):
-        _start_java(wish)
+        _start_java(settings)
         builder = SparkSession.builder.master(master)
-        for name, value in wish.items():
+        for name, value in settings.items():
             builder = builder.config(name, value)
         found: SparkSession = builder.getOrCreate()
     if executors.apart(master):
@@ -91,25 +91,25 @@ def close_session(spark: SparkSession) -> None:
         spark.stop()
 
 
-def _wish(master: str, conf: Mapping[str, Any]) -> dict[str, str]:
+def _settings(master: str, conf: Mapping[str, Any]) -> dict[str, str]:
     """Spark's settings as it reads them."""
     alone = _ALONE if _LOOPBACK.fullmatch(master) else {}
     values = _OURS | alone | dict(conf) | {"spark.master": master}
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in values.items()}
 
 
-def _python(master: str, wish: Mapping[str, str]) -> str:
+def _python(master: str, settings: Mapping[str, str]) -> str:
     """The Python of executors: one that was named, else this one.
 
     They would run the python3 on their PATH, and PySpark reads no setting but the environment.
     """
-    if _PYTHON in wish:
-        return wish[_PYTHON]
+    if _PYTHON in settings:
+        return settings[_PYTHON]
     theirs = None if master.startswith("local") else _PERSONS_PYTHON
     return theirs or sys.executable
 
 
-def _start_java(wish: Mapping[str, str]) -> None:
+def _start_java(settings: Mapping[str, str]) -> None:
     """Start Spark's JVM, which has to know some settings before it begins.
 
     They are in a file for as long. PySpark would put them on the command line, where everybody on the machine sees secrets.
@@ -120,7 +120,7 @@ def _start_java(wish: Mapping[str, str]) -> None:
         return
     given = os.environ.get(_SUBMIT_ARGS)
     with tempfile.NamedTemporaryFile("w", prefix="connectctl-spark-", suffix=".conf", encoding="utf-8") as file:
-        file.writelines(f"{_escaped(name)} {_escaped(value)}\n" for name, value in wish.items())
+        file.writelines(f"{_escaped(name)} {_escaped(value)}\n" for name, value in settings.items())
         file.flush()
         ours = f"--properties-file {shlex.quote(file.name)} --load-spark-defaults"
         os.environ[_SUBMIT_ARGS] = f"{ours} {given or 'pyspark-shell'}"

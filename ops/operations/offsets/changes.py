@@ -95,19 +95,19 @@ _KINDS: dict[str, type[Any]] = {
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
-def to_data(wish: OffsetRequest) -> dict[str, Any]:
-    """``wish`` as plain JSON values."""
-    return {"wish": _NAMES[type(wish)], **to_json(wish)}
+def to_data(request: OffsetRequest) -> dict[str, Any]:
+    """``request`` as plain JSON values."""
+    return {"wish": _NAMES[type(request)], **to_json(request)}
 
 
 def from_data(data: dict[str, Any]) -> OffsetRequest:
     """The request that ``to_data`` wrote as ``data``. Raises ``BadInput``."""
     values = {name: _frozen(value) for name, value in data.items() if name != "wish"}
     try:
-        wish: OffsetRequest = _KINDS[data["wish"]](**values)
+        request: OffsetRequest = _KINDS[data["wish"]](**values)
     except (KeyError, TypeError) as e:
         raise BadInput("The plan has an offset change that this version does not know", why=str(e)) from e
-    return wish
+    return request
 
 
 def _frozen(value: Any) -> Any:

@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from connectctl.ops.kafka.records import Record
 
 
-def assemble(snapshot: OffsetsSnapshot, wish: OffsetsQuery) -> SourceOffsets:
+def assemble(snapshot: OffsetsSnapshot, query: OffsetsQuery) -> SourceOffsets:
     """Every requested connector with its source partitions, and the findings. Raises ``BadInput`` for unknown names."""
     found = list(snapshot.findings)
     globals_ = _index(snapshot.global_topic, found)
     own = {name: _index(topic, found).get(name, {}) for name, topic in snapshot.dedicated.items()}
     configured = snapshot.configs.connectors if snapshot.configs else {}
     names = sorted({*globals_, *own, *(n for n, c in configured.items() if c.looks_like != "sink")})
-    if wish.connectors:
-        check_known(wish.connectors, names, configured)
-        names = list(dict.fromkeys(wish.connectors))
+    if query.connectors:
+        check_known(query.connectors, names, configured)
+        names = list(dict.fromkeys(query.connectors))
     unread = {finding.subject for finding in found if finding.id == "OFFSETS011"}
     partitions = len(snapshot.global_topic.image.end_offsets) if snapshot.global_topic else 0
     connectors = []

@@ -53,10 +53,10 @@ class View:
     decisions: dict[str, OffsetChanges] = field(default_factory=dict)
     records: dict[str, Sequence[Iterable[Record]]] = field(default_factory=dict)
 
-    def decide(self, wish: OffsetRequest) -> OffsetChanges:
-        """The changes of ``wish``, which the view was asked for."""
-        name = wish.connector
-        return self.decisions.get(name) or decide(wish, self.places[name], self.saved.get(name))
+    def decide(self, request: OffsetRequest) -> OffsetChanges:
+        """The changes of ``request``, which the view was asked for."""
+        name = request.connector
+        return self.decisions.get(name) or decide(request, self.places[name], self.saved.get(name))
 
     def lines(self, connector: str) -> Iterator[str]:
         """The lines of a backup of ``connector``."""

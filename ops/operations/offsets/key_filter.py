@@ -95,7 +95,7 @@ class Sorted:
             [(key, theirs) for key, theirs, first in self._groups() if first or self._matters(key, theirs)]
         )
 
-    def decided(self, wish: MergeOffsets | RestoreOffsets) -> tuple[list[OffsetsTopicState], Saved, OffsetChanges]:
+    def decided(self, request: MergeOffsets | RestoreOffsets) -> tuple[list[OffsetsTopicState], Saved, OffsetChanges]:
         """The changes, on disk; and the places and the backup with what else is asked of them: what is in both topics."""
         writes, kept = Spooled[RecordChange](), []
         conflicts: list[Conflict] = []
@@ -104,17 +104,17 @@ class Sorted:
         groups = self._groups()
         while some := list(islice(groups, TOGETHER)):
             found, saved = self._holding([(key, theirs) for key, theirs, _ in some])
-            decision = decide(wish, found, saved)
+            decision = decide(request, found, saved)
             writes.add(decision.writes)
             conflicts += decision.conflicts
             refusals += decision.refusals
             for key, theirs, is_first in some:
                 there = [n for n in missing if theirs[n]]
-                if is_first or (all(theirs) if isinstance(wish, MergeOffsets) else there):
+                if is_first or (all(theirs) if isinstance(request, MergeOffsets) else there):
                     kept.append((key, theirs))
         found, saved = self._holding(kept)
-        if isinstance(wish, RestoreOffsets):  # of the whole backup
-            refusals = list(decide(wish, found, saved).refusals)
+        if isinstance(request, RestoreOffsets):  # of the whole backup
+            refusals = list(decide(request, found, saved).refusals)
         return found, saved, OffsetChanges(writes, tuple(conflicts), tuple(refusals))
 
     def _holding(self, kept: Kept) -> tuple[list[OffsetsTopicState], Saved]:

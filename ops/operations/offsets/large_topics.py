@@ -58,12 +58,12 @@ class Passing:
 class InOrder:
     """Goes through a snapshot. ``findings`` are complete once ``connectors`` has been gone through, with all offsets.
 
-    With ``plainly`` what is plain is given as rows, and not understood one by one. Raises ``BadInput`` for an unknown connector
-    in ``wish``.
+    With ``plainly`` what is plain is given as rows, and not understood one by one. Raises ``BadInput`` for an unknown
+    connector in ``query``.
     """
 
     snapshot: OffsetsSnapshot
-    wish: OffsetsQuery
+    query: OffsetsQuery
     plainly: bool = False
     findings: list[Finding] = field(default_factory=list)
     _suspects: list[SourceKey] = field(default_factory=list)
@@ -76,9 +76,9 @@ class InOrder:
         self._known = sorted(
             {*self.snapshot.dedicated, *(n for n, c in self._configured.items() if c.looks_like != "sink")}
         )
-        if not set(self._known).issuperset(self.wish.connectors):
+        if not set(self._known).issuperset(self.query.connectors):
             there = _names(_latest(self.snapshot.global_topic))
-            check_known(self.wish.connectors, sorted({*self._known, *there}), self._configured)
+            check_known(self.query.connectors, sorted({*self._known, *there}), self._configured)
 
     @property
     def topics(self) -> list[ReadTopic]:
@@ -96,7 +96,7 @@ class InOrder:
         theirs = _Cursor(_groups(self.snapshot.global_topic, self.findings, self._plain))
         dedicated = (topic for topic in self.topics if topic is not self.snapshot.global_topic)
         own = {_where(topic): _Cursor(_groups(topic, self.findings)) for topic in dedicated}
-        chosen = frozenset(self.wish.connectors)
+        chosen = frozenset(self.query.connectors)
         for name in theirs.names_and(self._known):
             topic = self.snapshot.dedicated.get(name)
             ours = own[_where(topic)].of(name) if topic else iter(())

@@ -63,10 +63,10 @@ class Sources:
         return cast("KafkaWrites", self.kafka if bootstrap is None else self.other_kafka(bootstrap, overrides))
 
 
-def observe(sources: Sources, wish: OffsetsQuery) -> OffsetsSnapshot:
-    """Read every topic that the wish needs."""
-    wanted = [t for t in (sources.config_topic, sources.offsets_topic if wish.read_global else None) if t]
-    images = sources.kafka.image(wanted, patience=sources.patience, superseded=wish.superseded)
+def observe(sources: Sources, query: OffsetsQuery) -> OffsetsSnapshot:
+    """Read every topic that the query needs."""
+    wanted = [t for t in (sources.config_topic, sources.offsets_topic if query.read_global else None) if t]
+    images = sources.kafka.image(wanted, patience=sources.patience, superseded=query.superseded)
     configs = None
     findings: list[Finding] = []
     if sources.config_topic in images:
@@ -74,20 +74,20 @@ def observe(sources: Sources, wish: OffsetsQuery) -> OffsetsSnapshot:
         configs = connect_config_topic.state_of(image)
         findings += [*configs.findings, *offsets_findings.of_open_transactions(sources.config_topic, image.held_back)]
     global_topic = None
-    if wish.read_global and sources.offsets_topic in images:
+    if query.read_global and sources.offsets_topic in images:
         global_topic = ReadTopic(images[sources.offsets_topic], "global")
         findings += _policies(sources.kafka, [sources.offsets_topic])
-    stores = _stores(sources, configs, wish, findings)
-    dedicated = _read_dedicated(sources, stores, wish, findings)
+    stores = _stores(sources, configs, query, findings)
+    dedicated = _read_dedicated(sources, stores, query, findings)
     return OffsetsSnapshot(global_topic, dedicated, configs, stores=stores, findings=tuple(findings))
 
 
 def _stores(
-    sources: Sources, configs: ConfigState | None, wish: OffsetsQuery, findings: list[Finding]
+    sources: Sources, configs: ConfigState | None, query: OffsetsQuery, findings: list[Finding]
 ) -> dict[str, Store]:
     """The separate offset stores that the connectors' configurations ask for, by connector."""
     found: dict[str, Store] = {}
-    chosen = frozenset(wish.connectors)
+    chosen = frozenset(query.connectors)
     for name, connector in (configs.connectors if configs else {}).items():
         if connector.looks_like == "sink" or (chosen and name not in chosen):
             continue
@@ -117,23 +117,23 @@ def _applies(name: str, store: Store, workers: Workers, findings: list[Finding])
 
 
 def _read_dedicated(
-    sources: Sources, stores: dict[str, Store], wish: OffsetsQuery, findings: list[Finding]
+    sources: Sources, stores: dict[str, Store], query: OffsetsQuery, findings: list[Finding]
 ) -> dict[str, ReadTopic]:
     """The dedicated topics by connector, all topics of one cluster in one go; what cannot be read is a finding."""
     found: dict[str, ReadTopic] = {}
-    if not wish.read_dedicated:
+    if not query.read_dedicated:
         return found
     for bootstrap in dict.fromkeys(store.bootstrap for store in stores.values()):
         here = {name: store for name, store in stores.items() if store.bootstrap == bootstrap}
         images: dict[str, TopicImage] = {}
         unread: dict[str, ConnectctlError] = {}
         try:
-            images = _images(sources, bootstrap, here, wish, findings)
+            images = _images(sources, bootstrap, here, query, findings)
         except NotAuthorized:
             # One that this principal may not read must not hide the others.
             for name, store in here.items():
                 try:
-                    images |= _images(sources, bootstrap, {name: store}, wish, findings)
+                    images |= _images(sources, bootstrap, {name: store}, query, findings)
                 except ConnectctlError as e:
                     unread[name] = e
         except ConnectctlError as e:
@@ -169,13 +169,13 @@ def _missing(name: str, store: Store) -> Finding:
 
 
 def _images(
-    sources: Sources, bootstrap: str | None, stores: dict[str, Store], wish: OffsetsQuery, findings: list[Finding]
+    sources: Sources, bootstrap: str | None, stores: dict[str, Store], query: OffsetsQuery, findings: list[Finding]
 ) -> dict[str, TopicImage]:
     kafka = sources.kafka
     if bootstrap is not None:
         kafka = sources.other_kafka(bootstrap, next(iter(stores.values())).overrides)
     topics = sorted({store.topic for store in stores.values()})
-    images = kafka.image(topics, patience=sources.patience, superseded=wish.superseded)
+    images = kafka.image(topics, patience=sources.patience, superseded=query.superseded)
     if bootstrap is not None and kafka.cluster_id() == sources.kafka.cluster_id():
         findings += _same_cluster(sources, stores)
     findings += _policies(kafka, topics)

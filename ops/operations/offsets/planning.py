@@ -105,18 +105,19 @@ def plan_changes(
 ) -> Changes:
     """The plan for all requests, on what ``view`` has read. Raises ``Refused`` with all reasons."""
     decisions = [
-        (subject, wish, view.decide(wish) if view else decide(wish, subject.places)) for subject, wish in pairs
+        (subject, request, view.decide(request) if view else decide(request, subject.places))
+        for subject, request in pairs
     ]
     reasons = [
-        reason for subject, wish, decision in decisions for reason in _reasons(subject, wish, decision, stop, via)
+        reason for subject, request, decision in decisions for reason in _reasons(subject, request, decision, stop, via)
     ]
     if via == "rest":
         reasons += [reason for subject, _, decision in decisions for reason in _beyond_rest(subject, decision)]
     if reasons:
         raise Refused("Offset change refused", why="; ".join(dict.fromkeys(reasons)), code="refused")
     steps: list[Any] = []
-    for subject, wish, decision in decisions:
-        steps += _steps(subject, wish, decision, via)
+    for subject, request, decision in decisions:
+        steps += _steps(subject, request, decision, via)
     return Changes(
         Plan(operation, cluster_id, tuple(steps), group_id=group_id),
         decisions[0][2].writes
@@ -126,7 +127,9 @@ def plan_changes(
     )
 
 
-def _reasons(subject: ConnectorState, wish: OffsetRequest, decision: OffsetChanges, stop: bool, via: str) -> list[str]:
+def _reasons(
+    subject: ConnectorState, request: OffsetRequest, decision: OffsetChanges, stop: bool, via: str
+) -> list[str]:
     found = [at.problem for at in subject.places if at.problem] + list(decision.refusals)
     if not subject.at_rest and not stop:
         found.append(f"{subject.name} is {subject.state}: stop it first (connectctl connectors stop), or use --stop")
@@ -140,27 +143,27 @@ def _reasons(subject: ConnectorState, wish: OffsetRequest, decision: OffsetChang
     # A run that cannot be listed is fenced if it has transactional ids; live workers keep the connector to themselves.
     if subject.runs_unseen and (producers.unseen or not (producers.ids or subject.workers_up)):
         found.append(subject.runs_unseen)
-    return found + (list(_merge_obstacles(subject, wish)) if isinstance(wish, MergeOffsets) else [])
+    return found + (list(_merge_obstacles(subject, request)) if isinstance(request, MergeOffsets) else [])
 
 
-def _merge_obstacles(subject: ConnectorState, wish: MergeOffsets) -> Iterator[str]:
+def _merge_obstacles(subject: ConnectorState, request: MergeOffsets) -> Iterator[str]:
     own = [at.topic for at in subject.places if at.side is Side.DEDICATED]
-    if wish.into == Side.DEDICATED and wish.dedicated_topic not in (None, *own):
+    if request.into == Side.DEDICATED and request.dedicated_topic not in (None, *own):
         yield (
             f"{subject.name} has its own offsets topic {own[0]}: merge it into the global one first "
             f"(connectctl offsets merge {subject.name} --into global --unset-topic)"
         )
     elsewhere = next((at.bootstrap for at in subject.places if at.bootstrap), None)
-    if wish.into == Side.GLOBAL and wish.dedicated_topic is not None and elsewhere:
+    if request.into == Side.GLOBAL and request.dedicated_topic is not None and elsewhere:
         yield (
             f"{subject.name} writes to {elsewhere}, and with exactly-once its offsets are stored there with or without a "
             "dedicated topic: omit --unset-topic"
         )
-    if _changes_offsets_topic(subject, wish) and not subject.config:
+    if _changes_offsets_topic(subject, request) and not subject.config:
         yield f"{subject.name} is not configured, so its {TOPIC_PROPERTY} cannot be changed"
-    elif _changes_offsets_topic(subject, wish) and not subject.workers_up:
+    elif _changes_offsets_topic(subject, request) and not subject.workers_up:
         yield f"cannot change {TOPIC_PROPERTY} of {subject.name}: no worker is running"
-    if not wish.chosen and (older := stale(subject.places)):
+    if not request.chosen and (older := stale(subject.places)):
         yield f"{older} Select the correct offsets with --policy"
 
 
@@ -183,14 +186,14 @@ def stale(places: Sequence[OffsetsTopicState]) -> str | None:
     return None
 
 
-def how_they_stand(pairs: Sequence[tuple[ConnectorState, OffsetRequest]], changes: Changes) -> list[str]:
+def current_states(pairs: Sequence[tuple[ConnectorState, OffsetRequest]], changes: Changes) -> list[str]:
     """For each connector, what the topic that it is to continue in has of its offsets, and what it lacks."""
     lines = []
-    for subject, wish in pairs:
-        if not isinstance(wish, MergeOffsets):
+    for subject, request in pairs:
+        if not isinstance(request, MergeOffsets):
             continue
-        into = next((at for at in subject.places if at.side is Side(wish.into)), None)
-        other = next((at for at in subject.places if at.side is not Side(wish.into)), None)
+        into = next((at for at in subject.places if at.side is Side(request.into)), None)
+        other = next((at for at in subject.places if at.side is not Side(request.into)), None)
         if into is None or other is None:
             continue
         own = {
@@ -217,11 +220,11 @@ def _beyond_rest(subject: ConnectorState, decision: OffsetChanges) -> list[str]:
     return found + rest_api.obstacles(decision, subject.places, subject.workers)
 
 
-def _steps(subject: ConnectorState, wish: OffsetRequest, decision: OffsetChanges, via: str) -> list[Any]:
-    moves = isinstance(wish, MergeOffsets) and _changes_offsets_topic(subject, wish)
+def _steps(subject: ConnectorState, request: OffsetRequest, decision: OffsetChanges, via: str) -> list[Any]:
+    moves = isinstance(request, MergeOffsets) and _changes_offsets_topic(subject, request)
     reverted = [
         (name, value)
-        for name, value in (wish.properties if isinstance(wish, RestoreOffsets) else ())
+        for name, value in (request.properties if isinstance(request, RestoreOffsets) else ())
         if subject.config and subject.config.get(name) != value
     ]
     if not decision.writes and not moves and not reverted:
@@ -239,13 +242,13 @@ def _steps(subject: ConnectorState, wish: OffsetRequest, decision: OffsetChanges
     missing = [at for at in subject.places if at.side is Side.DEDICATED and not at.partitions_exist]
     steps += [CreateTopic(subject.name, at.topic, at.bootstrap) for at in missing]
     agreed = None if running else digest(decision.writes)
-    summary = _summary(subject, wish, decision, via)
-    steps.append(Change(subject.name, changes.to_data(wish), agreed, summary, dedicated, via))
-    if isinstance(wish, MergeOffsets) and moves:
-        value = wish.dedicated_topic if wish.into == Side.DEDICATED else None
+    summary = _summary(subject, request, decision, via)
+    steps.append(Change(subject.name, changes.to_data(request), agreed, summary, dedicated, via))
+    if isinstance(request, MergeOffsets) and moves:
+        value = request.dedicated_topic if request.into == Side.DEDICATED else None
         steps.append(Configure(subject.name, TOPIC_PROPERTY, value, subject.config.get(TOPIC_PROPERTY)))
     steps += [Configure(subject.name, name, value, subject.config.get(name)) for name, value in reverted]
-    if isinstance(wish, MergeOffsets) and wish.into == Side.DEDICATED:
+    if isinstance(request, MergeOffsets) and request.into == Side.DEDICATED:
         steps.append(Check(subject.name))
     if running:
         verb, state = ("pause", State.PAUSED) if subject.state is State.PAUSED else ("resume", State.RUNNING)
@@ -253,20 +256,20 @@ def _steps(subject: ConnectorState, wish: OffsetRequest, decision: OffsetChanges
     return steps
 
 
-def _changes_offsets_topic(subject: ConnectorState, wish: MergeOffsets) -> bool:
+def _changes_offsets_topic(subject: ConnectorState, request: MergeOffsets) -> bool:
     """Whether the connector gets another offsets topic."""
-    return wish.dedicated_topic is not None and subject.config.get(TOPIC_PROPERTY) != (
-        wish.dedicated_topic if wish.into == Side.DEDICATED else None
+    return request.dedicated_topic is not None and subject.config.get(TOPIC_PROPERTY) != (
+        request.dedicated_topic if request.into == Side.DEDICATED else None
     )
 
 
-def _summary(subject: ConnectorState, wish: OffsetRequest, decision: OffsetChanges, via: str) -> str:
-    verb = "set" if isinstance(wish, changes.SetOffsets) else str(changes.to_data(wish)["wish"]).lower()
+def _summary(subject: ConnectorState, request: OffsetRequest, decision: OffsetChanges, via: str) -> str:
+    verb = "set" if isinstance(request, changes.SetOffsets) else str(changes.to_data(request)["wish"]).lower()
     deleted = sum(write.value is None for write in decision.writes)
     count = f"{len(decision.writes) - deleted} records" + (f", {deleted} tombstones" if deleted else "")
     topics = " and ".join(dict.fromkeys(write.topic for write in decision.writes)) or "no topic"
-    policy = f" ({wish.policy})" if isinstance(wish, MergeOffsets) else ""
-    origin = f" from run {wish.run}" if isinstance(wish, RestoreOffsets) and wish.run else ""
+    policy = f" ({request.policy})" if isinstance(request, MergeOffsets) else ""
+    origin = f" from run {request.run}" if isinstance(request, RestoreOffsets) and request.run else ""
     way = " through the workers" if via == "rest" else ""
     return f"{verb} offsets of {subject.name}{policy}{origin}: write {count} to {topics}{way}"
 

@@ -145,13 +145,13 @@ def is_of(raw: bytes, connector: str) -> bool:
     return isinstance(key, SourceKey) and key.connector == connector
 
 
-def decide(wish: OffsetRequest, places: Sequence[OffsetsTopicState], backup: Saved | None = None) -> OffsetChanges:
-    """The changes for ``wish``, given the connector's topics ``places``; ``backup`` is for a ``RestoreOffsets``."""
-    if isinstance(wish, MergeOffsets):
-        return _merge(wish, places)
-    if isinstance(wish, RestoreOffsets):
-        return _restore(wish, places, backup or {})
-    wanted = dict(_wanted(wish, places))
+def decide(request: OffsetRequest, places: Sequence[OffsetsTopicState], backup: Saved | None = None) -> OffsetChanges:
+    """The changes for ``request``, given the connector's topics ``places``; ``backup`` is for a ``RestoreOffsets``."""
+    if isinstance(request, MergeOffsets):
+        return _merge(request, places)
+    if isinstance(request, RestoreOffsets):
+        return _restore(request, places, backup or {})
+    wanted = dict(_wanted(request, places))
     return OffsetChanges(tuple(write for at in _in_order(places, wanted) for write in put(at, wanted)))
 
 
@@ -173,26 +173,28 @@ def put(at: OffsetsTopicState, wanted: Mapping[bytes, bytes | None]) -> Iterator
 
 
 def _wanted(
-    wish: CopyOffsets | SetOffsets | ResetOffsets, places: Sequence[OffsetsTopicState]
+    request: CopyOffsets | SetOffsets | ResetOffsets, places: Sequence[OffsetsTopicState]
 ) -> Iterable[tuple[bytes, bytes | None]]:
-    if isinstance(wish, CopyOffsets):
-        for raw, text in wish.entries:
+    if isinstance(request, CopyOffsets):
+        for raw, text in request.entries:
             key = parse_key(raw.encode())
             assert isinstance(key, SourceKey)
-            yield respelled(key, wish.connector), text.encode()
+            yield respelled(key, request.connector), text.encode()
         return
-    if isinstance(wish, ResetOffsets) and wish.partitions is None:
+    if isinstance(request, ResetOffsets) and request.partitions is None:
         yield from ((key, None) for at in places for key in at.records)
         return
     entries = (
-        wish.entries if isinstance(wish, SetOffsets) else [(partition, "null") for partition in wish.partitions or ()]
+        request.entries
+        if isinstance(request, SetOffsets)
+        else [(partition, "null") for partition in request.partitions or ()]
     )
     known = _by_meaning(places)
     for partition, offset in entries:
-        meant = SourceKey(wish.connector, read_json(partition), "")
+        meant = SourceKey(request.connector, read_json(partition), "")
         spellings = known.get(meant.meaning, {})
         found = [raw for raw, as_connect in spellings.items() if as_connect]
-        chosen = found[0] if found else spelled_by_rest(wish.connector, meant.partition)
+        chosen = found[0] if found else spelled_by_rest(request.connector, meant.partition)
         yield chosen, value_by_rest(read_json(offset))
         # Other spellings of the same source partition would contradict: one of them would go on to be read.
         yield from ((other, None) for other in spellings if other != chosen)
@@ -209,9 +211,9 @@ def _by_meaning(places: Sequence[OffsetsTopicState]) -> dict[str, dict[bytes, bo
     return found
 
 
-def _restore(wish: RestoreOffsets, places: Sequence[OffsetsTopicState], saved: Saved) -> OffsetChanges:
+def _restore(request: RestoreOffsets, places: Sequence[OffsetsTopicState], saved: Saved) -> OffsetChanges:
     """Every partition's record as it was in the backup, and tombstones for what was not there."""
-    was = {where: _own(records, wish.connector) for where, records in saved.items()}
+    was = {where: _own(records, request.connector) for where, records in saved.items()}
     writes: list[RecordChange] = []
     for at in places:
         then = _by_partition(was.get((at.bootstrap, at.topic), []), at.partitions)
@@ -220,7 +222,7 @@ def _restore(wish: RestoreOffsets, places: Sequence[OffsetsTopicState], saved: S
             value, before = then.get((key, partition)), now.get((key, partition))
             if before != value:
                 writes.append(RecordChange(at.topic, partition, key, value, before, at.bootstrap))
-    return OffsetChanges(tuple(writes), refusals=tuple(_misfits(wish, places, was)))
+    return OffsetChanges(tuple(writes), refusals=tuple(_misfits(request, places, was)))
 
 
 def _own(records: Iterable[Record], connector: str) -> list[Record]:
@@ -236,28 +238,28 @@ def _by_partition(records: Iterable[Record], partitions: int) -> dict[tuple[byte
     return found
 
 
-def _misfits(wish: RestoreOffsets, places: Sequence[OffsetsTopicState], was: Saved) -> Iterator[str]:
+def _misfits(request: RestoreOffsets, places: Sequence[OffsetsTopicState], was: Saved) -> Iterator[str]:
     """Why a backup does not match the connector's current topics: restoring it would delete other records."""
     here = {(at.bootstrap, at.topic): at for at in places}
     for where, records in was.items():
         if records and where not in here:
             now = " and ".join(topic for _, topic in here) or "no topic"
-            yield f"the backup has offsets of {wish.connector} in {where[1]}, but the connector uses {now}"
-    if wish.run is not None:
+            yield f"the backup has offsets of {request.connector} in {where[1]}, but the connector uses {now}"
+    if request.run is not None:
         return  # made of all places there were: what is in none of them was not there
     if not any(was.values()):
-        yield f"the backup has no offsets of {wish.connector}"
+        yield f"the backup has no offsets of {request.connector}"
         return
     for where, at in here.items():
         if count := 0 if where in was else sum(map(at.live, at.records)):
-            yield f"the backup does not include {at.topic}: restoring it would delete {count} offsets of {wish.connector}"
+            yield f"the backup does not include {at.topic}: restoring it would delete {count} offsets of {request.connector}"
 
 
-def _merge(wish: MergeOffsets, places: Sequence[OffsetsTopicState]) -> OffsetChanges:
+def _merge(request: MergeOffsets, places: Sequence[OffsetsTopicState]) -> OffsetChanges:
     by_side = {at.side: at for at in places}
     left, right = by_side[Side.GLOBAL], by_side[Side.DEDICATED]
-    target = by_side[Side(wish.into)]
-    policy = Policy(wish.policy)
+    target = by_side[Side(request.into)]
+    policy = Policy(request.policy)
     wanted: dict[bytes, bytes | None] = {}
     conflicts, refusals, values = [], [], Shapes()
     for key in sorted({*left.records, *right.records}):

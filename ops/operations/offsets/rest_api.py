@@ -32,9 +32,9 @@ class Request:
     body: dict[str, Any] | None
 
 
-def request(wish: OffsetRequest, decision: OffsetChanges) -> Request:
+def request(request: OffsetRequest, decision: OffsetChanges) -> Request:
     """The request that carries out ``decision``, where ``obstacles`` sees none."""
-    if isinstance(wish, ResetOffsets) and wish.partitions is None:
+    if isinstance(request, ResetOffsets) and request.partitions is None:
         return Request("DELETE", None)
     values = {write.key: write.value for write in decision.writes}
     return Request("PATCH", {"offsets": [_entry(key, value) for key, value in values.items()]})

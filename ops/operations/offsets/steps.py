@@ -149,9 +149,9 @@ class Change(Step):
             )
 
     def _look(self, context: OffsetContext) -> tuple[list[OffsetsTopicState], OffsetChanges]:
-        wish = changes.from_data(self.wish)
-        view = context.view(asked_by(wish, context.journal, self.dedicated_topic))
-        return view.places[self.subject], view.decide(wish)
+        request = changes.from_data(self.wish)
+        view = context.view(asked_by(request, context.journal, self.dedicated_topic))
+        return view.places[self.subject], view.decide(request)
 
     def _agree(self, context: OffsetContext, decision: OffsetChanges) -> None:
         """Raises ``Refused`` if the changes differ from the confirmed ones, or have refusals."""
@@ -212,13 +212,13 @@ def _write(context: OffsetContext, writes: Collection[RecordChange]) -> Connectc
     return None
 
 
-def asked_by(wish: OffsetRequest, journal: Journal | None, dedicated_topic: str | None = None) -> Asked:
-    """What has to be read to decide the changes of ``wish``."""
-    if not isinstance(wish, RestoreOffsets):
-        return Asked(wish if isinstance(wish, MergeOffsets) else AllKeys(wish.connector), dedicated_topic)
+def asked_by(request: OffsetRequest, journal: Journal | None, dedicated_topic: str | None = None) -> Asked:
+    """What has to be read to decide the changes of ``request``."""
+    if not isinstance(request, RestoreOffsets):
+        return Asked(request if isinstance(request, MergeOffsets) else AllKeys(request.connector), dedicated_topic)
     assert journal is not None
-    path = journal.path(wish.run, wish.file) if wish.run else journal.directory / wish.file
-    return Asked(wish, dedicated_topic, path)
+    path = journal.path(request.run, request.file) if request.run else journal.directory / request.file
+    return Asked(request, dedicated_topic, path)
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,7 @@ def snapshot(
     topics: Mapping[str, Collection[Record]],
     source: str,
     offsets_topic: str | None,
-    wish: OffsetsQuery,
+    query: OffsetsQuery,
     partitions: int | None = None,
     configs: config_topic.ConfigState | None = None,
 ) -> OffsetsSnapshot:
@@ -164,12 +164,12 @@ def snapshot(
         store = separate_store(
             connector.config, chosen, connector.config.get("producer.override.bootstrap.servers", "")
         )
-        if store is not None and store.topic in others and (not wish.connectors or name in wish.connectors):
+        if store is not None and store.topic in others and (not query.connectors or name in query.connectors):
             stores[name] = store
     return OffsetsSnapshot(
-        ReadTopic(_image(chosen, topics[chosen], partitions), "global") if wish.read_global else None,
+        ReadTopic(_image(chosen, topics[chosen], partitions), "global") if query.read_global else None,
         {n: ReadTopic(_image(s.topic, topics[s.topic], partitions), "dedicated") for n, s in stores.items()}
-        if wish.read_dedicated
+        if query.read_dedicated
         else {},
         configs,
         stores=stores,

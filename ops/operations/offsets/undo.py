@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Rollback:
     """The rollback of one connector: the restore, with its dedicated topic."""
 
-    wish: RestoreOffsets
+    request: RestoreOffsets
     dedicated_topic: str | None
 
 
@@ -31,12 +31,14 @@ def rollbacks(journal: Journal, run: Run, steps: Sequence[Any]) -> dict[str, Rol
         if isinstance(step, Backup) and journal.path(run.id, backup_file(number)).exists():
             sets = [s for s in steps if isinstance(s, Configure) and s.subject == step.subject]
             reverted = tuple((s.name, s.was) for s in sets)
-            wish = RestoreOffsets(step.subject, backup_file(number), run.id, reverted)
-            found[step.subject] = Rollback(wish, step.dedicated_topic)
+            request = RestoreOffsets(step.subject, backup_file(number), run.id, reverted)
+            found[step.subject] = Rollback(request, step.dedicated_topic)
     return found
 
 
 def undone_by(steps: Sequence[Any]) -> frozenset[str]:
     """The runs that ``steps`` rolled back."""
     found = (from_data(step.wish) for step in steps if isinstance(step, Change))
-    return frozenset(wish.run for wish in found if isinstance(wish, RestoreOffsets) and wish.run is not None)
+    return frozenset(
+        request.run for request in found if isinstance(request, RestoreOffsets) and request.run is not None
+    )

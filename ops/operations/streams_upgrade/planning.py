@@ -59,25 +59,25 @@ class ApplicationPlan:
     unknown: tuple[str, ...] = ()
 
 
-def plan(snapshot: ApplicationSnapshot, wish: ApplicationRequest) -> ApplicationPlan:
-    """The plan that makes ``wish`` true. Raises ``Refused`` with all reasons."""
-    value = wish.value or target_guarantee(snapshot, wish.to)
+def plan(snapshot: ApplicationSnapshot, request: ApplicationRequest) -> ApplicationPlan:
+    """The plan that makes ``request`` true. Raises ``Refused`` with all reasons."""
+    value = request.value or target_guarantee(snapshot, request.to)
     if not snapshot.instances:
         raise Refused(
             f"No instance of {snapshot.application} is named",
             next_step="Give --set instances=HOST:PORT,…, or describe it under applications in the context.",
             code="no-instances",
         )
-    if model_of_value(value) is not wish.to:
-        raise BadInput(f"{value} is not a {wish.to} processing.guarantee")
-    first, second = rolls(snapshot, wish, value)
-    loose = [known for known in snapshot.ids_of(_other(wish.to)) if known.open]
+    if model_of_value(value) is not request.to:
+        raise BadInput(f"{value} is not a {request.to} processing.guarantee")
+    first, second = rolls(snapshot, request, value)
+    loose = [known for known in snapshot.ids_of(_other(request.to)) if known.open]
     is_older = snapshot.all_tell and max(snapshot.protocols) < GROUP_AWARE
-    pending = bool(first or second or loose or (wish.older and not is_older))
-    if pending and (reasons := list(_reasons(snapshot, wish))):
+    pending = bool(first or second or loose or (request.older and not is_older))
+    if pending and (reasons := list(_reasons(snapshot, request))):
         raise Refused(f"Upgrade of {snapshot.application} refused", why="; ".join(reasons), code="refused")
-    steps = tuple(_steps(snapshot, wish, value, first, second)) if pending else ()
-    return ApplicationPlan(steps, tuple(_remarks(snapshot)), tuple(_unknown(snapshot, wish, first, value, pending)))
+    steps = tuple(_steps(snapshot, request, value, first, second)) if pending else ()
+    return ApplicationPlan(steps, tuple(_remarks(snapshot)), tuple(_unknown(snapshot, request, first, value, pending)))
 
 
 def _other(kind: ProducerModel) -> ProducerModel:
@@ -91,15 +91,19 @@ def target_guarantee(snapshot: ApplicationSnapshot, to: ProducerModel) -> str:
     return BETA if snapshot.group_aware and min(snapshot.protocols) < KNOWS_V2 else V2
 
 
-def rolls(snapshot: ApplicationSnapshot, wish: ApplicationRequest, value: str) -> tuple[list[Instance], list[Instance]]:
+def rolls(
+    snapshot: ApplicationSnapshot, request: ApplicationRequest, value: str
+) -> tuple[list[Instance], list[Instance]]:
     """The instances of the first roll, which brings a group-aware release, and those whose property is to change."""
-    chosen = [i for i in snapshot.instances if wish.only is None or i.address in wish.only]
+    chosen = [i for i in snapshot.instances if request.only is None or i.address in request.only]
     second = [
-        i for i in chosen if i.told != value or (wish.to is ProducerModel.GROUP_AWARE and _not_restarted(snapshot, i))
+        i
+        for i in chosen
+        if i.told != value or (request.to is ProducerModel.GROUP_AWARE and _not_restarted(snapshot, i))
     ]
     needed = KNOWS_V2 if value == V2 else GROUP_AWARE
     able = snapshot.all_tell and min(snapshot.protocols) >= needed
-    first = chosen if wish.to is ProducerModel.GROUP_AWARE and not able else []
+    first = chosen if request.to is ProducerModel.GROUP_AWARE and not able else []
     return first, second
 
 
@@ -114,7 +118,7 @@ def _not_restarted(snapshot: ApplicationSnapshot, instance: Instance) -> bool:
 # ------------------------------------------------------------------------------------------------ what stands against it
 
 
-def _reasons(snapshot: ApplicationSnapshot, wish: ApplicationRequest) -> Iterator[str]:
+def _reasons(snapshot: ApplicationSnapshot, request: ApplicationRequest) -> Iterator[str]:
     group, name = snapshot.group, snapshot.application
     if not group.members:
         yield f"the group {name} has no members: start the application first"
@@ -135,10 +139,10 @@ def _reasons(snapshot: ApplicationSnapshot, wish: ApplicationRequest) -> Iterato
     if snapshot.old_brokers:
         yield f"brokers must be 2.5 or newer first: {'; '.join(snapshot.old_brokers)}"
     yield from (f"could not read {unseen}" for unseen in snapshot.unseen)
-    yield from _against_instances(snapshot, wish)
+    yield from _against_instances(snapshot, request)
 
 
-def _against_instances(snapshot: ApplicationSnapshot, wish: ApplicationRequest) -> Iterator[str]:
+def _against_instances(snapshot: ApplicationSnapshot, request: ApplicationRequest) -> Iterator[str]:
     for instance in snapshot.instances:
         if instance.obstacle:
             yield f"{instance.address} cannot be changed: {instance.obstacle}"
@@ -146,7 +150,7 @@ def _against_instances(snapshot: ApplicationSnapshot, wish: ApplicationRequest) 
             told = f"{PROPERTY}={instance.told}" if instance.told else f"no {PROPERTY}"
             yield f"{instance.address} has {told}, which is not exactly-once; nothing to migrate"
     ahead = [i.address for i in snapshot.instances if i.kind is ProducerModel.GROUP_AWARE]
-    if wish.to is ProducerModel.GROUP_AWARE and ahead and snapshot.all_tell and not snapshot.group_aware:
+    if request.to is ProducerModel.GROUP_AWARE and ahead and snapshot.all_tell and not snapshot.group_aware:
         yield f"{', '.join(ahead)} is group-aware already while Kafka Streams 2.5 or older runs: take it back first"
 
 
@@ -155,12 +159,12 @@ def _against_instances(snapshot: ApplicationSnapshot, wish: ApplicationRequest) 
 
 def _steps(
     snapshot: ApplicationSnapshot,
-    wish: ApplicationRequest,
+    request: ApplicationRequest,
     value: str,
     first: Sequence[Instance],
     second: Sequence[Instance],
 ) -> Iterator[Any]:
-    count, lag = wish.members or len(snapshot.group.members), snapshot.lag or 0
+    count, lag = request.members or len(snapshot.group.members), snapshot.lag or 0
     name = snapshot.application
 
     def gate(instance: Instance) -> ApplicationGate:
@@ -175,23 +179,23 @@ def _steps(
         )
         yield gate(instance)
     for instance in second:
-        yield SetGuarantee(instance.address, 2, _why(wish), instance.told or "", value)
+        yield SetGuarantee(instance.address, 2, _why(request), instance.told or "", value)
         yield RestartInstance(instance.address, 2, _way(instance, value), members=count)
-        yield AwaitInstance(instance.address, 2, "", "", _least(wish, needed), 0, instance.by_hand)
+        yield AwaitInstance(instance.address, 2, "", "", _least(request, needed), 0, instance.by_hand)
         yield gate(instance)
-    yield FenceLeftovers(name, wish.to)
-    for instance in snapshot.instances if wish.older else ():
+    yield FenceLeftovers(name, request.to)
+    for instance in snapshot.instances if request.older else ():
         yield RestartInstance(instance.address, 3, OLDER, members=count)
         yield AwaitInstance(instance.address, 3, OLDER, "", 0, GROUP_AWARE - 1, instance.by_hand)
         yield gate(instance)
 
 
-def _why(wish: ApplicationRequest) -> str:
-    return SECOND if wish.to is ProducerModel.GROUP_AWARE else BACK
+def _why(request: ApplicationRequest) -> str:
+    return SECOND if request.to is ProducerModel.GROUP_AWARE else BACK
 
 
-def _least(wish: ApplicationRequest, needed: int) -> int:
-    return needed if wish.to is ProducerModel.GROUP_AWARE else GROUP_AWARE
+def _least(request: ApplicationRequest, needed: int) -> int:
+    return needed if request.to is ProducerModel.GROUP_AWARE else GROUP_AWARE
 
 
 def _way(instance: Instance, value: str) -> str:
@@ -217,7 +221,7 @@ def _remarks(snapshot: ApplicationSnapshot) -> Iterator[str]:
 
 
 def _unknown(
-    snapshot: ApplicationSnapshot, wish: ApplicationRequest, first: Sequence[Instance], value: str, pending: bool
+    snapshot: ApplicationSnapshot, request: ApplicationRequest, first: Sequence[Instance], value: str, pending: bool
 ) -> Iterator[str]:
     if not pending:
         return
@@ -230,9 +234,9 @@ def _unknown(
             f"The first roll starts what is in place on each instance: put Kafka Streams {needed} or newer there before, "
             f"and leave {PROPERTY} as it is. The run sees which release came back, and stops at an older one."
         )
-    if wish.to is ProducerModel.PER_PARTITION:
+    if request.to is ProducerModel.PER_PARTITION:
         yield f"Kafka Streams 4.0 knows {PER_PARTITION} no more, and fails with it; 3.2 to 4.x look the same from outside."
-    if wish.older:
+    if request.older:
         yield "You choose the older release; the run checks that it is 2.5 or older."
     yield (
         "An instance leaves its members behind when it stops, unless configured otherwise: the group is stable again "

@@ -90,11 +90,11 @@ def owned(transaction: Transaction, directory: TransactionalIdIndex) -> Owned:
 
 
 def find(
-    calls: TransactionCalls, directory: TransactionalIdIndex, wish: Filter, group_id: str | None, now: float
+    calls: TransactionCalls, directory: TransactionalIdIndex, criteria: Filter, group_id: str | None, now: float
 ) -> Transactions:
     """All transactions that pass the filter; ``now`` in seconds since the epoch."""
-    prefixes = wish.prefixes or tuple(f"{group_id}-{connector}-" for connector in wish.connectors)
-    listed = calls.listed(states=wish.states, prefixes=prefixes)
+    prefixes = criteria.prefixes or tuple(f"{group_id}-{connector}-" for connector in criteria.connectors)
+    listed = calls.listed(states=criteria.states, prefixes=prefixes)
     silent = [gap for gap in listed.gaps if gap.reason is Reason.NO_ANSWER]
     if not listed.seen and silent:
         code = silent[0].detail or ""
@@ -107,7 +107,7 @@ def find(
     if denied and len(denied) == len(described):
         raise NotAuthorized("No transaction may be described", why=verdict(DESCRIBE, described[denied[0]]).meaning)  # type: ignore[arg-type]
     found = [owned(what, directory) for what in described.values() if isinstance(what, Transaction)]
-    chosen = tuple(sorted(filter_(found, wish, now), key=lambda each: each.transaction.id))
+    chosen = tuple(sorted(filter_(found, criteria, now), key=lambda each: each.transaction.id))
     hidden = gap_findings(gap for each in chosen for gap in hidden_topics(each.transaction))
     doubts = ambiguities(directory, (each.transaction.id for each in chosen))
     return Transactions(chosen, (*incomplete(listed), *hidden, *doubts))
@@ -124,14 +124,14 @@ def hidden_topics(transaction: Transaction) -> tuple[Gap, ...]:
 
 
 def check_connectors(
-    found: Transactions, directory: Observation[TransactionalIdIndex], wish: Filter, group_id: str | None
+    found: Transactions, directory: Observation[TransactionalIdIndex], criteria: Filter, group_id: str | None
 ) -> None:
     """Raises ``BadInput`` for a connector of which there is no trace, ``NotAuthorized`` where that cannot be said."""
     from difflib import get_close_matches
 
     known = directory.seen.connectors.get(str(group_id), frozenset())
     traces = {owner.connector for each in found.found for owner in each.owners}
-    unknown = [name for name in wish.connectors if name not in known and name not in traces]
+    unknown = [name for name in criteria.connectors if name not in known and name not in traces]
     if unknown:
         whole(directory, "the connectors", proven=False)
         near = get_close_matches(unknown[0], known, n=1)
@@ -139,17 +139,17 @@ def check_connectors(
         raise BadInput(f"There is no connector {', '.join(unknown)}", next_step=hint, code="unknown-connector")
 
 
-def filter_(found: Iterable[Owned], wish: Filter, now: float) -> Iterable[Owned]:
+def filter_(found: Iterable[Owned], criteria: Filter, now: float) -> Iterable[Owned]:
     """Those that pass what coordinators do not filter by themselves, and their state once more: it changes meanwhile."""
     for each in found:
         seconds = each.transaction.seconds_open(now)
-        if wish.states and each.transaction.state not in wish.states:
+        if criteria.states and each.transaction.state not in criteria.states:
             continue
-        if wish.open_only and not each.transaction.is_open:
+        if criteria.open_only and not each.transaction.is_open:
             continue
-        if wish.longer_than is not None and (seconds is None or seconds < wish.longer_than):
+        if criteria.longer_than is not None and (seconds is None or seconds < criteria.longer_than):
             continue
-        if wish.connectors and not any(owner.connector in wish.connectors for owner in each.owners):
+        if criteria.connectors and not any(owner.connector in criteria.connectors for owner in each.owners):
             continue
         yield each
 

@@ -85,7 +85,7 @@ class RollingPlan:
     """A roll as data. ``unknown`` are lines about what is not known yet, or only believed; ``remarks`` others to read."""
 
     snapshot: RollingSnapshot
-    wish: UpgradeRequest
+    request: UpgradeRequest
     steps: tuple[Any, ...]
     unknown: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -103,11 +103,11 @@ class RollingPlan:
             "clusterId": self.snapshot.cluster_id,
             "groupId": self.snapshot.group_id,
             "digest": self.snapshot.digest(),
-            "migration": self.wish.name,
-            "given": dict(self.wish.given),
+            "migration": self.request.name,
+            "given": dict(self.request.given),
             "from": self.snapshot.values(),
-            "to": self.wish.end,
-            "without": list(self.wish.without),
+            "to": self.request.end,
+            "without": list(self.request.without),
             "steps": [_step(number, step, self.snapshot) for number, step in enumerate(self.steps, 1)],
             "remarks": list(self.remarks),
             "unknown": list(self.unknown),
@@ -131,38 +131,38 @@ def by_hand(steps: Sequence[Any]) -> tuple[str, ...]:
 
 
 def plan(
-    snapshot: RollingSnapshot, wish: UpgradeRequest, findings: Sequence[Finding] = (), before: Sequence[Any] = ()
+    snapshot: RollingSnapshot, request: UpgradeRequest, findings: Sequence[Finding] = (), before: Sequence[Any] = ()
 ) -> RollingPlan:
-    """The plan that makes ``wish`` true. ``before`` are steps of other operations that have to come first.
+    """The plan that makes ``request`` true. ``before`` are steps of other operations that have to come first.
 
     Raises ``Refused`` with all reasons: errors among ``findings``, and what stands against touching these workers at all.
     """
-    phases = list(_phases(snapshot, wish))
+    phases = list(_phases(snapshot, request))
     pending = any(workers for workers, _ in phases)
-    reasons = [*_absent(snapshot, wish)]
+    reasons = [*_absent(snapshot, request)]
     if pending:
-        reasons += [*_reasons(snapshot, wish, phases), *_errors(findings)]
+        reasons += [*_reasons(snapshot, request, phases), *_errors(findings)]
     if reasons:
-        lost = [w.address for w in snapshot.workers if w.lost] if wish.aborts is None else []
+        lost = [w.address for w in snapshot.workers if w.lost] if request.aborts is None else []
         hint = f"Start the workers, or plan without them: {' '.join(f'--without {w}' for w in lost)}" if lost else None
         raise Refused("Upgrade refused", why="; ".join(dict.fromkeys(reasons)), next_step=hint, code="refused")
-    steps = tuple(_steps(snapshot, wish, phases, before)) if pending else ()
-    return RollingPlan(snapshot, wish, steps, tuple(plan_caveats.lines(snapshot, steps)), tuple(findings))
+    steps = tuple(_steps(snapshot, request, phases, before)) if pending else ()
+    return RollingPlan(snapshot, request, steps, tuple(plan_caveats.lines(snapshot, steps)), tuple(findings))
 
 
 Phase = tuple[list["RollingWorker"], SourceSupport]
 
 
-def _phases(snapshot: RollingSnapshot, wish: UpgradeRequest) -> Iterator[Phase]:
+def _phases(snapshot: RollingSnapshot, request: UpgradeRequest) -> Iterator[Phase]:
     """The rolls, each with its workers and the value that it gives them. Workers that are there already are left out."""
-    everybody = [w for w in snapshot.workers if wish.only is None or w.address in wish.only]
-    if wish.to is not None:
-        through = [w for w in everybody if not wish.straight and passes_preparing(w, wish.target(w))]
+    everybody = [w for w in snapshot.workers if request.only is None or w.address in request.only]
+    if request.to is not None:
+        through = [w for w in everybody if not request.straight and passes_preparing(w, request.target(w))]
         yield through, PREPARING
-        last = [w for w in everybody if wish.target(w) is not PREPARING and not _is(w, wish.target(w))]
+        last = [w for w in everybody if request.target(w) is not PREPARING and not _is(w, request.target(w))]
         for value in (ENABLED, DISABLED):
-            yield [w for w in last if wish.target(w) is value], value
-    if wish.binaries:
+            yield [w for w in last if request.target(w) is value], value
+    if request.binaries:
         yield [w for w in everybody if w.value is not OLD], OLD
 
 
@@ -184,21 +184,21 @@ def _is(worker: RollingWorker, target: SourceSupport) -> bool:
 # ------------------------------------------------------------------------------------------------ what stands against it
 
 
-def _absent(snapshot: RollingSnapshot, wish: UpgradeRequest) -> Iterator[str]:
+def _absent(snapshot: RollingSnapshot, request: UpgradeRequest) -> Iterator[str]:
     """What is not there. It stands against every plan: of workers that are not seen nobody can say that nothing is to do."""
     if not snapshot.workers or snapshot.state in ("Empty", "Dead"):
         yield f"no worker is in the group {snapshot.group_id}: start the workers first"
-    elif wish.aborts is None:
+    elif request.aborts is None:
         for worker in snapshot.workers:
             if worker.lost:
                 yield f"{worker.address} was in the group in run {worker.lost} and is not in it now"
 
 
-def _reasons(snapshot: RollingSnapshot, wish: UpgradeRequest, phases: Sequence[Phase]) -> Iterator[str]:
+def _reasons(snapshot: RollingSnapshot, request: UpgradeRequest, phases: Sequence[Phase]) -> Iterator[str]:
     if snapshot.state not in ("Stable", "Empty", "Dead"):
         yield f"the group {snapshot.group_id} is {snapshot.state}: wait until the rebalance is over"
     touched = {w.address: w for workers, value in phases for w in workers if value is not OLD}
-    yield from _too_old(touched.values(), wish)
+    yield from _too_old(touched.values(), request)
     yield from (f"{w.address} cannot be changed: {w.obstacle}" for w in touched.values() if w.obstacle)
     urls = [w.url for w in snapshot.workers if w.url]
     twice = sorted({url for url in urls if urls.count(url) > 1})
@@ -206,8 +206,8 @@ def _reasons(snapshot: RollingSnapshot, wish: UpgradeRequest, phases: Sequence[P
         yield f"several workers advertise {', '.join(twice)}, and cannot be distinguished"
 
 
-def _too_old(workers: Any, wish: UpgradeRequest) -> Iterator[str]:
-    old = [w for w in workers if w.value is OLD and wish.target(w) in (PREPARING, ENABLED)]
+def _too_old(workers: Any, request: UpgradeRequest) -> Iterator[str]:
+    old = [w for w in workers if w.value is OLD and request.target(w) in (PREPARING, ENABLED)]
     told = ", ".join(f"{w.address} runs {w.version or 'an unknown release'}" for w in old)
     if told:
         yield f"{told}: exactly-once source support came with 3.3, so upgrade Connect on every worker first"
@@ -227,13 +227,13 @@ def _errors(findings: Sequence[Finding]) -> Iterator[str]:
 
 
 def _steps(
-    snapshot: RollingSnapshot, wish: UpgradeRequest, phases: Sequence[Phase], before: Sequence[Any]
+    snapshot: RollingSnapshot, request: UpgradeRequest, phases: Sequence[Phase], before: Sequence[Any]
 ) -> Iterator[Any]:
     yield FirstGate()
     yield from (
         Borrowed(step, "KIP-618, Offsets accuracy: older releases read the global topic only") for step in before
     )
-    order: Sequence[str] = wish.order
+    order: Sequence[str] = request.order
     busy = [(number, workers, value) for number, (workers, value) in enumerate(phases) if workers]
     touched = {worker.address for _, workers, _ in busy for worker in workers}
     # A worker that is away and is not restarted here has no mode that could be verified at the end.
@@ -244,20 +244,20 @@ def _steps(
         # A leader that has been restarted leads no more: by then it is one of those that were taken early.
         groups = restart_order([replace(w, leader=w.leader and w.address not in restarted) for w in workers], order)
         for slot, group in enumerate(groups):
-            yield from _turn(snapshot, wish, number, slot, group, value, standing)
+            yield from _turn(snapshot, request, number, slot, group, value, standing)
         order = [worker for group in reversed(groups) for worker in group]
         restarted |= {worker.address for worker in workers}
         standing |= {worker.address: str(value) for worker in workers}
         last = number == busy[-1][0]
         why = "this is the end of the roll" if last else "the next roll begins only when every worker is there"
         yield CheckModes(dict(standing), reason=why)
-    if wish.binaries:
+    if request.binaries:
         yield RestartFailed()
 
 
 def _turn(
     snapshot: RollingSnapshot,
-    wish: UpgradeRequest,
+    request: UpgradeRequest,
     phase: int,
     slot: int,
     group: Group,
@@ -276,12 +276,12 @@ def _turn(
         yield made(ReplaceBinaries, WHY_OLD, now=now, by_hand=True)
         yield made(Rejoin, "it has to be back before the next one is stopped", by_hand=True)
     else:
-        back = value is PREPARING and all(wish.target(w) is DISABLED for w in members)
+        back = value is PREPARING and all(request.target(w) is DISABLED for w in members)
         hand = any(w.by_hand for w in members)
         yield made(ChangeProperty, WHY_BACK if back else WHY[value], now=now, by_hand=hand)
         yield made(RestartWorker, _why_restarted(members, value), by_hand=hand)
         yield made(Rejoin, "it has to be back, in its new mode, before the next one is restarted", by_hand=hand)
-    forgives = wish.binaries and wish.to is None
+    forgives = request.binaries and request.to is None
     yield made(Gate, "only one worker at a time may be unavailable", forgives_fencing=forgives)
 
 

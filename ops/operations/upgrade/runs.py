@@ -39,7 +39,7 @@ class LoadedRun:
     run: Run
     steps: tuple[Step, ...]
     ground: Baseline
-    wish: UpgradeRequest
+    request: UpgradeRequest
     patience: GateSettings
     turns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -64,11 +64,11 @@ class LoadedRun:
         return undone
 
 
-def subjects(wish: UpgradeRequest) -> tuple[str, ...]:
+def subjects(request: UpgradeRequest) -> tuple[str, ...]:
     """What a run is about, for lists of runs."""
-    if wish.aborts:
-        return (f"back from {wish.aborts}",)
-    return (wish.name or f"to {wish.to}",)
+    if request.aborts:
+        return (f"back from {request.aborts}",)
+    return (request.name or f"to {request.to}",)
 
 
 def begin(journal: Journal, plan: RollingPlan, patience: GateSettings) -> Run:
@@ -78,11 +78,11 @@ def begin(journal: Journal, plan: RollingPlan, patience: GateSettings) -> Run:
         "operation": plan.operation,
         "steps": [step_to_data(step) for step in plan.steps],
         "ground": snapshot.ground().to_data(),
-        "wish": asdict(plan.wish),
+        "wish": asdict(plan.request),
         "patience": asdict(patience),
         "plan": plan.as_json(),
     }
-    return journal.begin(plan.operation, snapshot.cluster_id, snapshot.group_id, subjects(plan.wish), data)
+    return journal.begin(plan.operation, snapshot.cluster_id, snapshot.group_id, subjects(plan.request), data)
 
 
 def restored(journal: Journal, run: Run) -> LoadedRun:
@@ -92,14 +92,14 @@ def restored(journal: Journal, run: Run) -> LoadedRun:
         run,
         steps_from_data(data["steps"]),
         Baseline.from_data(data["ground"]),
-        wish_from_data(data["wish"]),
+        request_from_data(data["wish"]),
         GateSettings(**data["patience"]),
         run_state.Notes.load(journal, run.id).turns,
     )
 
 
-def wish_from_data(data: Mapping[str, Any]) -> UpgradeRequest:
-    """A wish from plain JSON values."""
+def request_from_data(data: Mapping[str, Any]) -> UpgradeRequest:
+    """A request from plain JSON values."""
     values = dict(data)
     values["to"] = None if values["to"] is None else SourceSupport(values["to"])
     values["targets"] = {worker: SourceSupport(value) for worker, value in values["targets"].items()}
@@ -146,14 +146,14 @@ def check_resumable(taken_up: LoadedRun, notes: run_state.Notes, snapshot: Rolli
 def rollback_run(journal: Journal, run: Run) -> Run | None:
     """The run that takes ``run`` back and has not ended, which may be ``run`` itself; None where there is none."""
     for known in run_state.unfinished(journal, run.cluster_id, run.group_id):
-        aborts = restored(journal, known).wish.aborts
+        aborts = restored(journal, known).request.aborts
         if aborts is not None and run.id in (known.id, aborts):
             return known
     return None
 
 
 def rollback_request(taken_up: LoadedRun, notes: run_state.Notes) -> UpgradeRequest:
-    """The wish that takes a run back from where it stands: every worker to what it was, the last one changed first.
+    """The request that takes a run back from where it stands: every worker to what it was, the last one changed first.
 
     What is not known to have been anything goes to ``preparing``, from which nothing is far.
     """
@@ -225,7 +225,7 @@ def application_back(restored: LoadedRun, was: Mapping[str, str | None]) -> Appl
     return ApplicationRequest(to, values.pop(), members=members, only=tuple(reversed([*was])))
 
 
-def finish(journal: Journal, wish: UpgradeRequest) -> None:
+def finish(journal: Journal, request: UpgradeRequest) -> None:
     """What is true once a run has come to its end: the run that it takes back is undone."""
-    if wish.aborts:
-        journal.end(wish.aborts, RunState.UNDONE)
+    if request.aborts:
+        journal.end(request.aborts, RunState.UNDONE)

@@ -47,15 +47,15 @@ class Requests:
         self._ask(End.ABORT, record)
 
     def _ask(self, end: End, record: SourceRecord | None) -> None:
-        wishes = self._batch if record is None else self._records.setdefault(id(record), set())
-        wishes.add(end)
-        if len(wishes) > 1:
+        requests = self._batch if record is None else self._records.setdefault(id(record), set())
+        requests.add(end)
+        if len(requests) > 1:
             raise ConnectctlError("The task asked for both a commit and an abort of the same transaction")
 
     def of_record(self, record: SourceRecord) -> End | None:
         """What was asked for behind ``record``."""
-        wishes = self._records.pop(id(record), set())
-        return wishes.pop() if wishes else None
+        requests = self._records.pop(id(record), set())
+        return requests.pop() if requests else None
 
     def of_batch(self) -> End | None:
         """What was asked for behind the batch."""

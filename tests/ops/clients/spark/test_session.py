@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from connectctl.ops.clients.spark import executors
-from connectctl.ops.clients.spark.session import _escaped, _wish, close_session, first_line
+from connectctl.ops.clients.spark.session import _escaped, _settings, close_session, first_line
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,7 +53,8 @@ def test_the_cause_is_told_and_not_the_way_it_came(error: str, line: str) -> Non
 
 def test_masters_of_this_machine_alone_have_their_driver_on_the_loopback_address() -> None:
     alone = {
-        m: _wish(m, {}).get("spark.driver.host") for m in ("local[2]", "local-cluster[1,1,512]", "spark://localhost:1")
+        m: _settings(m, {}).get("spark.driver.host")
+        for m in ("local[2]", "local-cluster[1,1,512]", "spark://localhost:1")
     }
     assert set(alone.values()) == {"127.0.0.1"}
     for elsewhere in (
@@ -62,12 +63,12 @@ def test_masters_of_this_machine_alone_have_their_driver_on_the_loopback_address
         "k8s://https://10.0.0.1:443",
         "spark://127.0.0.1:1,b:1",
     ):
-        assert "spark.driver.host" not in _wish(elsewhere, {})
-    assert _wish("spark://127.0.0.1:1", {"spark.driver.host": "192.0.2.1"})["spark.driver.host"] == "192.0.2.1"
+        assert "spark.driver.host" not in _settings(elsewhere, {})
+    assert _settings("spark://127.0.0.1:1", {"spark.driver.host": "192.0.2.1"})["spark.driver.host"] == "192.0.2.1"
 
 
 def test_settings_are_told_as_spark_reads_them() -> None:
-    wish = _wish("yarn", {"a": True, "b": 2})
+    wish = _settings("yarn", {"a": True, "b": 2})
     assert (wish["a"], wish["b"], wish["spark.master"]) == ("true", "2", "yarn")
 
 
@@ -121,7 +122,7 @@ def test_a_session_whose_java_was_killed_is_over_without_a_word() -> None:
 
 
 def test_spark_is_told_which_settings_its_event_log_must_leave_out() -> None:
-    wish = _wish("local", {})
+    wish = _settings("local", {})
     for pattern in (wish["spark.redaction.regex"], wish["spark.sql.redaction.options.regex"]):
         for name in (
             "spark.hadoop.fs.s3a.secret.key",

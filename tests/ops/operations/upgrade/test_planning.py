@@ -12,7 +12,7 @@ from connectctl.ops.core.step import step_to_data
 from connectctl.ops.operations.upgrade.mode import Confidence, Mode, SourceSupport
 from connectctl.ops.operations.upgrade.planning import UpgradeRequest, plan
 from connectctl.ops.operations.upgrade.restart_order import next_workers
-from connectctl.ops.operations.upgrade.runs import wish_from_data
+from connectctl.ops.operations.upgrade.runs import request_from_data
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot, RollingWorker
 from connectctl.ops.operations.upgrade.steps import ChangeProperty, CheckModes, ReplaceBinaries
 from hypothesis import given
@@ -207,7 +207,7 @@ def test_steps_survive_being_written_down(snapshot: RollingSnapshot, to: SourceS
 
     found = plan(snapshot, UpgradeRequest(to, binaries=True))
     assert steps_from_data(json.loads(json.dumps([step_to_data(step) for step in found.steps]))) == found.steps
-    assert wish_from_data(json.loads(json.dumps(asdict(found.wish)))) == found.wish
+    assert request_from_data(json.loads(json.dumps(asdict(found.request)))) == found.request
 
 
 A, B, C = ("a",), ("b",), ("c",)
