@@ -29,10 +29,10 @@ CURSOR = "\x1b[?25h"
 
 @dataclass
 class Watch:
-    """``told`` is whether the person was told of the end already, by whichever thread."""
+    """``reported`` is whether the person was informed of the end already, by whichever thread."""
 
-    told: bool = False
-    heard: int = 0
+    reported: bool = False
+    signals: int = 0
 
     def start(self, line: Callable[[], str]) -> None:
         """Begin to watch; ``line`` gives what is said at the end. Only the main thread may."""
@@ -44,8 +44,8 @@ class Watch:
     def _listen(self, reader: int, line: Callable[[], str]) -> None:
         while number := os.read(reader, 1):
             if number[0] in (signal.SIGINT, signal.SIGTERM) and not WORK.alone:
-                self.heard += 1
-                threading.Thread(target=self._end, args=(number[0], self.heard, line), daemon=True).start()
+                self.signals += 1
+                threading.Thread(target=self._end, args=(number[0], self.signals, line), daemon=True).start()
 
     def _end(self, number: int, count: int, line: Callable[[], str]) -> None:
         time.sleep(GRACE)
@@ -56,8 +56,8 @@ class Watch:
             while WORK.in_order:
                 time.sleep(LOOK)
             time.sleep(GRACE)
-        if not self.told:
-            self.told = True
+        if not self.reported:
+            self.reported = True
             self._write(line() + "\n")
         os._exit(130 if number == signal.SIGINT else 128 + number)
 

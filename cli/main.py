@@ -145,7 +145,7 @@ class Root(TyperGroup):
 
             completion_init()
         WORK.resume.clear()
-        WATCH.told = False
+        WATCH.reported = False
         sys.exit(_run(lambda: super(Root, self).main(globals_first(given), *rest, **extra), given))
 
 
@@ -186,8 +186,8 @@ def _run(command: Any, args: Sequence[str]) -> int:
 
 def _interrupted(args: Sequence[str]) -> None:
     """Say so once, however many threads notice."""
-    if not WATCH.told:
-        WATCH.told = True
+    if not WATCH.reported:
+        WATCH.reported = True
         _write(_interruption(args))
 
 

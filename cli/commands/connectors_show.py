@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 def show(session: Session, cluster: Cluster, name: str, output: Output) -> None:
     """Print the connector called ``name``."""
     seen = see(cluster.calls, cluster.kafka, cluster.group, session.named_topics)
-    (judged,) = select(seen.connectors, [name])
+    (health,) = select(seen.connectors, [name])
     answers = seen.read_from == "workers"
-    passwords = defined_passwords(cluster.calls, judged.connector.config) if answers else frozenset()
-    remember(judged.connector.config, passwords)
-    config = config_of(judged.connector.config, passwords)
-    found, offsets_topic, doubts = _from_config_topic(session, cluster, judged)
-    doubts = [*seen.findings, *doubts, *truth(session, cluster, judged.connector, found)]
-    data = _as_json(judged, found, offsets_topic, doubts, config)
+    passwords = defined_passwords(cluster.calls, health.connector.config) if answers else frozenset()
+    remember(health.connector.config, passwords)
+    config = config_of(health.connector.config, passwords)
+    found, offsets_topic, doubts = _from_config_topic(session, cluster, health)
+    doubts = [*seen.findings, *doubts, *truth(session, cluster, health.connector, found)]
+    data = _as_json(health, found, offsets_topic, doubts, config)
 
     def table(wide: bool) -> None:
-        terminal.blocks(_blocks(judged, found, offsets_topic, config))
+        terminal.blocks(_blocks(health, found, offsets_topic, config))
         if wide:
-            _print_traces(judged)
+            _print_traces(health)
 
     terminal.emit("Connector", data, output, table)
     if output in (Output.TABLE, Output.WIDE):
@@ -47,13 +47,13 @@ def show(session: Session, cluster: Cluster, name: str, output: Output) -> None:
 
 
 def _from_config_topic(
-    session: Session, cluster: Cluster, judged: ConnectorHealth
+    session: Session, cluster: Cluster, health: ConnectorHealth
 ) -> tuple[ConfiguredConnector | None, dict[str, Any] | None, list[Finding]]:
     """What the config topic adds, the offsets topic, and a finding where they cannot be told."""
-    offsets = _dedicated_topic(judged)
+    offsets = _dedicated_topic(health)
     if cluster.kafka is None or cluster.group is None:
         return None, offsets, []
-    needed = ["config"] + (["offsets"] if judged.connector.type != "sink" and offsets is None else [])
+    needed = ["config"] + (["offsets"] if health.connector.type != "sink" and offsets is None else [])
     choices = look_for_topics(cluster.kafka, cluster.group, session.named_topics, needed)
     doubts = []
     for role, choice in choices.items():
@@ -63,11 +63,11 @@ def _from_config_topic(
     if "offsets" in choices and choices["offsets"].topic:
         offsets = {"name": choices["offsets"].topic, "dedicated": False, "bootstrapServers": None}
     config = choices["config"].topic
-    return (configured(cluster.kafka, config, judged.name) if config else None), offsets, doubts
+    return (configured(cluster.kafka, config, health.name) if config else None), offsets, doubts
 
 
-def _dedicated_topic(judged: ConnectorHealth) -> dict[str, Any] | None:
-    config = judged.connector.config
+def _dedicated_topic(health: ConnectorHealth) -> dict[str, Any] | None:
+    config = health.connector.config
     if not config.get("offsets.storage.topic"):
         return None
     elsewhere = config.get("producer.override.bootstrap.servers")
@@ -78,15 +78,15 @@ def _dedicated_topic(judged: ConnectorHealth) -> dict[str, Any] | None:
 
 
 def _blocks(
-    judged: ConnectorHealth,
+    health: ConnectorHealth,
     found: ConfiguredConnector | None,
     offsets: dict[str, Any] | None,
     config: Mapping[str, str],
 ) -> list[Block]:
-    connector = judged.connector
+    connector = health.connector
     facts = [
-        ["state", str(judged.verdict)],
-        ["cause", judged.verdict.cause or ""],
+        ["state", str(health.verdict)],
+        ["cause", health.verdict.cause or ""],
         ["target state", found.target_state if found else "unknown"],
         ["type", connector.type or "unknown"],
         ["worker", connector.status.worker if connector.status and connector.status.worker else "-"],
@@ -94,7 +94,7 @@ def _blocks(
         ["fencing", _fencing_text(found) if connector.type != "sink" else ""],
     ]
     return [
-        Block(["CONNECTOR", judged.name], [fact for fact in facts if fact[1]]),
+        Block(["CONNECTOR", health.name], [fact for fact in facts if fact[1]]),
         Block(["TASK", "STATE", "WORKER", "CAUSE"], [_task(n, s) for n, s in connector.tasks.items()], "No tasks."),
         Block(["PROPERTY", "VALUE"], [list(item) for item in sorted(config.items())], "No configuration."),
     ]
@@ -124,8 +124,8 @@ def _fencing_text(found: ConfiguredConnector | None) -> str:
     return f"last round was for {record} task{'' if record == 1 else 's'}{pending}"
 
 
-def _print_traces(judged: ConnectorHealth) -> None:
-    connector = judged.connector
+def _print_traces(health: ConnectorHealth) -> None:
+    connector = health.connector
     parts = [("connector", connector.status), *((f"task {n}", status) for n, status in connector.tasks.items())]
     for part, status in parts:
         if status and status.trace:
@@ -136,15 +136,15 @@ def _print_traces(judged: ConnectorHealth) -> None:
 
 
 def _as_json(
-    judged: ConnectorHealth,
+    health: ConnectorHealth,
     found: ConfiguredConnector | None,
     offsets: dict[str, Any] | None,
     doubts: list[Finding],
     config: Mapping[str, str],
 ) -> dict[str, Any]:
-    connector = judged.connector
+    connector = health.connector
     tasks = [{"id": n} | connectors.status_json(status, trace=True) for n, status in connector.tasks.items()]
-    return connectors.as_json(judged) | {
+    return connectors.as_json(health) | {
         "targetState": found.target_state if found else connector.target_state,
         "connector": connectors.status_json(connector.status, trace=True),
         "tasks": tasks,

@@ -31,7 +31,7 @@ class MetricsFile:
     def __init__(self, path: Path, name: str, group: str):
         self._path, self._name, self._group = path, name, group
         self._last = ""
-        self._told = False
+        self._reported = False
         try:
             self._replace("")
         except OSError as e:
@@ -46,9 +46,9 @@ class MetricsFile:
         try:
             self._replace(found)
         except OSError as e:
-            if not self._told:
+            if not self._reported:
                 terminal.note(f"warning: {self._path} cannot be written: {e.strerror}")
-            self._told = True
+            self._reported = True
 
     def _replace(self, found: str) -> None:
         # Whoever reads it meets the old file or the new one, never a half.

@@ -26,22 +26,22 @@ def block(found: Sequence[ConnectorHealth], wide: bool, *, seen: bool = True) ->
     Without ``seen`` neither the workers nor the topics told anything.
     """
     columns = ["CONNECTOR", "TYPE", "STATE", "TASKS", "WORKERS"] + (["CLASS", "TARGET", "DETAIL"] if wide else [])
-    causes = any(judged.verdict.cause for judged in found)
-    rows = [_row(judged, wide) + ([_cause(judged.verdict.cause, wide)] if causes else []) for judged in found]
+    causes = any(health.verdict.cause for health in found)
+    rows = [_row(health, wide) + ([_cause(health.verdict.cause, wide)] if causes else []) for health in found]
     empty = NONE if seen else UNSEEN
     return Block(columns + (["CAUSE"] if causes else []), rows, empty, () if wide else ("WORKERS", "TYPE", "TASKS"))
 
 
-def _row(judged: ConnectorHealth, wide: bool) -> list[str]:
-    connector = judged.connector
+def _row(health: ConnectorHealth, wide: bool) -> list[str]:
+    connector = health.connector
     row = [
-        judged.name,
+        health.name,
         connector.type or "?",
-        judged.verdict.state.value,
-        f"{judged.verdict.running}/{len(connector.tasks)}",
-        ",".join(judged.workers) or "-",
+        health.verdict.state.value,
+        f"{health.verdict.running}/{len(connector.tasks)}",
+        ",".join(health.workers) or "-",
     ]
-    more = [connector.config.get("connector.class", "?"), connector.target_state or "-", judged.verdict.detail or "-"]
+    more = [connector.config.get("connector.class", "?"), connector.target_state or "-", health.verdict.detail or "-"]
     return row + (more if wide else [])
 
 
@@ -54,16 +54,16 @@ def _cause(cause: str | None, wide: bool) -> str:
     return short if len(short) <= LONGEST_CAUSE else short[: LONGEST_CAUSE - 1] + "…"
 
 
-def as_json(judged: ConnectorHealth) -> dict[str, Any]:
+def as_json(health: ConnectorHealth) -> dict[str, Any]:
     """A connector as scripts get it."""
-    connector = judged.connector
+    connector = health.connector
     return {
-        "name": judged.name,
+        "name": health.name,
         "type": connector.type,
         "class": connector.config.get("connector.class"),
-        "state": judged.verdict.state.value,
-        "detail": judged.verdict.detail or None,
-        "cause": judged.verdict.cause,
+        "state": health.verdict.state.value,
+        "detail": health.verdict.detail or None,
+        "cause": health.verdict.cause,
         "targetState": connector.target_state,
         "connector": status_json(connector.status),
         "tasks": [{"id": n} | status_json(status) for n, status in connector.tasks.items()],

@@ -56,10 +56,10 @@ def progress(ready: PreparedJob) -> Iterator[Tell]:
 
 
 def progress_line(
-    name: str, run: JobRun, heard: Mapping[int, Mapping[str, Any]], seconds: float, before: int
+    name: str, run: JobRun, task_reports: Mapping[int, Mapping[str, Any]], seconds: float, before: int
 ) -> tuple[str, int]:
     """Where a run stands, and its records so far: those of rounds that are over and those of the one under way."""
-    now = {n: dict(said) for n, said in list(heard.items())}
+    now = {n: dict(said) for n, said in list(task_reports.items())}
     records = run.records + sum(int(said["records"]) for said in now.values())
     done = sum(t.transactions for t in run.totals.values()) + sum(int(s["transactions"]) for s in now.values())
     rate = max(0.0, (records - before) / seconds)

@@ -256,7 +256,7 @@ class WorkerDriver(Protocol):
         """The driver's name in the context file."""
         ...
 
-    def manner(self, worker: str) -> RestartMode:
+    def restart_mode(self, worker: str) -> RestartMode:
         """Whether it is restarted alone or with others, and by whom; by itself where a driver does not say. Asks nobody."""
         return RestartMode()
 

@@ -146,7 +146,7 @@ def owners_of(group: ConnectGroup | None) -> Owners | None:
     return Owners({part: address(member.url) for part, member in group.owners.items()})
 
 
-def judge(connector: Connector, owners: Owners | None = None) -> Verdict:
+def verdict_of(connector: Connector, owners: Owners | None = None) -> Verdict:
     """The verdict on ``connector``; without ``owners`` every status is taken at its word.
 
     One that is proven to be stopped is STOPPED, whatever its last statuses say and whoever wrote them.

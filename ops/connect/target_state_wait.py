@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
-from connectctl.ops.connect.connector import Connector, State, Status, at_rest, judge
+from connectctl.ops.connect.connector import Connector, State, Status, at_rest, verdict_of
 
 if TYPE_CHECKING:
     from connectctl.ops.connect.connector import Verdict
@@ -47,7 +47,7 @@ def evaluate(waiting: WaitState, now: Connector, elapsed: float) -> WaitProgress
     """Take one more status into account, ``elapsed`` seconds after the request was accepted."""
     changed = waiting.changed | _changed(waiting.before, now)
     waiting = replace(waiting, changed=changed)
-    verdict = judge(now, now.owners)
+    verdict = verdict_of(now, now.owners)
     if waiting.wanted is not State.RUNNING:
         return WaitProgress(waiting, verdict, done=_rests(waiting, now))
     fresh = changed | (_parts(now).keys() if elapsed >= GRACE else set())

@@ -102,9 +102,9 @@ class DriverContract:
                 stage.driver.change(text, KEY, "one")
 
     def test_its_manner_does_not_depend_on_what_was_done(self, stage: Stage) -> None:
-        before = stage.driver.manner(stage.worker)
+        before = stage.driver.restart_mode(stage.worker)
         stage.driver.change(stage.worker, KEY, "one")
-        assert stage.driver.manner(stage.worker) == before
+        assert stage.driver.restart_mode(stage.worker) == before
 
 
 def scripted(directory: Path) -> tuple[Path, Lines]:

@@ -151,7 +151,7 @@ class ApplicationDriver:
     world: ApplicationWorld
     name: str = "fake"
 
-    def manner(self, worker: str) -> RestartMode:
+    def restart_mode(self, worker: str) -> RestartMode:
         return RestartMode(by_hand=self.world.by_hand)
 
     def says(self, worker: str, name: str, value: str) -> str:

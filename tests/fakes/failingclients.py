@@ -102,7 +102,7 @@ def kafka_python(*, answered: bool) -> Iterator[Failing]:
     """kafka-python's requests; those that fail are sent first where they are ``answered``, and the answer is lost."""
     failing = Failing()
     raw = raw_connection.RawConnection
-    ask, transmit, hear = client.KafkaProtocolClient.ask, raw._transmit, raw.hear
+    ask, transmit, hear = client.KafkaProtocolClient.ask, raw._transmit, raw.await_answer
 
     async def asked(self: Any, request: Any, *args: Any, **more: Any) -> Any:
         found = await ask(self, request, *args, **more) if answered else None
@@ -122,7 +122,7 @@ def kafka_python(*, answered: bool) -> Iterator[Failing]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(client.KafkaProtocolClient, "ask", asked)
         patch.setattr(raw, "_transmit", sent)
-        patch.setattr(raw, "hear", heard)
+        patch.setattr(raw, "await_answer", heard)
         yield failing
 
 

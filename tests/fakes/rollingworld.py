@@ -315,7 +315,7 @@ class FakeDriver:
     world: RollingWorld
     name: str = "fake"
 
-    def manner(self, worker: str) -> RestartMode:
+    def restart_mode(self, worker: str) -> RestartMode:
         return RestartMode(self.world.together, self.world.by_hand)
 
     def says(self, worker: str, name: str, value: str) -> str:

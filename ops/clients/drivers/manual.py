@@ -18,7 +18,7 @@ class Manual(WorkerDriver):
     name: str = "manual"
     _told: dict[tuple[str, str], str] = field(default_factory=dict)
 
-    def manner(self, worker: str) -> RestartMode:
+    def restart_mode(self, worker: str) -> RestartMode:
         """See ``WorkerDriver``: by hand."""
         return RestartMode(by_hand=True)
 

@@ -91,9 +91,9 @@ class ByWorker:
         found = (self.each.get(key) for key in (at.worker, bracketed))
         return next((driver for driver in found if driver is not None), self.rest)
 
-    def manner(self, worker: str) -> RestartMode:
+    def restart_mode(self, worker: str) -> RestartMode:
         """See ``WorkerDriver``."""
-        return self.of(worker).manner(worker)
+        return self.of(worker).restart_mode(worker)
 
     def says(self, worker: str, name: str, value: str) -> str:
         """See ``WorkerDriver``."""
@@ -132,7 +132,7 @@ def opened(section: WorkersSection, around: DriverContext) -> WorkerDriver:
 
 
 def _together(driver: WorkerDriver) -> str | None:
-    return driver.manner("").together
+    return driver.restart_mode("").together
 
 
 def _opened(way: WorkerSettings, around: DriverContext) -> WorkerDriver:

@@ -55,7 +55,7 @@ class Strimzi:
     def _called(self) -> str:
         return f"KafkaConnect {self.namespace + '/' if self.namespace else ''}{self.resource}"
 
-    def manner(self, worker: str) -> RestartMode:
+    def restart_mode(self, worker: str) -> RestartMode:
         """See ``WorkerDriver``: all workers of the resource together."""
         return RestartMode(together=self._called)
 

@@ -154,14 +154,14 @@ class BatchProducer:
             self._connections[leader] = RawConnection(self._wire, leader, self._timeout)
         connection, unanswered = self._connections[leader], self._unanswered[leader]
         while unanswered and (connection.wants_quiet or len(unanswered) >= MOST_ON_THE_WAY):
-            self._hear(leader)
+            self._await_answer(leader)
         unanswered.append((connection.send(self._produce(place, batch)), named))
 
     def flush(self) -> None:
         """Wait until everything that was sent is acknowledged."""
         for leader, unanswered in self._unanswered.items():
             while unanswered:
-                self._hear(leader)
+                self._await_answer(leader)
 
     def settle(self) -> None:
         """Wait until everything that was sent is answered, whatever the answers are."""
@@ -218,13 +218,13 @@ class BatchProducer:
             topic_data=[topic(name=place.topic, partition_data=[part])],
         )
 
-    def _hear(self, leader: int) -> None:
+    def _await_answer(self, leader: int) -> None:
         """Read the oldest answer that is missing."""
         from kafka.protocol.producer import ProduceResponse
 
         connection = self._connections[leader]
         number, named = self._unanswered[leader].popleft()
-        connection.hear(number)
+        connection.await_answer(number)
         answer = ProduceResponse[PRODUCE].decode(connection.bytes(connection.left))
         parts = [part for topic in answer.responses for part in topic.partition_responses]
         if not parts:

@@ -102,7 +102,7 @@ class ColumnReader(Headers):
         ahead, self._ahead = self._ahead, None
         if ahead is not None:
             other, number, *about = ahead
-            other.hear(number)
+            other.await_answer(number)
             if about == [place, offset]:
                 return other
             other.skip(other.left)

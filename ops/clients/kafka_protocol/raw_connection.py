@@ -61,7 +61,7 @@ class RawConnection:
         self._buffer = bytearray(room)
         self._view = memoryview(self._buffer)
         self._at = self._filled = 0
-        self._asked = self._heard = 0
+        self._asked = self._answered = 0
         login = self._connection._reauth
         self._session = Session.of(login.session_lifetime_ms, login.authenticated_at or 0.0)
         self.left = 0
@@ -82,7 +82,7 @@ class RawConnection:
 
     def ask(self, request: Any) -> None:
         """Send ``request`` and wait until its answer begins; ``take`` and ``skip`` then go through it."""
-        self.hear(self.send(request))
+        self.await_answer(self.send(request))
 
     @property
     def wants_quiet(self) -> bool:
@@ -90,7 +90,7 @@ class RawConnection:
         return self._session.is_ending
 
     def send(self, request: Any) -> int:
-        """Send ``request``; gives its number, for ``hear``. Answers come in the order of the requests.
+        """Send ``request``; gives its number, for ``await_answer``. Answers come in the order of the requests.
 
         Raises ``NotAuthorized`` where the login is to be renewed and the broker no longer takes it.
         """
@@ -117,13 +117,13 @@ class RawConnection:
         return range(first, self._asked + 1)
 
     def _renew(self) -> None:
-        if self._session.is_ending and self._heard == self._asked:
+        if self._session.is_ending and self._answered == self._asked:
             connection = self._connection
             host = connection.transport.host or connection.transport.getPeer()[0]
             self._session = renewed(self._exchange, connection.config, host, self._wire.bootstrap)
 
     def _exchange(self, request: Any, answer: Any) -> Any:
-        self.hear(self._transmit(request))
+        self.await_answer(self._transmit(request))
         return answer.decode(self.bytes(self.left))
 
     def _transmit(self, request: Any) -> int:
@@ -132,7 +132,7 @@ class RawConnection:
         self._socket.sendall(request.encode(framed=True, header=True))
         return self._asked
 
-    def hear(self, number: int) -> None:
+    def await_answer(self, number: int) -> None:
         """Wait until the answer to the request with that ``number`` begins: the oldest that has none."""
         if self.left:
             raise Broken("an answer was not read to its end")
@@ -141,7 +141,7 @@ class RawConnection:
         (told,) = self.take(_SIZE)
         if told != number:
             raise Broken("the answer is not to this request")
-        self._heard = number
+        self._answered = number
 
     def take(self, layout: struct.Struct) -> tuple[Any, ...]:
         """The next bytes of the answer as ``layout`` has them."""
@@ -206,10 +206,10 @@ class RawConnection:
             size, number = _FRAME.unpack_from(self._buffer, at)
             if self._filled - at < _SIZE.size + size:
                 break
-            if number != self._heard + 1 or size < _SIZE.size + layout.size:
+            if number != self._answered + 1 or size < _SIZE.size + layout.size:
                 raise Broken("the answer is not to this request")
             found.append(layout.unpack_from(self._buffer, at + _FRAME.size))
-            self._heard = number
+            self._answered = number
             at += _SIZE.size + size
         self._at = at
         return found

@@ -16,10 +16,10 @@ from connectctl.ops.connect.connector import (
     Status,
     Verdict,
     from_rest,
-    judge,
     owners_of,
     path_of,
     statuses_from_topic,
+    verdict_of,
 )
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, NotTrusted, TimedOut, Unreachable
 from connectctl.ops.kafka.visibility import Complete, Partial, gap_findings, gap_of, observation_of
@@ -117,7 +117,7 @@ def judged(connectors: Iterable[Connector], group: ConnectGroup | None) -> tuple
 def _judged(connector: Connector, owners: Owners | None) -> ConnectorHealth:
     if owners is not None:
         connector = replace(connector, assigned=owners.parts(connector.name))
-    verdict = judge(connector, owners)
+    verdict = verdict_of(connector, owners)
     if owners is None:
         parts = [connector.status, *connector.tasks.values()]
         return ConnectorHealth(connector, verdict, tuple(dict.fromkeys(s.worker for s in parts if s and s.worker)))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from connectctl.ops.connect.connector import Connector, State, at_rest, judge, path_of
+from connectctl.ops.connect.connector import Connector, State, at_rest, path_of, verdict_of
 from connectctl.ops.connect.target_state_wait import GRACE, WaitProgress, WaitState, evaluate
 from connectctl.ops.core.context import RunContext
 from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut, Unreachable
@@ -211,7 +211,7 @@ def already_satisfied(verb: str, connector: Connector) -> str | None:
     """
     if verb == "stop":
         return "already STOPPED" if at_rest(connector) else None
-    verdict = judge(connector, connector.owners)
+    verdict = verdict_of(connector, connector.owners)
     tasks = {status.state if status else None for status in connector.tasks.values()}
     if verb == "pause":
         paused = connector.target_state in (None, "PAUSED") and verdict.state is State.PAUSED

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from connectctl.ops.connect.connector import State, at_rest, judge
+from connectctl.ops.connect.connector import State, at_rest, verdict_of
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused
 from connectctl.ops.core.wait import observe_until
 from connectctl.ops.operations.connectors.steps import POLL, StepContext
@@ -71,7 +71,7 @@ class OffsetContext(StepContext):
                 raise
             if at_rest(found):
                 return None, False
-            verdict = judge(found, found.owners)
+            verdict = verdict_of(found, found.owners)
             # One that is stopped is not at rest before its tasks have left the assignment, nor seen so in a rebalance.
             settling = found.target_state == "STOPPED" or verdict.state is State.UNASSIGNED
             return str(verdict) if verdict.state is not State.STOPPED else "STOPPED with tasks still stopping", settling

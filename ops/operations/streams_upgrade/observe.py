@@ -56,7 +56,7 @@ def _instance(driver: WorkerDriver, address: str) -> Instance:
         ways = {value: driver.says(address, PROPERTY, value) for value in (PER_PARTITION, BETA, V2)}
     except ConnectctlError as e:
         return Instance(address, obstacle=obstacle or str(e))
-    by_hand = driver.manner(address).by_hand
+    by_hand = driver.restart_mode(address).by_hand
     return Instance(address, told.value if told else None, told.source if told else "", obstacle, by_hand, ways)
 
 

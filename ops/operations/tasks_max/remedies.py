@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from connectctl.ops.checks.tasks_max.forecast import Outlook, horizon, now, then
 from connectctl.ops.checks.tasks_max.observe import enforces, refusal_in
-from connectctl.ops.connect.connector import Connector, State, judge
+from connectctl.ops.connect.connector import Connector, State, verdict_of
 from connectctl.ops.connect.target_state_wait import GRACE
 from connectctl.ops.core.errors import BadInput, ConnectctlError, TimedOut
 from connectctl.ops.core.step import Step
@@ -225,7 +225,7 @@ RECOVERY = 30.0
 
 
 def _settled(found: Connector) -> tuple[bool, str]:
-    verdict = judge(found)
+    verdict = verdict_of(found)
     states = {status.state if status else "UNASSIGNED" for status in found.tasks.values()}
     own = found.status.state if found.status else "UNASSIGNED"
     well = own in (State.RUNNING, State.PAUSED, State.STOPPED) and states <= {own}

@@ -167,7 +167,7 @@ def _worker(
         told,
         journal_records.get(answer.address),
     )
-    manner = reader.driver.manner(answer.address) if reader.driver else None
+    restart_mode = reader.driver.restart_mode(answer.address) if reader.driver else None
     return RollingWorker(
         address=answer.address,
         url=answer.url,
@@ -178,8 +178,8 @@ def _worker(
         member=members.get(answer.address),
         problem=answer.problem,
         obstacle=obstacle or (reader.driver.check(answer.address) if reader.driver else None),
-        together=manner.together if manner else None,
-        by_hand=manner.by_hand if manner else True,
+        together=restart_mode.together if restart_mode else None,
+        by_hand=restart_mode.by_hand if restart_mode else True,
         told=_value(told),
         lost=None if answer.address in members else _lost(reader).get(answer.address),
         ways=_ways(reader, answer.address),

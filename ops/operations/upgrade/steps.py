@@ -73,7 +73,7 @@ class WorkerStep(Step):
         found: WorkerStep = as_taken(self, {self.turn: self._taken(context)})
         if not found.planned or self.value == SourceSupport.NOT_SUPPORTED:
             return found
-        return replace(found, by_hand=any(context.driver.manner(worker).by_hand for worker in found.workers))
+        return replace(found, by_hand=any(context.driver.restart_mode(worker).by_hand for worker in found.workers))
 
     def _taken(self, context: UpgradeContext) -> tuple[str, ...]:
         """Who is taken at this turn; decided when first asked, and written down."""

@@ -9,9 +9,9 @@ from connectctl.ops.connect.connector import (
     Status,
     cause_of,
     from_rest,
-    judge,
     owners_of,
     statuses_from_topic,
+    verdict_of,
 )
 from fakes.kafkareads import connect_group, records
 from hypothesis import given
@@ -67,7 +67,7 @@ def connector(own: str | None, *tasks: str | None, target: str | None = None) ->
     ],
 )
 def test_many_statuses_make_one_verdict(given_connector: Connector, verdict: str, cause: str | None) -> None:
-    found = judge(given_connector)
+    found = verdict_of(given_connector)
     assert (str(found), found.cause) == (verdict, cause)
 
 
@@ -90,11 +90,11 @@ RUNS = connector("RUNNING", "RUNNING")
 def test_a_status_counts_only_from_the_worker_that_has_the_part(
     owners: dict[tuple[str, int], str], verdict: str
 ) -> None:
-    assert str(judge(RUNS, Owners(owners))) == verdict
+    assert str(verdict_of(RUNS, Owners(owners))) == verdict
 
 
 def test_a_stopped_connector_stays_stopped_while_every_worker_is_down() -> None:
-    assert str(judge(connector("STOPPED", target="STOPPED"), Owners({}))) == "STOPPED"
+    assert str(verdict_of(connector("STOPPED", target="STOPPED"), Owners({}))) == "STOPPED"
 
 
 def test_owners_are_addresses_and_unknown_during_a_rebalance() -> None:
@@ -113,7 +113,7 @@ def test_the_innermost_cause_is_what_is_told(trace: str | None, cause: str | Non
 
 @given(st.lists(st.sampled_from(["RUNNING", "FAILED", "PAUSED", "UNASSIGNED", "RESTARTING", "DESTROYED", None])))
 def test_no_connector_is_called_running_unless_every_task_runs(states: list[str | None]) -> None:
-    verdict = judge(connector("RUNNING", *states))
+    verdict = verdict_of(connector("RUNNING", *states))
     assert (verdict.state == "RUNNING") == all(state == "RUNNING" for state in states)
 
 

@@ -59,7 +59,7 @@ def test_a_worker_is_found_by_its_address_else_its_host_else_it_is_one_of_the_re
     assert of(found, "[::1]:8083").name == "sandbox"
     assert of(found, "w2:8083").name == "command"
     assert found.name == "command, manual, strimzi, sandbox"
-    assert found.manner("w1:8083") == RestartMode(by_hand=True)
+    assert found.restart_mode("w1:8083") == RestartMode(by_hand=True)
 
 
 def test_workers_of_one_kafkaconnect_share_its_driver() -> None:

@@ -34,7 +34,7 @@ def driver(fake: FakeKubectl, **told: Any) -> Strimzi:
 
 
 def test_all_workers_are_restarted_together(kubectl: FakeKubectl) -> None:
-    assert driver(kubectl).manner(WORKER) == RestartMode(together="KafkaConnect kafka/connect")
+    assert driver(kubectl).restart_mode(WORKER) == RestartMode(together="KafkaConnect kafka/connect")
     assert "Strimzi then restarts all its workers in turn" in driver(kubectl).says(WORKER, KEY, "preparing")
 
 
