@@ -1,0 +1,115 @@
+"""What sinks and transforms ask of the consumer of their task slot: its records, its partitions, and its group's offsets.
+
+``member.py`` has the one of a real cluster. All calls are made by the task's thread, and the listener is called on it, within
+``poll``, ``join`` or ``close``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a topic."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupOffset:
+    """What a consumer group has committed for a partition: the ``offset`` of the next record, the leader epoch of the last
+    one where it is known, and metadata.
+    """
+
+    offset: int
+    leader_epoch: int | None = None
+    metadata: str = ""
+
+
+GroupOffsets = Mapping[TopicPartition, GroupOffset]
+"""Offsets of a consumer group, in place of source offsets."""
+
+
+class RebalanceListener(Protocol):
+    """Hears of each change of the assignment before anything else is read. What it raises comes out of the poll, and the
+    consumer stays usable.
+    """
+
+    def assigned(self, partitions: Collection[TopicPartition], committed: GroupOffsets) -> None:
+        """``partitions`` were added. Where ``committed`` has none of them, nothing is committed, and its records come from
+        where ``auto.offset.reset`` says.
+        """
+        ...
+
+    def revoked(self, partitions: Collection[TopicPartition]) -> None:
+        """``partitions`` will be another member's afterwards; what is committed in this call still counts."""
+        ...
+
+    def lost(self, partitions: Collection[TopicPartition]) -> None:
+        """``partitions`` may be another member's already; nothing may be committed for them."""
+        ...
+
+
+class GroupConsumer(Protocol):
+    """A member of a consumer group. Offsets are never committed by themselves. Raises ``UnknownOutcome`` where it has to be
+    thrown away and to join again, ``Fenced`` where another attempt has its ``group.instance.id``.
+    """
+
+    @property
+    def assignment(self) -> frozenset[TopicPartition]:
+        """The partitions that are its own now."""
+        ...
+
+    def join(self, listener: RebalanceListener, patience: float) -> None:
+        """Subscribe, and wait for the first assignment, be it empty, for at most ``patience`` seconds (``TimedOut``)."""
+        ...
+
+    def poll(self, seconds: float, most: int) -> Sequence[Any]:
+        """Up to ``most`` of confluent-kafka's messages without an error, in the order of each partition; waits for at most
+        ``seconds`` for the first one.
+        """
+        ...
+
+    def committed(self, partitions: Collection[TopicPartition], patience: float) -> GroupOffsets:
+        """What is committed, read with ``require_stable``: what a transaction has pending is waited for, for at most
+        ``patience`` seconds (``TimedOut``). Partitions without a committed offset are left out.
+        """
+        ...
+
+    def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Read on from these offsets; the partitions are its own."""
+        ...
+
+    def pause(self, partitions: Collection[TopicPartition]) -> None:
+        """Give no records of these partitions for now."""
+        ...
+
+    def resume(self, partitions: Collection[TopicPartition]) -> None:
+        """Give their records again."""
+        ...
+
+    def commit(self, offsets: GroupOffsets) -> None:
+        """Commit without a transaction, and return when it is done. Raises ``ConnectctlError`` where it was refused."""
+        ...
+
+    @property
+    def metadata(self) -> Any:
+        """What a transaction that commits this group's offsets names: confluent-kafka's ``ConsumerGroupMetadata``, with
+        generation, member id and instance id as they are now.
+        """
+        ...
+
+    @property
+    def lag(self) -> int | None:
+        """Records between its positions and the ends that it knows; None where it knows too little."""
+        ...
+
+    def close(self) -> None:
+        """Let go of it. A static member stays one until its session times out or it is removed by its instance id."""
+        ...
