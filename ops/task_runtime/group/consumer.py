@@ -1,7 +1,7 @@
 """What sinks and transforms ask of the consumer of their task slot: its records, its partitions, and its group's offsets.
 
-``member.py`` has the one of a real cluster. All calls are made by the task's thread, and the listener is called on it, within
-``poll``, ``join`` or ``close``.
+``member.py`` has the one of a real cluster. All calls are made by the task's thread, and the listener is called on it,
+within ``poll``, ``join`` or ``close``.
 """
 
 from __future__ import annotations
