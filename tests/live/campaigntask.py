@@ -29,6 +29,7 @@ from connectctl.ops.task_runtime.spi.transaction_batch import TaskStats
 from connectctl.ops.task_runtime.task import offset_store
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
 from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
@@ -168,8 +169,7 @@ def run(attempt: Attempt, stop: Sequence[int]) -> None:
     )
     kernel = ExactlyOnceTask(
         open_producer,
-        attempt.offsets,
-        OffsetStore(Reported(kafka, attempt.offsets, attempt.connector)),
+        SourceOffsetsLedger(attempt.offsets, OffsetStore(Reported(kafka, attempt.offsets, attempt.connector))),
         stale_because=stale,
         stopped=lambda: bool(stop),
         patience=120.0,

@@ -20,6 +20,7 @@ from connectctl.ops.task_runtime.spi.connector import ConnectorContext, SourceCo
 from connectctl.ops.task_runtime.spi.delivery_settings import delivery_settings
 from connectctl.ops.task_runtime.spi.transaction_batch import TaskResult
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore
 from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
 from live.real import Ran, connectctl, connector, create_topic, eventually
@@ -109,8 +110,7 @@ class Copy:
         id_ = task_id(f"g-{self.name}", self.name, number)
         kernel = ExactlyOnceTask(
             lambda: TransactionalProducer(kafka, id_, timeout_ms=how.timeout_ms, properties=supply.producer_properties),
-            offsets,
-            OffsetStore(CommittedOffsets(kafka, offsets, self.name)),
+            SourceOffsetsLedger(offsets, OffsetStore(CommittedOffsets(kafka, offsets, self.name))),
             stopped=lambda: kernel.stats.instances > 0 and not supply.has_more,
             patience=60,
             strict=how.strict,

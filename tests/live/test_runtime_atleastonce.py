@@ -17,6 +17,7 @@ from connectctl.ops.task_runtime.spi.transaction_batch import (
 )
 from connectctl.ops.task_runtime.task.at_least_once import FlushBoundaries, IdempotentProducer
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
 from live.test_runtime_conformance import Connector, Own, Sequenced
 from live.test_runtime_kernel import Place
@@ -43,9 +44,9 @@ def run(place: Place, last: int, interval: float = 60.0, kind: type[Sequenced] =
     flushes = lambda: FlushBoundaries(interval)  # noqa: E731  # as a supply takes it
     supply = PolledSource(kind, place.connector, configs, flushes, converters({}), "", counts.meter)
     try:
-        return ExactlyOnceTask(lambda: handle(place), place.offsets, place.store(), patience=60, stats=counts).run(
-            supply
-        )
+        return ExactlyOnceTask(
+            lambda: handle(place), SourceOffsetsLedger(place.offsets, place.store()), patience=60, stats=counts
+        ).run(supply)
     finally:
         supply.close()
 

@@ -30,6 +30,7 @@ from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
 from connectctl.ops.task_runtime.task.generation_check import GenerationCheck
 from connectctl.ops.task_runtime.task.global_offsets_writer import GlobalOffsetsWriter
+from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
 from connectctl.ops.task_runtime.task.transactional_producer import Fenced, TransactionalProducer, UnknownOutcome
 from live.oracle import in_order, judge
@@ -117,7 +118,8 @@ class Connector:
             place.offsets,
         )
         store = place.store(secondary=secondary is not None)
-        kernel = ExactlyOnceTask(lambda: self.handle(task), place.offsets, store, secondary, stale, patience=60)
+        ledger = SourceOffsetsLedger(place.offsets, store, secondary)
+        kernel = ExactlyOnceTask(lambda: self.handle(task), ledger, stale, patience=60)
         try:
             return kernel.run(supply)
         finally:

@@ -23,6 +23,7 @@ from connectctl.ops.task_runtime.spi.transaction_batch import (
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
 from connectctl.ops.task_runtime.task.global_offsets_writer import GlobalOffsetsWriter
+from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore
 from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
 from live.real import create_topic, eventually
@@ -96,8 +97,11 @@ class Place:
         behind = CommittedOffsets(self.kafka, self.global_, self.connector) if secondary else None
         return OffsetStore(CommittedOffsets(self.kafka, self.offsets, self.connector), behind)
 
+    def ledger(self, global_offsets: GlobalOffsetsWriter | None = None) -> SourceOffsetsLedger:
+        return SourceOffsetsLedger(self.offsets, self.store(secondary=global_offsets is not None), global_offsets)
+
     def kernel(self, **more: Any) -> ExactlyOnceTask:
-        made: dict[str, Any] = {"open_producer": self.handle, "topic": self.offsets, "store": self.store()}
+        made: dict[str, Any] = {"open_producer": self.handle, "ledger": self.ledger()}
         return ExactlyOnceTask(**made | more)
 
     def seen(self) -> list[int]:
@@ -180,7 +184,7 @@ def test_the_secondary_is_read_where_the_primary_says_nothing_and_written_behind
     behind = GlobalOffsetsWriter(place.kafka, place.global_, 30)
     behind.write_values({place.key: b'{"next":10}'})
     behind.close()
-    ended = place.kernel(store=place.store(secondary=True), global_offsets=behind).run(Numbers(place, 20))
+    ended = place.kernel(ledger=place.ledger(behind)).run(Numbers(place, 20))
     behind.close()
     assert (ended.stats.records, place.seen()) == (10, list(range(10, 20)))
 
@@ -200,7 +204,7 @@ def test_a_tombstone_reaches_the_secondary_before_the_primary(place: Place) -> N
 
     behind = GlobalOffsetsWriter(place.kafka, place.global_, 30)
     behind.write_values({place.key: b'{"next":0}'})
-    place.kernel(store=place.store(secondary=True), global_offsets=behind).run(Forgetting(place, 10))
+    place.kernel(ledger=place.ledger(behind)).run(Forgetting(place, 10))
     for topic in (place.offsets, place.global_):
         store = OffsetStore(CommittedOffsets(place.kafka, topic, place.connector))
         store.refresh(30)

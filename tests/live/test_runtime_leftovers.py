@@ -11,6 +11,7 @@ from connectctl.ops.core.errors import TimedOut
 from connectctl.ops.operations.transactions.hanging import search
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from live.campaignbroker import Broker, own_broker
 from live.oracle import in_order
 from live.rawproducer import RawProducers
@@ -74,7 +75,8 @@ def visible(place: Place) -> list[bytes]:
 
 
 def test_a_task_that_wrote_there_would_commit_what_was_never_committed(place: Place) -> None:
-    assert Blind(place.handle, place.offsets, place.store()).run(Numbers(place, 40)).reason is EndReason.ENDED
+    ledger = SourceOffsetsLedger(place.offsets, place.store())
+    assert Blind(place.handle, ledger).run(Numbers(place, 40)).reason is EndReason.ENDED
     assert b"ghost" in visible(place), "should a commit leave alone what older epochs left? Then the look is needless"
 
 

@@ -17,6 +17,7 @@ from connectctl.ops.core.errors import TimedOut
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, ProducerRecord, TaskResult, TransactionBatch
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore, current_ends
 from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
 from live.oracle import judge
@@ -39,8 +40,7 @@ class ReadsFirst(ExactlyOnceTask):
     def _run_producer(self, source: RecordSource) -> TaskResult | None:
         handle = self.open_producer()
         try:
-            self.store.refresh(self.patience)
-            source.resume(self.store)
+            source.resume(self.ledger.refresh(self.patience))
             handle.initialise(self.patience)
             self.stats.instances += 1
             return self._loop(handle, source)
@@ -121,7 +121,8 @@ class Course:
     made: list[Moment] = field(default_factory=list)
 
     def run(self, supply: RecordSource, **moments: Any) -> TaskResult:
-        return self.kind(lambda: self.handle(**moments), self.place.offsets, self.place.store()).run(supply)
+        ledger = SourceOffsetsLedger(self.place.offsets, self.place.store())
+        return self.kind(lambda: self.handle(**moments), ledger).run(supply)
 
     def handle(self, **moments: Any) -> Moment:
         handle = self.handles(self.place.kafka, f"g-{self.place.connector}-0", timeout_ms=15_000)
@@ -203,9 +204,8 @@ def test_an_end_that_is_none_is_no_beginning(
     course = Course(place)
     assert course.run(Numbers(place, 40)).reason is EndReason.ENDED
     reached = current_ends(place.kafka, place.offsets) if known else None
-    mutant = ExactlyOnceTask(
-        course.handle, place.offsets, OffsetStore(store(place.kafka, place.offsets, place.connector, reached))
-    )
+    offsets = OffsetStore(store(place.kafka, place.offsets, place.connector, reached))
+    mutant = ExactlyOnceTask(course.handle, SourceOffsetsLedger(place.offsets, offsets))
     mutant = replace(mutant, patience=3.0)
     if known:
         # What the driver saw before is held against the reading: nothing begins.

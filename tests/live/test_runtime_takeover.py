@@ -16,6 +16,7 @@ from connectctl.ops.task_runtime.spi.converters import converters
 from connectctl.ops.task_runtime.spi.delivery_settings import Boundary
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
 from connectctl.ops.task_runtime.task.transactional_producer import TransactionalProducer
@@ -42,8 +43,7 @@ def run_here(cluster: Sandbox, name: str, configs: dict[str, str], *, forever: b
     id_ = task_id(cluster.group_id, name, 0)
     kernel = ExactlyOnceTask(
         lambda: TransactionalProducer(kafka, id_, timeout_ms=15_000),
-        offsets,
-        OffsetStore(CommittedOffsets(kafka, offsets, name)),
+        SourceOffsetsLedger(offsets, OffsetStore(CommittedOffsets(kafka, offsets, name))),
         patience=60,
     )
     try:

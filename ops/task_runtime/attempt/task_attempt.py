@@ -25,6 +25,7 @@ from connectctl.ops.task_runtime.task.at_least_once import boundaries_of, produc
 from connectctl.ops.task_runtime.task.batch_limits import BatchSizeLimits
 from connectctl.ops.task_runtime.task.exactly_once_task import REMEDIES, ExactlyOnceTask
 from connectctl.ops.task_runtime.task.global_offsets_writer import GlobalOffsetsWriter
+from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
 from connectctl.ops.task_runtime.task.progress import TaskProgress, heartbeat
 from connectctl.ops.task_runtime.task.single_record_producer import ProducerFactory
@@ -254,6 +255,7 @@ def exactly_once_task(
     whole = {**properties, **delivery.properties}
     behind = GlobalOffsetsWriter(shared.home, spec.global_offsets, spec.patience) if spec.global_offsets else None
     view = shared.view()
+    ledger = SourceOffsetsLedger(spec.offsets, view, behind)
     limits = BatchSizeLimits(shared.largest_batches, whole)
 
     def opened(kind: type[TransactionalProducer]) -> TransactionalProducer:
@@ -262,9 +264,7 @@ def exactly_once_task(
     producers = ProducerFactory(kind, opened)
     kernel = ExactlyOnceTask(
         producers,
-        spec.offsets,
-        view,
-        behind,
+        ledger,
         shared.stale_because,
         stopped,
         spec.patience,
@@ -279,7 +279,7 @@ def exactly_once_task(
         yield kernel
     finally:
         # What comes after it, on whatever machine, is not to read less.
-        stats.reached = {w: kernel.history.beyond(r) if w == PRIMARY else r for w, r in view.reached.items()}
+        stats.reached = {w: ledger.history.beyond(r) if w == PRIMARY else r for w, r in view.reached.items()}
         if behind is not None:
             behind.close()
 

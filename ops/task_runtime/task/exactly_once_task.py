@@ -5,8 +5,8 @@ The protocol, of which KIP-618's task is the model:
 1. check that this generation of task configurations is the newest; else end as STALE;
 2. initialise a producer of the transactional id: from here on no older instance can commit;
 3. check the generation again, because the initialisation may have waited for long;
-4. read the committed offsets to an end taken after 2, and let the supply begin there, unless they lack what this task has
-   committed itself; write to no topic where a broker has left an older transaction of the task open;
+4. read the committed offsets as they are after 2 (``ledger``), and let the supply begin there, unless they lack what this
+   task has committed itself; write to no topic where a broker has left an older transaction of the task open;
 5. per transaction: records and their offsets together, then the commit; continue only behind a commit that is certain;
 6. end between two transactions.
 
@@ -21,19 +21,16 @@ import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, TimedOut, Unreachable
 from connectctl.ops.task_runtime.spi.transaction_batch import (
     EndReason,
-    Offsets,
     RecordSource,
-    RefreshableOffsets,
     TaskResult,
     TaskStats,
     TransactionBatch,
 )
-from connectctl.ops.task_runtime.task.commit_history import CommitHistory
 from connectctl.ops.task_runtime.task.rejected_records import RejectedRecord
 from connectctl.ops.task_runtime.task.transactional_producer import (
     Expired,
@@ -43,7 +40,7 @@ from connectctl.ops.task_runtime.task.transactional_producer import (
 )
 
 if TYPE_CHECKING:
-    from connectctl.ops.task_runtime.task.global_offsets_writer import GlobalOffsetsWriter
+    from connectctl.ops.task_runtime.task.ledger import Ledger
 
 IDLE_PAUSE = 0.02
 """Seconds between two looks at a supply that has nothing."""
@@ -64,16 +61,13 @@ REMEDIES = (
 class ExactlyOnceTask:
     """What a task works with.
 
-    ``open_producer`` creates a producer of the task, ``topic`` is its primary offsets topic and ``store`` reads it.
-    ``stale_because`` says why this generation is no longer the newest, None while it is. ``patience`` is in seconds, for
-    each request and for the whole time without a transaction, where ``outage`` is not longer. ``strict`` takes a new epoch
-    for every transaction.
+    ``open_producer`` creates a producer of the task, ``ledger`` has its offsets. ``stale_because`` says why this generation
+    is no longer the newest, None while it is. ``patience`` is in seconds, for each request and for the whole time without a
+    transaction, where ``outage`` is not longer. ``strict`` takes a new epoch for every transaction.
     """
 
     open_producer: Callable[[], TransactionalProducer]
-    topic: str
-    store: RefreshableOffsets
-    global_offsets: GlobalOffsetsWriter | None = None
+    ledger: Ledger
     stale_because: Callable[[], str | None] = lambda: None
     stopped: Callable[[], bool] = lambda: False
     patience: float = 30.0
@@ -82,7 +76,6 @@ class ExactlyOnceTask:
     sleep: Callable[[float], None] = time.sleep
     checked_topics: set[str] = field(default_factory=set)
     """Topics in which nothing older of the task is open."""
-    history: CommitHistory = field(default_factory=CommitHistory)
     remedies: str = REMEDIES
     """What a person can do about transactions that run into their time-out."""
     outage: float = 0.0
@@ -147,10 +140,9 @@ class ExactlyOnceTask:
             if why := self.stale_because():
                 return self._end(EndReason.STALE, why)
             with doing.asking("read the committed offsets"):
-                self.check_topics(handle, {self.topic})
-                self.store.refresh(self.patience)
-            self.history.check(self.store)
-            source.resume(self.store)
+                self.check_topics(handle, self.ledger.topics)
+                stored = self.ledger.refresh(self.patience)
+            source.resume(stored)
             return self._loop(handle, source)
         except _BatchTooLarge:
             return None
@@ -159,6 +151,7 @@ class ExactlyOnceTask:
 
     def _loop(self, producer: TransactionalProducer, source: RecordSource) -> TaskResult | None:
         transaction = Transaction(self, producer)
+        self.ledger.open(lambda: transaction.commit_open(source))
         while True:
             step = None if self.stopped() else source.next_batch()
             if step is not None:
@@ -223,29 +216,29 @@ class Transaction:
 
     def finish(self, source: RecordSource) -> None:
         """Give it its last end; abort what has none, so that readers need not wait for its time-out."""
-        if step := source.final_batch():
-            self.add(source, step)
+        self.commit_open(source)
         if self.begun:
             self._producer.abort(ABORT_PATIENCE)
             self.begun = False
 
-    def _commit(self, offsets: Offsets) -> None:
-        secondary = self._task.global_offsets
-        if secondary is not None:
-            # A tombstone that only the primary had would let the secondary's value come back (KAFKA-15018).
-            secondary.write_tombstones(offsets)
-        self._send(lambda: self._producer.send_offsets(self._task.topic, offsets))
+    def commit_open(self, source: RecordSource) -> None:
+        """Commit what the source has given, where that is a good end."""
+        if step := source.final_batch():
+            self.add(source, step)
+
+    def _commit(self, offsets: Any) -> None:
+        ledger = self._task.ledger
+        ledger.before(offsets)
+        self._send(lambda: ledger.write(self._producer, offsets))
         try:
             with self._task.stats.progress.asking("commit a transaction"):
                 self._producer.commit(self._task.patience)
         except Fenced as e:
             raise self._explained(e) from e
         self._task.stats.progress.recovered()
-        self._task.history.committed(offsets, self._task.store)
         self._task.stats.commit(self.size)
         self.begun, self.size = False, 0
-        if secondary is not None:
-            secondary.write_values(offsets)
+        ledger.after(offsets)
 
     def _send(self, send: Callable[[], None]) -> None:
         if not self.begun:

@@ -13,6 +13,7 @@ from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
 from connectctl.ops.task_runtime.dataframe.source import DataFrameRows
 from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch, EndReason, TransactionBatch
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.transactional_producer import UnknownOutcome
 from fakes.snapshots import Snapshots
 from hypothesis import given
@@ -89,7 +90,8 @@ def batches(given_: list[dict[str, Any]], *sizes: int, offset: Any = None) -> li
 
 def deliver(broker: Broker, given_: list[Any], size: int = 3, columns: Columns = COLUMNS, **more: Any) -> DataFrameRows:
     supply = DataFrameRows(given_, "c", "t", columns, size, **more)
-    kernel = ExactlyOnceTask(lambda: broker, "offsets", broker, sleep=lambda seconds: None)  # type: ignore[arg-type,return-value]
+    ledger = SourceOffsetsLedger("offsets", broker)
+    kernel = ExactlyOnceTask(lambda: broker, ledger, sleep=lambda seconds: None)  # type: ignore[arg-type,return-value]
     assert kernel.run(supply).reason is EndReason.ENDED
     return supply
 

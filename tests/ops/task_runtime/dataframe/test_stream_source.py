@@ -17,6 +17,7 @@ from connectctl.ops.task_runtime.dataframe.partition_slices import Columns
 from connectctl.ops.task_runtime.dataframe.stream_source import StreamRows
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from hypothesis import given
 from hypothesis import strategies as st
 from ops.task_runtime.dataframe.test_source import Broker
@@ -75,7 +76,8 @@ def write(
     given_ = batches(rows, 2, ordered=batch.ordered)
     columns = COLUMNS if batch.ordered else UNORDERED
     supply = StreamRows(given_, "c", "t", columns, size, batch=batch, task=0)
-    kernel = ExactlyOnceTask(lambda: broker, "offsets", broker, sleep=lambda seconds: None)  # type: ignore[arg-type,return-value]
+    ledger = SourceOffsetsLedger("offsets", broker)
+    kernel = ExactlyOnceTask(lambda: broker, ledger, sleep=lambda seconds: None)  # type: ignore[arg-type,return-value]
     assert kernel.run(supply).reason is EndReason.ENDED
     return supply
 

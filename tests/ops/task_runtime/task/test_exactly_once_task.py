@@ -12,6 +12,7 @@ from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, TimedOut
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, ProducerRecord, TransactionBatch
 from connectctl.ops.task_runtime.task.commit_history import CommitHistory
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.transactional_producer import Fenced, UnknownOutcome
 
 KEY = b'["c",{"f":1}]'
@@ -157,7 +158,8 @@ class Numbers:
 
 
 def kernel(log: Log, **more: Any) -> ExactlyOnceTask:
-    made: Any = {"open_producer": lambda: FakeHandle(log), "topic": "offsets", "store": FakeStore(log)}
+    offsets: Any = {"store": FakeStore(log)} | {name: more.pop(name) for name in ("store", "history") if name in more}
+    made: Any = {"open_producer": lambda: FakeHandle(log), "ledger": SourceOffsetsLedger("offsets", **offsets)}
     return ExactlyOnceTask(**made | {"sleep": lambda seconds: None} | more)
 
 

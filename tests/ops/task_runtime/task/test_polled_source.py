@@ -15,6 +15,7 @@ from connectctl.ops.task_runtime.spi.delivery_settings import Boundary
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult, TaskStats
 from connectctl.ops.task_runtime.task.at_least_once import FlushBoundaries
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
 from connectctl.ops.task_runtime.task.transactional_producer import UnknownOutcome
 from fakes.snapshots import Snapshots
@@ -178,8 +179,7 @@ def run(
     )
     kernel = ExactlyOnceTask(
         lambda: (Handle if boundary else Plain)(broker),  # type: ignore[arg-type,return-value]
-        "offsets",
-        broker,
+        SourceOffsetsLedger("offsets", broker),
         stopped=lambda: stop_after is not None and broker.trace.count("begin") >= stop_after,
         sleep=lambda seconds: None,
         stats=counts,

@@ -17,6 +17,7 @@ from connectctl.ops.task_runtime.task.at_least_once import IdempotentProducer
 from connectctl.ops.task_runtime.task.batch_limits import BatchSizeLimits
 from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
 from connectctl.ops.task_runtime.task.rejected_records import RejectedRecord
 from connectctl.ops.task_runtime.task.single_record_producer import ProducerFactory, one_at_a_time
@@ -109,7 +110,8 @@ def run(topics: Topics, *polls: Any, **more: Any) -> Any:
     supply = PolledSource(
         made, "c", {}, lambda: Boundaries(Boundary.POLL, 60.0), converters({"value.converter": text}), "offsets"
     )
-    whole: dict[str, Any] = {"open_producer": topics.handle, "topic": "offsets", "store": topics} | more
+    ledger = SourceOffsetsLedger("offsets", topics)
+    whole: dict[str, Any] = {"open_producer": topics.handle, "ledger": ledger} | more
     return ExactlyOnceTask(**whole, sleep=lambda seconds: None, send_one_by_one=topics.send_one_by_one).run(supply)
 
 

@@ -19,6 +19,7 @@ from connectctl.ops.task_runtime.spi.converters import converters
 from connectctl.ops.task_runtime.spi.delivery_settings import Boundary
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
 from live.real import eventually
 from ops.task_runtime.attempt.test_task_attempt import work
@@ -63,8 +64,7 @@ def life(
     supply = PolledSource(kind, "c", {}, lambda: Boundaries(Boundary.POLL), converters({}), "offsets")
     kernel = ExactlyOnceTask(
         lambda: Failing(broker),  # type: ignore[arg-type,return-value]
-        "offsets",
-        Store(),
+        SourceOffsetsLedger("offsets", Store()),
         stale_because=lambda: refuse(next(checks)),
         stopped=stopped,
         sleep=lambda seconds: None,

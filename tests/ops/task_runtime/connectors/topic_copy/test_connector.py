@@ -28,6 +28,7 @@ from connectctl.ops.task_runtime.spi.plugins import path_of, task_class
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult, TaskStats
 from connectctl.ops.task_runtime.spi.validation import validated
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.transactional_producer import UnknownOutcome
 from fakes.snapshots import Snapshots
 from hypothesis import given
@@ -389,9 +390,8 @@ def run(supply: CopiedTopics, broker: Any, source: Source, *, strict: bool = Fal
     def over() -> bool:
         return len(broker.there) >= done and not source.behind
 
-    kernel = ExactlyOnceTask(
-        lambda: broker, "offs", broker, None, lambda: None, over, 60.0, strict, counts, lambda _: None
-    )
+    ledger = SourceOffsetsLedger("offs", broker)
+    kernel = ExactlyOnceTask(lambda: broker, ledger, lambda: None, over, 60.0, strict, counts, lambda _: None)
     return kernel.run(supply)
 
 
@@ -426,7 +426,8 @@ def test_a_transaction_ends_with_enough_records_or_with_the_source() -> None:
 def test_a_transaction_of_the_boundary_interval_takes_what_comes_in_it_and_ends_with_the_task() -> None:
     source, broker = Source([20]), Broker()
     supply = copying(source, DeliverySettings(Boundary.INTERVAL, 3600.0, 60_000))
-    kernel = ExactlyOnceTask(lambda: broker, "offs", broker, stopped=lambda: not source.behind and source.opened)  # type: ignore[arg-type,return-value]
+    ledger = SourceOffsetsLedger("offs", broker)
+    kernel = ExactlyOnceTask(lambda: broker, ledger, stopped=lambda: not source.behind and source.opened)  # type: ignore[arg-type,return-value]
     assert kernel.run(supply).reason is EndReason.STOPPED
     assert broker.sizes == [20]
 
