@@ -17,7 +17,7 @@ from connectctl.ops.kafka.topics import KnownEnds
 from connectctl.ops.task_runtime.attempt.control_channel import HEARTBEAT, TaskChannel
 from connectctl.ops.task_runtime.attempt.shared_clients import PRIMARY, SharedClients
 from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
-from connectctl.ops.task_runtime.spi.connector import SourceContext
+from connectctl.ops.task_runtime.spi.connector import SourceConnector, SourceContext
 from connectctl.ops.task_runtime.spi.converters import converters
 from connectctl.ops.task_runtime.spi.plugins import connector_class
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult, TaskStats
@@ -287,6 +287,7 @@ def exactly_once_task(
 def _record_source(spec: TaskSpec, config: Mapping[str, str], stats: TaskStats) -> TaskRecordSource:
     """The connector's own supply for a task, or its task to poll."""
     connector, delivery = connector_class(spec.path), spec.delivery
+    assert issubclass(connector, SourceConnector)
     own = connector.supply(SourceContext(spec.connector, config, delivery, spec.offsets, spec.timeout))
     if own is not None:
         return own

@@ -30,7 +30,7 @@ from connectctl.ops.task_runtime.job.steps import (
     StartTasks,
     StopOnWorkers,
 )
-from connectctl.ops.task_runtime.spi.connector import ConnectorContext, SourceConnector
+from connectctl.ops.task_runtime.spi.connector import Connector, ConnectorContext
 from connectctl.ops.task_runtime.spi.delivery_settings import SUPPORT, check, delivery_settings
 from connectctl.ops.task_runtime.spi.plugins import task_class
 from connectctl.ops.task_runtime.spi.validation import validated
@@ -59,7 +59,7 @@ class PreparedJob:
     job: Job
     config: Mapping[str, str]
     path: str
-    connector: SourceConnector = field(repr=False)
+    connector: Connector = field(repr=False)
     group: str
     topics: Mapping[str, str]
     create: Mapping[str, int]
@@ -194,7 +194,7 @@ def _config(job: Job, before: ConfigTopicState, *, live: bool) -> tuple[Mapping[
     )
 
 
-def _value_note(config: Mapping[str, str], connector: SourceConnector) -> tuple[str, ...]:
+def _value_note(config: Mapping[str, str], connector: Connector) -> tuple[str, ...]:
     """What becomes of values for which workers have a converter of their own, which nobody can ask them for."""
     if not connector.converts or "value.converter" in config:
         return ()

@@ -188,11 +188,13 @@ class SourceContext:
     timeout: float
 
 
-class SourceConnector(ABC):
-    """A kind of source: its configuration, and how it is split into tasks. ``context`` is set before it is used."""
+class Connector(ABC):
+    """What all kinds of connectors share: a configuration, and how it is split into tasks. ``context`` is set before it is
+    used.
+    """
 
     context: ConnectorContext
-    task: type[SourceTask]
+    task: type
     settings: Sequence[Setting] = ()
     converts: bool = True
     """Whether its values go through ``value.converter``."""
@@ -209,6 +211,23 @@ class SourceConnector(ABC):
         """Look at what ``start`` will find, and change nothing; ``configs`` were validated."""
         return Outlook()
 
+    def start(self, configs: Mapping[str, str]) -> None:
+        """Take the configuration; look at the system behind it, if need be."""
+        self.configs = configs
+
+    @abstractmethod
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        """A configuration for each task, at most ``max_tasks`` (KIP-1004)."""
+
+    def stop(self) -> None:  # noqa: B027  # a hook that most connectors do not need
+        """Let go of what was opened in ``start``."""
+
+
+class SourceConnector(Connector):
+    """A kind of source, whose tasks are polled or supply records in bulk."""
+
+    task: type[SourceTask]
+
     @classmethod
     def supply(cls, share: SourceContext) -> TaskRecordSource | None:
         """Records in bulk, in place of a task that is polled; None where tasks are polled.
@@ -217,14 +236,6 @@ class SourceConnector(ABC):
         """
         return None
 
-    def start(self, configs: Mapping[str, str]) -> None:
-        """Take the configuration; look at the source, if need be."""
-        self.configs = configs
-
-    @abstractmethod
-    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """A configuration for each task, at most ``max_tasks`` (KIP-1004)."""
-
     def exactly_once_support(self, configs: Mapping[str, str]) -> ExactlyOnceSupport | None:
         """Whether it is exactly-once with ``configs``; None where the connector does not say."""
         return None
@@ -232,6 +243,3 @@ class SourceConnector(ABC):
     def can_define_transaction_boundaries(self, configs: Mapping[str, str]) -> TransactionBoundaries | None:
         """Whether its tasks may use ``context.transaction``."""
         return TransactionBoundaries.UNSUPPORTED
-
-    def stop(self) -> None:  # noqa: B027  # a hook that most connectors do not need
-        """Let go of what was opened in ``start``."""

@@ -6,11 +6,12 @@ import difflib
 import sys
 from collections.abc import Iterable
 from importlib import import_module, metadata
+from inspect import isabstract
 from pathlib import Path
 
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.task_runtime.job.local_plugin import modules_in
-from connectctl.ops.task_runtime.spi.connector import SourceConnector
+from connectctl.ops.task_runtime.spi.connector import Connector
 
 GROUP = "connectctl.connectors"
 """Entry points of this group give a connector class under the name that ``connector.class`` has."""
@@ -57,8 +58,8 @@ def path_of(name: str) -> str:
     return there[name]
 
 
-def connector_class(path: str, directory: Path | None = None) -> type[SourceConnector]:
-    """The class at ``module:Class``. Raises ``BadInput`` where it cannot be imported or is not a ``SourceConnector``.
+def connector_class(path: str, directory: Path | None = None) -> type[Connector]:
+    """The class at ``module:Class``. Raises ``BadInput`` where it cannot be imported or is not a ``Connector``.
 
     ``directory`` is the job file's, for a hint that names what lies there.
     """
@@ -75,8 +76,8 @@ def connector_class(path: str, directory: Path | None = None) -> type[SourceConn
         raise BadInput(f"Class not found: {name} in {module}", next_step=hint, code="unknown-class") from e
     except Exception as e:
         raise BadInput(f"Import of {module} failed", why=f"{type(e).__name__}: {e}") from e
-    if not (isinstance(found, type) and issubclass(found, SourceConnector)):
-        raise BadInput(f"{path} is not a connector", why="the class is not a subclass of SourceConnector")
+    if not (isinstance(found, type) and issubclass(found, Connector)):
+        raise BadInput(f"{path} is not a connector", why="the class is not a subclass of Connector")
     return found
 
 
@@ -101,7 +102,7 @@ def _classes_hint(module: str) -> str:
     there = [
         name
         for name, each in vars(sys.modules[module]).items()
-        if isinstance(each, type) and issubclass(each, SourceConnector) and each is not SourceConnector
+        if isinstance(each, type) and issubclass(each, Connector) and not isabstract(each)
     ]
     return (
         f"Connectors in the module: {', '.join(sorted(there))}."

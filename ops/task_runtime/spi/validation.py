@@ -21,7 +21,12 @@ from connectctl.ops.checks.types import Goal
 from connectctl.ops.connect.worker import NOT_ENABLED
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.core.finding import Severity
-from connectctl.ops.task_runtime.spi.connector import ExactlyOnceSupport, SourceConnector, TransactionBoundaries
+from connectctl.ops.task_runtime.spi.connector import (
+    Connector,
+    ExactlyOnceSupport,
+    SourceConnector,
+    TransactionBoundaries,
+)
 from connectctl.ops.task_runtime.spi.converters import converters
 from connectctl.ops.task_runtime.spi.delivery_settings import FLUSH, exactly_once
 from connectctl.ops.task_runtime.spi.delivery_settings import SUPPORT as WORKERS_SUPPORT
@@ -43,7 +48,7 @@ _NULL_BOUNDARIES = (
 )
 
 
-def validated(name: str, config: Mapping[str, str], group: str, offsets_topic: str) -> tuple[str, SourceConnector]:
+def validated(name: str, config: Mapping[str, str], group: str, offsets_topic: str) -> tuple[str, Connector]:
     """``module:Class`` and a new connector for ``config``. Raises ``BadInput`` with everything that is wrong."""
     if not config.get("connector.class", "").strip():
         raise BadInput(f"{name}: The configuration contains no connector type", next_step="Set connector.class.")
@@ -58,7 +63,7 @@ def validated(name: str, config: Mapping[str, str], group: str, offsets_topic: s
 
 
 def _problems(
-    name: str, config: Mapping[str, str], group: str, offsets_topic: str, connector: SourceConnector
+    name: str, config: Mapping[str, str], group: str, offsets_topic: str, connector: Connector
 ) -> Iterator[str]:
     for each, why in UNSUPPORTED.items():
         if config.get(each, "").strip():
@@ -66,7 +71,9 @@ def _problems(
     for each, value in config.items():
         if _REFERENCE.search(value):
             yield f"{each} refers to a config provider, which is not supported here"
-    subject = Subject(name, config, Goal.ENABLED, (), group, offsets_topic, is_source=True)
+    subject = Subject(
+        name, config, Goal.ENABLED, (), group, offsets_topic, is_source=isinstance(connector, SourceConnector)
+    )
     for finding in rules.judge(subject).findings:
         # Where no time-out is given, a task here takes one that is long enough.
         fits = finding.id == LONG_INTERVAL.id and TIMEOUT not in config
@@ -80,7 +87,8 @@ def _problems(
         yield str(e)
     except Exception as e:  # noqa: BLE001  # a connector may raise anything, which workers report like this
         yield f"{FAILED}: {e}"
-    yield from _exactly_once(config, connector)
+    if isinstance(connector, SourceConnector):
+        yield from _exactly_once(config, connector)
 
 
 def _of_the_worker(config: Mapping[str, str]) -> Iterator[str]:
