@@ -67,6 +67,8 @@ def progress_line(
     lags = [int(said["lag"]) for said in now.values() if said.get("lag") is not None]
     parts += [f"lag {sum(lags):,}"] if lags else []
     parts += [f"{count} waiting for Kafka"] if (count := waiting(now)) else []
+    unwritten = sum(map(len, run.unwritten.values()))
+    parts += [f"{unwritten:,} offsets missing in the global offsets topic"] if unwritten else []
     parts += [f"{run.lost_rounds} lost rounds"] if run.lost_rounds else []
     return f"{name}: {', '.join(parts)}", records
 
@@ -96,6 +98,7 @@ def as_json(ready: PreparedJob, result: Result) -> dict[str, Any]:
                 "producers": total.instances,
                 "fenced": total.fenced,
                 "doubts": total.doubts,
+                "globalOffsetsUnwritten": len(total.unwritten),
                 "metrics": metrics(total),
             }
             for number, total in result.run.totals.items()
@@ -151,11 +154,18 @@ def failures(ready: PreparedJob, result: Result) -> Iterator[str]:
 
 
 def warnings(ready: PreparedJob, result: Result) -> Iterator[str]:
-    """One line for each task that raised something when it was to stop anyway."""
+    """One line for each task that raised something when it was to stop anyway, or lags in the global offsets topic."""
     for number, total in result.run.totals.items():
         if total.stop_failure:
             why = " ".join(total.stop_failure.split())
             yield f"warning: Task {number} of {ready.name} failed while stopping; no records were lost: {why}"
+        if total.unwritten:
+            why = " ".join((total.unwritten_because or "no response").split())
+            yield (
+                f"warning: Could not write {len(total.unwritten):,} offsets of task {number} to the global offsets topic "
+                f"{ready.topics['offsets']}: {why}. {ready.dedicated_offsets_topic} has them; to copy them: "
+                f"connectctl offsets merge {ready.name} --into global"
+            )
 
 
 def exit_code(result: Result) -> int:

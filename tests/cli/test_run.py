@@ -181,6 +181,20 @@ def test_progress_counts_rounds_that_are_over_and_the_one_under_way() -> None:
     assert line == "c: 1,500 records, 0/s, 15 transactions, 2 tasks, lag 7, 1 waiting for Kafka"
 
 
+def test_what_the_global_offsets_topic_lacks_is_in_progress_result_and_metrics(tmp_path: Path) -> None:
+    left: dict[str, Any] = {"unwritten": ("a", "b"), "unwritten_because": "Broker: Topic\nauthorization failed"}
+    result = finished(TaskReport(0, "stopped", **left), TaskReport(1, "stopped"))
+    line, _ = run_view.progress_line("c", result.run, {}, 1.0, 0)
+    assert line.endswith("2 tasks, 2 offsets missing in the global offsets topic")
+    assert [task["globalOffsetsUnwritten"] for task in run_view.as_json(READY, result)["tasks"]] == [2, 0]
+    (warning,) = run_view.warnings(READY, result)
+    assert warning.startswith("warning: Could not write 2 offsets of task 0 to the global offsets topic ")
+    assert ": Broker: Topic authorization failed." in warning
+    assert warning.endswith("connectctl offsets merge c --into global")
+    MetricsFile(tmp_path / "f", "c", "g").follow(result.run)
+    assert 'global_offset_unwritten_count{connector="c",task="0",group_id="g"} 2' in (tmp_path / "f").read_text()
+
+
 def test_results_and_statuses_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     run_view.show(READY, finished(TaskReport(0, "ended", records=10, transactions=2, smallest=5, largest=5)), True)
     part = {"state": "RUNNING", "workerId": "h:1", "trace": None, "secondsAgo": 1000.0}

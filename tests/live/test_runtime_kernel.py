@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.partitioner import java_partition
@@ -184,6 +185,7 @@ def test_the_secondary_is_read_where_the_primary_says_nothing_and_written_behind
     behind = GlobalOffsetsWriter(place.kafka, place.global_, 30)
     behind.write_values({place.key: b'{"next":10}'})
     behind.close()
+    behind = GlobalOffsetsWriter(place.kafka, place.global_, 30)
     ended = place.kernel(ledger=place.ledger(behind)).run(Numbers(place, 20))
     behind.close()
     assert (ended.stats.records, place.seen()) == (10, list(range(10, 20)))
@@ -194,6 +196,33 @@ def test_the_secondary_is_read_where_the_primary_says_nothing_and_written_behind
         return store.value(place.key) == b'{"next":20}'
 
     eventually(global_)
+
+
+def test_a_global_topic_that_takes_nothing_for_now_holds_up_nothing_and_gets_the_newest_offset_in_the_end(
+    place: Place,
+) -> None:
+    configure_topic(place, "max.message.bytes", "1")
+    behind = GlobalOffsetsWriter(place.kafka, place.global_, 30)
+    ended = place.kernel(ledger=place.ledger(behind)).run(Numbers(place, 60))
+    assert (ended.stats.records, ended.stats.doubts) == (60, [])
+    eventually(lambda: behind.failures > 1)
+    behind.close()
+    assert (behind.unwritten, behind.problem) == (frozenset({place.key}), "Broker: Message size too large")
+    configure_topic(place, "max.message.bytes", "1000000")
+    following = GlobalOffsetsWriter(place.kafka, place.global_, 30, behind.unwritten)
+    place.kernel(ledger=place.ledger(following)).run(Numbers(place, 60))  # which has nothing left to write
+    eventually(lambda: not following.unwritten)
+    following.close()
+    store = OffsetStore(CommittedOffsets(place.kafka, place.global_, place.connector))
+    store.refresh(30)
+    assert store.value(place.key) == b'{"next":60}'
+
+
+def configure_topic(place: Place, name: str, value: str) -> None:
+    entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ConfigResource.Type.TOPIC, place.global_, incremental_configs=[entry])
+    admin = AdminClient(place.kafka.properties())
+    admin.incremental_alter_configs([resource])[resource].result()
 
 
 def test_a_tombstone_reaches_the_secondary_before_the_primary(place: Place) -> None:

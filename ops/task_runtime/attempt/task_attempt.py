@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Self
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 FAILED = "failed"
 LONGEST_TRACE = 20_000
+_TEXT = ("utf-8", "surrogateescape")
+"""How keys of offsets are text, whatever their bytes."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,8 @@ class TaskReport:
     meter: Mapping[str, float] = field(default_factory=dict)
     reached: Mapping[str, KnownEnds] = field(default_factory=dict)
     waited: float = 0.0
+    unwritten: Collection[str] = ()
+    unwritten_because: str | None = None
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -82,7 +86,7 @@ class TaskReport:
 
     def __post_init__(self) -> None:
         # In the words of plugins and of their systems. On the driver, which knows the job's secrets, once more.
-        for name in ("detail", "trace"):
+        for name in ("detail", "trace", "unwritten_because"):
             if (text := getattr(self, name)) is not None:
                 object.__setattr__(self, name, masked(text))
 
@@ -102,6 +106,8 @@ class TaskReport:
             meter=asdict(stats.meter),
             reached=stats.reached,
             waited=stats.progress.waited,
+            unwritten=tuple(stats.unwritten),
+            unwritten_because=stats.unwritten_because,
             **more,
         )
 
@@ -253,7 +259,11 @@ def exactly_once_task(
     """A task's kernel, with a producer of ``kind``. ``properties`` are librdkafka's, where ``spec`` says nothing else."""
     id_, delivery = task_id(spec.group, spec.connector, task), spec.delivery
     whole = {**properties, **delivery.properties}
-    behind = GlobalOffsetsWriter(shared.home, spec.global_offsets, spec.patience) if spec.global_offsets else None
+    behind = None
+    if spec.global_offsets:
+        stats.unwritten = spec.unwritten.get(task, ())
+        left = [key.encode(*_TEXT) for key in stats.unwritten]
+        behind = GlobalOffsetsWriter(shared.home, spec.global_offsets, spec.patience, left)
     view = shared.view()
     ledger = SourceOffsetsLedger(spec.offsets, view, behind)
     limits = BatchSizeLimits(shared.largest_batches, whole)
@@ -282,6 +292,8 @@ def exactly_once_task(
         stats.reached = {w: ledger.history.beyond(r) if w == PRIMARY else r for w, r in view.reached.items()}
         if behind is not None:
             behind.close()
+            stats.unwritten = sorted(key.decode(*_TEXT) for key in behind.unwritten)
+            stats.unwritten_because, stats.meter.global_failures = behind.problem, behind.failures
 
 
 def _record_source(spec: TaskSpec, config: Mapping[str, str], stats: TaskStats) -> TaskRecordSource:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -37,3 +37,5 @@ class TaskSpec:
     outage: float = 0.0
     waited: Mapping[int, float] = field(default_factory=dict)
     """For how many seconds a task got no further when its last lease ended."""
+    unwritten: Mapping[int, Collection[str]] = field(default_factory=dict)
+    """The keys, as text, that a task's last lease could not write to ``global_offsets``."""

@@ -321,7 +321,7 @@ class JobRunner:
             dict(enumerate(started.tasks)),
             ready.job.until,
             lambda tasks, terms: self._round(
-                replace(work, generation=newest[-1], reached=run.reached, waited=run.waited),
+                replace(work, generation=newest[-1], reached=run.reached, waited=run.waited, unwritten=run.unwritten),
                 len(started.tasks),
                 tasks,
                 terms,

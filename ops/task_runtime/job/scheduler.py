@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
@@ -73,6 +73,8 @@ class TaskTotals:
     last: str | None = None
     stop_failure: str | None = None
     waited: float = 0.0
+    unwritten: Collection[str] = ()
+    unwritten_because: str | None = None
     meter: TaskMeter = field(default_factory=TaskMeter)
 
     @property
@@ -95,6 +97,7 @@ class TaskTotals:
         self.idle = report.idle
         self.meter.add(report.meter)
         self.last, self.waited = report.reason, report.waited
+        self.unwritten, self.unwritten_because = report.unwritten, report.unwritten_because
         self.stop_failure = report.detail if report.reason == EndReason.STOPPED else None
         fenced = report.reason == EndReason.FENCED
         self.fenced += fenced
@@ -142,6 +145,11 @@ class JobRun:
     def waited(self) -> dict[int, float]:
         """For how many seconds tasks got no further when their last lease ended."""
         return {n: total.waited for n, total in self.totals.items() if total.waited}
+
+    @property
+    def unwritten(self) -> dict[int, Collection[str]]:
+        """The keys of offsets that tasks could not write to the global offsets topic when their last lease ended."""
+        return {n: total.unwritten for n, total in self.totals.items() if total.unwritten}
 
     @property
     def active(self) -> list[int]:

@@ -8,7 +8,7 @@ between two flushes of offsets counts as a transaction.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Any, Protocol
@@ -23,7 +23,8 @@ class TaskMeter:
     """What a task counts besides its transactions, in one lease or in all. Times are in seconds.
 
     ``settled`` are records that need nothing more: committed, or aborted as the task wished (``discarded``), or forgotten
-    because a new instance polls them again. ``empty`` are transactions that had nothing but offsets.
+    because a new instance polls them again. ``empty`` are transactions that had nothing but offsets. ``global_failures`` are
+    offsets that the global offsets topic behind a dedicated one refused; they are sent again.
     """
 
     polled: int = 0
@@ -39,6 +40,7 @@ class TaskMeter:
     failed_commits: int = 0
     commit_time: float = 0.0
     longest_commit: float = 0.0
+    global_failures: int = 0
 
     @property
     def active(self) -> int:
@@ -99,12 +101,14 @@ class Totals(Protocol):
     smallest: int | None
     largest: int
     meter: TaskMeter
+    unwritten: Collection[str]
 
 
 def metrics(total: Totals) -> Metrics:
     """The metrics of a task. Sizes are in records, times in milliseconds, and ``…-percentage`` is a share of 1, as Kafka's.
 
-    ``source-record-active-count`` is what was in hand when the task last reported.
+    ``source-record-active-count`` is what was in hand when the task last reported. Connect has none for the global offsets
+    topic behind a dedicated one, where it only logs: ``global-offset-unwritten-count`` are source partitions.
     """
     meter = total.meter
     attempts = meter.commits + meter.failed_commits
@@ -124,6 +128,8 @@ def metrics(total: Totals) -> Metrics:
         "offset-commit-avg-time-ms": _mean(meter.commit_time * 1000, meter.commits),
         "offset-commit-success-percentage": _mean(meter.commits, attempts),
         "offset-commit-failure-percentage": _mean(meter.failed_commits, attempts),
+        "global-offset-write-failure-total": meter.global_failures,
+        "global-offset-unwritten-count": len(total.unwritten),
     }
 
 

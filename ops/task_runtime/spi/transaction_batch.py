@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
@@ -212,6 +212,9 @@ class TaskStats:
     reached: Mapping[str, KnownEnds] = field(default_factory=dict)
     """How far the offsets topics are known to reach, as ``TaskSpec.reached`` has it."""
     progress: TaskProgress = field(default_factory=TaskProgress)
+    unwritten: Collection[str] = ()
+    """The keys, as text, whose newest offset the global offsets topic behind a dedicated one may lack."""
+    unwritten_because: str | None = None
 
     def commit(self, size: int) -> None:
         """A transaction with ``size`` records was committed; one of offsets alone has no size to count."""

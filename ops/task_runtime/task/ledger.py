@@ -69,6 +69,8 @@ class SourceOffsetsLedger:
         """Read to an end that is taken now, and hold it against what was committed."""
         self.store.refresh(patience)
         self.history.check(self.store)
+        if self.global_offsets is not None:
+            self.global_offsets.settle(self.store)
         return self.store
 
     def open(self, finish: Callable[[], None]) -> None:

@@ -31,8 +31,10 @@ def test_a_task_that_did_nothing_has_totals_of_zero_and_no_sizes_or_times() -> N
         "source-record-write-total",
         "source-record-active-count",
         "source-record-active-count-max",
+        "global-offset-write-failure-total",
+        "global-offset-unwritten-count",
     }
-    assert {value for name, value in found.items() if "source-record" not in name} == {None}
+    assert {value for name, value in found.items() if not name.startswith(("source-record", "global"))} == {None}
 
 
 def test_sizes_of_transactions_and_batches_and_the_totals_of_records() -> None:
@@ -78,6 +80,16 @@ def test_leases_add_up_and_extremes_stay_extremes() -> None:
         assert both[name] == 2 * (one[name] or 0)
     for name in ("transaction-size-min", "transaction-size-max", "transaction-size-avg", "batch-size-max"):
         assert both[name] == one[name]
+
+
+def test_refusals_of_the_global_offsets_topic_add_up_and_what_it_lacks_is_that_of_the_last_lease() -> None:
+    total = TaskTotals()
+    for left in (["a", "b"], ["a"]):
+        stats = TaskStats(meter=TaskMeter(global_failures=3), unwritten=left, unwritten_because="refused")
+        total.add(TaskReport.parse(TaskReport.of(0, "stopped", stats).json))
+    assert metrics(total)["global-offset-write-failure-total"] == 6
+    assert metrics(total)["global-offset-unwritten-count"] == 1
+    assert (list(total.unwritten), total.unwritten_because) == (["a"], "refused")
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.booleans()), max_size=20))
