@@ -1,4 +1,4 @@
-"""The entry point, and ``python -m connectctl.cli``: quiet from the first instruction on."""
+"""The entry point, ``python -m connectctl`` and ``python -m connectctl.cli``: quiet from the first instruction on."""
 
 from __future__ import annotations
 

@@ -35,7 +35,8 @@ def test_the_wheel_holds_every_module_of_the_tree(built: Path) -> None:
         n for n in zipfile.ZipFile(wheel).namelist() if n.startswith("connectctl/") and n.endswith((".py", "py.typed"))
     }
     sources = [p for top in TOPS for p in (ROOT / top).rglob("*") if p.suffix == ".py" or p.name == "py.typed"]
-    assert shipped == {f"connectctl/{path.relative_to(ROOT).as_posix()}" for path in sources}
+    there = {f"connectctl/{path.relative_to(ROOT).as_posix()}" for path in sources}
+    assert shipped == {*there, "connectctl/__main__.py"}
 
 
 def test_the_wheel_holds_what_findings_mean(built: Path) -> None:
@@ -75,6 +76,12 @@ def test_completions_reach_both_archives(built: Path) -> None:
         assert f"connectctl/cli/completions/{file}" in shipped, "for connectctl completion"
         assert any("share/" in n for n in shipped), "for the shells"
         assert any(n.endswith(f"/completions/{file}") for n in sources), file
+
+
+@pytest.mark.parametrize("module", ["connectctl", "connectctl.cli"])
+def test_python_runs_it_by_its_name_as_the_command_does(module: str) -> None:
+    done = subprocess.run([sys.executable, "-m", module, "--version"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.split()[:1], done.stderr) == (0, ["connectctl"], "")
 
 
 def test_the_tree_is_found_under_its_name() -> None:
