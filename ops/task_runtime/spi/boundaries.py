@@ -24,10 +24,14 @@ class End(StrEnum):
 
 @dataclass(frozen=True)
 class Segment:
-    """Records of one batch that belong to one transaction; ``end`` None where it continues behind them."""
+    """Records of one batch that belong to one transaction; ``end`` None where it continues behind them.
+
+    ``asks`` is whether the task is asked for its offsets (KIP-910) at an end, should there be no record in the transaction.
+    """
 
     records: Batch
     end: End | None
+    asks: bool = True
 
 
 class Requests:
@@ -63,19 +67,32 @@ class Requests:
 
 
 class Boundaries:
-    """Cuts batches into transactions. ``interval`` is in seconds, for the boundary INTERVAL."""
+    """Cuts batches into transactions. ``interval`` is in seconds, for the boundary INTERVAL.
 
-    def __init__(self, boundary: Boundary, interval: float = 60.0, now: Callable[[], float] = time.monotonic):
+    A task that has nothing is asked for its offsets (KIP-910) at most once each ``flush_interval`` seconds, or whenever it
+    asks for a commit itself. A worker's ``ExactlyOnceWorkerSourceTask`` asks at each poll of an empty list.
+    """
+
+    def __init__(
+        self,
+        boundary: Boundary,
+        interval: float = 60.0,
+        now: Callable[[], float] = time.monotonic,
+        flush_interval: float = 60.0,
+    ):
         self._boundary = boundary
         self._interval = interval
+        self._flush_interval = flush_interval
         self._now = now
         self._last = now()
+        self._asked: float | None = None
         self.requests = Requests() if boundary is Boundary.CONNECTOR else None
 
     def cut(self, batch: Batch) -> list[Segment]:
         """The batch in segments; an empty batch may end a transaction, too."""
         if self.requests is None:
-            return [Segment(batch, End.COMMIT if self._due() else None)]
+            now = self._now()
+            return [Segment(batch, End.COMMIT, self._asks(batch, now)) if self._due(now) else Segment(batch, None)]
         if not isinstance(batch, Sequence):
             return [Segment(batch, self.requests.of_batch())]
         segments: list[Segment] = []
@@ -93,10 +110,17 @@ class Boundaries:
         """How what is open ends when the task is stopped: a task's own transaction only if it has asked for its end."""
         return End.COMMIT if self.requests is None else self.requests.of_batch()
 
-    def _due(self) -> bool:
+    def _due(self, now: float) -> bool:
         if self._boundary is Boundary.POLL:
             return True
-        due = self._now() - self._last >= self._interval
+        due = now - self._last >= self._interval
         if due:
-            self._last = self._now()
+            self._last = now
         return due
+
+    def _asks(self, batch: Batch, now: float) -> bool:
+        """Whether the last question is long enough ago for one without records; one with records is always asked."""
+        asks = self._asked is None or now - self._asked >= self._flush_interval
+        if batch or asks:
+            self._asked = now
+        return asks

@@ -63,7 +63,8 @@ class Boundary(StrEnum):
 class DeliverySettings:
     """How a connector's tasks write. ``properties`` are librdkafka's; ``ignored`` says, in lines, what has no effect.
 
-    ``interval`` is in seconds: of transactions, or of flushes of offsets where it is not ``exactly_once``.
+    ``interval`` is in seconds: of transactions, or of flushes of offsets where it is not ``exactly_once``. A task without
+    records is asked for offsets each ``flush_interval`` seconds at most.
     """
 
     boundary: Boundary
@@ -75,6 +76,7 @@ class DeliverySettings:
     bootstrap: str | None = None
     ignored: tuple[str, ...] = ()
     exactly_once: bool = True
+    flush_interval: float = DEFAULT_INTERVAL / 1000
 
 
 def delivery_settings(config: Mapping[str, str]) -> DeliverySettings:
@@ -98,6 +100,7 @@ def delivery_settings(config: Mapping[str, str]) -> DeliverySettings:
         given.get("bootstrap.servers"),
         (*_ignored(given), *_unsupported(config)),
         once,
+        flush / 1000,
     )
 
 

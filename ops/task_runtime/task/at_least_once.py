@@ -126,5 +126,5 @@ def producer_class(delivery: DeliverySettings) -> type[TransactionalProducer]:
 def boundaries_of(delivery: DeliverySettings) -> Boundaries | FlushBoundaries:
     """New boundaries for it."""
     if delivery.exactly_once:
-        return Boundaries(delivery.boundary, delivery.interval)
+        return Boundaries(delivery.boundary, delivery.interval, flush_interval=delivery.flush_interval)
     return FlushBoundaries(delivery.interval)

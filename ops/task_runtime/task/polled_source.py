@@ -65,6 +65,10 @@ class TaskOffsets:
         value = self._read[key] = self._stored.value(key)
         return None if value is None else _object(value)
 
+    def committed(self, key: bytes) -> bytes | None:
+        """The raw offset of ``key`` that was committed when the task began, None where there is none or a tombstone."""
+        return self._stored.value(key)
+
     def offsets(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
         """Every source partition that has an offset."""
         self._listed = True
@@ -115,6 +119,7 @@ class PolledSource:
         self._moved: dict[bytes, tuple[Partition, Offset]] = {}
         self._flushing: dict[bytes, bytes | None] = {}
         self._in_hand = False
+        self._unasked = False
 
     def resume(self, stored: StoredOffsets) -> None:
         """Resume where nothing is in hand and the store has what the task knows; else with a new task at what is stored."""
@@ -165,7 +170,8 @@ class PolledSource:
             )
         if segment.end is End.ABORT and not self._sent:
             return None  # nothing to abort, which is worth no transaction
-        self._flushing = self._offsets_to_commit()
+        self._unasked = not self._sent and not segment.asks
+        self._flushing = {} if self._unasked else self._offsets_to_commit()
         if not self._sent and not self._flushing:
             return None
         self._in_hand = True
@@ -201,19 +207,27 @@ class PolledSource:
             ) from e
 
     def _offsets_to_commit(self) -> dict[bytes, bytes | None]:
-        """The offsets of this transaction, with what the task adds at the last moment (KIP-910)."""
+        """The offsets of this transaction, with what the task adds at the last moment (KIP-910).
+
+        What it adds for other source partitions than those of the records counts only where it is not committed already: an
+        idle task that says the same again would write a transaction each time.
+        """
         assert self._task is not None
         flushed: dict[bytes, bytes | None] = {key: _raw(offset) for key, (_, offset) in self._moved.items()}
         if not _overrides(self._task.update_offsets, SourceTask.update_offsets):
             return flushed
         about = [(dict(partition), dict(offset)) for partition, offset in self._moved.values()]
-        for partition, offset in self._task.update_offsets(copy.deepcopy(about)) or ():
-            flushed[self._offsets.key(partition)] = _raw(offset)
-        return flushed
+        told = self._task.update_offsets(copy.deepcopy(about)) or ()
+        updated = {self._offsets.key(partition): _raw(offset) for partition, offset in told}
+        return flushed | {key: raw for key, raw in updated.items() if key in flushed or raw != self._committed(key)}
+
+    def _committed(self, key: bytes) -> bytes | None:
+        """The newest offset of ``key`` that is committed for certain: the task's own, else what it began with."""
+        return self._settled[key] if key in self._settled else self._offsets.committed(key)
 
     def final_batch(self) -> TransactionBatch | None:
         """The end of what is open, as far as the boundaries allow one without the task saying so."""
-        if not self._sent or any(segment.records for segment in self._waiting):
+        if not (self._sent or self._unasked) or any(segment.records for segment in self._waiting):
             return None
         end = self._boundaries.last()
         return None if end is None else self._batch_of(Segment((), end))

@@ -163,16 +163,20 @@ class Task(SourceTask):
 
 
 def run(
-    broker: Broker, boundary: Boundary | None = Boundary.POLL, stop_after: int | None = None, **task: Any
+    broker: Broker,
+    boundary: Boundary | None = Boundary.POLL,
+    stop_after: int | None = None,
+    interval: float = 60.0,
+    **task: Any,
 ) -> TaskResult:
-    """Run a task of those attributes to its end. A boundary of None is no exactly-once."""
+    """Run a task of those attributes to its end. A boundary of None is no exactly-once; ``interval`` is in seconds."""
     kind = type("Scripted", (Task,), {"broker": broker, "asks": {}, "asks_batch": {}} | task)
     counts, ticks = TaskStats(), iter(range(0, 100_000, 20))
     supply = PolledSource(
         kind,
         "c",
         {},
-        lambda: boundaries(boundary, lambda: float(next(ticks))),
+        lambda: boundaries(boundary, lambda: float(next(ticks)), interval),
         converters({"value.converter": "JsonConverter", "value.converter.schemas.enable": "false"}),
         "offsets",
         counts.meter,
@@ -189,8 +193,10 @@ def run(
     return ended
 
 
-def boundaries(boundary: Boundary | None, now: Callable[[], float]) -> Boundaries | FlushBoundaries:
-    return FlushBoundaries(60.0, now) if boundary is None else Boundaries(boundary, 60.0, now)
+def boundaries(
+    boundary: Boundary | None, now: Callable[[], float], interval: float = 60.0
+) -> Boundaries | FlushBoundaries:
+    return FlushBoundaries(interval, now) if boundary is None else Boundaries(boundary, interval, now, 60.0)
 
 
 def offset(broker: Broker) -> Any:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from connectctl.ops.task_runtime.spi.boundaries import End
 from connectctl.ops.task_runtime.spi.connector import SourceTask
-from connectctl.ops.task_runtime.spi.delivery_settings import Boundary
+from connectctl.ops.task_runtime.spi.delivery_settings import Boundary, delivery_settings
+from connectctl.ops.task_runtime.task.at_least_once import boundaries_of
 from ops.task_runtime.task.test_polled_source import ALL, KEY, PARTITION, Broker, offset, run
 
 OTHER = b'["c",{"file":"b"}]'
@@ -16,10 +17,15 @@ MODES = [pytest.param(Boundary.POLL, id="exactly once"), pytest.param(None, id="
 
 def two_beats() -> Any:
     """A source that has nothing, twice, and is at its end then."""
-    beats = iter(range(2))
+    return beats(2)
+
+
+def beats(count: int) -> Any:
+    """A source that has nothing ``count`` times, and is at its end with the last of them."""
+    left = iter(range(count - 1))
 
     def poll(self: Any) -> Any:
-        self.next = next(beats, 10)
+        self.next = 10 if next(left, None) is None else 0
         return []
 
     return poll
@@ -144,6 +150,80 @@ class TestItsPlaceWithExactlyOnce:
         broker = Broker()
         run(broker, Boundary.CONNECTOR, poll=poll, update=lambda offsets: [(PARTITION, {"n": 5})])
         assert (broker.trace.count("update"), offset(broker)) == (1, 5)
+
+
+class TestWithoutRecords:
+    """The clock goes on by 20 s with each poll; a task that has nothing is asked each minute, at most."""
+
+    def test_the_same_again_is_one_transaction(self) -> None:
+        broker = Broker()
+        ended = run(broker, poll=beats(30), update=lambda offsets: [(PARTITION, {"n": 77})])
+        assert (ended.stats.transactions, broker.trace.count("begin"), offset(broker)) == (1, 1, 77)
+
+    def test_what_is_stored_already_is_no_transaction(self, mode: Any) -> None:
+        broker = Broker()
+        broker.offsets = {KEY: b'{"n":7}', OTHER: None}
+        run(broker, mode, poll=beats(30), update=lambda offsets: [(PARTITION, {"n": 7}), ({"file": "b"}, None)])
+        assert not {"begin", "offsets"} & set(broker.trace)
+
+    def test_it_is_asked_at_once_and_then_each_minute_and_not_at_each_poll(self) -> None:
+        broker = Broker()
+        run(broker, poll=beats(10))
+        assert broker.trace.count("update") == 4
+
+    def test_with_the_boundary_interval_it_is_asked_no_more_often(self) -> None:
+        broker = Broker()
+        run(broker, Boundary.INTERVAL, interval=20.0, poll=beats(10))
+        assert broker.trace.count("update") == 4
+
+    def test_a_jobs_own_interval_of_flushes_decides(self) -> None:
+        made = boundaries_of(delivery_settings({"offset.flush.interval.ms": "0"}))
+        assert [segment.asks for _ in range(3) for segment in made.cut([])] == [True] * 3
+        made = boundaries_of(delivery_settings({"offset.flush.interval.ms": "600000"}))
+        assert [segment.asks for _ in range(3) for segment in made.cut([])] == [True, False, False]
+
+    def test_an_interval_as_long_as_that_of_flushes_is_not_doubled(self) -> None:
+        broker = Broker()
+        run(broker, Boundary.INTERVAL, poll=beats(12))
+        assert broker.trace.count("update") == 4
+
+    def test_offsets_that_move_are_written_as_often_as_it_is_asked(self) -> None:
+        broker, steps = Broker(), iter(range(100))
+        run(broker, poll=beats(10), update=lambda offsets: [(PARTITION, {"n": next(steps)})])
+        assert (broker.commits, offset(broker)) == (4, 3)
+
+    def test_only_what_differs_is_written(self, mode: Any) -> None:
+        broker, steps = Broker(), iter(range(100))
+        broker.offsets[KEY] = b'{"n":7}'
+        written: list[Any] = []
+        broker.wrote = lambda *keys: written.append(set(keys))  # type: ignore[method-assign]
+        run(broker, mode, poll=beats(4), update=lambda o: [(PARTITION, {"n": 7}), ({"file": "b"}, {"n": next(steps)})])
+        assert {key for keys in written for key in keys} == {OTHER}
+
+    def test_what_it_was_not_asked_for_since_is_written_when_it_is_stopped(self) -> None:
+        broker, polls = Broker(), iter(range(100))
+        run(broker, poll=beats(3), update=lambda offsets: [(PARTITION, {"n": next(polls)})])
+        assert (broker.trace.count("update"), offset(broker)) == (2, 1)
+
+    def test_records_do_not_make_more_of_the_same_to_be_written(self) -> None:
+        broker = Broker()
+        broker.offsets[OTHER] = b'{"n":70}'
+        written: list[Any] = []
+        broker.wrote = lambda *keys: written.append(keys)  # type: ignore[method-assign]
+        run(broker, update=lambda offsets: [({"file": "b"}, {"n": 70})])
+        assert written == [(KEY,)] * 4
+
+    def test_the_offset_of_a_record_can_be_held_at_what_is_committed(self, mode: Any) -> None:
+        broker = Broker()
+        broker.offsets[KEY] = b'{"n":4}'
+        run(broker, mode, update=lambda offsets: [(PARTITION, {"n": 4})])
+        assert (broker.records, offset(broker)) == (ALL[5:], 4)
+
+    def test_what_was_in_doubt_is_asked_and_written_again(self) -> None:
+        broker = Broker()
+        broker.doubt_at = 1
+        run(broker, poll=beats(5), update=lambda offsets: [(PARTITION, {"n": 77})])
+        assert (broker.commits, offset(broker)) == (2, 77)
 
 
 class TestItsPlaceWithoutExactlyOnce:
