@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -126,6 +127,8 @@ def job(
     outage = RetryPolicy([*asked, default_seconds(job.until)][0], terminal.note, wait_for_first_contact=unmet)
     outage("reach Kafka", lambda: meet(session, job))
     scene, ready = outage("read the state of the cluster", lambda: _look(session, job, take_over))
+    # Whoever is asked before anything is changed has agreed to nothing yet.
+    _check_task_count(scene, ready, outage, store=yes and not dry_run)
     plan = prepare.plan(ready, scene.kafka.cluster_id(), where)
     for note in ready.notes:
         terminal.note(f"warning: {note}")
@@ -176,6 +179,19 @@ def _look(session: Session, job: Job, take_over: bool) -> tuple[RunClients, Prep
 
     scene = scene_of(session, job)
     return scene, prepare.prepare_job(scene, job, take_over=take_over)
+
+
+def _check_task_count(scene: RunClients, ready: PreparedJob, outage: RetryPolicy, *, store: bool) -> None:
+    """Raises ``TooManyTasks`` where none of the tasks may run, and stores the statuses FAILED of it with ``store``."""
+    from connectctl.ops.task_runtime.job import prepare, task_count
+
+    refused = task_count.refusal(ready.tasks_max)
+    if refused is None:
+        return
+    if store:
+        create = partial(prepare.create_topics, ready, scene, terminal.note)
+        outage("store the statuses", lambda: task_count.store_failure(ready, scene, create))
+    raise refused
 
 
 def _print_plan(plan: Plan) -> None:

@@ -6,10 +6,11 @@ import json
 import socket
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import jsonschema
 import pytest
+from connectctl.cli.commands import run as run_command
 from connectctl.cli.commands import run_status
 from connectctl.cli.main import app
 from connectctl.cli.output.prometheus import MetricsFile
@@ -17,12 +18,15 @@ from connectctl.cli.views import run as run_view
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.kafka.records import Record
 from connectctl.ops.task_runtime.attempt.task_attempt import TaskReport
+from connectctl.ops.task_runtime.job import prepare, task_count
+from connectctl.ops.task_runtime.job.config_topic_records import task_set
 from connectctl.ops.task_runtime.job.job_file import Until
 from connectctl.ops.task_runtime.job.runner import Result
 from connectctl.ops.task_runtime.job.scheduler import JobRun, Outcome
 from connectctl.ops.task_runtime.job.status_topic import RUN_PREFIX, connector_key, task_key, value
 from connectctl.ops.task_runtime.spi.delivery_settings import delivery_settings
 from fakes.kafkareads import FakeKafka, connect_group
+from ops.task_runtime.job.test_prepare import Many, World
 from typer.testing import CliRunner
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schema/run-result.json").read_text())
@@ -141,6 +145,88 @@ def test_what_a_run_says_goes_before_the_stopped_that_workers_say_again() -> Non
     assert states()["c"] == ["STOPPED", "ENDED"]
     kafka.records["sta"] = told(*theirs, (connector_key("c"), value("RUNNING", "w:1", 0), 5))
     assert states()["c"] == ["RUNNING"]
+
+
+MANY = f"""
+name: c
+config: {{connector.class: '{Many.__module__}:Many', topic: t, tasks.max: '2', %s}}
+until: {{idle: 1s}}
+"""
+
+
+class Statuses:
+    """A status topic: what was written to it."""
+
+    written: ClassVar[list[tuple[Any, ...]]] = []
+
+    def __init__(self, *args: Any):
+        self.written.clear()
+
+    def connector(self, *said: Any) -> None:
+        self.written.append(("connector", *said))
+
+    def task(self, *said: Any) -> None:
+        self.written.append(("task", *said))
+
+    def flush(self) -> None:
+        self.written.append(("flush",))
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    """A cluster in which nothing was run yet, without a Spark: whoever opens one fails."""
+    made = World()
+    monkeypatch.setattr(run_command, "meet", lambda session, job: None)
+    monkeypatch.setattr(run_command, "scene_of", lambda session, job: made.scene())
+    monkeypatch.setattr(prepare, "create_topics", lambda ready, scene, note: made.there.update(created=(1, "")))
+    monkeypatch.setattr(task_count, "StatusWriter", Statuses)
+    Statuses.written.clear()
+    return made
+
+
+@pytest.mark.parametrize("args", [("--dry-run",), ("--dry-run", "--yes"), ()])
+def test_more_tasks_than_tasks_max_are_refused_in_one_line_before_anything_is_changed(
+    job: Any, world: World, args: tuple[str, ...]
+) -> None:
+    ran = run(job(MANY % "wanted: '3'"), *args)
+    assert (ran.exit_code, ran.stdout, ran.stderr.count("\n")) == (1, "", 1)
+    assert "c has generated 3 tasks, which is greater than 2" in ran.stderr
+    assert (world.there, Statuses.written) == ({}, [])
+
+
+def test_more_tasks_than_tasks_max_are_stored_as_failed_where_yes_was_said(job: Any, world: World) -> None:
+    world.there["g-configs"] = (1, "compact")
+    world.configs = task_set("c", {"name": "c"}, [{}] * 3)
+    ran = run(job(MANY % "wanted: '4'"), "--yes")
+    assert (ran.exit_code, "c has generated 4 tasks, which is greater than 2" in ran.stderr) == (1, True)
+    assert [said[:-1] for said in Statuses.written] == [
+        *(("task", number, "FAILED") for number in range(3)),
+        ("connector", "FAILED"),
+        (),
+    ]
+    assert "created" in world.there
+
+
+def test_a_dry_run_tells_of_tasks_that_are_tolerated_and_of_those_that_go_on(job: Any, world: World) -> None:
+    tolerated = run(job(MANY % "wanted: '3', tasks.max.enforce: 'false'"), "--dry-run")
+    assert (tolerated.exit_code, tolerated.stderr.count("warning: ")) == (0, 1)
+    assert "generated 3 tasks, which is greater than 2" in tolerated.stderr
+    world.there["g-configs"] = (1, "compact")
+    world.configs = task_set("c", {"name": "c"}, [{}])
+    kept = run(job(MANY % "wanted: '3'"), "--dry-run")
+    assert (kept.exit_code, "the 1 task of before will run" in kept.stderr) == (0, True)
+    assert "run c on Spark" in kept.stdout
+
+
+def test_a_dry_run_of_as_many_tasks_as_there_may_be_tells_nothing(job: Any, world: World) -> None:
+    ran = run(job(MANY % "wanted: '2'"), "--dry-run")
+    assert (ran.exit_code, ran.stderr) == (0, "")
+
+
+def test_a_connector_that_fails_when_it_is_asked_for_its_tasks_is_one_line(job: Any, world: World) -> None:
+    ran = run(job(MANY % "wanted: x"), "--dry-run")
+    assert (ran.exit_code, ran.stdout, ran.stderr.count("\n")) == (4, "", 1)
+    assert "The connector c failed when it was asked for its tasks: ValueError: " in ran.stderr
 
 
 TOPICS = {"config": "a", "offsets": "b", "status": "c"}

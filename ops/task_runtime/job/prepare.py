@@ -30,6 +30,7 @@ from connectctl.ops.task_runtime.job.steps import (
     StartTasks,
     StopOnWorkers,
 )
+from connectctl.ops.task_runtime.job.task_count import judged
 from connectctl.ops.task_runtime.spi.connector import Connector, ConnectorContext
 from connectctl.ops.task_runtime.spi.delivery_settings import SUPPORT, check, delivery_settings
 from connectctl.ops.task_runtime.spi.plugins import task_class
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from connectctl.ops.core.step import Step
     from connectctl.ops.task_runtime.job.job_file import Job
     from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings
+    from connectctl.ops.task_runtime.spi.tasks_max import TasksMaxResult
 
 PATIENCE = 10.0
 AUTO_CREATE = "auto.create.topics.enable"
@@ -70,6 +72,8 @@ class PreparedJob:
     take_over: bool
     notes: tuple[str, ...] = ()
     connector_steps: tuple[str, ...] = ()
+    tasks_max: TasksMaxResult | None = None
+    """What ``tasks.max`` lets run, by what the connector generates now; None where that is known only when it is started."""
 
     @property
     def name(self) -> str:
@@ -134,7 +138,8 @@ def prepare_job(scene: RunClients, job: Job, *, take_over: bool) -> PreparedJob:
     check_layout(scene, topics, create, own if there else None)
     notes = (*notes, *how.ignored, *outlook.notes, *(_value_note(config, connector) if live else ()))
     does, group = tuple(outlook.steps), scene.group.id
-    return PreparedJob(job, config, path, connector, group, topics, create, own, there, how, before, live, notes, does)
+    ready = PreparedJob(job, config, path, connector, group, topics, create, own, there, how, before, live, notes, does)
+    return judged(ready, outlook)
 
 
 def check_target(scene: RunClients, name: str, path: str, config: Mapping[str, str]) -> None:

@@ -41,6 +41,7 @@ from connectctl.ops.task_runtime.job.steps import (
     StopOnWorkers,
     unrecorded,
 )
+from connectctl.ops.task_runtime.job.task_count import TooManyTasks, fail_tasks, refusal
 from connectctl.ops.task_runtime.spi import tasks_max
 from connectctl.ops.task_runtime.spi.metrics import metrics
 from connectctl.ops.task_runtime.task.offset_store import current_ends
@@ -64,12 +65,6 @@ LEAST_PATIENCE = 60.0
 """Seconds that a task has to get through; more where transactions may be open for longer."""
 PAUSE = 0.3
 _HAND_BACK = {"resume": State.RUNNING, "pause": State.PAUSED}
-
-
-class TooManyTasks(ConnectctlError):
-    """A connector has generated too many tasks, and none of them runs (KIP-1004)."""
-
-    code = "too-many-tasks"
 
 
 @dataclass
@@ -243,12 +238,10 @@ class JobRunner:
 
         def choose(before: ConfigTopicState) -> list[dict[str, str]]:
             verdict = tasks_max.evaluate(ready.name, ready.config, ready.task_configs(), before.tasks)
-            if verdict.failed and not verdict.tasks:
-                if verdict.tasks_failed:
-                    for n in range(len(before.tasks)):
-                        statuses.task(n, words.FAILED, verdict.tasks_failed)
-                raise TooManyTasks(verdict.failed)
-            if verdict.warning and not verdicts:
+            if refused := refusal(verdict):
+                fail_tasks(statuses, verdict, len(before.tasks))
+                raise refused
+            if verdict.warning and not verdicts and verdict.warning not in ready.notes:
                 self.note(f"warning: {verdict.warning}")
             verdicts.append(verdict)
             return [dict(task) for task in verdict.tasks]

@@ -171,10 +171,14 @@ class ConnectorContext:
 
 @dataclass(frozen=True)
 class Outlook:
-    """What a start will do besides running tasks, and what people should know beforehand; lines of text."""
+    """What a start will do besides running tasks, and what people should know beforehand; lines of text.
+
+    ``tasks`` is how many there will be. Where it is None, a connector without ``steps`` is started to be asked for them.
+    """
 
     steps: Sequence[str] = ()
     notes: Sequence[str] = ()
+    tasks: int | None = None
 
 
 @dataclass(frozen=True)
@@ -212,7 +216,9 @@ class Connector(ABC):
         return Outlook()
 
     def start(self, configs: Mapping[str, str]) -> None:
-        """Take the configuration; look at the system behind it, if need be."""
+        """Take the configuration; look at the system behind it, if need be. What it changes is in ``Outlook.steps``: without
+        them it is called, with ``task_configs`` and ``stop`` behind it, for ``--dry-run`` and before every run, too.
+        """
         self.configs = configs
 
     @abstractmethod

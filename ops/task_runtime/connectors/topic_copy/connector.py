@@ -35,6 +35,7 @@ from connectctl.ops.task_runtime.connectors.topic_copy.replication_policy import
 )
 from connectctl.ops.task_runtime.connectors.topic_copy.source import CopiedTopics, TransactionLimits
 from connectctl.ops.task_runtime.connectors.topic_copy.source_reader import SourceCluster, TopicReader
+from connectctl.ops.task_runtime.spi import tasks_max
 from connectctl.ops.task_runtime.spi.connector import (
     ExactlyOnceSupport,
     Outlook,
@@ -104,7 +105,9 @@ class TopicCopy(SourceConnector):
     def outlook(self, configs: Mapping[str, str]) -> Outlook:
         """Raises ``ConnectctlError`` for a source that cannot be read, or that has nothing to copy."""
         source = source_clients.source_of(configs, self.context.target.timeout)
-        return Outlook(self._look(source, configs, first=True).says(), list(_notes(configs)))
+        wanted = self._look(source, configs, first=True)
+        tasks = len(mirror_offsets.share(wanted.places, tasks_max.limit(configs)))
+        return Outlook(wanted.says(), list(_notes(configs)), tasks)
 
     def start(self, configs: Mapping[str, str]) -> None:
         """Create the remote topics that are missing, and let those grow that are short."""

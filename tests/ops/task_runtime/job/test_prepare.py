@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from connectctl.ops.connect.connect_protocol import ConnectGroup, Member
@@ -16,6 +16,7 @@ from connectctl.ops.kafka.records import Record, TopicImage
 from connectctl.ops.kafka.topics import TopicFacts
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.kafka.visibility import Complete
+from connectctl.ops.task_runtime.connectors.filestream import FileStreamTask
 from connectctl.ops.task_runtime.job.config_topic_records import KeyValue, task_set
 from connectctl.ops.task_runtime.job.internal_topics import RunClients
 from connectctl.ops.task_runtime.job.job_file import Job, parse
@@ -26,6 +27,8 @@ from connectctl.ops.task_runtime.job.prepare import (
     plan,
     prepare_job,
 )
+from connectctl.ops.task_runtime.job.task_count import refusal
+from connectctl.ops.task_runtime.spi.connector import Outlook, SourceConnector
 
 FILE = {"connector.class": "FileStreamSource", "file": "/in", "topic": "t"}
 NEW = BrokerVersion(1, (3, 6), {24: 4})
@@ -68,12 +71,17 @@ class World:
     def settings(self, names: Sequence[str]) -> dict[int, Any]:
         return {1: {"auto.create.topics.enable": self.creates}}
 
+    def cluster_id(self) -> str:
+        return "id"
+
     def look(self, job: Job | None = None, *, take_over: bool = False) -> PreparedJob:
+        return prepare_job(self.scene(), job or Job("c", {"name": "c", **FILE}), take_over=take_over)
+
+    def scene(self) -> RunClients:
         us: Any = self
         members = tuple(Member(f"w{n}", "w", "h", "http://h:1", 1, None) for n in range(self.live))
         group = ConnectGroup("g", "Stable" if members else "Dead", "", members)
-        scene = RunClients(us, us, us, (us,), group, self.named, us if members else None)
-        return prepare_job(scene, job or Job("c", {"name": "c", **FILE}), take_over=take_over)
+        return RunClients(us, us, us, (us,), group, self.named, us if members else None)
 
 
 def with_workers(*more: KeyValue, config: Mapping[str, str] | None = None) -> World:
@@ -243,6 +251,92 @@ def test_a_workers_properties_in_a_job_are_validated(more: Mapping[str, str], sa
 def test_task_configs_have_the_class_of_their_task() -> None:
     (task,) = World().look().task_configs()
     assert task == {"name": "c", **FILE, "task.class": "org.apache.kafka.connect.file.FileStreamSourceTask"}
+
+
+class Many(SourceConnector):
+    """Has as many tasks as ``wanted``, whatever ``tasks.max`` says; ``calls`` are those of all of its kind."""
+
+    task = FileStreamTask
+    calls: ClassVar[list[str]] = []
+
+    def outlook(self, configs: Mapping[str, str]) -> Outlook:
+        tasks = configs.get("foretold")
+        return Outlook(["create a queue"] if "creates" in configs else (), tasks=int(tasks) if tasks else None)
+
+    def start(self, configs: Mapping[str, str]) -> None:
+        self.calls.append("start")
+        super().start(configs)
+
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        self.calls.append(f"tasks {max_tasks}")
+        return [{} for _ in range(int(self.configs["wanted"]))]
+
+    def stop(self) -> None:
+        self.calls.append("stop")
+
+
+MANY = {"connector.class": f"{__name__}:Many", "topic": "t", "tasks.max": "2"}
+
+
+@pytest.fixture
+def calls() -> list[str]:
+    Many.calls.clear()
+    return Many.calls
+
+
+def with_tasks(existing: int, **more: str) -> PreparedJob:
+    """A job of ``Many`` where ``existing`` tasks were run before."""
+    config = {"name": "c", **MANY, **more}
+    world = World({"g-configs": (1, "compact")}, task_set("c", config, [{}] * existing) if existing else [])
+    return world.look(Job("c", config))
+
+
+def test_a_connector_within_tasks_max_is_asked_for_its_tasks_and_stopped_and_nothing_is_told(calls: list[str]) -> None:
+    ready = with_tasks(0, wanted="2")
+    assert (calls, ready.notes, refusal(ready.tasks_max)) == (["start", "tasks 2", "stop"], (), None)
+
+
+@pytest.mark.parametrize(("existing", "fail"), [(0, False), (3, True)])
+def test_more_tasks_than_tasks_max_are_known_before_a_start(existing: int, fail: bool, calls: list[str]) -> None:
+    ready = with_tasks(existing, wanted="4")
+    assert ready.tasks_max is not None
+    assert "c has generated 4 tasks, which is greater than 2" in str(refusal(ready.tasks_max))
+    assert bool(ready.tasks_max.tasks_failed) is fail
+    assert calls[-1] == "stop"
+
+
+def test_existing_tasks_that_will_run_while_the_connector_fails_are_among_the_notes(calls: list[str]) -> None:
+    ready = with_tasks(1, wanted="4")
+    (note,) = ready.notes
+    assert "c has generated 4 tasks, which is greater than 2" in note
+    assert note.endswith("The connector will be FAILED; the 1 task of before will run.")
+    assert refusal(ready.tasks_max) is None
+
+
+def test_too_many_tasks_that_are_tolerated_are_among_the_notes(calls: list[str]) -> None:
+    ready = with_tasks(0, wanted="4", **{"tasks.max.enforce": "false"})
+    (note,) = ready.notes
+    assert "generated 4 tasks, which is greater than 2" in note
+    assert refusal(ready.tasks_max) is None
+
+
+def test_a_connector_whose_start_changes_something_is_not_started_to_be_asked(calls: list[str]) -> None:
+    ready = with_tasks(0, wanted="4", creates="a queue")
+    assert (calls, ready.tasks_max) == ([], None)
+    assert ready.notes == ("tasks.max is checked when c is started: how many tasks it has is not known before.",)
+
+
+def test_a_connector_that_tells_the_number_of_its_tasks_is_not_started_to_be_asked(calls: list[str]) -> None:
+    ready = with_tasks(0, wanted="4", creates="a queue", foretold="3")
+    assert (calls, ready.notes) == ([], ())
+    assert "generated 3 tasks, which is greater than 2" in str(refusal(ready.tasks_max))
+
+
+def test_a_connector_that_fails_when_it_is_asked_is_refused_in_one_line(calls: list[str]) -> None:
+    with pytest.raises(Refused, match="The connector c failed when it was asked for its tasks") as failed:
+        with_tasks(0, wanted="many\nmore")
+    assert (failed.value.code, "\n" in str(failed.value), calls[-1]) == ("connector-failed", False, "stop")
+    assert failed.value.why == "ValueError: invalid literal for int() with base 10: 'many\\nmore'"
 
 
 def test_a_job_says_until_when() -> None:

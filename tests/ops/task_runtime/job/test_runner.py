@@ -15,8 +15,9 @@ from connectctl.ops.task_runtime.job.config_topic_records import ConfigTopicStat
 from connectctl.ops.task_runtime.job.executor_monitor import ExecutorMonitor
 from connectctl.ops.task_runtime.job.job_file import Job
 from connectctl.ops.task_runtime.job.prepare import PreparedJob
-from connectctl.ops.task_runtime.job.runner import JobRunner, Signals, TooManyTasks
+from connectctl.ops.task_runtime.job.runner import JobRunner, Signals
 from connectctl.ops.task_runtime.job.scheduler import Outcome
+from connectctl.ops.task_runtime.job.task_count import TooManyTasks
 from connectctl.ops.task_runtime.spi.delivery_settings import delivery_settings
 from connectctl.ops.task_runtime.task.retries import RetryPolicy
 

@@ -254,6 +254,7 @@ def test_what_is_done_otherwise_than_by_a_worker_is_told(
     monkeypatch.setattr(source_clients, "source_of", lambda *_: Cluster("e", orders=2))
     outlook = connector.outlook(config)
     assert outlook.steps == ["create the topic east.orders with 2 partitions, as for orders on the source cluster"]
+    assert outlook.tasks == len(range(2)[: int(config.get("tasks.max", "1"))])
     assert len(outlook.notes) == len(told)
     assert all(part in note for part, note in zip(told, outlook.notes, strict=True))
 
