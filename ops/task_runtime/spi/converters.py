@@ -11,12 +11,12 @@ from connectctl.ops.connect.source_keys import connect_json
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 
 Convert = Callable[[Any], bytes | None]
-_JSON = "org.apache.kafka.connect.json.JsonConverter"
-_STRING = "org.apache.kafka.connect.storage.StringConverter"
-_BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
-_SIMPLE = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
-KINDS = {name: name for name in (_JSON, _STRING, _BYTES, _SIMPLE)} | {
-    name.rpartition(".")[2]: name for name in (_JSON, _STRING, _BYTES, _SIMPLE)
+JSON = "org.apache.kafka.connect.json.JsonConverter"
+STRING = "org.apache.kafka.connect.storage.StringConverter"
+BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
+SIMPLE = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
+KINDS = {name: name for name in (JSON, STRING, BYTES, SIMPLE)} | {
+    name.rpartition(".")[2]: name for name in (JSON, STRING, BYTES, SIMPLE)
 }
 _TYPES: tuple[tuple[type, str], ...] = (
     (bool, "boolean"),
@@ -51,14 +51,14 @@ def converters(configs: Mapping[str, str]) -> Converters:
 
 
 def _converter(configs: Mapping[str, str], name: str) -> Convert:
-    given = configs.get(name, _SIMPLE if name == "header.converter" else _STRING)
+    given = configs.get(name, SIMPLE if name == "header.converter" else STRING)
     kind = KINDS.get(given)
     if kind is None:
         hint = f"Use one of {', '.join(sorted(n for n in KINDS if '.' not in n))}."
         raise BadInput(f"Unsupported converter {given} ({name})", next_step=hint)
-    if kind == _BYTES:
+    if kind == BYTES:
         return _as_bytes
-    if kind != _JSON:
+    if kind != JSON:
         return _as_text
     with_schemas = configs.get(f"{name}.schemas.enable", "true").lower() == "true"
     return _as_json_with_schema if with_schemas else _as_json

@@ -1,0 +1,142 @@
+"""A payload with its schema as a plain value, as ``JsonConverter.convertToConnect`` has it.
+
+A struct and a map are dictionaries, bytes are bytes; Connect's logical types are Python's ``Decimal``, ``date``, ``time``
+and ``datetime`` in UTC. Where Java makes a 0 of a string for a number, this is an error: nothing else is stricter.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from connectctl.ops.core.errors import ConnectctlError
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
+_LOGICAL = "org.apache.kafka.connect.data."
+
+
+class DataError(ConnectctlError):
+    """``DataException``: bytes that are not what their converter reads, or a payload that is not what its schema says."""
+
+    code = "bad-record"
+
+
+def value_of(schema: Any, payload: Any) -> Any:
+    """The value of ``payload``; without a schema, the payload itself. Raises ``DataError``."""
+    if schema is None:
+        return payload
+    kind = schema.get("type") if isinstance(schema, Mapping) else None
+    if not isinstance(kind, str) or kind not in _READERS:
+        raise DataError(f"Unknown schema type: {kind}" if kind else "Schema must contain 'type' field")
+    if payload is None:
+        return _absent(schema, kind)
+    name = schema.get("name")
+    logical = _LOGICAL_READERS.get(name) if isinstance(name, str) else None
+    try:
+        return (logical or _READERS[kind])(schema, payload)
+    except (KeyError, TypeError, ValueError, OverflowError, InvalidOperation) as e:
+        found = type(payload).__name__
+        raise DataError(f"Invalid type for {name or kind}: {found}", why=str(e) or None) from e
+
+
+def _absent(schema: Mapping[str, Any], kind: str) -> Any:
+    if schema.get("default") is not None:
+        return value_of(schema, schema["default"])
+    if schema.get("optional"):
+        return None
+    raise DataError(f"Invalid null value for required {kind.upper()} field")
+
+
+def _expect(payload: Any, *types: type) -> Any:
+    if not isinstance(payload, types) or (isinstance(payload, bool) and bool not in types):
+        raise TypeError(f"expected {types[0].__name__}")
+    return payload
+
+
+def _integer(schema: Mapping[str, Any], payload: Any) -> int:
+    number = int(_expect(payload, int, float))
+    limit = 1 << (_BITS[schema["type"]] - 1)
+    if not -limit <= number < limit:
+        raise ValueError(f"{number} is out of range")
+    return number
+
+
+def _real(schema: Mapping[str, Any], payload: Any) -> float:
+    return float(_expect(payload, float, int))
+
+
+def _flag(schema: Mapping[str, Any], payload: Any) -> bool:
+    return bool(_expect(payload, bool))
+
+
+def _text(schema: Mapping[str, Any], payload: Any) -> str:
+    return str(_expect(payload, str))
+
+
+def _bytes(schema: Mapping[str, Any], payload: Any) -> bytes:
+    try:
+        return base64.b64decode(_expect(payload, str), validate=True)
+    except binascii.Error as e:
+        raise ValueError(f"invalid base64: {e}") from e
+
+
+def _array(schema: Mapping[str, Any], payload: Any) -> list[Any]:
+    items = schema["items"]
+    return [value_of(items, each) for each in _expect(payload, list)]
+
+
+def _map(schema: Mapping[str, Any], payload: Any) -> dict[Any, Any]:
+    """A JSON object where keys are required strings, else an array of pairs."""
+    keys, values = schema["keys"], schema["values"]
+    if isinstance(payload, dict):
+        return {key: value_of(values, each) for key, each in payload.items()}
+    return {value_of(keys, key): value_of(values, each) for key, each in _expect(payload, list)}
+
+
+def _struct(schema: Mapping[str, Any], payload: Any) -> dict[str, Any]:
+    members = _expect(payload, dict)
+    return {each["field"]: value_of(each, members.get(each["field"])) for each in schema["fields"]}
+
+
+def _decimal(schema: Mapping[str, Any], payload: Any) -> Decimal:
+    """Bytes of an unscaled integer (``decimal.format`` BASE64), or a number (NUMERIC)."""
+    if isinstance(payload, int | float) and not isinstance(payload, bool):
+        return Decimal(repr(payload))
+    unscaled = int.from_bytes(_bytes(schema, payload), "big", signed=True)
+    return Decimal(unscaled).scaleb(-int(schema["parameters"]["scale"]))
+
+
+def _date(schema: Mapping[str, Any], payload: Any) -> date:
+    return (_EPOCH + timedelta(days=_integer(schema, payload))).date()
+
+
+def _time(schema: Mapping[str, Any], payload: Any) -> time:
+    return (_EPOCH + timedelta(milliseconds=_integer(schema, payload))).time()
+
+
+def _timestamp(schema: Mapping[str, Any], payload: Any) -> datetime:
+    return _EPOCH + timedelta(milliseconds=_integer(schema, payload))
+
+
+_Reader = Callable[[Mapping[str, Any], Any], Any]
+_READERS: dict[str, _Reader] = dict.fromkeys(_BITS, _integer) | {
+    "float": _real,
+    "double": _real,
+    "boolean": _flag,
+    "string": _text,
+    "bytes": _bytes,
+    "array": _array,
+    "map": _map,
+    "struct": _struct,
+}
+_LOGICAL_READERS: dict[str, _Reader] = {
+    f"{_LOGICAL}Decimal": _decimal,
+    f"{_LOGICAL}Date": _date,
+    f"{_LOGICAL}Time": _time,
+    f"{_LOGICAL}Timestamp": _timestamp,
+}

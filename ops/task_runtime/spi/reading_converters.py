@@ -1,0 +1,117 @@
+"""From the bytes of a record to a sink's values, as Connect's own converters read them.
+
+Source: ``toConnectData`` of ``StringConverter``, ``ByteArrayConverter`` and ``JsonConverter``.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from connectctl.ops.connect.source_keys import decode_json
+from connectctl.ops.core.errors import BadInput
+from connectctl.ops.task_runtime.spi.converters import BYTES, JSON, KINDS, SIMPLE, STRING
+from connectctl.ops.task_runtime.spi.json_schemas import DataError, value_of
+from connectctl.ops.task_runtime.spi.sink import Schema
+
+Read = Callable[[bytes | None], tuple[Any, Schema | None]]
+"""A value and its schema. Raises ``DataError`` for bytes that are not of this format."""
+OPTIONAL_STRING: Schema = {"type": "string", "optional": True}
+OPTIONAL_BYTES: Schema = {"type": "bytes", "optional": True}
+_ENVELOPE = frozenset({"schema", "payload"})
+_NOT_AN_ENVELOPE = (
+    'JsonConverter with schemas.enable requires "schema" and "payload" fields and may not contain additional fields'
+)
+
+
+@dataclass(frozen=True)
+class ReadingConverter:
+    """``name`` is the Java class that it reads as."""
+
+    name: str
+    read: Read
+
+
+@dataclass(frozen=True)
+class ReadingConverters:
+    """The converters of one sink, for keys, values and headers."""
+
+    key: ReadingConverter
+    value: ReadingConverter
+    header: ReadingConverter
+
+
+def reading_converters(configs: Mapping[str, str]) -> ReadingConverters:
+    """The converters that ``key.converter``, ``value.converter`` and ``header.converter`` name; strings where none is.
+
+    Raises ``BadInput`` for one that is not supported.
+    """
+    return ReadingConverters(*(_converter(configs, f"{part}.converter") for part in ("key", "value", "header")))
+
+
+def _converter(configs: Mapping[str, str], name: str) -> ReadingConverter:
+    given = configs.get(name, SIMPLE if name == "header.converter" else STRING)
+    kind = KINDS.get(given)
+    if kind is None:
+        hint = f"Use one of {', '.join(sorted(n for n in KINDS if '.' not in n))}."
+        raise BadInput(f"Unsupported converter {given} ({name})", next_step=hint)
+    if kind == BYTES:
+        return ReadingConverter(kind, _bytes)
+    if kind == STRING:
+        return ReadingConverter(kind, _text(configs, name))
+    if kind == SIMPLE:
+        return ReadingConverter(kind, _simple)
+    with_schemas = configs.get(f"{name}.schemas.enable", "true").lower() == "true"
+    return ReadingConverter(JSON, _json_with_schema if with_schemas else _json)
+
+
+def _bytes(data: bytes | None) -> tuple[Any, Schema | None]:
+    return data, OPTIONAL_BYTES
+
+
+def _text(configs: Mapping[str, str], name: str) -> Read:
+    """Text never fails: as in Java, a replacement character stands for what is not of the encoding."""
+    given = configs.get(f"{name}.converter.encoding", "UTF-8")
+    try:
+        decode = codecs.lookup(given).decode
+    except LookupError as e:
+        raise BadInput(f"Unknown encoding {given} ({name}.converter.encoding)", next_step="Use UTF-8.") from e
+    return lambda data: (None if data is None else decode(data, "replace")[0], OPTIONAL_STRING)
+
+
+def _json(data: bytes | None) -> tuple[Any, Schema | None]:
+    return (None if data is None or not data.strip() else _parsed(data)), None
+
+
+def _json_with_schema(data: bytes | None) -> tuple[Any, Schema | None]:
+    if data is None:
+        return None, None
+    envelope = _parsed(data)
+    if not isinstance(envelope, dict) or envelope.keys() != _ENVELOPE:
+        hint = "Set schemas.enable=false in the converter configuration to read plain JSON."
+        raise DataError(_NOT_AN_ENVELOPE, next_step=hint)
+    schema = envelope["schema"]
+    return value_of(schema, envelope["payload"]), schema
+
+
+def _parsed(data: bytes) -> Any:
+    try:
+        return decode_json(data.decode())[0]
+    except (ValueError, RecursionError) as e:
+        raise DataError("Converting byte[] to Kafka Connect data failed: invalid JSON", why=str(e)) from e
+
+
+def _simple(data: bytes | None) -> tuple[Any, Schema | None]:
+    """``SimpleHeaderConverter`` as far as JSON goes: numbers, booleans, null, arrays, maps and quoted strings; anything
+    else is the text itself.
+    """
+    if data is None:
+        return None, None
+    text = data.decode(errors="replace")
+    try:
+        return json.loads(text, parse_constant=lambda name: name), None
+    except (ValueError, RecursionError):
+        return text, OPTIONAL_STRING

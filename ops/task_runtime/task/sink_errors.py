@@ -1,0 +1,207 @@
+"""What ``errors.*`` makes of a record that a sink cannot read or does not want: a log line, a dead letter, the task's end.
+
+Source: ``RetryWithToleranceOperator``, ``LogReporter`` and ``DeadLetterQueueReporter`` (KIP-298). As there, a record is
+logged and sent to the dead letter topic whether or not it is tolerated. ``errors.retry.*`` has no effect: no converter here
+fails in a way that passes.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.task_runtime.spi.sink import SinkRecord, TimestampType
+from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord
+from connectctl.ops.task_runtime.task.sink_meter import SinkMeter
+
+DLQ = "errors.deadletterqueue."
+HEADER_PREFIX = "__connect.errors."
+SINK_TASK = "org.apache.kafka.connect.sink.SinkTask"
+TIMESTAMP_TYPES = tuple(TimestampType)
+"""By confluent-kafka's numbers."""
+_BOOLEANS = {"true": True, "false": False}
+
+
+class Stage(StrEnum):
+    """``Stage``: what was done with the record when it failed."""
+
+    KEY_CONVERTER = "KEY_CONVERTER"
+    VALUE_CONVERTER = "VALUE_CONVERTER"
+    HEADER_CONVERTER = "HEADER_CONVERTER"
+    TASK_PUT = "TASK_PUT"
+
+
+@dataclass(frozen=True)
+class ErrorSettings:
+    """A sink's ``errors.*``, with Connect's defaults. ``topic`` is for dead letters, None where there are none."""
+
+    tolerate_all: bool = False
+    log: bool = False
+    log_records: bool = False
+    topic: str | None = None
+    replication_factor: int = 3
+    context_headers: bool = False
+
+    @property
+    def reports(self) -> bool:
+        """Whether a task gets a reporter (``SinkConnectorConfig.enableErrantRecordReporter``)."""
+        return self.log or self.topic is not None
+
+
+def error_settings(configs: Mapping[str, str]) -> ErrorSettings:
+    """Raises ``BadInput`` for an invalid value, and for a dead letter topic that is one of ``topics``."""
+    tolerance = configs.get("errors.tolerance", "none").lower()
+    if tolerance not in {"none", "all"}:
+        raise _invalid("errors.tolerance", tolerance, "none or all")
+    replication = configs.get(f"{DLQ}topic.replication.factor", "3")
+    if not replication.lstrip("-").isdecimal():
+        raise _invalid(f"{DLQ}topic.replication.factor", replication, "a number")
+    topic = configs.get(f"{DLQ}topic.name", "").strip() or None
+    if topic in [name.strip() for name in configs.get("topics", "").split(",")]:
+        raise BadInput(
+            f"The DLQ topic {topic} may not be included in the list of topics consumed by the connector",
+            next_step=f"Remove it from topics, or use another {DLQ}topic.name.",
+        )
+    return ErrorSettings(
+        tolerance == "all",
+        _flag(configs, "errors.log.enable"),
+        _flag(configs, "errors.log.include.messages"),
+        topic,
+        int(replication),
+        _flag(configs, f"{DLQ}context.headers.enable"),
+    )
+
+
+def _flag(configs: Mapping[str, str], name: str) -> bool:
+    given = configs.get(name, "false").strip().lower()
+    if given not in _BOOLEANS:
+        raise _invalid(name, given, "true or false")
+    return _BOOLEANS[given]
+
+
+def _invalid(name: str, given: str, allowed: str) -> BadInput:
+    return BadInput(f"Invalid value {given} for configuration {name}", next_step=f"Use {allowed}.")
+
+
+@dataclass(frozen=True)
+class RecordFailure:
+    """``message`` is confluent-kafka's; ``executing`` is the class that failed, by Kafka's name."""
+
+    stage: Stage
+    executing: str
+    message: Any
+    error: Exception
+
+
+class DeadLetters(Protocol):
+    """Writes to the dead letter topic."""
+
+    def send(self, record: ProducerRecord) -> None:
+        """Send ``record``, without waiting for it."""
+        ...
+
+    def flush(self) -> None:
+        """Return when all that was sent is written. Raises ``ConnectctlError`` where a record was not."""
+        ...
+
+
+@dataclass
+class RecordErrors:
+    """What a task does with records that fail. ``log`` gets a line for each where ``errors.log.enable`` is true."""
+
+    settings: ErrorSettings
+    connector: str
+    task: int
+    dead_letters: DeadLetters | None = None
+    log: Callable[[str], None] = lambda line: None
+
+    def __post_init__(self) -> None:
+        self.meter = SinkMeter()
+        self.exceeded: ConnectctlError | None = None
+        """The failure that is not tolerated; a task may have swallowed it."""
+
+    def failed(self, failure: RecordFailure) -> None:
+        """Report ``failure``. Raises ``ConnectctlError`` where it is not tolerated."""
+        settings = self.settings
+        self.meter.failures += 1
+        if settings.log:
+            self.meter.logged += 1
+            self.log(self._line(failure))
+        if settings.topic is not None and self.dead_letters is not None:
+            self.meter.dead_letters += 1
+            self.dead_letters.send(self._dead_letter(settings.topic, failure))
+        if not settings.tolerate_all:
+            self.exceeded = self._exceeded(failure)
+            raise self.exceeded from failure.error
+        self.meter.skipped += 1
+
+    def report(self, record: SinkRecord, error: Exception) -> None:
+        """As ``ErrantRecordReporter``."""
+        if record.original is None:
+            hint = "Report the records that put was given."
+            raise ConnectctlError("Cannot report a record that was not read from a topic", next_step=hint)
+        self.failed(RecordFailure(Stage.TASK_PUT, SINK_TASK, record.original, error))
+
+    def flush(self) -> None:
+        """Wait until all dead letters are written. Raises ``ConnectctlError`` where one was not."""
+        if self.dead_letters is not None:
+            self.dead_letters.flush()
+
+    def _exceeded(self, failure: RecordFailure) -> ConnectctlError:
+        message = failure.message
+        place = f"{message.topic()}-{message.partition()} at offset {message.offset()}"
+        return ConnectctlError(
+            f"Tolerance exceeded in error handler: {failure.stage} failed for the record of {place}",
+            why=_reason(failure.error),
+            next_step=f"Correct the converter, or set errors.tolerance=all and {DLQ}topic.name.",
+            code="record-error",
+        )
+
+    def _line(self, failure: RecordFailure) -> str:
+        """``LogReporter.message`` with the error, in one line."""
+        place = ""
+        if self.settings.log_records:
+            message = failure.message
+            kind, timestamp = message.timestamp()
+            when = f", timestamp={timestamp}, timestampType={TIMESTAMP_TYPES[kind]}" if kind else ""
+            at = f"topic='{message.topic()}', partition={message.partition()}, offset={message.offset()}{when}"
+            place = f", where consumed record is {{{at}}}"
+        doing = f"Executing stage '{failure.stage}' with class '{failure.executing}'{place}."
+        return f"Error encountered in task {self.connector}-{self.task}. {doing} {_reason(failure.error)}"
+
+    def _dead_letter(self, topic: str, failure: RecordFailure) -> ProducerRecord:
+        message = failure.message
+        kind, timestamp = message.timestamp()
+        headers = list(message.headers() or ())
+        if self.settings.context_headers:
+            context = self._context(failure)
+            headers += [(f"{HEADER_PREFIX}{name}", value.encode()) for name, value in context.items()]
+        return ProducerRecord(
+            topic, message.key(), message.value(), headers=headers, timestamp=timestamp if kind else None
+        )
+
+    def _context(self, failure: RecordFailure) -> dict[str, str]:
+        """``DeadLetterQueueReporter.populateContextHeaders``, in its order."""
+        message, error = failure.message, failure.error
+        kind = type(error)
+        return {
+            "topic": message.topic(),
+            "partition": str(message.partition()),
+            "offset": str(message.offset()),
+            "connector.name": self.connector,
+            "task.id": str(self.task),
+            "stage": str(failure.stage),
+            "class.name": failure.executing,
+            "exception.class.name": f"{kind.__module__}.{kind.__qualname__}",
+            "exception.message": str(error),
+            "exception.stacktrace": "".join(traceback.format_exception(error)),
+        }
+
+
+def _reason(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return text if isinstance(error, ConnectctlError) else f"{type(error).__name__}: {text}"

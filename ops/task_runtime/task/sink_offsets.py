@@ -1,0 +1,124 @@
+"""What a sink has been given, what of it is committed, and how a commit is made of the one for the other.
+
+Source: ``WorkerSinkTask.commitOffsets``. Unlike there, partitions are closed behind the commit that stands for them, and
+dead letters are written before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.task_runtime.group.consumer import GroupOffset, GroupOffsets, TopicPartition
+from connectctl.ops.task_runtime.spi.sink import SinkTask
+from connectctl.ops.task_runtime.task.sink_context import WorkerSinkTaskContext
+from connectctl.ops.task_runtime.task.sink_meter import SinkMeter
+from connectctl.ops.task_runtime.task.transactional_producer import Fenced, UnknownOutcome
+
+
+class SinkOffsets:
+    """The offsets of one task's partitions. ``commit`` writes them for the group, ``settle`` waits for what has to be
+    written before.
+    """
+
+    def __init__(
+        self,
+        task: SinkTask,
+        context: WorkerSinkTaskContext,
+        commit: Callable[[GroupOffsets], None],
+        settle: Callable[[], None],
+        note: Callable[[str], None],
+        meter: SinkMeter,
+    ):
+        self._task, self._context = task, context
+        self._commit, self._settle, self._note, self._meter = commit, settle, note, meter
+        self.restart: dict[TopicPartition, GroupOffset] = {}
+        """Where a partition is read again from: what is committed, what the task asked for, or its first record."""
+        self.delivered: dict[TopicPartition, GroupOffset] = {}
+
+    def begin(self, offsets: GroupOffsets) -> None:
+        """Partitions are read from ``offsets``; nothing behind these counts as delivered any more."""
+        self.restart.update(offsets)
+        self.delivered.update(offsets)
+
+    def begin_unknown(self, offsets: GroupOffsets) -> None:
+        """The same for those of ``offsets`` that have none yet."""
+        self.begin({partition: offset for partition, offset in offsets.items() if partition not in self.restart})
+
+    def forget(self, partitions: Collection[TopicPartition]) -> None:
+        """``partitions`` are not the task's own any more."""
+        for partition in partitions:
+            self.restart.pop(partition, None)
+            self.delivered.pop(partition, None)
+
+    def commit(self) -> bool:
+        """Commit what the task says. False where ``pre_commit`` raised, so that all is to be read again."""
+        offered = dict(self.delivered)
+        try:
+            given = self._task.pre_commit(dict(offered))
+        except (Fenced, UnknownOutcome):
+            raise
+        except Exception as e:  # noqa: BLE001  # as in Connect: whatever it raises, the records come again
+            self._meter.failed_commits += 1
+            self._note(f"Offset commit failed, rewinding to last committed offsets: {type(e).__name__}: {e}")
+            return False
+        self._write(self._accepted(given, offered))
+        return True
+
+    def close(self, partitions: Collection[TopicPartition]) -> None:
+        """The last commit of ``partitions``, and their ``close``, whatever comes of the commit."""
+        try:
+            self._commit_closing(partitions)
+        finally:
+            self.close_lost(partitions)
+
+    def close_lost(self, partitions: Collection[TopicPartition]) -> None:
+        """Nothing may be committed for ``partitions`` any more."""
+        try:
+            self._task.close(partitions)
+        finally:
+            self.forget(partitions)
+
+    def _commit_closing(self, partitions: Collection[TopicPartition]) -> None:
+        offered = {partition: offset for partition, offset in self.delivered.items() if partition in partitions}
+        try:
+            with self._context.closing():
+                given = self._task.pre_commit(dict(offered))
+        except (Fenced, UnknownOutcome):
+            raise
+        except Exception as e:  # noqa: BLE001  # as in Connect: the partitions are closed all the same
+            self._meter.failed_commits += 1
+            self._note(f"Offset commit failed during close: {type(e).__name__}: {e}")
+            return
+        self._write(self._accepted(given, offered))
+
+    def _accepted(self, given: GroupOffsets | None, offered: GroupOffsets) -> dict[TopicPartition, GroupOffset]:
+        """Those of ``given`` that can be committed, and are not yet."""
+        found: dict[TopicPartition, GroupOffset] = {}
+        for partition, offset in (given or {}).items():
+            most = offered.get(partition)
+            if partition not in self._context.assigned:
+                self._ignored(partition, offset, "the partition is not assigned")
+            elif most is not None and offset.offset > most.offset:
+                self._ignored(partition, offset, f"not yet consumed, the next record is {most.offset}")
+            elif most is not None and offset != self.restart.get(partition):
+                found[partition] = offset
+        return found
+
+    def _ignored(self, partition: TopicPartition, offset: GroupOffset, why: str) -> None:
+        self._note(f"Ignoring invalid offset {offset.offset} of pre_commit for {partition}: {why}")
+
+    def _write(self, offsets: dict[TopicPartition, GroupOffset]) -> None:
+        if not offsets:
+            self._meter.commit_skips += 1
+            return
+        # Its error ends the task: a dead letter that is not written is a record that nobody has any more.
+        self._settle()
+        try:
+            self._commit(offsets)
+        except ConnectctlError as e:
+            self._meter.failed_commits += 1
+            self._note(f"Commit of offsets failed: {e}")
+            return
+        self._meter.commits += 1
+        self.restart.update(offsets)

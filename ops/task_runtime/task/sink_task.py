@@ -1,0 +1,235 @@
+"""The loop of one sink task: commit, poll, convert, put.
+
+Source: ``WorkerSinkTask``, with KIP-275. The order of calls::
+
+    start  join → open                                        positions are what is committed
+    round  pre_commit → commit, each interval or on request;  raised: read again from what is committed
+           poll → convert (errors.*) → put;                   RetriableError: the same batch after the timeout, all paused
+    revoked, shut down   pre_commit with is_closing → commit → close, of those partitions alone
+    lost                 close
+    end    stop
+
+Where Connect may lose or mix up records, this does not: a batch that waits to be delivered again is dropped where its
+partitions are rewound, and a rewind counts before the next commit.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from connectctl.ops.task_runtime.group.consumer import GroupConsumer, GroupOffset, GroupOffsets, TopicPartition
+from connectctl.ops.task_runtime.spi.reading_converters import ReadingConverters
+from connectctl.ops.task_runtime.spi.sink import RetriableError, SinkRecord, SinkTask
+from connectctl.ops.task_runtime.task.sink_context import WorkerSinkTaskContext
+from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
+from connectctl.ops.task_runtime.task.sink_offsets import SinkOffsets
+from connectctl.ops.task_runtime.task.sink_records import RecordReader, first_offsets, next_offsets, without
+from connectctl.ops.task_runtime.task.transactional_producer import Fenced, UnknownOutcome
+
+DEFAULT_INTERVAL = 60.0
+"""Seconds: ``offset.flush.interval.ms``."""
+MOST_RECORDS = 500
+"""``max.poll.records``."""
+RETRY_PAUSE = 1.0
+"""Seconds to the next ``put`` after a ``RetriableError`` of a task that named no timeout."""
+
+
+class WorkerSinkTask:
+    """Runs ``task`` on the records of ``consumer``, which the caller closes afterwards. All calls are made by one thread.
+
+    ``commit`` writes the group's offsets and returns when they are; it is the consumer's own where none is given.
+    ``interval`` is in seconds, between two commits. ``note`` gets a line for what people should know.
+    """
+
+    def __init__(
+        self,
+        task: SinkTask,
+        consumer: GroupConsumer,
+        configs: Mapping[str, str],
+        converters: ReadingConverters,
+        errors: RecordErrors,
+        *,
+        interval: float = DEFAULT_INTERVAL,
+        commit: Callable[[GroupOffsets], None] | None = None,
+        note: Callable[[str], None] = lambda line: None,
+        now: Callable[[], float] = time.monotonic,
+    ):
+        self._task, self._consumer, self._configs, self._errors = task, consumer, configs, errors
+        self._interval, self._note, self._now = interval, note, now
+        self.meter = errors.meter
+        self._context = WorkerSinkTaskContext(configs, consumer, errors if errors.settings.reports else None)
+        self._offsets = SinkOffsets(task, self._context, commit or consumer.commit, errors.flush, note, self.meter)
+        self._reader = RecordReader(converters, errors)
+        self._batch: list[SinkRecord] = []
+        self._batch_ends: dict[TopicPartition, GroupOffset] = {}
+        self._put_at = 0.0
+        self._next_commit = 0.0
+        self._rebalanced = self._closed = self._fenced = False
+
+    def run(self, stopping: Callable[[], bool], patience: float, seconds: float = 1.0) -> None:
+        """From ``start`` to ``close``; ``stopping`` is asked at least every ``seconds`` or so."""
+        try:
+            self.start(patience)
+            while not stopping():
+                self.iterate(seconds)
+        except BaseException:
+            # The first failure is the one to report.
+            with suppress(Exception):
+                self.close()
+            raise
+        self.close()
+
+    def start(self, patience: float) -> None:
+        """Start the task, and wait for its first partitions for at most ``patience`` seconds (``TimedOut``)."""
+        self._task.context = self._context
+        self._task.start(self._configs)
+        self._next_commit = self._now() + self._interval
+        with self._noticing_fences():
+            self._consumer.join(self, patience)
+            self._rewind(self._context.take_rewinds())
+
+    def iterate(self, seconds: float, most: int = MOST_RECORDS) -> int:
+        """One round, which waits for records for at most ``seconds``; how many there were. Raises what the task raises."""
+        with self._noticing_fences():
+            self._commit_if_due()
+            wait = max(0.0, min(seconds, *self._waits()))
+            messages = self._admitted(self._consumer.poll(wait, most))
+            if messages:
+                self._convert(messages)
+            if not self._context.redelivering or self._now() >= self._put_at:
+                self._deliver()
+            return len(messages)
+
+    def close(self) -> None:
+        """Commit and close all partitions, and stop the task: at the end as after any failure. A member that is fenced, or
+        has to be thrown away, commits nothing.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            self._remove(self._context.assignment, lost=self._fenced)
+        finally:
+            self._task.stop()
+
+    def assigned(self, partitions: Collection[TopicPartition], committed: GroupOffsets) -> None:
+        """As ``RebalanceListener``."""
+        self._context.assigned |= set(partitions)
+        self._context.paused &= self._context.assigned
+        self._rebalanced = True
+        self._offsets.begin({each: committed[each] for each in partitions if each in committed})
+        if partitions:
+            self._task.open(partitions)
+
+    def revoked(self, partitions: Collection[TopicPartition]) -> None:
+        """As ``RebalanceListener``."""
+        if not self._closed:
+            self._remove(partitions, lost=False)
+
+    def lost(self, partitions: Collection[TopicPartition]) -> None:
+        """As ``RebalanceListener``."""
+        if not self._closed:
+            self._remove(partitions, lost=True)
+
+    @contextmanager
+    def _noticing_fences(self) -> Iterator[None]:
+        try:
+            yield
+        except (UnknownOutcome, Fenced):
+            self._fenced = True
+            raise
+
+    def _remove(self, partitions: Collection[TopicPartition], *, lost: bool) -> None:
+        own = self._context.assigned & set(partitions)
+        if not own:
+            return
+        self._rebalanced = True
+        self._drop(own)
+        try:
+            (self._offsets.close_lost if lost else self._offsets.close)(own)
+        finally:
+            self._context.assigned -= own
+
+    def _commit_if_due(self) -> None:
+        if not self._context.commit_requested and self._now() < self._next_commit:
+            return
+        self._context.commit_requested = False
+        self._next_commit = self._now() + self._interval
+        if not self._offsets.commit():
+            self._rewind({partition: each.offset for partition, each in self._offsets.restart.items()})
+        self._rewind(self._context.take_rewinds())
+
+    def _waits(self) -> list[float]:
+        """The seconds until there is something to do without a record."""
+        asked = self._context.take_timeout()
+        put = [self._put_at - self._now()] if self._context.redelivering else []
+        return [self._next_commit - self._now(), *put, *([] if asked is None else [asked])]
+
+    def _admitted(self, messages: Sequence[Any]) -> Sequence[Any]:
+        """Those of ``messages`` that can be delivered now, after what the task may have asked for in a rebalance."""
+        rewound = self._rewind(self._context.take_rewinds())
+        messages = without(messages, rewound)
+        held = self._context.assigned if self._context.redelivering else self._context.paused & self._context.assigned
+        if self._rebalanced:
+            self._rebalanced = False
+            self._consumer.pause(held)
+        back = {each: offset for each, offset in first_offsets(messages).items() if each in held} if held else {}
+        if back:
+            self._consumer.seek(back)
+        return without(messages, back)
+
+    def _convert(self, messages: Sequence[Any]) -> None:
+        self.meter.read += len(messages)
+        self._offsets.begin_unknown({each: GroupOffset(first) for each, first in first_offsets(messages).items()})
+        self._batch = self._reader.records(messages)
+        self._batch_ends = next_offsets(messages)
+
+    def _deliver(self) -> None:
+        began = self._now()
+        try:
+            self._task.put(list(self._batch))
+        except RetriableError as e:
+            self._redeliver(e)
+            return
+        if self._errors.exceeded is not None:
+            raise self._errors.exceeded
+        self.meter.put(len(self._batch), self._now() - began)
+        self._offsets.delivered.update(self._batch_ends)
+        self._batch, self._batch_ends = [], {}
+        self._resume()
+        self._rewind(self._context.take_rewinds())
+
+    def _redeliver(self, error: RetriableError) -> None:
+        asked = self._context.take_timeout()
+        pause = RETRY_PAUSE if asked is None else asked
+        self._put_at = self._now() + pause
+        self.meter.retries += 1
+        if not self._context.redelivering:
+            self._note(f"put failed and is retried in {pause:g} s: {error}")
+            self._context.redelivering = True
+            self._consumer.pause(self._context.assignment)
+        self._rewind(self._context.take_rewinds())
+
+    def _resume(self) -> None:
+        if self._context.redelivering:
+            self._context.redelivering = False
+            self._consumer.resume(self._context.assigned - self._context.paused)
+
+    def _rewind(self, offsets: Mapping[TopicPartition, int]) -> set[TopicPartition]:
+        """Read on from ``offsets``, as far as they are of partitions of its own; these are what is returned."""
+        own = {partition: offset for partition, offset in offsets.items() if partition in self._context.assigned}
+        if own:
+            self._drop(own)
+            self._consumer.seek(own)
+            self._offsets.begin({partition: GroupOffset(offset) for partition, offset in own.items()})
+        return set(own)
+
+    def _drop(self, partitions: Collection[TopicPartition]) -> None:
+        """Forget what waits to be delivered of ``partitions``; it will be read again."""
+        if self._batch_ends:
+            self._batch = [each for each in self._batch if (each.topic, each.partition) not in partitions]
+            self._batch_ends = {each: end for each, end in self._batch_ends.items() if each not in partitions}
+            self._put_at = self._put_at if self._batch_ends else 0.0
