@@ -30,7 +30,7 @@ from connectctl.ops.task_runtime.job.steps import (
     StartTasks,
     StopOnWorkers,
 )
-from connectctl.ops.task_runtime.job.task_count import judged
+from connectctl.ops.task_runtime.job.task_count import evaluated
 from connectctl.ops.task_runtime.spi.connector import Connector, ConnectorContext
 from connectctl.ops.task_runtime.spi.delivery_settings import SUPPORT, check, delivery_settings
 from connectctl.ops.task_runtime.spi.plugins import task_class
@@ -139,7 +139,7 @@ def prepare_job(scene: RunClients, job: Job, *, take_over: bool) -> PreparedJob:
     notes = (*notes, *how.ignored, *outlook.notes, *(_value_note(config, connector) if live else ()))
     does, group = tuple(outlook.steps), scene.group.id
     ready = PreparedJob(job, config, path, connector, group, topics, create, own, there, how, before, live, notes, does)
-    return judged(ready, outlook)
+    return evaluated(ready, outlook)
 
 
 def check_target(scene: RunClients, name: str, path: str, config: Mapping[str, str]) -> None:

@@ -24,7 +24,7 @@ class TooManyTasks(ConnectctlError):
     code = "too-many-tasks"
 
 
-def judged(ready: PreparedJob, outlook: Outlook) -> PreparedJob:
+def evaluated(ready: PreparedJob, outlook: Outlook) -> PreparedJob:
     """``ready`` with its ``tasks_max`` and with notes of it. The connector is started and stopped for it, unless its
     ``outlook`` has the number of its tasks, or steps, which a start would take.
 
