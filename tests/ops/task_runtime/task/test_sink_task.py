@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.task_runtime.group.consumer import GroupOffset
+from connectctl.ops.task_runtime.group.consumer import GroupOffset, GroupOffsets
 from connectctl.ops.task_runtime.spi.reading_converters import reading_converters
 from connectctl.ops.task_runtime.spi.sink import RetriableError
 from connectctl.ops.task_runtime.task.sink_errors import ErrorSettings, RecordErrors
@@ -203,7 +203,11 @@ def test_a_life(life: Callable[[], Life], calls: list[Any], commits: list[Any]) 
 
 def test_a_commit_comes_before_close_and_partitions_are_assigned_until_then() -> None:
     order: list[Any] = []
-    life = Life(commit=lambda offsets: order.append(("commit", numbers(offsets), len(life.sink.context.assignment))))
+
+    def commit(offsets: GroupOffsets) -> None:
+        order.append(("commit", numbers(offsets), len(life.sink.context.assignment)))
+
+    life = Life(commit=commit)
     life.sink.calls = order
     life.start().rounds().poll_brings(Rebalance(revoked=[1])).rounds()
     assert order[2:] == [("pre_commit", True, {1: 3}), ("commit", {1: 3}, 2), ("close", [1])]
@@ -404,6 +408,6 @@ def test_after_the_end_the_consumer_calls_in_vain() -> None:
 
 
 def test_a_doubt_in_the_commit_of_a_revocation_closes_and_comes_out() -> None:
-    life = Life(commit=raising(UnknownOutcome("EndTxn timed out")))  # type: ignore[arg-type]
+    life = Life(commit=raising(UnknownOutcome("EndTxn timed out")))
     life.start().rounds().poll_brings(Rebalance(revoked=[1])).fails(UnknownOutcome).ends()
     assert life.told[2:] == [("pre_commit", True, {1: 3}), ("close", [1]), ("close", [0]), ("stop",)]
