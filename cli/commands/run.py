@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from connectctl.cli import apply
 from connectctl.cli.options import DryRunOption, OutputOption, YesOption
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
-from connectctl.ops.core.errors import BadInput, ConnectctlError
 from typer.core import TyperGroup
 
 if TYPE_CHECKING:
-    from connectctl.cli.output.prometheus import MetricsFile
     from connectctl.cli.session import Session
-    from connectctl.ops.core.plan import Plan
-    from connectctl.ops.task_runtime.attempt.control_channel import DriverChannel
-    from connectctl.ops.task_runtime.job.internal_topics import RunClients
-    from connectctl.ops.task_runtime.job.job_file import Job
-    from connectctl.ops.task_runtime.job.prepare import PreparedJob
-    from connectctl.ops.task_runtime.job.runner import Result
-    from connectctl.ops.task_runtime.job.scheduler import JobRun
-    from connectctl.ops.task_runtime.job.steps import RecordedParts
-    from connectctl.ops.task_runtime.task.retries import RetryPolicy
 
 
 class JobOrCommand(TyperGroup):
@@ -105,176 +92,11 @@ def job(
     running job, run the changed file: it takes over once its Spark session is ready, and the older run ends. Exit code 0: it
     ended or was stopped. 1: the connector or a task FAILED, or another run or worker has taken over its tasks.
     """
-    from connectctl.cli.output.prometheus import MetricsFile
-    from connectctl.ops.task_runtime.job import job_file as jobs
-    from connectctl.ops.task_runtime.job import prepare
-    from connectctl.ops.task_runtime.job.job_file import Until
-    from connectctl.ops.task_runtime.job.local_plugin import import_from
-    from connectctl.ops.task_runtime.spi.plugins import connector_class, importable, path_of
-    from connectctl.ops.task_runtime.task.retries import RetryPolicy, default_seconds
+    from connectctl.cli.commands.run_execution import run_job
+    from connectctl.ops.task_runtime.job.run_request import RunRequest
 
-    session: Session = ctx.obj
-    job = jobs.read(path)
-    where = master or job.master or str(session.settings.get("spark.master"))
-    prepare.check_master(where, session.timeout)
-    importable(job.plugins)
-    if job.directory is not None:
-        import_from(job.directory)
-    if named := job.config.get("connector.class"):
-        connector_class(path_of(named), job.directory)  # before anything is opened
-    asked = [s for s in (patience, job.patience) if s is not None]
-    unmet = not dry_run and (bool(asked) or job.until == Until())
-    outage = RetryPolicy([*asked, default_seconds(job.until)][0], terminal.note, wait_for_first_contact=unmet)
-    outage("reach Kafka", lambda: meet(session, job))
-    scene, ready = outage("read the state of the cluster", lambda: _look(session, job, take_over))
-    # Whoever is asked before anything is changed has agreed to nothing yet.
-    _check_task_count(scene, ready, outage, store=yes and not dry_run)
-    plan = prepare.plan(ready, scene.kafka.cluster_id(), where)
-    for note in ready.notes:
-        terminal.note(f"warning: {note}")
-    if dry_run:
-        terminal.emit("Plan", plan.as_json(), output, lambda wide: _print_plan(plan))
-        return
-    apply.confirm(session, plan, output in (Output.TABLE, Output.WIDE), yes=yes)
-    written = MetricsFile(metrics, ready.name, ready.group) if metrics else None
-    from connectctl.cli.views import run as run_view
-    from connectctl.ops.core.journal import RunState
-    from connectctl.ops.task_runtime.job.steps import recorded
-
-    lock = session.cluster_lock if ready.take_over else None
-    with recorded(apply.open_journal(), plan, ready.name, lock, outage) as parts:
-        try:
-            result = _perform(session, scene, ready, where, lease, written, outage, parts)
-        finally:
-            if parts.hand_back_left:
-                terminal.note(
-                    f"{ready.name} was not resumed on its workers. If nothing else runs it: "
-                    f"connectctl runs resume {parts.run.id}"
-                )
-        if run_view.exit_code(result):
-            parts.journal.end(parts.run.id, RunState.FAILED)
-
-    terminal.emit("TaskRun", run_view.as_json(ready, result), output, lambda wide: run_view.show(ready, result, wide))
-    for line in run_view.warnings(ready, result):
-        terminal.note(line)
-    for line in run_view.failures(ready, result):
-        terminal.note(line, style="red")
-    if code := run_view.exit_code(result):
-        raise typer.Exit(code)
-
-
-def meet(session: Session, job: Job) -> None:
-    """The first request to each cluster. Raises ``NeverAnswered`` and ``UnknownHost``, which others are told apart from."""
-    from connectctl.ops.clients.first_contact import first_contact
-
-    with first_contact(str(session.settings.get("bootstrap_servers"))):
-        session.kafka.cluster_id()
-    if other := _target(session, job):
-        with first_contact(other[0]):
-            session.other_kafka(*other).cluster_id()
-
-
-def _look(session: Session, job: Job, take_over: bool) -> tuple[RunClients, PreparedJob]:
-    from connectctl.ops.task_runtime.job import prepare
-
-    scene = scene_of(session, job)
-    return scene, prepare.prepare_job(scene, job, take_over=take_over)
-
-
-def _check_task_count(scene: RunClients, ready: PreparedJob, outage: RetryPolicy, *, store: bool) -> None:
-    """Raises ``TooManyTasks`` where none of the tasks may run, and stores the statuses FAILED of it with ``store``."""
-    from connectctl.ops.task_runtime.job import prepare, task_count
-
-    refused = task_count.refusal(ready.tasks_max)
-    if refused is None:
-        return
-    if store:
-        create = partial(prepare.create_topics, ready, scene, terminal.note)
-        outage("store the statuses", lambda: task_count.store_failure(ready, scene, create))
-    raise refused
-
-
-def _print_plan(plan: Plan) -> None:
-    for line in apply.summary(plan):
-        terminal.say(line)
-
-
-def _target(session: Session, job: Job | None) -> tuple[str, dict[str, str]] | None:
-    from connectctl.ops.task_runtime.spi.delivery_settings import target_cluster
-
-    kafka: Any = session.kafka
-    return target_cluster(job.config if job else {}, str(kafka.bootstrap))
-
-
-def scene_of(session: Session, job: Job | None = None) -> RunClients:
-    """The edges of a run."""
-    from connectctl.ops.task_runtime.job.internal_topics import RunClients
-
-    kafka: Any = session.kafka
-    target, calls = kafka, session.transactions
-    brokers = [session.brokers]
-    if other := _target(session, job):
-        target = session.other_kafka(*other)
-        calls = session.other_transactions(*other)
-        brokers.append(session.other_brokers(*other))
-    group = session.group()
-    workers = session.connect_to(group) if group.members else None
-    return RunClients(kafka, target, calls, tuple(brokers), group, session.named_topics, workers)
-
-
-def _perform(
-    session: Session,
-    scene: RunClients,
-    ready: PreparedJob,
-    master: str,
-    lease: float,
-    written: MetricsFile | None,
-    outage: RetryPolicy,
-    parts: RecordedParts,
-) -> Result:
-    from connectctl.cli.views import run as run_view
-    from connectctl.ops.clients.kafka_protocol.run_presence import Presence
-    from connectctl.ops.clients.spark.session import close_session, open_session
-    from connectctl.ops.task_runtime.job.plugin_distribution import plugin_archives, ship
-    from connectctl.ops.task_runtime.job.runner import JobRunner
-
-    conf: dict[str, Any] = {**session.settings.section("spark.conf"), **ready.job.conf}
-    if ready.job.packages:
-        conf["spark.jars.packages"] = ",".join(ready.job.packages)
-    try:
-        spark = open_session(master, conf, session.spark_log, terminal.note)
-    except ConnectctlError as e:
-        if e.code == "no-pyspark":
-            raise BadInput("connectctl run needs PySpark, which is not installed", next_step=e.next_step) from e
-        raise
-    try:
-        ship(spark, [*ready.job.plugins, *plugin_archives(ready.job, ready.path)])
-        with run_view.progress(ready) as tell:
-
-            def both(run: JobRun, board: DriverChannel) -> None:
-                tell(run, board)
-                if written is not None:
-                    written.follow(run)
-
-            presence = Presence(scene.kafka, ready.group, ready.name, ready.topics["config"])
-            launch = JobRunner(
-                scene,
-                ready,
-                spark,
-                session.timeout,
-                both,
-                terminal.note,
-                lease,
-                presence=presence,
-                outage=outage,
-                parts=parts,
-            )
-            result = launch.go()
-            if written is not None:
-                written.follow(result.run)
-            return result
-    finally:
-        close_session(spark)
+    request = RunRequest(str(path), master, take_over, lease, patience, str(metrics) if metrics else None)
+    run_job(ctx.obj, request, dry_run=dry_run, yes=yes, output=output)
 
 
 @app.command()
@@ -287,6 +109,7 @@ def status(
 ) -> None:
     """What the status topic says of connectors and tasks, whoever runs them, and when it was said."""
     from connectctl.cli.commands import run_status
+    from connectctl.cli.commands.run_execution import scene_of
 
     session: Session = ctx.obj
     found = run_status.statuses(scene_of(session), session.group_id, tuple(names or ()))

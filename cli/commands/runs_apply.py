@@ -6,6 +6,7 @@ What it depends on is observed again and planned again, only to compare: the pla
 from __future__ import annotations
 
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from connectctl.ops.operations.fencing.steps import FenceIds
 from connectctl.ops.operations.offsets import changes
 from connectctl.ops.operations.offsets.changes import MergeOffsets, ResetOffsets, RestoreOffsets
 from connectctl.ops.operations.offsets.steps import Change
+from connectctl.ops.task_runtime.job.steps import RunTasks
 
 if TYPE_CHECKING:
     from connectctl.cli.commands.connectors_cluster import Cluster
@@ -46,9 +48,15 @@ def apply_file(session: Session, path: Path, *, dry_run: bool, yes: bool, output
 
         apply_saved(session, data, path, Given(), pause_after=None, dry_run=dry_run, yes=yes, output=output)
         return
-    known = {"connectors": _connectors, "offsets": _offsets, "fence": _fence, "transactions": _transactions}
+    known = {
+        "connectors": _connectors,
+        "offsets": _offsets,
+        "fence": _fence,
+        "transactions": _transactions,
+        "run": _run,
+    }
     if noun not in known or (noun == "connectors" and verb not in CONNECTORS):
-        hint = "A job file is run with connectctl run, a run that was begun is resumed with connectctl runs resume."
+        hint = "A run that was begun is resumed with connectctl runs resume."
         raise BadInput(f"{path} is no plan that can be applied: it is one of {operation}", next_step=hint)
     if "digest" not in data:
         raise BadInput(f"{path} is not a plan", why="it has no digest")
@@ -153,3 +161,24 @@ def _offsets(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Ou
         check=same_cluster,
         saved=saved,
     )
+
+
+def _run(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Output) -> None:
+    # What runs tasks is not loaded for other plans.
+    from connectctl.cli.commands.run_execution import SavedRun, run_job
+
+    tasks = next((step for step in saved.steps if isinstance(step, RunTasks)), None)
+    if tasks is None or tasks.request is None:
+        raise BadInput(
+            "The plan does not say which job file it is for",
+            why="an older version of connectctl made it",
+            next_step="Make a new one: connectctl run JOB --dry-run -o json.",
+        )
+    job = Path(tasks.request.job)
+    run = SavedRun(saved, tasks)
+    try:
+        run.check({str(job): sha256(job.read_bytes()).hexdigest()})  # before anything is made of what is in it
+    except OSError as e:
+        hint = f"Put the job file back, or make a new plan: connectctl run {job.name} --dry-run -o json."
+        raise stale(f"the job file {job} cannot be read: {e.strerror}", hint) from e
+    run_job(session, tasks.request, run, dry_run=dry_run, yes=yes, output=output)

@@ -281,7 +281,7 @@ def test_an_abort_is_stale_for_another_producer(world: World) -> None:
         ("{", "is not a plan"),
         ("[]", "it is not a JSON object"),
         ('{"kind": "FenceResult"}', "the plan is in what --dry-run -o json prints"),
-        ('{"operation": "run"}', "connectctl runs resume"),
+        ('{"operation": "walk"}', "connectctl runs resume"),
         ('{"operation": "connectors stop"}', "it has no digest"),
         ('{"operation": "connectors stop", "digest": "x"}', "it has no 'clusterId'"),
     ],

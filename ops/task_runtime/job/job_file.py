@@ -7,9 +7,10 @@ names its line and the nearest key that exists.
 from __future__ import annotations
 
 import difflib
+import hashlib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -90,7 +91,7 @@ class Job:
     """A job. ``master`` is None where the context's Spark is meant; ``plugins`` are wheels and zips with connectors.
 
     ``directory`` is where the job file lies, whose modules can be named; None for a job that is from no file. ``patience``
-    is in seconds, for how long Kafka may not answer; None where the file says nothing.
+    is in seconds, for how long Kafka may not answer; None where the file says nothing. ``sha256`` is the file's.
     """
 
     name: str
@@ -102,6 +103,7 @@ class Job:
     plugins: tuple[Path, ...] = ()
     directory: Path | None = None
     patience: float | None = None
+    sha256: str | None = None
 
 
 def seconds(text: str) -> float:
@@ -115,12 +117,13 @@ def seconds(text: str) -> float:
 def read(path: Path) -> Job:
     """The job in the file at ``path``. Raises ``BadInput`` with the line of the first thing that is wrong."""
     try:
-        text = path.read_text(encoding="utf-8")
+        data = path.read_bytes()
+        text = data.decode("utf-8")
     except OSError as e:
         raise BadInput(f"Cannot read the job file {path}", why=e.strerror) from e
     except UnicodeDecodeError as e:
         raise BadInput(f"The job file {path} is not UTF-8", next_step="Save the file as UTF-8.") from e
-    return parse(text, path)
+    return replace(parse(text, path), sha256=hashlib.sha256(data).hexdigest())
 
 
 def parse(text: str, path: Path) -> Job:

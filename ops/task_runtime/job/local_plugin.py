@@ -67,7 +67,11 @@ def _files(name: str, top: Path) -> list[Path]:
 
 
 def _imported(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError):  # whoever imports it is told
+        return
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import BrokerReads
     from connectctl.ops.core.step import Step
     from connectctl.ops.task_runtime.job.job_file import Job
+    from connectctl.ops.task_runtime.job.run_request import RunRequest
     from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings
     from connectctl.ops.task_runtime.spi.tasks_max import TasksMaxResult
 
@@ -206,8 +207,14 @@ def _value_note(config: Mapping[str, str], connector: Connector) -> tuple[str, .
     return ("value.converter is not set: strings are written unconverted; workers use their own default converter.",)
 
 
-def plan(ready: PreparedJob, cluster_id: str, master: str) -> Plan:
-    """What a run will do, in order."""
+def plan(
+    ready: PreparedJob,
+    cluster_id: str,
+    master: str,
+    request: RunRequest | None = None,
+    made_from: Mapping[str, str] | None = None,
+) -> Plan:
+    """What a run will do, in order. ``request`` and ``made_from`` are for a plan that is saved."""
     name = ready.name
     steps: list[Step] = []
     own = (
@@ -229,7 +236,7 @@ def plan(ready: PreparedJob, cluster_id: str, master: str) -> Plan:
         )
     once = "" if ready.delivery.exactly_once else ", at least once"
     where = f"run {name} on Spark ({master}) {ready.job.until}{once}, source offsets in {offsets_topic(ready)}"
-    steps.append(RunTasks(name, where))
+    steps.append(RunTasks(name, where, request=request, made_from=made_from or {}))
     if verb := ready.hand_back_action:
         steps.append(HandBack(name, f"{verb} {name} on its workers", verb=verb))
     return Plan(OPERATION, cluster_id, tuple(steps), group_id=ready.group)

@@ -6,7 +6,7 @@ connector of live workers, before and after its own tasks, does it hold the lock
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -17,6 +17,7 @@ from connectctl.ops.core.executor import execute
 from connectctl.ops.core.journal import RunState
 from connectctl.ops.core.step import Step
 from connectctl.ops.core.wait import wait_until
+from connectctl.ops.task_runtime.job.run_request import RunRequest
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ClusterLock
@@ -76,8 +77,15 @@ class StartConnector(StartTasks):
     """What the connector's own start does, by which its tasks are known."""
 
 
+@dataclass(frozen=True)
 class RunTasks(JobStep):
-    """Run the tasks on Spark, to their end."""
+    """Run the tasks on Spark, to their end. ``request`` is what was asked for, None in a plan of a version before it.
+
+    ``made_from`` is the SHA-256 of the job file and of all else that the plan does not show, by path or name.
+    """
+
+    request: RunRequest | None = None
+    made_from: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
