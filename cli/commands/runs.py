@@ -104,8 +104,9 @@ def apply_(
       connectctl offsets merge orders --into dedicated --dry-run -o json | connectctl runs apply - --yes
 
     It takes the plans of connectors stop, pause, resume, restart and cure, of changes of offsets, of fence, of
-    transactions abort and commit, of upgrade plan, and of run, whose job file must be as it was. The cluster is observed again: a plan of another cluster is refused,
-    and so is one that would not be the same if it were made now (exit code 4). It prints what the command itself prints.
+    transactions abort and commit, of upgrade plan, and of run. The cluster is observed again, and the job file of a run is
+    read again: a plan of another cluster is refused, and so is one that would not be the same if it were made now (exit code
+    4). It prints what the command itself prints.
     """
     from connectctl.cli.commands.runs_apply import apply_file
 

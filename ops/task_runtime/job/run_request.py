@@ -54,12 +54,19 @@ def files_of(request: RunRequest, job: Job, module: str) -> dict[str, str]:
     return found | {str(path): _sha256(path.read_bytes()) for path in (*job.plugins, *beside)}
 
 
-def settings_of(job: Job, config: Mapping[str, str], conf: Mapping[str, str]) -> dict[str, str]:
-    """The SHA-256 of what is in no file: of ``config`` where the job has it from the workers, of the context's ``conf``."""
-    found = {CONTEXT_CONF: conf} if conf else {}
+def settings_of(job: Job, config: Mapping[str, str], conf: Mapping[str, object]) -> dict[str, str]:
+    """The SHA-256 of what is in no file: of ``config`` where the job has it from the workers, of the context's ``conf``.
+
+    A secret that the context only refers to counts as the reference.
+    """
+    found: dict[str, Mapping[str, object]] = {CONTEXT_CONF: conf} if conf else {}
     if config != job.config:
         found[WORKERS_CONFIG] = config
-    return {name: _sha256(json.dumps(dict(value), sort_keys=True).encode()) for name, value in found.items()}
+    return {name: _sha256(_text(values).encode()) for name, values in found.items()}
+
+
+def _text(values: Mapping[str, object]) -> str:
+    return json.dumps({name: str(value) for name, value in values.items()}, sort_keys=True)
 
 
 def _sha256(data: bytes) -> str:
