@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from connectctl.cli.commands import run_execution
 from connectctl.ops.all_steps import KINDS
@@ -18,6 +19,7 @@ from connectctl.ops.task_runtime.job.scheduler import JobRun, Outcome
 from connectctl.ops.task_runtime.job.steps import RunTasks
 from fakes.changingworld import World
 
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schema/plan.json").read_text())
 JOB = """\
 name: f
 config: {connector.class: FileStreamSource, file: /in, topic: t}
@@ -64,6 +66,7 @@ def saved(world: World, *more: str) -> Path:
     path = world.directory / "plan.json"
     planned = world.run("run", "job.yaml", "--dry-run", "-o", "json", *more)
     assert planned.exit_code == 0, planned.output
+    jsonschema.validate(json.loads(planned.stdout), SCHEMA)
     path.write_text(planned.stdout)
     another_process(world)
     return path

@@ -153,6 +153,35 @@ def test_a_second_run_goes_on_where_the_first_ended(cluster: Sandbox, tmp_path: 
     assert (status["connector"]["state"], [t["state"] for t in status["tasks"]]) == ("STOPPED", ["ENDED"])
 
 
+def test_a_saved_plan_of_a_run_is_applied_and_refused_once_it_is_stale(cluster: Sandbox, tmp_path: Path) -> None:
+    place = Place(cluster, tmp_path)
+    place.append(100)
+    plan = tmp_path / "plan.json"
+
+    def save() -> None:
+        planned = connectctl(*place.args(place.job(idle="2s"), "--dry-run", "-o", "json"))
+        assert planned.code == 0, planned.err
+        jsonschema.validate(planned.json, json.loads((SCHEMAS / "plan.json").read_text()))
+        plan.write_text(planned.out)
+
+    def apply() -> Ran:
+        where = ("--context", f"sandbox-{cluster.spec.name}", "--group-id", place.group)
+        return connectctl(*where, "runs", "apply", str(plan), "--yes", "-o", "json")
+
+    save()
+    assert well(apply())["records"] == 100
+    place.append(50)
+    stale = apply()  # it would create the group's topics, which are there by now
+    assert (stale.code, "The plan is stale: " in stale.err) == (4, True), stale.err
+    save()
+    place.job(idle="3s")
+    changed = apply()
+    assert (changed.code, f"{tmp_path / 'job.yaml'} has changed" in changed.err) == (4, True), changed.err
+    place.job(idle="2s")
+    assert well(apply())["records"] == 50
+    place.all_there()
+
+
 def test_workers_and_drivers_that_are_killed_or_overtaken_lose_nothing_and_double_nothing(
     cluster: Sandbox, tmp_path: Path
 ) -> None:

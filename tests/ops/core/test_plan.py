@@ -136,6 +136,17 @@ def test_a_plan_that_was_changed_or_is_of_another_version_is_bad_input(change: d
         Plan.from_json(PLAN.as_json() | change, KINDS)
 
 
+def test_a_plan_is_read_that_was_made_before_a_step_got_a_field() -> None:
+    data = Plan("notes write", "x", (Note("a", "1"),)).as_json()
+
+    @dataclass(frozen=True)
+    class Longer(Note):
+        more: int = 3
+
+    (step,) = Plan.from_json(data, {"Note": Longer}).steps
+    assert step == Longer("a", "1", more=3)
+
+
 def test_every_kind_of_step_has_a_name_of_its_own_and_fields_that_can_be_read_back() -> None:
     assert len({kind.__name__ for kind in all_steps.KINDS.values()}) == len(all_steps.KINDS)
     for kind in all_steps.KINDS.values():
