@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import jsonschema
 import pytest
-from connectctl.cli.commands import run as run_command
+from connectctl.cli.commands import run_execution as run_command
 from connectctl.cli.commands import run_status
 from connectctl.cli.main import app
 from connectctl.cli.output.prometheus import MetricsFile
