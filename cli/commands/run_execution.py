@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ from connectctl.ops.task_runtime.job import prepare, run_request, task_count
 from connectctl.ops.task_runtime.job.internal_topics import RunClients
 from connectctl.ops.task_runtime.job.job_file import Until
 from connectctl.ops.task_runtime.job.local_plugin import import_from
+from connectctl.ops.task_runtime.job.status_topic import RUN_PREFIX
 from connectctl.ops.task_runtime.job.steps import RunTasks, recorded
 from connectctl.ops.task_runtime.spi.delivery_settings import target_cluster
 from connectctl.ops.task_runtime.spi.plugins import connector_class, importable, path_of
@@ -159,12 +159,15 @@ def _look(session: Session, job: Job, request: RunRequest, saved: SavedRun | Non
 
 def _check_task_count(scene: RunClients, ready: PreparedJob, outage: RetryPolicy, *, store: bool) -> None:
     """Raises ``TooManyTasks`` where none of the tasks may run, and stores the statuses FAILED of it with ``store``."""
-    refused = task_count.refusal(ready.tasks_max)
-    if refused is None:
+    found = ready.tasks_max
+    refused = task_count.refusal(found)
+    if found is None or refused is None:
         return
     if store:
-        create = partial(prepare.create_topics, ready, scene, terminal.note)
-        outage("store the statuses", lambda: task_count.store_failure(ready, scene, create))
+        prefix = RUN_PREFIX if ready.take_over else ""
+        whose = (scene.kafka, ready.topics["status"], ready.name, prefix, found, len(ready.before.tasks))
+        outage("create topics", lambda: prepare.create_topics(ready, scene, terminal.note))
+        outage("store the statuses", lambda: task_count.store_failure(*whose))
     raise refused
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.offset_store import separate_store
@@ -30,7 +30,7 @@ from connectctl.ops.task_runtime.job.steps import (
     StartTasks,
     StopOnWorkers,
 )
-from connectctl.ops.task_runtime.job.task_count import evaluated
+from connectctl.ops.task_runtime.job.task_count import ConnectorToCount
 from connectctl.ops.task_runtime.spi.connector import Connector, ConnectorContext
 from connectctl.ops.task_runtime.spi.delivery_settings import SUPPORT, check, delivery_settings
 from connectctl.ops.task_runtime.spi.plugins import task_class
@@ -140,7 +140,9 @@ def prepare_job(scene: RunClients, job: Job, *, take_over: bool) -> PreparedJob:
     notes = (*notes, *how.ignored, *outlook.notes, *(_value_note(config, connector) if live else ()))
     does, group = tuple(outlook.steps), scene.group.id
     ready = PreparedJob(job, config, path, connector, group, topics, create, own, there, how, before, live, notes, does)
-    return evaluated(ready, outlook)
+    counting = ConnectorToCount(ready.name, path, config, before.tasks, ready.task_configs)
+    found, told = counting.check(outlook)
+    return replace(ready, tasks_max=found, notes=(*notes, *told))
 
 
 def check_target(scene: RunClients, name: str, path: str, config: Mapping[str, str]) -> None:

@@ -1,20 +1,19 @@
-"""``tasks.max`` (KIP-1004) judged before a run is begun, and before there is a Spark: how many tasks will it have?"""
+"""``tasks.max`` (KIP-1004) evaluated before a run is begun, and before there is a Spark: how many tasks will it have?"""
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.task_runtime.job import status_topic as words
 from connectctl.ops.task_runtime.job.status_topic import StatusWriter
-from connectctl.ops.task_runtime.spi.tasks_max import TasksMaxResult, evaluate
+from connectctl.ops.task_runtime.spi.tasks_max import TaskConfig, TasksMaxResult, evaluate
 
 if TYPE_CHECKING:
-    from connectctl.ops.task_runtime.job.internal_topics import RunClients
-    from connectctl.ops.task_runtime.job.prepare import PreparedJob
+    from connectctl.ops.clients.librdkafka.client import Kafka
     from connectctl.ops.task_runtime.spi.connector import Outlook
 
 
@@ -24,60 +23,67 @@ class TooManyTasks(ConnectctlError):
     code = "too-many-tasks"
 
 
-def evaluated(ready: PreparedJob, outlook: Outlook) -> PreparedJob:
-    """``ready`` with its ``tasks_max`` and with notes of it. The connector is started and stopped for it, unless its
-    ``outlook`` has the number of its tasks, or steps, which a start would take.
+@dataclass(frozen=True)
+class ConnectorToCount:
+    """A connector that was not started: ``existing`` are its tasks of before, ``task_configs`` starts, asks and stops it."""
 
-    Raises ``Refused`` where the connector fails.
-    """
-    if outlook.tasks is None and outlook.steps:
-        note = f"tasks.max is checked when {ready.name} is started: how many tasks it has is not known before."
-        return replace(ready, notes=(*ready.notes, note))
-    generated = _generated(ready) if outlook.tasks is None else [{}] * outlook.tasks
-    verdict = evaluate(ready.name, ready.config, generated, ready.before.tasks)
-    return replace(ready, tasks_max=verdict, notes=(*ready.notes, *_notes(verdict)))
+    name: str
+    path: str
+    config: Mapping[str, str]
+    existing: Sequence[TaskConfig]
+    task_configs: Callable[[], Sequence[TaskConfig]]
 
+    def check(self, outlook: Outlook) -> tuple[TasksMaxResult | None, tuple[str, ...]]:
+        """What ``tasks.max`` lets run, None where it is not known yet, and notes of it. The connector is started and stopped
+        for it, unless its ``outlook`` has the number of its tasks, or steps, which a start would take.
 
-def _generated(ready: PreparedJob) -> Sequence[dict[str, str]]:
-    try:
-        return ready.task_configs()
-    except ConnectctlError:
-        raise
-    except Exception as e:
-        text = " ".join(str(e).split())
-        raise Refused(
-            f"The connector {ready.name} failed when it was asked for its tasks",
-            why=f"{type(e).__name__}: {text}" if text else type(e).__name__,
-            next_step=f"Correct its configuration, or {ready.path}.",
-            code="connector-failed",
-        ) from e
+        Raises ``Refused`` where the connector fails.
+        """
+        if outlook.tasks is None and outlook.steps:
+            return None, (
+                f"tasks.max is checked when {self.name} is started: how many tasks it has is not known before.",
+            )
+        generated = self._generated() if outlook.tasks is None else [{}] * outlook.tasks
+        found = evaluate(self.name, self.config, generated, self.existing)
+        return found, tuple(_notes(found))
 
-
-def _notes(verdict: TasksMaxResult) -> Iterator[str]:
-    if verdict.warning:
-        yield verdict.warning
-    if verdict.failed and verdict.tasks:
-        count = len(verdict.tasks)
-        yield f"{verdict.failed} The connector will be FAILED; the {count} task{'s' * (count > 1)} of before will run."
-
-
-def refusal(verdict: TasksMaxResult | None) -> TooManyTasks | None:
-    """What a start ends with where no task may run; None where some may, or nobody knows yet."""
-    return TooManyTasks(verdict.failed) if verdict and verdict.failed and not verdict.tasks else None
+    def _generated(self) -> Sequence[TaskConfig]:
+        try:
+            return self.task_configs()
+        except ConnectctlError:
+            raise
+        except Exception as e:
+            text = " ".join(str(e).split())
+            raise Refused(
+                f"The connector {self.name} failed when it was asked for its tasks",
+                why=f"{type(e).__name__}: {text}" if text else type(e).__name__,
+                next_step=f"Correct its configuration, or {self.path}.",
+                code="connector-failed",
+            ) from e
 
 
-def fail_tasks(statuses: StatusWriter, verdict: TasksMaxResult, count: int) -> None:
+def _notes(found: TasksMaxResult) -> Iterator[str]:
+    if found.warning:
+        yield found.warning
+    if found.failed and found.tasks:
+        count = len(found.tasks)
+        yield f"{found.failed} The connector will be FAILED; the {count} task{'s' * (count > 1)} of before will run."
+
+
+def refusal(found: TasksMaxResult | None) -> TooManyTasks | None:
+    """What a start ends with where no task may run; None where some may, or where it is unknown yet."""
+    return TooManyTasks(found.failed) if found and found.failed and not found.tasks else None
+
+
+def fail_tasks(statuses: StatusWriter, found: TasksMaxResult, count: int) -> None:
     """The status of the ``count`` tasks that a connector has, where they are too many themselves."""
-    for number in range(count) if verdict.tasks_failed else ():
-        statuses.task(number, words.FAILED, verdict.tasks_failed)
+    for number in range(count) if found.tasks_failed else ():
+        statuses.task(number, words.FAILED, found.tasks_failed)
 
 
-def store_failure(ready: PreparedJob, scene: RunClients, create: Callable[[], Any]) -> None:
-    """Store the statuses that a worker would, of a connector that may not run; ``create`` creates the topics it lacks."""
-    assert ready.tasks_max is not None
-    create()
-    prefix = words.RUN_PREFIX if ready.take_over else ""
-    statuses = StatusWriter(scene.kafka, ready.topics["status"], ready.name, socket.gethostname(), prefix)
-    fail_tasks(statuses, ready.tasks_max, len(ready.before.tasks))
-    statuses.connector(words.FAILED, ready.tasks_max.failed)
+def store_failure(kafka: Kafka, topic: str, name: str, prefix: str, found: TasksMaxResult, count: int) -> None:
+    """Store the statuses that a worker would, of a connector that may not run and has ``count`` tasks of before."""
+    statuses = StatusWriter(kafka, topic, name, socket.gethostname(), prefix)
+    fail_tasks(statuses, found, count)
+    statuses.connector(words.FAILED, found.failed)
     statuses.flush()
