@@ -133,7 +133,11 @@ class SinkTask(ABC):
         """Write everything that ``put`` took; ``offsets`` are of the next records."""
 
     def pre_commit(self, offsets: GroupOffsets) -> GroupOffsets:
-        """The offsets that can be committed, of those ``offsets`` that ``put`` took; none, to commit nothing."""
+        """The offsets that can be committed, of those ``offsets`` that ``put`` took; none, to commit nothing.
+
+        Where it raises, its partitions are read again from what is committed: all of them, while closing those of
+        ``offsets`` alone, by whoever has them next.
+        """
         self.flush(offsets)
         return offsets
 
