@@ -109,7 +109,9 @@ def compile_imports(bootstrap: str, config: Path) -> None:
     row = connectctl("--config", str(config), "audit", "nothing", "--engine", "spark")
     subprocess.run(row, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
     runtime = "connectctl.ops.task_runtime"
-    tasks = f"import connectctl.cli.commands.run, {runtime}.job.runner, {runtime}.connectors.topic_copy.connector"
+    tasks = (
+        f"import connectctl.cli.commands.run_execution, {runtime}.job.runner, {runtime}.connectors.topic_copy.connector"
+    )
     subprocess.run([sys.executable, "-c", tasks], check=True)
 
 
