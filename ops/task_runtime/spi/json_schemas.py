@@ -1,13 +1,15 @@
 """A payload with its schema as a plain value, as ``JsonConverter.convertToConnect`` has it.
 
 A struct and a map are dictionaries, bytes are bytes; Connect's logical types are Python's ``Decimal``, ``date``, ``time``
-and ``datetime`` in UTC. Where Java makes a 0 of a string for a number, this is an error: nothing else is stricter.
+and ``datetime`` in UTC. A payload of another type than its schema's is an error here, and so is a number out of range: Java
+makes a 0, a null or another number of it.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import struct
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
@@ -17,6 +19,7 @@ from connectctl.ops.core.errors import ConnectctlError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
+MS_OF_A_DAY = 86_400_000
 _LOGICAL = "org.apache.kafka.connect.data."
 
 
@@ -47,7 +50,7 @@ def value_of(schema: Any, payload: Any) -> Any:
 def _absent(schema: Mapping[str, Any], kind: str) -> Any:
     if schema.get("default") is not None:
         return value_of(schema, schema["default"])
-    if schema.get("optional"):
+    if schema.get("optional") is True:
         return None
     raise DataError(f"Invalid null value for required {kind.upper()} field")
 
@@ -68,6 +71,11 @@ def _integer(schema: Mapping[str, Any], payload: Any) -> int:
 
 def _real(schema: Mapping[str, Any], payload: Any) -> float:
     return float(_expect(payload, float, int))
+
+
+def _single(schema: Mapping[str, Any], payload: Any) -> float:
+    """As precise as a Java float."""
+    return float(struct.unpack("f", struct.pack("f", _real(schema, payload)))[0])
 
 
 def _flag(schema: Mapping[str, Any], payload: Any) -> bool:
@@ -91,41 +99,46 @@ def _array(schema: Mapping[str, Any], payload: Any) -> list[Any]:
 
 
 def _map(schema: Mapping[str, Any], payload: Any) -> dict[Any, Any]:
-    """A JSON object where keys are required strings, else an array of pairs."""
+    """A JSON object where keys are strings, else an array of pairs."""
     keys, values = schema["keys"], schema["values"]
-    if isinstance(payload, dict):
-        return {key: value_of(values, each) for key, each in payload.items()}
+    if keys["type"] == "string":
+        return {key: value_of(values, each) for key, each in _expect(payload, dict).items()}
     return {value_of(keys, key): value_of(values, each) for key, each in _expect(payload, list)}
 
 
 def _struct(schema: Mapping[str, Any], payload: Any) -> dict[str, Any]:
     members = _expect(payload, dict)
-    return {each["field"]: value_of(each, members.get(each["field"])) for each in schema["fields"]}
+    return {each["field"]: value_of(each, members.get(each["field"])) for each in _expect(schema["fields"], list)}
 
 
 def _decimal(schema: Mapping[str, Any], payload: Any) -> Decimal:
     """Bytes of an unscaled integer (``decimal.format`` BASE64), or a number (NUMERIC)."""
     if isinstance(payload, int | float) and not isinstance(payload, bool):
         return Decimal(repr(payload))
-    unscaled = int.from_bytes(_bytes(schema, payload), "big", signed=True)
-    return Decimal(unscaled).scaleb(-int(schema["parameters"]["scale"]))
+    unscaled = _bytes(schema, payload)
+    if not unscaled:
+        raise ValueError("no bytes")
+    return Decimal(int.from_bytes(unscaled, "big", signed=True)).scaleb(-int(schema["parameters"]["scale"]))
 
 
 def _date(schema: Mapping[str, Any], payload: Any) -> date:
-    return (_EPOCH + timedelta(days=_integer(schema, payload))).date()
+    return (_EPOCH + timedelta(days=_integer(schema, _expect(payload, int)))).date()
 
 
 def _time(schema: Mapping[str, Any], payload: Any) -> time:
-    return (_EPOCH + timedelta(milliseconds=_integer(schema, payload))).time()
+    milliseconds = _integer(schema, _expect(payload, int))
+    if not 0 <= milliseconds < MS_OF_A_DAY:
+        raise ValueError(f"{milliseconds} ms are not a time of a day")
+    return (_EPOCH + timedelta(milliseconds=milliseconds)).time()
 
 
 def _timestamp(schema: Mapping[str, Any], payload: Any) -> datetime:
-    return _EPOCH + timedelta(milliseconds=_integer(schema, payload))
+    return _EPOCH + timedelta(milliseconds=_integer(schema, _expect(payload, int)))
 
 
 _Reader = Callable[[Mapping[str, Any], Any], Any]
 _READERS: dict[str, _Reader] = dict.fromkeys(_BITS, _integer) | {
-    "float": _real,
+    "float": _single,
     "double": _real,
     "boolean": _flag,
     "string": _text,

@@ -98,20 +98,26 @@ def _json_with_schema(data: bytes | None) -> tuple[Any, Schema | None]:
 
 
 def _parsed(data: bytes) -> Any:
+    """The JSON at the beginning of ``data``; as in Jackson, what follows counts only where it is part of a number."""
     try:
-        return decode_json(data.decode())[0]
+        text = data.decode("utf-8-sig")
+        value, more = decode_json(text)
+        if more and not isinstance(value, str | dict | list) and len(text.split(None, 1)) < 2:
+            raise ValueError(text)
+        return value
     except (ValueError, RecursionError) as e:
         raise DataError("Converting byte[] to Kafka Connect data failed: invalid JSON", why=str(e)) from e
 
 
 def _simple(data: bytes | None) -> tuple[Any, Schema | None]:
-    """``SimpleHeaderConverter`` as far as JSON goes: numbers, booleans, null, arrays, maps and quoted strings; anything
-    else is the text itself.
+    """``SimpleHeaderConverter`` as far as JSON goes: numbers, booleans, null, arrays and maps. Anything else is the text
+    itself: quoted strings, with their quotes, as in Java, and dates, which Java reads.
     """
     if data is None:
         return None, None
     text = data.decode(errors="replace")
     try:
-        return json.loads(text, parse_constant=lambda name: name), None
+        value = json.loads(text, parse_constant=lambda name: name)
     except (ValueError, RecursionError):
         return text, OPTIONAL_STRING
+    return (text, OPTIONAL_STRING) if isinstance(value, str) else (value, None)

@@ -38,6 +38,8 @@ def of_value(kind: str, **more: str) -> Read:
         ("SimpleHeaderConverter", b"a: b", "a: b"),
         ("SimpleHeaderConverter", b"NaN", "NaN"),
         ("SimpleHeaderConverter", b"", ""),
+        ("SimpleHeaderConverter", b'"quoted"', '"quoted"'),
+        ("SimpleHeaderConverter", b'[1,"a"]', [1, "a"]),
         ("SimpleHeaderConverter", None, None),
     ],
 )
@@ -56,6 +58,8 @@ def test_text_in_another_encoding() -> None:
     [
         (b'{"a": [1, 2.5, null, "x"]}', {"a": [1, 2.5, None, "x"]}),
         (b"1 and more", 1),
+        (b'"x"y', "x"),
+        (b"\xef\xbb\xbf1", 1),
         (b"null", None),
         (b"", None),
         (b" ", None),
@@ -67,7 +71,7 @@ def test_json_without_schemas(data: bytes | None, value: Any) -> None:
     assert of_value(JSON, schemas_enable="false")(data) == (value, None)
 
 
-@pytest.mark.parametrize("data", [b"{", b"NaN", b"'a'", b"\xff", b"[" * 100_000])
+@pytest.mark.parametrize("data", [b"{", b"NaN", b"0x1", b"5.", b"01", b"'a'", b"\xff", b"[" * 100_000])
 def test_what_is_not_json_is_refused(data: bytes) -> None:
     with pytest.raises(DataError, match="invalid JSON"):
         of_value(JSON, schemas_enable="false")(data)
@@ -89,6 +93,7 @@ def struct(*fields: dict[str, Any]) -> dict[str, Any]:
         (None, {"a": 1}, {"a": 1}),
         ({"type": "int32"}, 5, 5),
         ({"type": "double"}, 5, 5.0),
+        ({"type": "float"}, 1.1, 1.100000023841858),
         ({"type": "bytes"}, "/w==", b"\xff"),
         ({"type": "string", "optional": True}, None, None),
         ({"type": "string", "default": "x"}, None, "x"),
@@ -134,6 +139,13 @@ def test_a_tombstone_has_neither_schema_nor_value() -> None:
         ({"type": "bytes"}, "?", "invalid base64"),
         ({"type": "array"}, [1], "Invalid type for array: list"),
         ({"type": "map", "keys": {"type": "string"}, "values": {"type": "int8"}}, [1], "Invalid type for map"),
+        ({"type": "map", "keys": {"type": "string"}, "values": {"type": "int8"}}, [["a", 1]], "Invalid type for map"),
+        ({"type": "map", "keys": {"type": "int8"}, "values": {"type": "int8"}}, {"1": 1}, "Invalid type for map"),
+        ({"type": "struct", "fields": {}}, {}, "Invalid type for struct"),
+        ({"type": "int8", "optional": "true"}, None, "Invalid null value"),
+        ({"type": "bytes", "name": f"{DATA}Decimal", "parameters": {"scale": "2"}}, "", "no bytes"),
+        ({"type": "int32", "name": f"{DATA}Time"}, 86_400_000, "not a time of a day"),
+        ({"type": "int64", "name": f"{DATA}Timestamp"}, 1.5, "Invalid type for .*Timestamp"),
         ({"type": "bytes", "name": f"{DATA}Decimal"}, "AN4=", "Invalid type for .*Decimal"),
         ({"type": "int64", "name": f"{DATA}Timestamp"}, 1 << 62, "Invalid type for .*Timestamp"),
     ],
