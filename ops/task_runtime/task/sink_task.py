@@ -22,19 +22,18 @@ from typing import Any
 
 from connectctl.ops.task_runtime.group.consumer import GroupConsumer, GroupOffset, GroupOffsets, TopicPartition
 from connectctl.ops.task_runtime.spi.reading_converters import ReadingConverters
-from connectctl.ops.task_runtime.spi.sink import RetriableError, SinkRecord, SinkTask
+from connectctl.ops.task_runtime.spi.sink import SinkTask
 from connectctl.ops.task_runtime.task.sink_context import WorkerSinkTaskContext
+from connectctl.ops.task_runtime.task.sink_delivery import SinkDelivery
 from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
 from connectctl.ops.task_runtime.task.sink_offsets import SinkOffsets
-from connectctl.ops.task_runtime.task.sink_records import RecordReader, first_offsets, next_offsets, without
+from connectctl.ops.task_runtime.task.sink_records import RecordReader, first_offsets, without
 from connectctl.ops.task_runtime.task.transactional_producer import Fenced, UnknownOutcome
 
 DEFAULT_INTERVAL = 60.0
 """Seconds: ``offset.flush.interval.ms``."""
 MOST_RECORDS = 500
 """``max.poll.records``."""
-RETRY_PAUSE = 1.0
-"""Seconds to the next ``put`` after a ``RetriableError`` of a task that named no timeout."""
 
 
 class WorkerSinkTask:
@@ -57,15 +56,14 @@ class WorkerSinkTask:
         note: Callable[[str], None] = lambda line: None,
         now: Callable[[], float] = time.monotonic,
     ):
-        self._task, self._consumer, self._configs, self._errors = task, consumer, configs, errors
-        self._interval, self._note, self._now = interval, note, now
+        self._task, self._consumer, self._configs = task, consumer, configs
+        self._interval, self._now = interval, now
         self.meter = errors.meter
         self._context = WorkerSinkTaskContext(configs, consumer, errors if errors.settings.reports else None)
         self._offsets = SinkOffsets(task, self._context, commit or consumer.commit, errors.flush, note, self.meter)
-        self._reader = RecordReader(converters, errors)
-        self._batch: list[SinkRecord] = []
-        self._batch_ends: dict[TopicPartition, GroupOffset] = {}
-        self._put_at = 0.0
+        self._delivery = SinkDelivery(
+            task, self._context, consumer, RecordReader(converters, errors), self._offsets, errors, note, now
+        )
         self._next_commit = 0.0
         self._rebalanced = self._closed = self._fenced = False
 
@@ -98,9 +96,10 @@ class WorkerSinkTask:
             wait = max(0.0, min(seconds, *self._waits()))
             messages = self._admitted(self._consumer.poll(wait, most))
             if messages:
-                self._convert(messages)
-            if not self._context.redelivering or self._now() >= self._put_at:
-                self._deliver()
+                self._delivery.take(messages)
+            if self._delivery.is_due:
+                self._delivery.put()
+                self._rewind(self._context.take_rewinds())
             return len(messages)
 
     def close(self) -> None:
@@ -147,7 +146,7 @@ class WorkerSinkTask:
         if not own:
             return
         self._rebalanced = True
-        self._drop(own)
+        self._delivery.drop(own)
         try:
             (self._offsets.close_lost if lost else self._offsets.close)(own)
         finally:
@@ -158,6 +157,8 @@ class WorkerSinkTask:
             return
         self._context.commit_requested = False
         self._next_commit = self._now() + self._interval
+        if not self._context.assigned:
+            return
         if not self._offsets.commit():
             self._rewind({partition: each.offset for partition, each in self._offsets.restart.items()})
         self._rewind(self._context.take_rewinds())
@@ -165,8 +166,7 @@ class WorkerSinkTask:
     def _waits(self) -> list[float]:
         """The seconds until there is something to do without a record."""
         asked = self._context.take_timeout()
-        put = [self._put_at - self._now()] if self._context.redelivering else []
-        return [self._next_commit - self._now(), *put, *([] if asked is None else [asked])]
+        return [self._next_commit - self._now(), *self._delivery.wait(), *([] if asked is None else [asked])]
 
     def _admitted(self, messages: Sequence[Any]) -> Sequence[Any]:
         """Those of ``messages`` that can be delivered now, after what the task may have asked for in a rebalance."""
@@ -181,55 +181,11 @@ class WorkerSinkTask:
             self._consumer.seek(back)
         return without(messages, back)
 
-    def _convert(self, messages: Sequence[Any]) -> None:
-        self.meter.read += len(messages)
-        self._offsets.begin_unknown({each: GroupOffset(first) for each, first in first_offsets(messages).items()})
-        self._batch = self._reader.records(messages)
-        self._batch_ends = next_offsets(messages)
-
-    def _deliver(self) -> None:
-        began = self._now()
-        try:
-            self._task.put(list(self._batch))
-        except RetriableError as e:
-            self._redeliver(e)
-            return
-        if self._errors.exceeded is not None:
-            raise self._errors.exceeded
-        self.meter.put(len(self._batch), self._now() - began)
-        self._offsets.delivered.update(self._batch_ends)
-        self._batch, self._batch_ends = [], {}
-        self._resume()
-        self._rewind(self._context.take_rewinds())
-
-    def _redeliver(self, error: RetriableError) -> None:
-        asked = self._context.take_timeout()
-        pause = RETRY_PAUSE if asked is None else asked
-        self._put_at = self._now() + pause
-        self.meter.retries += 1
-        if not self._context.redelivering:
-            self._note(f"put failed and is retried in {pause:g} s: {error}")
-            self._context.redelivering = True
-            self._consumer.pause(self._context.assignment)
-        self._rewind(self._context.take_rewinds())
-
-    def _resume(self) -> None:
-        if self._context.redelivering:
-            self._context.redelivering = False
-            self._consumer.resume(self._context.assigned - self._context.paused)
-
     def _rewind(self, offsets: Mapping[TopicPartition, int]) -> set[TopicPartition]:
         """Read on from ``offsets``, as far as they are of partitions of its own; these are what is returned."""
         own = {partition: offset for partition, offset in offsets.items() if partition in self._context.assigned}
         if own:
-            self._drop(own)
+            self._delivery.drop(own)
             self._consumer.seek(own)
             self._offsets.begin({partition: GroupOffset(offset) for partition, offset in own.items()})
         return set(own)
-
-    def _drop(self, partitions: Collection[TopicPartition]) -> None:
-        """Forget what waits to be delivered of ``partitions``; it will be read again."""
-        if self._batch_ends:
-            self._batch = [each for each in self._batch if (each.topic, each.partition) not in partitions]
-            self._batch_ends = {each: end for each, end in self._batch_ends.items() if each not in partitions}
-            self._put_at = self._put_at if self._batch_ends else 0.0

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.connectors.filestream_sink import FileStreamSink, FileStreamSinkTask
+from connectctl.ops.task_runtime.spi.error_settings import ErrorSettings
 from connectctl.ops.task_runtime.spi.reading_converters import reading_converters
 from connectctl.ops.task_runtime.spi.sink import SinkRecord
-from connectctl.ops.task_runtime.task.sink_errors import ErrorSettings, RecordErrors
+from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
 from connectctl.ops.task_runtime.task.sink_task import WorkerSinkTask
 from fakes.sinkconsumer import Rebalance, SinkConsumer
 

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.task_runtime.spi.error_settings import ErrorSettings, error_settings
 from connectctl.ops.task_runtime.spi.reading_converters import reading_converters
 from connectctl.ops.task_runtime.spi.sink import RetriableError, SinkRecord, TimestampType
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord
-from connectctl.ops.task_runtime.task.sink_errors import ErrorSettings, RecordErrors, error_settings
+from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
 from connectctl.ops.task_runtime.task.sink_records import RecordReader
 from connectctl.ops.task_runtime.task.sink_task import WorkerSinkTask
 from fakes.sinkconsumer import Message, Rebalance, RecordingSink, SinkConsumer, place
@@ -206,30 +207,3 @@ def test_there_is_a_reporter_only_where_there_is_something_to_report_to() -> Non
     made = SinkRecord("t", 0, 0, None, 1)
     with pytest.raises(ConnectctlError, match="Cannot report a record that was not read from a topic"):
         RecordErrors(ErrorSettings(), "c", 0).report(made, RetriableError("x"))
-
-
-def test_the_properties_of_connect() -> None:
-    assert error_settings({}) == ErrorSettings(False, False, False, None, 3, False)
-    every = {
-        "errors.tolerance": "all",
-        "errors.log.enable": "true",
-        "errors.log.include.messages": "TRUE",
-        "errors.deadletterqueue.topic.name": "dead",
-        "errors.deadletterqueue.topic.replication.factor": "1",
-        "errors.deadletterqueue.context.headers.enable": "true",
-    }
-    assert error_settings(every) == ErrorSettings(True, True, True, "dead", 1, True)
-
-
-@pytest.mark.parametrize(
-    ("configs", "message"),
-    [
-        ({"errors.tolerance": "some"}, "Invalid value some for configuration errors.tolerance. Use none or all"),
-        ({"errors.log.enable": "yes"}, "Invalid value yes for configuration errors.log.enable. Use true or false"),
-        ({"errors.deadletterqueue.topic.replication.factor": "x"}, "Use a number"),
-        ({"topics": "a, dead", "errors.deadletterqueue.topic.name": "dead"}, "The DLQ topic dead may not be included"),
-    ],
-)
-def test_what_connect_refuses(configs: dict[str, str], message: str) -> None:
-    with pytest.raises(BadInput, match=message):
-        error_settings(configs)

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.group.consumer import GroupOffset, GroupOffsets
+from connectctl.ops.task_runtime.spi.error_settings import ErrorSettings
 from connectctl.ops.task_runtime.spi.reading_converters import reading_converters
 from connectctl.ops.task_runtime.spi.sink import RetriableError
-from connectctl.ops.task_runtime.task.sink_errors import ErrorSettings, RecordErrors
+from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
 from connectctl.ops.task_runtime.task.sink_task import WorkerSinkTask
 from connectctl.ops.task_runtime.task.transactional_producer import Fenced, UnknownOutcome
 from fakes.sinkconsumer import Clock, Rebalance, RecordingSink, SinkConsumer, numbers, place, raising
@@ -306,6 +307,13 @@ def test_nothing_is_committed_where_the_task_gives_nothing_or_nothing_is_new() -
     life.due().due()
     assert life.consumer.commits == [BOTH]
     assert (life.task.meter.commits, life.task.meter.commit_skips) == (1, 2)
+
+
+def test_a_task_without_partitions_is_not_asked_for_offsets() -> None:
+    life = Life(first=()).start().due()
+    assert life.told == []
+    life.poll_brings(Rebalance(assigned=[2])).rounds().due()
+    assert life.told == [("open", [2]), ("put", 3), ("pre_commit", False, {2: 3})]
 
 
 def test_a_refused_commit_is_noted_and_tried_again() -> None:

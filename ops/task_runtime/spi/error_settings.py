@@ -1,0 +1,63 @@
+"""What a sink's configuration says of records that fail: ``errors.*``, as ``SinkConnectorConfig`` has it (KIP-298). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from connectctl.ops.core.errors import BadInput
+
+DLQ = "errors.deadletterqueue."
+_BOOLEANS = {"true": True, "false": False}
+
+
+@dataclass(frozen=True)
+class ErrorSettings:
+    """A sink's ``errors.*``, with Connect's defaults. ``topic`` is for dead letters, None where there are none."""
+
+    tolerate_all: bool = False
+    log: bool = False
+    log_records: bool = False
+    topic: str | None = None
+    replication_factor: int = 3
+    context_headers: bool = False
+
+    @property
+    def reports(self) -> bool:
+        """Whether a task gets a reporter (``SinkConnectorConfig.enableErrantRecordReporter``)."""
+        return self.log or self.topic is not None
+
+
+def error_settings(configs: Mapping[str, str]) -> ErrorSettings:
+    """Raises ``BadInput`` for an invalid value, and for a dead letter topic that is one of ``topics``."""
+    tolerance = configs.get("errors.tolerance", "none").lower()
+    if tolerance not in {"none", "all"}:
+        raise _invalid("errors.tolerance", tolerance, "none or all")
+    replication = configs.get(f"{DLQ}topic.replication.factor", "3")
+    if not replication.lstrip("-").isdecimal():
+        raise _invalid(f"{DLQ}topic.replication.factor", replication, "a number")
+    topic = configs.get(f"{DLQ}topic.name", "").strip() or None
+    if topic in [name.strip() for name in configs.get("topics", "").split(",")]:
+        raise BadInput(
+            f"The DLQ topic {topic} may not be included in the list of topics consumed by the connector",
+            next_step=f"Remove it from topics, or use another {DLQ}topic.name.",
+        )
+    return ErrorSettings(
+        tolerance == "all",
+        _flag(configs, "errors.log.enable"),
+        _flag(configs, "errors.log.include.messages"),
+        topic,
+        int(replication),
+        _flag(configs, f"{DLQ}context.headers.enable"),
+    )
+
+
+def _flag(configs: Mapping[str, str], name: str) -> bool:
+    given = configs.get(name, "false").strip().lower()
+    if given not in _BOOLEANS:
+        raise _invalid(name, given, "true or false")
+    return _BOOLEANS[given]
+
+
+def _invalid(name: str, given: str, allowed: str) -> BadInput:
+    return BadInput(f"Invalid value {given} for configuration {name}", next_step=f"Use {allowed}.")
