@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         BrokerReads,
         ClusterLock,
         ConnectCalls,
+        GroupOffsetWrites,
         GroupReads,
         KafkaReads,
         RightsReads,
@@ -321,6 +322,14 @@ class Session:
             sandbox=sandbox,
         )
         return opened(worker_section.from_settings(section), around)
+
+    @cached_property
+    def group_offsets(self) -> GroupOffsetWrites:
+        """Committed offsets of groups on the same Kafka cluster."""
+        from connectctl.ops.clients.librdkafka.group_offsets import GroupOffsets
+
+        kafka: Any = self.kafka
+        return GroupOffsets(kafka)
 
     @cached_property
     def client_groups(self) -> GroupReads:

@@ -383,3 +383,22 @@ class GroupReads(Protocol):
     def ends(self, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
         """Where each partition ends for read_committed; those that no longer exist are left out."""
         ...
+
+
+class GroupOffsetWrites(GroupReads, Protocol):
+    """Committed offsets of groups, which are changed only while a group has no members. Raises what ``GroupReads`` raises.
+
+    ``group`` gives groups of KIP-848, too, with their state and without members' names.
+    """
+
+    def stable(self, group_id: str) -> dict[tuple[str, int], int]:
+        """As ``committed``; raises ``Refused`` where an open transaction holds offsets of the group (KIP-447)."""
+        ...
+
+    def commit(self, group_id: str, offsets: Mapping[tuple[str, int], int]) -> None:
+        """Commit ``offsets`` for the group. Raises ``Refused`` where it has members; what is not named stays."""
+        ...
+
+    def delete(self, group_id: str, partitions: Sequence[tuple[str, int]]) -> None:
+        """Delete what the group has committed of ``partitions``. Raises as ``commit`` does."""
+        ...

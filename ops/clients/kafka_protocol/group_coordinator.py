@@ -57,7 +57,7 @@ class Coordinator:
     """Whoever coordinates ``group``. ``timeout`` is in seconds."""
 
     def __init__(self, wire: KafkaProtocolClient, group: str, timeout: float) -> None:
-        self._wire, self._group, self._timeout = wire, group, timeout
+        self._wire, self._group, self.timeout = wire, group, timeout
         self._broker: int | None = None
 
     def ask(self, request: Any, patience: float) -> Any:
@@ -99,14 +99,14 @@ class Coordinator:
 
     def until(self, once: Callable[[], T]) -> T:
         """What ``once`` gives, as soon as a coordinator answers. Raises ``TimedOut`` after the timeout."""
-        end = time.monotonic() + self._timeout
+        end = time.monotonic() + self.timeout
         while True:
             try:
                 return once()
             except Again as e:
                 if time.monotonic() > end:
                     raise TimedOut(
-                        f"No coordinator of the group {self._group} answered within {self._timeout:g} s", why=str(e)
+                        f"No coordinator of the group {self._group} answered within {self.timeout:g} s", why=str(e)
                     ) from e
             time.sleep(PAUSE)
 
@@ -115,7 +115,7 @@ class Coordinator:
         from kafka.protocol.admin import DescribeGroupsRequest
 
         def once() -> Described | None:
-            answer = self.ask(DescribeGroupsRequest(groups=[self._group], max_version=5), self._timeout)
+            answer = self.ask(DescribeGroupsRequest(groups=[self._group], max_version=5), self.timeout)
             (group,) = answer.groups
             code = self.check(group.error_code)
             if code not in (_NONE, _NOT_FOUND):
@@ -132,7 +132,7 @@ class Coordinator:
         from kafka.protocol.admin import ListGroupsRequest
 
         def once() -> str | None:
-            answer = self.ask(ListGroupsRequest(), self._timeout)
+            answer = self.ask(ListGroupsRequest(), self.timeout)
             self.check(answer.error_code)
             # Brokers before 3.8 tell no type.
             types = [str(g.group_type or "classic").lower() for g in answer.groups if g.group_id == self._group]
@@ -140,13 +140,16 @@ class Coordinator:
 
         return self.until(once)
 
-    def committed(self) -> dict[tuple[str, int], int]:
-        """The offsets that the group has committed, by topic and partition."""
+    def committed(self, *, stable: bool = False) -> dict[tuple[str, int], int]:
+        """The offsets that the group has committed, by topic and partition.
+
+        With ``stable`` it is an error where an open transaction holds others (KIP-447).
+        """
         from kafka.protocol.consumer import OffsetFetchRequest
 
         def once() -> dict[tuple[str, int], int]:
-            request = OffsetFetchRequest(group_id=self._group, topics=None, max_version=7)
-            answer = self.ask(request, self._timeout)
+            request = OffsetFetchRequest(group_id=self._group, topics=None, require_stable=stable, max_version=7)
+            answer = self.ask(request, self.timeout)
             found: dict[tuple[str, int], int] = {}
             self.check(answer.error_code)
             for topic in answer.topics:

@@ -1,0 +1,139 @@
+"""Committed offsets of a group changed by somebody who is not a member: what ``Admin.alterConsumerGroupOffsets`` and
+``Admin.deleteConsumerGroupOffsets`` send.
+
+The coordinator itself refuses both while the group has members (``GroupCoordinator.validateOffsetCommit`` and
+``validateOffsetDelete``), so that no check of ours has to be the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
+from connectctl.ops.kafka.acls import Operation, Resource, Right
+from connectctl.ops.kafka.error_handling import name_of
+from connectctl.ops.kafka.visibility import not_authorized, read_topic
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.kafka_protocol.group_coordinator import Coordinator
+
+Place = tuple[str, int]
+_NOT_FOUND, _UNKNOWN_TOPIC, _TOPIC_DENIED, _GROUP_DENIED, _UNSTABLE = 69, 3, 29, 30, 88
+_MEMBERS = (22, 25, 27, 68, 86)
+"""ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS, NON_EMPTY_GROUP and GROUP_SUBSCRIBED_TO_TOPIC."""
+_GENERATION_OF_NOBODY = -1
+_COMMIT_VERSION = 9
+"""The last version of OffsetCommit that names topics."""
+
+
+def commit(coordinator: Coordinator, group: str, offsets: Mapping[Place, int]) -> None:
+    """Commit ``offsets`` as nobody's. Raises ``Refused`` where the group has members, ``NotAuthorized``, ``TimedOut``."""
+    from kafka.protocol.consumer import OffsetCommitRequest
+
+    topic_of = OffsetCommitRequest.OffsetCommitRequestTopic
+    partition_of = topic_of.OffsetCommitRequestPartition
+    topics = [
+        topic_of(
+            name=topic,
+            partitions=[
+                partition_of(partition_index=p, committed_offset=offsets[topic, p], committed_metadata="")
+                for p in parts
+            ],
+        )
+        for topic, parts in _by_topic(offsets)
+    ]
+    request = OffsetCommitRequest(
+        group_id=group,
+        generation_id_or_member_epoch=_GENERATION_OF_NOBODY,
+        member_id="",
+        topics=topics,
+        max_version=_COMMIT_VERSION,
+    )
+
+    def once() -> None:
+        _check_topics(coordinator, group, coordinator.ask(request, coordinator.timeout), Operation.READ)
+
+    coordinator.until(once)
+
+
+def delete(coordinator: Coordinator, group: str, places: Sequence[Place]) -> None:
+    """Delete what the group has committed of ``places``; raises as ``commit`` does. A group that is gone has nothing."""
+    from kafka.protocol.consumer import OffsetDeleteRequest
+
+    topic_of = OffsetDeleteRequest.OffsetDeleteRequestTopic
+    partition_of = topic_of.OffsetDeleteRequestPartition
+    topics = [
+        topic_of(name=topic, partitions=[partition_of(partition_index=p) for p in parts])
+        for topic, parts in _by_topic(places)
+    ]
+    request = OffsetDeleteRequest(group_id=group, topics=topics)
+
+    def once() -> None:
+        answer = coordinator.ask(request, coordinator.timeout)
+        if answer.error_code == _NOT_FOUND:
+            return
+        _check(coordinator, group, answer.error_code, "", Operation.DELETE)
+        _check_topics(coordinator, group, answer, Operation.DELETE)
+
+    coordinator.until(once)
+
+
+def newer_state(coordinator: Coordinator, group: str) -> str | None:
+    """The state of a group of KIP-848 by its coordinator's list, which names no members; None where it lists none."""
+    from kafka.protocol.admin import ListGroupsRequest
+
+    def once() -> str | None:
+        answer = coordinator.ask(ListGroupsRequest(), coordinator.timeout)
+        coordinator.check(answer.error_code)
+        return next((str(g.group_state) for g in answer.groups if g.group_id == group), None)
+
+    return coordinator.until(once)
+
+
+def stable(coordinator: Coordinator, group: str) -> dict[Place, int]:
+    """As ``Coordinator.committed``. Raises ``Refused`` while a transaction holds offsets of the group that are pending."""
+    try:
+        return coordinator.committed(stable=True)
+    except ConnectctlError as e:
+        if e.why is not None and e.why.endswith(name_of(_UNSTABLE)):
+            raise Refused(
+                f"An open transaction holds offsets of the group {group}, and its end would replace others",
+                why=e.why,
+                next_step="See connectctl transactions list.",
+                code="pending",
+            ) from e
+        raise
+
+
+def _by_topic(places: Iterable[Place]) -> list[tuple[str, list[int]]]:
+    return [(topic, [p for _, p in its]) for topic, its in groupby(sorted(places), key=lambda place: place[0])]
+
+
+def _check_topics(coordinator: Coordinator, group: str, answer: Any, operation: Operation) -> None:
+    for topic in answer.topics:
+        for part in topic.partitions:
+            _check(coordinator, group, part.error_code, f"{topic.name}-{part.partition_index}", operation)
+
+
+def _check(coordinator: Coordinator, group: str, code: int, place: str, operation: Operation) -> None:
+    """Raises for an error's ``code``; ``operation`` on the group is what it needs. See ``Coordinator.check``."""
+    if code == _GROUP_DENIED:
+        raise not_authorized(
+            f"Not authorized to change offsets of the group {group}", Right(operation, Resource.GROUP, group)
+        )
+    if code == _TOPIC_DENIED:
+        topic = place.rpartition("-")[0]
+        raise not_authorized(f"Not authorized to change offsets of {place}", read_topic(topic))
+    if code in _MEMBERS:
+        raise Refused(
+            f"The offsets of the group {group} were not changed: it has members",
+            why=name_of(code),
+            next_step="Stop what reads with it, and try again.",
+            code="in-use",
+        )
+    if code == _UNKNOWN_TOPIC:
+        raise BadInput(f"There is no partition {place}, so no group commits an offset of it", code="no-topic")
+    if coordinator.check(code):
+        raise ConnectctlError(f"The offsets of {group} could not be changed", why=f"{place} {name_of(code)}".strip())

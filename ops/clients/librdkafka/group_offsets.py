@@ -1,0 +1,39 @@
+"""Committed offsets of groups, to read and to change; see ``GroupOffsetWrites``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from connectctl.ops.clients.kafka_protocol import group_offsets
+from connectctl.ops.clients.kafka_protocol.coordinator_loaded import settle
+from connectctl.ops.clients.kafka_protocol.group_coordinator import coordinated
+from connectctl.ops.clients.librdkafka.consumer_groups import ClientGroups
+from connectctl.ops.core.errors import BadInput
+from connectctl.ops.kafka.consumer_group import ClientGroup
+
+
+class GroupOffsets(ClientGroups):
+    """The groups of one Kafka cluster, whatever protocol their members speak."""
+
+    def group(self, group_id: str) -> ClientGroup:
+        """See ``GroupReads``; the members of a group of KIP-848 are not named."""
+        try:
+            return super().group(group_id)
+        except BadInput as e:
+            if e.code != "other-group":
+                raise
+        state = coordinated(self._kafka, group_id, lambda c: group_offsets.newer_state(c, group_id))
+        return ClientGroup(group_id, state or "Dead")
+
+    def stable(self, group_id: str) -> dict[tuple[str, int], int]:
+        """See ``GroupOffsetWrites``."""
+        settle(self._kafka, group_id)
+        return coordinated(self._kafka, group_id, lambda c: group_offsets.stable(c, group_id))
+
+    def commit(self, group_id: str, offsets: Mapping[tuple[str, int], int]) -> None:
+        """See ``GroupOffsetWrites``."""
+        coordinated(self._kafka, group_id, lambda c: group_offsets.commit(c, group_id, offsets))
+
+    def delete(self, group_id: str, partitions: Sequence[tuple[str, int]]) -> None:
+        """See ``GroupOffsetWrites``."""
+        coordinated(self._kafka, group_id, lambda c: group_offsets.delete(c, group_id, partitions))

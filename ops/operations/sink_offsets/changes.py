@@ -1,0 +1,99 @@
+"""Requested changes of a group's committed offsets, as values that plans and backups store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from connectctl.ops.config.json_text import read_json
+from connectctl.ops.core.errors import BadInput
+from connectctl.ops.operations.sink_offsets.snapshot import OFFSET, PARTITION, TOPIC, Place
+
+FORM = f'It should be like {{"partition": {{"{TOPIC}": "t", "{PARTITION}": 0}}, "offset": {{"{OFFSET}": 7}}}}.'
+_LARGEST = (1 << 63) - 1
+
+
+@dataclass(frozen=True)
+class GroupChange:
+    """``entries`` are topic, partition and the offset to commit, None to delete it.
+
+    ``exact``: what the group has committed besides is deleted, so that it has exactly these.
+    """
+
+    entries: tuple[tuple[str, int, int | None], ...] = ()
+    exact: bool = False
+
+
+@dataclass(frozen=True, order=True)
+class OffsetWrite:
+    """A committed offset that changes; None is none."""
+
+    topic: str
+    partition: int
+    before: int | None
+    after: int | None
+
+    @property
+    def place(self) -> Place:
+        """The partition."""
+        return self.topic, self.partition
+
+
+def decide(change: GroupChange, committed: Mapping[Place, int]) -> tuple[OffsetWrite, ...]:
+    """What is to be written over ``committed``, by partition; nothing for what is so already."""
+    wanted: dict[Place, int | None] = dict.fromkeys(committed) if change.exact else {}
+    wanted |= {(topic, partition): offset for topic, partition, offset in change.entries}
+    return tuple(
+        OffsetWrite(*place, committed.get(place), wanted[place])
+        for place in sorted(wanted)
+        if committed.get(place) != wanted[place]
+    )
+
+
+def setting(entries: Iterable[tuple[str, str]]) -> GroupChange:
+    """The change that ``entries`` ask for: partition and offset as JSON texts, ``null`` to delete. Raises ``BadInput``."""
+    read = [(read_json(partition), read_json(offset)) for partition, offset in entries]
+    return GroupChange(tuple((*_place(partition), _offset(offset)) for partition, offset in read))
+
+
+def resetting(partitions: Sequence[str] | None) -> GroupChange:
+    """The change that deletes ``partitions``, JSON texts, or all for None. Raises ``BadInput``."""
+    if partitions is None:
+        return GroupChange(exact=True)
+    return GroupChange(tuple((*_place(read_json(text)), None) for text in partitions))
+
+
+def restoring(entries: Iterable[Mapping[str, Any]]) -> GroupChange:
+    """The change after which a group has exactly ``entries``, as ``entries_json`` gives them. Raises ``BadInput``."""
+    found = tuple((*_place(entry.get("partition")), _offset(entry.get("offset"))) for entry in entries)
+    return GroupChange(found, exact=True)
+
+
+def _place(partition: Any) -> Place:
+    if not isinstance(partition, dict) or partition.keys() != {TOPIC, PARTITION}:
+        raise _bad(f"a sink's partition has {TOPIC} and {PARTITION}, and nothing else", partition)
+    topic, number = partition[TOPIC], _number(partition[PARTITION])
+    if not isinstance(topic, str) or not topic or number is None:
+        raise _bad(f"{TOPIC} is a name and {PARTITION} a number from 0 on", partition)
+    return topic, number
+
+
+def _offset(offset: Any) -> int | None:
+    if offset is None:
+        return None
+    number = _number(offset.get(OFFSET)) if isinstance(offset, dict) and offset.keys() == {OFFSET} else None
+    if number is None:
+        raise _bad(f"a sink's offset has {OFFSET}, a number from 0 on, and nothing else", offset)
+    return number
+
+
+def _number(value: Any) -> int | None:
+    """The number that ``value`` is, or that its text is, as workers take both (``SinkUtils.parseSinkConnectorOffsets``)."""
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        value = int(value)
+    return value if type(value) is int and 0 <= value <= _LARGEST else None
+
+
+def _bad(why: str, value: Any) -> BadInput:
+    return BadInput(f"{value!r:.200} does not fit a sink", why=why, next_step=FORM)

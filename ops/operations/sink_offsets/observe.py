@@ -1,0 +1,95 @@
+"""Reads committed offsets of groups and where their partitions begin and end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from connectctl.ops.connect.sink_group import sink_group, unknown_group
+from connectctl.ops.core.errors import BadInput, NotAuthorized
+from connectctl.ops.operations.sink_offsets.snapshot import GroupOffsets, topics_of
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import GroupOffsetWrites, KafkaReads
+    from connectctl.ops.connect.config_topic import ConfiguredConnector
+    from connectctl.ops.kafka.topics import OffsetRange
+
+_SEPARATORS = re.compile(r"\s*,\s*")
+
+
+def sinks_among(names: Sequence[str], configured: Mapping[str, ConfiguredConnector]) -> list[ConfiguredConnector]:
+    """The sink connectors called ``names``, all for none. Raises ``BadInput`` for sources and unknown names."""
+    for name in names:
+        if name not in configured:
+            raise BadInput(
+                f"Sink connector not found: {name}",
+                next_step="For a group without a connector give --group GROUP in its place.",
+            )
+        if configured[name].looks_like != "sink":
+            raise BadInput(f"{name} is a source connector, and others are sinks", next_step="Name one kind at a time.")
+    return [
+        configured[name] for name in names or sorted(n for n, c in configured.items() if c.looks_like == "sink")
+    ]
+
+
+def group_of(connector: ConfiguredConnector) -> str:
+    """The connector's consumer group. Raises ``BadInput`` where it is not known, or on another Kafka cluster."""
+    if why := unknown_group(connector.name, connector.config):
+        raise BadInput(
+            f"The consumer group of {connector.name} is unknown here",
+            why=why,
+            next_step="Give --group GROUP in place of the connector, in a context of the Kafka cluster that has it.",
+            code="group-elsewhere",
+        )
+    return sink_group(connector.name, connector.config)
+
+
+def offsets_of_connector(
+    groups: GroupOffsetWrites, kafka: KafkaReads, connector: ConfiguredConnector, *, stable: bool = False
+) -> GroupOffsets:
+    """The offsets of a sink connector; see ``offsets_of_group``."""
+    named = frozenset(filter(None, _SEPARATORS.split(connector.config.get("topics", "").strip())))
+    return offsets_of_group(groups, kafka, group_of(connector), connector.name, named, stable=stable)
+
+
+def offsets_of_group(
+    groups: GroupOffsetWrites,
+    kafka: KafkaReads,
+    group_id: str,
+    connector: str | None = None,
+    topics: frozenset[str] = frozenset(),
+    *,
+    stable: bool = False,
+) -> GroupOffsets:
+    """The group's offsets, of ``topics`` and of all others that it has committed.
+
+    With ``stable`` it is refused while a transaction holds offsets of it. Raises ``NotAuthorized`` where the group may not
+    be described, and ``BadInput`` where it is no group of consumers.
+    """
+    group = groups.group(group_id)
+    if group.kind not in ("consumer", ""):
+        raise BadInput(
+            f"{group_id} is no group of consumers", why=f"its members speak the protocol {group.kind!r}", code="other-group"
+        )
+    committed = groups.stable(group_id) if stable else groups.committed(group_id)
+    ranges, unseen = _ranges(kafka, sorted({*topics_of(committed), *topics}))
+    return GroupOffsets(connector or group_id, group, committed, ranges, unseen, connector is not None)
+
+
+def _ranges(
+    kafka: KafkaReads, topics: Sequence[str]
+) -> tuple[dict[str, dict[int, OffsetRange]], frozenset[str]]:
+    """Where the partitions of ``topics`` begin and end, and the topics that may not be described."""
+    try:
+        return (kafka.extents(topics) if topics else {}), frozenset()
+    except NotAuthorized:
+        if len(topics) == 1:
+            return {}, frozenset(topics)
+    found: dict[str, dict[int, OffsetRange]] = {}
+    unseen: set[str] = set()
+    for topic in topics:
+        ranges, hidden = _ranges(kafka, [topic])
+        found |= ranges
+        unseen |= hidden
+    return found, frozenset(unseen)

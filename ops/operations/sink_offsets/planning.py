@@ -1,0 +1,190 @@
+"""Plans changes of groups' offsets. Pure: from what was observed to steps, or ``Refused`` with all reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from connectctl.ops.connect.connector import State
+from connectctl.ops.connect.release import CHANGES_OFFSETS, release_of
+from connectctl.ops.core.errors import Refused
+from connectctl.ops.core.plan import Plan
+from connectctl.ops.operations.connectors.steps import Await, SetTargetState
+from connectctl.ops.operations.sink_offsets.changes import GroupChange, OffsetWrite, decide
+from connectctl.ops.operations.sink_offsets.digest import digest
+from connectctl.ops.operations.sink_offsets.snapshot import (
+    GroupOffsets,
+    members_in_short,
+    offset_json,
+    partition_json,
+)
+from connectctl.ops.operations.sink_offsets.steps import BackupGroup, ChangeGroupOffsets
+
+if TYPE_CHECKING:
+    from connectctl.ops.connect.run_presence import Holder
+
+
+@dataclass(frozen=True)
+class GroupState:
+    """A group with what decides whether its offsets may be changed, and how.
+
+    ``state`` is the connector's health, None where there is no connector. ``workers_up`` is False where the Connect group
+    has no workers. ``version`` is what the workers report, None where none was asked or answered. ``holders`` are the
+    connectctl runs that run the connector.
+    """
+
+    offsets: GroupOffsets
+    state: State | None = None
+    workers_up: bool = False
+    version: str | None = None
+    holders: tuple[Holder, ...] = ()
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether no worker runs a task of it."""
+        return self.state in (State.STOPPED, None) or not self.workers_up
+
+    def via(self, asked: str | None, *, stop: bool) -> str:
+        """``rest`` where the workers change offsets, so that the connector's plugin has its say, unless asked otherwise."""
+        if asked is not None:
+            return asked
+        release = release_of(self.version)
+        stopped = self.workers_up and (self.state is State.STOPPED or (stop and self.state is not None))
+        return "rest" if stopped and release is not None and release >= CHANGES_OFFSETS else "kafka"
+
+
+@dataclass(frozen=True)
+class GroupChanges:
+    """A plan, what it would write now by group, and what should be known before."""
+
+    plan: Plan
+    writes: tuple[tuple[str, OffsetWrite], ...]
+    warnings: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """The plan as scripts get it, with every offset."""
+        return self.plan.as_json() | {
+            "writes": [
+                {
+                    "group": group,
+                    "partition": partition_json(write.place),
+                    "before": offset_json(write.before),
+                    "after": offset_json(write.after),
+                }
+                for group, write in self.writes
+            ],
+            "warnings": list(self.warnings),
+        }
+
+
+def plan_groups(
+    operation: str,
+    cluster_id: str,
+    group_id: str,
+    pairs: Sequence[tuple[GroupState, GroupChange]],
+    *,
+    stop: bool = False,
+    via: str | None = None,
+    undoes: str | None = None,
+) -> GroupChanges:
+    """The plan for all requests. Raises ``Refused`` with all reasons; ``group_id`` is the Connect cluster's."""
+    decided = [(state, change, decide(change, state.offsets.committed)) for state, change in pairs]
+    reasons = [
+        reason
+        for state, change, writes in decided
+        if writes
+        for reason in (*_not_at_rest(state, stop), *_beyond_workers(state, via), *_misplaced(state, change, writes))
+    ]
+    if reasons:
+        raise Refused("Offset change refused", why="; ".join(dict.fromkeys(reasons)), code="refused")
+    steps: list[Any] = []
+    for state, change, writes in decided:
+        steps += _steps(operation, state, change, writes, state.via(via, stop=stop), undoes) if writes else []
+    return GroupChanges(
+        Plan(operation, cluster_id, tuple(steps), group_id=group_id),
+        tuple((state.offsets.group.id, write) for state, _, writes in decided for write in writes),
+        tuple(warning for state, _, writes in decided for warning in _warnings(state, writes)),
+    )
+
+
+def _not_at_rest(state: GroupState, stop: bool) -> Iterator[str]:
+    found = state.offsets
+    if not state.at_rest and not stop:
+        yield f"{found.name} is {state.state}: stop it first (connectctl connectors stop {found.name}), or use --stop"
+    if state.at_rest and found.members:
+        yield (
+            f"the group {found.group.id} has members ({members_in_short(found.members)}): its offsets are changed only "
+            "while nobody reads with it"
+        )
+    if state.holders:
+        runs = "; ".join(map(str, state.holders))
+        yield f"a connectctl run is running {found.name} ({runs}): stop it first with SIGTERM"
+
+
+def _beyond_workers(state: GroupState, via: str | None) -> Iterator[str]:
+    if via != "rest":
+        return
+    release = release_of(state.version)
+    if not state.offsets.connector:
+        yield f"workers change offsets of connectors only, and {state.offsets.name} is a group: omit --via rest"
+    elif not state.workers_up or state.version is None:
+        yield "no worker answers: omit --via rest"
+    elif release is None or release < CHANGES_OFFSETS:
+        yield f"the workers are {state.version}, and change offsets from 3.6 on: omit --via rest"
+
+
+def _misplaced(state: GroupState, change: GroupChange, writes: Sequence[OffsetWrite]) -> Iterator[str]:
+    for write in writes:
+        if write.after is None or write.topic in state.offsets.unseen:
+            continue
+        place, known = f"{write.topic}-{write.partition}", state.offsets.range_of(write.place)
+        if known is None:
+            yield f"there is no partition {place}"
+        elif write.after > known.end and not change.exact:
+            yield (
+                f"{place} ends at {known.end}, and a task that begins at {write.after} would not find that offset and go by "
+                "auto.offset.reset"
+            )
+
+
+def _warnings(state: GroupState, writes: Sequence[OffsetWrite]) -> Iterator[str]:
+    for write in writes:
+        known = state.offsets.range_of(write.place)
+        if write.after is not None and known is not None and not known.first <= write.after <= known.end:
+            yield (
+                f"{write.topic}-{write.partition} has offsets from {known.first} to {known.end}: a task that begins at "
+                f"{write.after} goes by auto.offset.reset"
+            )
+
+
+def _steps(
+    operation: str,
+    state: GroupState,
+    change: GroupChange,
+    writes: tuple[OffsetWrite, ...],
+    via: str,
+    undoes: str | None,
+) -> list[Any]:
+    name, group = state.offsets.name, state.offsets.group.id
+    running = not state.at_rest
+    steps: list[Any] = []
+    if running:
+        steps += [SetTargetState(name, "stop", str(state.state)), Await(name, State.STOPPED)]
+    steps.append(BackupGroup(name, group))
+    summary = _summary(operation, state, writes, via, undoes)
+    agreed = None if running else digest(writes)
+    steps.append(ChangeGroupOffsets(name, group, change, summary, agreed, via, state.offsets.connector, undoes))
+    if running:
+        verb, wanted = ("pause", State.PAUSED) if state.state is State.PAUSED else ("resume", State.RUNNING)
+        steps += [SetTargetState(name, verb, "STOPPED"), Await(name, wanted)]
+    return steps
+
+
+def _summary(operation: str, state: GroupState, writes: Sequence[OffsetWrite], via: str, undoes: str | None) -> str:
+    verb = "restore" if undoes else operation.rpartition(" ")[2]
+    gone = sum(write.after is None for write in writes)
+    count = [f"commit {len(writes) - gone}" if len(writes) > gone else "", f"delete {gone}" if gone else ""]
+    way = " through the workers" if via == "rest" else ""
+    origin = f" from run {undoes}" if undoes else ""
+    return f"{verb} offsets of the group {state.offsets.group.id}{origin}: {' and '.join(filter(None, count))}{way}"

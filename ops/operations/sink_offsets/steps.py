@@ -1,0 +1,152 @@
+"""The steps of a change of a group's offsets: back up, change."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from connectctl.ops.connect.connector import path_of
+from connectctl.ops.core.errors import ConnectctlError, Refused
+from connectctl.ops.core.step import Step
+from connectctl.ops.core.wait import observe_until
+from connectctl.ops.operations.connectors.steps import POLL
+from connectctl.ops.operations.offsets.context import SETTLING
+from connectctl.ops.operations.sink_offsets.changes import GroupChange, OffsetWrite, decide
+from connectctl.ops.operations.sink_offsets.digest import digest
+from connectctl.ops.operations.sink_offsets.snapshot import (
+    GroupOffsets,
+    entries_json,
+    members_in_short,
+    offset_json,
+    partition_json,
+)
+
+if TYPE_CHECKING:
+    from connectctl.ops.operations.offsets.context import OffsetContext
+
+
+@dataclass(frozen=True)
+class BackupGroup(Step):
+    """Save the group's committed offsets in KIP-875's shape before anything is written."""
+
+    subject: str
+    group: str
+    now: str = ""
+    read_only: ClassVar[bool] = True
+
+    def describe(self) -> str:
+        return f"back up the offsets that the group {self.group} has committed"
+
+    def is_done(self, context: OffsetContext) -> str | None:
+        assert context.journal is not None
+        assert context.run is not None
+        # Never twice: after a crash the group may already have the new offsets.
+        return "already backed up" if context.journal.path(context.run.id, backup_file(context.step)).exists() else None
+
+    def apply(self, context: OffsetContext) -> str | None:
+        assert context.journal is not None
+        assert context.run is not None
+        committed = context.groups().stable(self.group)
+        data = {"connector": self.subject, "group": self.group, "offsets": entries_json(committed)}
+        path = context.journal.write(context.run.id, backup_file(context.step), json.dumps(data).encode())
+        return f"{len(committed)} offsets in {path}"
+
+
+def backup_file(step: int) -> str:
+    """The name of the backup that step ``step`` of a run writes, in the run's directory."""
+    return f"group-{step}.json"
+
+
+@dataclass(frozen=True)
+class ChangeGroupOffsets(Step):
+    """Make a group's committed offsets what ``change`` says, and read them back; the group has to have no members.
+
+    ``subject`` is the connector, the group itself with ``connector`` False. ``agreed`` is the digest of the confirmed
+    changes; None if it was still running, so that its offsets advance. ``via`` is ``rest`` for the workers' own endpoint,
+    else ``kafka``. ``undoes`` is the run that it takes back.
+    """
+
+    subject: str
+    group: str
+    change: GroupChange
+    summary: str
+    agreed: str | None
+    via: str = "kafka"
+    connector: bool = True
+    undoes: str | None = None
+    now: str = ""
+
+    def describe(self) -> str:
+        return self.summary
+
+    def is_done(self, context: OffsetContext) -> str | None:
+        return None if self._writes(context) else "already set"
+
+    def apply(self, context: OffsetContext) -> str | None:
+        if self.connector:
+            context.refuse_while_running(self.subject)
+        self._refuse_with_members(context)
+        writes = self._writes(context)
+        if self.agreed is not None and not context.resumed and digest(writes) != self.agreed:
+            raise Refused(
+                f"The offsets of the group {self.group} changed since the plan was made; nothing was written",
+                next_step="Make a new plan.",
+                code="stale",
+            )
+        failed = self._write(context, writes)
+        if left := self._writes(context):
+            # A refusal says more than that nothing has changed.
+            raise failed or ConnectctlError(
+                f"The group {self.group} has other offsets than were written",
+                why=f"{len(left)} of {len(writes)} differ",
+                next_step="Another program commits for this group: look for it, and try again.",
+            )
+        return f"{len(writes)} offsets written and read back"
+
+    def _writes(self, context: OffsetContext) -> tuple[OffsetWrite, ...]:
+        return decide(self.change, context.groups().stable(self.group))
+
+    def _refuse_with_members(self, context: OffsetContext) -> None:
+        """Raises ``Refused`` where the group keeps members: those of tasks that were just stopped leave in a moment."""
+
+        def members() -> tuple[str, ...]:
+            return GroupOffsets(self.subject, context.groups().group(self.group), {}).members
+
+        found = observe_until(members, lambda m: not m, SETTLING, POLL, now=context.now, sleep=context.sleep)
+        if found:
+            raise with_members(self.group, found)
+
+    def _write(self, context: OffsetContext, writes: tuple[OffsetWrite, ...]) -> ConnectctlError | None:
+        """Write, once; after an error it is unknown whether that was done, and the caller reads it back."""
+        try:
+            if self.via == "rest":
+                method, body = rest_request(self.change, writes)
+                context.calls.send(method, path_of("connectors", self.subject, "offsets"), body)
+                return None
+            if put := {write.place: write.after for write in writes if write.after is not None}:
+                context.groups().commit(self.group, put)
+            if gone := [write.place for write in writes if write.after is None]:
+                context.groups().delete(self.group, gone)
+        except ConnectctlError as e:
+            return e
+        return None
+
+
+def rest_request(change: GroupChange, writes: tuple[OffsetWrite, ...]) -> tuple[str, dict[str, Any] | None]:
+    """The method and body with which the workers make ``writes`` (KIP-875)."""
+    if change.exact and not change.entries:
+        return "DELETE", None
+    return "PATCH", {
+        "offsets": [{"partition": partition_json(w.place), "offset": offset_json(w.after)} for w in writes]
+    }
+
+
+def with_members(group: str, members: tuple[str, ...]) -> Refused:
+    """The error where a group has members."""
+    return Refused(
+        f"The group {group} has members; its offsets are changed only while nobody reads with it",
+        why=members_in_short(members),
+        next_step="Stop what reads with it, and try again.",
+        code="in-use",
+    )
