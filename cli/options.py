@@ -32,6 +32,13 @@ OPEN_TRANSACTIONS_PATIENCE = 10.0
 """Seconds of ``--patience``, and of changes of offsets, which have no such option."""
 
 ConnectorArgument = Annotated[str, typer.Argument(metavar="CONNECTOR", autocompletion=completed_names.connectors)]
+OptionalConnectorArgument = Annotated[
+    str | None, typer.Argument(metavar="[CONNECTOR]", autocompletion=completed_names.connectors)
+]
+GroupOption = Annotated[
+    str | None,
+    typer.Option("--group", metavar="GROUP", help="A consumer group in place of a connector: a transform's, say."),
+]
 ConnectorsArgument = Annotated[
     list[str] | None, typer.Argument(metavar="[CONNECTOR]...", autocompletion=completed_names.connectors)
 ]

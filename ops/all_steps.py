@@ -11,6 +11,7 @@ from connectctl.ops.operations.connectors import steps as connectors_steps
 from connectctl.ops.operations.fencing import steps as fence
 from connectctl.ops.operations.offsets import steps as offsets_steps
 from connectctl.ops.operations.offsets import task_producers
+from connectctl.ops.operations.sink_offsets import steps as sink_offsets_steps
 from connectctl.ops.operations.streams_upgrade import fencing
 from connectctl.ops.operations.streams_upgrade import steps as streams
 from connectctl.ops.operations.tasks_max import remedies
@@ -27,6 +28,8 @@ OFFSETS = (
     offsets_steps.Change,
     offsets_steps.Configure,
     offsets_steps.Check,
+    sink_offsets_steps.BackupGroup,
+    sink_offsets_steps.ChangeGroupOffsets,
 )
 KINDS: Mapping[str, type[Any]] = {
     kind.__name__: kind

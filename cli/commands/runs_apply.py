@@ -27,6 +27,7 @@ from connectctl.ops.operations.fencing.steps import FenceIds
 from connectctl.ops.operations.offsets import changes
 from connectctl.ops.operations.offsets.changes import MergeOffsets, ResetOffsets, RestoreOffsets
 from connectctl.ops.operations.offsets.steps import Change
+from connectctl.ops.operations.sink_offsets.steps import ChangeGroupOffsets
 from connectctl.ops.task_runtime.job.steps import RunTasks
 
 if TYPE_CHECKING:
@@ -128,8 +129,28 @@ def _fence(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Outp
 
 
 def _offsets(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Output) -> None:
-    from connectctl.cli.commands.offsets.execution import Looked, Target, change
+    from connectctl.cli.commands.offsets.sink_change import GroupTarget, Looked, Target, change, change_groups
 
+    def same_cluster(looked: Looked) -> None:
+        check_where((saved.cluster_id, saved.group_id), (looked.sources.kafka.cluster_id(), looked.group_id))
+
+    if groups := [step for step in saved.steps if isinstance(step, ChangeGroupOffsets)]:
+        every = [step.subject for step in groups if step.change.exact and not step.change.entries]
+        change_groups(
+            session,
+            saved.operation,
+            [GroupTarget(step.subject, step.change, step.connector) for step in groups],
+            stop=True,
+            via=groups[0].via,
+            dry_run=dry_run,
+            yes=yes,
+            output=output,
+            typed=every[0] if every and saved.operation == "offsets reset" else None,
+            undoes=groups[0].undoes,
+            check=same_cluster,
+            saved=saved,
+        )
+        return
     requests: dict[str, Any] = {}
     targets = []
     for step in saved.steps:
@@ -140,14 +161,11 @@ def _offsets(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Ou
             targets.append(
                 Target(step.subject, lambda subject: requests[subject.name], step.dedicated_topic, True, via, purpose)
             )
-    every = [
+    whole = [
         request.connector
         for request in requests.values()
         if isinstance(request, ResetOffsets) and request.partitions is None
     ]
-
-    def same_cluster(looked: Looked) -> None:
-        check_where((saved.cluster_id, saved.group_id), (looked.sources.kafka.cluster_id(), looked.group_id))
 
     change(
         session,
@@ -157,7 +175,7 @@ def _offsets(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Ou
         dry_run,
         yes,
         output,
-        typed=every[0] if every else None,
+        typed=whole[0] if whole else None,
         check=same_cluster,
         saved=saved,
     )

@@ -105,13 +105,13 @@ def look_at(session: Session, targets: Sequence[Target]) -> tuple[Looked, list[C
             config = configured.config if configured else {}
             state = settled(states.get(target.name), configured)
             producers, _ = producers_of(sources, group.id, target.name)
-            holders, unseen = _runs_of(sources, group.id, target.name)
+            holders, unseen = runs_of(sources, group.id, target.name)
             up = bool(group.members)
             subjects.append(ConnectorState(target.name, found, state, up, config, workers, producers, holders, unseen))
     return replace(looked, view=view), subjects
 
 
-def _runs_of(sources: Sources, group_id: str, connector: str) -> tuple[tuple[Holder, ...], str | None]:
+def runs_of(sources: Sources, group_id: str, connector: str) -> tuple[tuple[Holder, ...], str | None]:
     """The runs of connectctl that have the connector, and why there may be more."""
     try:
         return sources.kafka.holders(group_id, connector), None
@@ -193,7 +193,8 @@ def change(
     if via == "kafka":
         refuse_without_write(changes, lambda: session.own_rights)
     tell_of_interrupted(journal, cluster_id, looked.group_id)
-    _ask(session, changes, output, yes=yes, typed=typed)
+    records = partial(show_records, changes, to_stderr=True)
+    ask(session, changes.plan, output, records, yes=yes, typed=typed and f"source offsets of {typed}", name=typed)
     run = journal.begin_plan(changes.plan, [subject.name for subject, _ in pairs])
     results = carry_out(context_of(session, looked, journal), changes.plan.steps, run, journal)
 
@@ -216,6 +217,7 @@ def context_of(session: Session, looked: Looked, journal: Journal) -> OffsetCont
         journal=journal,
         engine=looked.engine,
         facts=lambda: looked.sources.facts(looked.group_id),
+        groups=lambda: session.group_offsets,
         lock=session.cluster_lock,
     )
 
@@ -241,15 +243,28 @@ def tell_of_interrupted(journal: Journal, cluster_id: str, group_id: str) -> Non
         )
 
 
-def _ask(session: Session, changes: Changes, output: Output, *, yes: bool, typed: str | None) -> None:
+def ask(
+    session: Session,
+    plan: Plan,
+    output: Output,
+    records: Callable[[], None],
+    *,
+    yes: bool,
+    typed: str | None,
+    name: str | None,
+) -> None:
+    """Ask whether to carry out ``plan``, after showing its ``records``. Raises ``Refused``.
+
+    Where all of what ``typed`` says are to be deleted, the person types ``name``.
+    """
     if not yes and apply.somebody_is_there():
-        show_records(changes, to_stderr=True)
-    if typed is not None and not yes and apply.somebody_is_there():
-        answer = typer.prompt(f"All source offsets of {typed} will be deleted. Type its name to continue", err=True)
-        if answer.strip() != typed:
+        records()
+    if name is not None and not yes and apply.somebody_is_there():
+        answer = typer.prompt(f"All {typed} will be deleted. Type its name to continue", err=True)
+        if answer.strip() != name:
             raise Refused("Not confirmed; nothing was done", code="not-confirmed")
         yes = True
-    apply.confirm(session, changes.plan, output in (Output.TABLE, Output.WIDE), yes=yes)
+    apply.confirm(session, plan, output in (Output.TABLE, Output.WIDE), yes=yes)
 
 
 def show(changes: Changes, wide: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from connectctl.cli.commands.offsets.change import EngineOption
@@ -84,7 +84,7 @@ def backup(
     ] = Path("-"),
     engine: EngineOption = Choice.AUTO,
 ) -> None:
-    """Save every offset record of connectors, keys and values byte for byte, as JSON lines.
+    """Save every offset record of connectors, keys and values byte for byte, and what sinks have committed, as JSON lines.
 
     \b
     Examples:
@@ -141,18 +141,20 @@ def undo(
     yes: YesOption = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Take back a change: every record of its connectors as it was in the backup that the run made.
+    """Take back a change: every record of its connectors, and every offset of its groups, as it was in the backup that the
+    run made.
 
     \b
     Examples:
       connectctl offsets history
       connectctl offsets undo 20260101-120000-ab12 --stop
     """
-    from connectctl.cli.commands.offsets.execution import Target, change
+    from connectctl.cli.commands.offsets.sink_change import GroupTarget, Target, change, change_groups
     from connectctl.cli.commands.runs import steps_of
     from connectctl.cli.saved_plan import check_same_cluster
     from connectctl.ops.core.journal import Journal, RunState
     from connectctl.ops.operations.offsets.undo import rollbacks
+    from connectctl.ops.operations.sink_offsets.undo import group_rollbacks
     from connectctl.ops.operations.upgrade.steps import Borrowed
 
     session: Session = ctx.obj
@@ -160,8 +162,8 @@ def undo(
     found = journal.get(run)
     # An upgrade borrows the steps of a change of offsets.
     steps = [s.inner if isinstance(s, Borrowed) else s for s in steps_of(found, journal)]
-    requests = rollbacks(journal, found, steps)
-    if not requests:
+    requests, groups = rollbacks(journal, found, steps), group_rollbacks(journal, found, steps)
+    if not requests and not groups:
         raise Refused(f"The run {run} saved no offsets, so it changed none", next_step="There is nothing to undo.")
 
     def request_of(subject: ConnectorState) -> OffsetRequest:
@@ -170,6 +172,12 @@ def undo(
     def same_cluster(looked: Looked) -> None:
         check_same_cluster(found, looked.sources.kafka.cluster_id(), looked.group_id)
 
+    if groups:
+        targets_of_groups = [GroupTarget(back.name, back.change, back.connector) for back in groups]
+        ends: dict[str, Any] = {"stop": stop, "via": None, "dry_run": dry_run, "yes": yes, "output": output}
+        if change_groups(session, "offsets undo", targets_of_groups, undoes=run, check=same_cluster, **ends):
+            journal.end(run, RunState.UNDONE)
+        return
     targets = [
         Target(name, request_of, back.dedicated_topic, new=True, purpose=back.request)
         for name, back in requests.items()

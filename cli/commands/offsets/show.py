@@ -10,9 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from connectctl.cli.commands.offsets import change, files
+from connectctl.cli.commands.offsets import change, files, sink_show
 from connectctl.cli.garbage_collection import without_collection
-from connectctl.cli.options import OPEN_TRANSACTIONS_PATIENCE, ConnectorsArgument, OutputOption, PatienceOption
+from connectctl.cli.options import (
+    OPEN_TRANSACTIONS_PATIENCE,
+    ConnectorsArgument,
+    GroupOption,
+    OutputOption,
+    PatienceOption,
+)
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.session import Session
@@ -30,7 +36,7 @@ if TYPE_CHECKING:
 
     Answer = SourceOffsets | InOrder
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True, help="Show source offsets.")
+app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True, help="Show and change offsets.")
 
 
 change.register(app)
@@ -60,14 +66,18 @@ def show(
     limit: Annotated[
         int, typer.Option(metavar="COUNT", min=0, help="Most source partitions in a table, 0 for all; JSON has all.")
     ] = 10_000,
+    group: GroupOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show the offset of every source partition: in the global topic, in the dedicated one, and what they add up to.
+    """Show the offset of every source partition, in the global topic, in the dedicated one, and what they add up to; of a
+    sink, what its consumer group has committed.
 
     \b
     Examples:
       connectctl offsets show                      every source connector
       connectctl offsets show orders -o json       one, for scripts
+      connectctl offsets show archive              a sink: committed offsets, and the lag
+      connectctl offsets show --group connect-t    a transform's group, without a connector
       connectctl offsets show -f dump.jsonl        from a saved topic, without a cluster
       kcat -C -e -J -b broker:9092 -t connect-offsets | connectctl offsets show -f -
 
@@ -78,16 +88,33 @@ def show(
     What is too much for memory is sorted in TMPDIR, and JSON written as it is read from there; what is beyond the limit of
     a table is then counted only.
     """
-    from connectctl.ops.operations.offsets.effective_offsets import assemble
-    from connectctl.ops.operations.offsets.large_topics import InOrder, is_big
+    if group is not None:
+        if connectors or file:
+            raise BadInput("--group stands in place of connectors and files", next_step="Give one of them.")
+        sink_show.show_group(ctx.obj, group, output)
+        return
     from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
 
     if global_only and dedicated_only:
         raise BadInput("--global-only and --dedicated-only leave nothing to show", next_step="Give one of them.")
     query = OffsetsQuery(tuple(connectors or ()), not dedicated_only, not global_only, all_generations)
+    try:
+        _show_sources(ctx.obj, query, file, patience, limit, output)
+    except BadInput as e:
+        if e.code != "sink" or file:
+            raise
+        sink_show.show_sinks(ctx.obj, query.connectors, output)
+
+
+def _show_sources(
+    session: Session, query: OffsetsQuery, file: Path | None, patience: float, limit: int, output: Output
+) -> None:
+    from connectctl.ops.operations.offsets.effective_offsets import assemble
+    from connectctl.ops.operations.offsets.large_topics import InOrder, is_big
+
     read_at = datetime.now(UTC)
     with without_collection():
-        snapshot, cluster = _from_file(ctx.obj, file, query) if file else _from_cluster(ctx.obj, query, patience)
+        snapshot, cluster = _from_file(session, file, query) if file else _from_cluster(session, query, patience)
         found: Answer = (
             InOrder(snapshot, query, output is Output.JSON) if is_big(snapshot) else assemble(snapshot, query)
         )

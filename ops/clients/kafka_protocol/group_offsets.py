@@ -13,16 +13,21 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
 from connectctl.ops.kafka.acls import Operation, Resource, Right
-from connectctl.ops.kafka.error_handling import name_of
+from connectctl.ops.kafka.error_handling import Code, name_of
 from connectctl.ops.kafka.visibility import not_authorized, read_topic
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.kafka_protocol.group_coordinator import Coordinator
 
 Place = tuple[str, int]
-_NOT_FOUND, _UNKNOWN_TOPIC, _TOPIC_DENIED, _GROUP_DENIED, _UNSTABLE = 69, 3, 29, 30, 88
-_MEMBERS = (22, 25, 27, 68, 86)
-"""ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS, NON_EMPTY_GROUP and GROUP_SUBSCRIBED_TO_TOPIC."""
+_MEMBERS = (
+    Code.ILLEGAL_GENERATION,
+    Code.UNKNOWN_MEMBER_ID,
+    Code.REBALANCE_IN_PROGRESS,
+    Code.NON_EMPTY_GROUP,
+    Code.GROUP_SUBSCRIBED_TO_TOPIC,
+)
+"""What a coordinator answers to nobody's change while the group has members."""
 _GENERATION_OF_NOBODY = -1
 _COMMIT_VERSION = 9
 """The last version of OffsetCommit that names topics."""
@@ -72,7 +77,7 @@ def delete(coordinator: Coordinator, group: str, places: Sequence[Place]) -> Non
 
     def once() -> None:
         answer = coordinator.ask(request, coordinator.timeout)
-        if answer.error_code == _NOT_FOUND:
+        if answer.error_code == Code.GROUP_ID_NOT_FOUND:
             return
         _check(coordinator, group, answer.error_code, "", Operation.DELETE)
         _check_topics(coordinator, group, answer, Operation.DELETE)
@@ -97,7 +102,7 @@ def stable(coordinator: Coordinator, group: str) -> dict[Place, int]:
     try:
         return coordinator.committed(stable=True)
     except ConnectctlError as e:
-        if e.why is not None and e.why.endswith(name_of(_UNSTABLE)):
+        if e.why is not None and e.why.endswith(Code.UNSTABLE_OFFSET_COMMIT.name):
             raise Refused(
                 f"An open transaction holds offsets of the group {group}, and its end would replace others",
                 why=e.why,
@@ -119,11 +124,11 @@ def _check_topics(coordinator: Coordinator, group: str, answer: Any, operation: 
 
 def _check(coordinator: Coordinator, group: str, code: int, place: str, operation: Operation) -> None:
     """Raises for an error's ``code``; ``operation`` on the group is what it needs. See ``Coordinator.check``."""
-    if code == _GROUP_DENIED:
+    if code == Code.GROUP_AUTHORIZATION_FAILED:
         raise not_authorized(
             f"Not authorized to change offsets of the group {group}", Right(operation, Resource.GROUP, group)
         )
-    if code == _TOPIC_DENIED:
+    if code == Code.TOPIC_AUTHORIZATION_FAILED:
         topic = place.rpartition("-")[0]
         raise not_authorized(f"Not authorized to change offsets of {place}", read_topic(topic))
     if code in _MEMBERS:
@@ -133,7 +138,7 @@ def _check(coordinator: Coordinator, group: str, code: int, place: str, operatio
             next_step="Stop what reads with it, and try again.",
             code="in-use",
         )
-    if code == _UNKNOWN_TOPIC:
+    if code == Code.UNKNOWN_TOPIC_OR_PARTITION:
         raise BadInput(f"There is no partition {place}, so no group commits an offset of it", code="no-topic")
     if coordinator.check(code):
         raise ConnectctlError(f"The offsets of {group} could not be changed", why=f"{place} {name_of(code)}".strip())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ from connectctl.ops.operations.connectors.steps import POLL, StepContext
 from connectctl.ops.operations.offsets.engine import Asked, Engine, Local, View
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import ClusterLock, KafkaWrites
+    from connectctl.ops.clients.protocols import ClusterLock, GroupOffsetWrites, KafkaWrites
     from connectctl.ops.connect.run_presence import Holder
     from connectctl.ops.core.journal import Journal
     from connectctl.ops.operations.offsets.observe import Sources
@@ -36,6 +36,8 @@ class OffsetContext(StepContext):
     engine: Engine = field(default_factory=Local)
     fenced: dict[str, Who] = field(default_factory=dict)
     """Producer id and epoch of the task's ids after fencing in this run, by connector."""
+    groups: Callable[[], GroupOffsetWrites] = field(default=None)  # type: ignore[assignment]
+    """Committed offsets of groups, for steps that change those."""
     lock: ClusterLock = field(default=None)  # type: ignore[assignment]
 
     def view(self, asked: Asked) -> View:

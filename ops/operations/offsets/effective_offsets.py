@@ -81,7 +81,7 @@ def check_known(wanted: Sequence[str], names: Sequence[str], configured: Mapping
         if name in known:
             continue
         if name in configured:
-            raise BadInput(f"{name} is a sink connector; it has no source offsets")
+            raise BadInput(f"{name} is a sink connector; it has no source offsets", code="sink")
         near = get_close_matches(name, names, n=1)
         hint = f"Did you mean {near[0]}?" if near else f"Source connectors: {', '.join(names[:10]) or 'none'}."
         raise BadInput(f"Source connector not found: {name}", next_step=hint)

@@ -75,23 +75,28 @@ def _parse(text: str) -> Any:
 
 def _entries(data: Any, connector: str, source: str) -> list[tuple[Any, Any]]:
     if isinstance(data, dict) and data.get("kind") == "SourceOffsets":
-        shown = data.get("connectors", [])
-        of = [c for c in shown if c.get("name") == connector] or (shown if len(shown) == 1 else [])
-        if not of:
-            raise BadInput(f"{source} has no offsets of {connector}", why=f"it has {len(shown)} other connectors")
-        if any(entry.get("origin") == UNKNOWN for entry in of[0]["offsets"]):
+        of = _chosen(data.get("connectors", []), connector, source)
+        if any(entry.get("origin") == UNKNOWN for entry in of["offsets"]):
             raise BadInput(
                 f"{source} does not say which offsets of {connector} are effective",
                 why="its dedicated offsets topic was not read (OFFSETS011)",
                 next_step=f"Run connectctl offsets show {connector} where the topic can be read.",
             )
-        return [
-            (entry["partition"], entry["effective"]) for entry in of[0]["offsets"] if entry["effective"] is not None
-        ]
+        return [(entry["partition"], entry["effective"]) for entry in of["offsets"] if entry["effective"] is not None]
+    if isinstance(data, dict) and data.get("kind") == "SinkOffsets":
+        data = _chosen(data.get("connectors", []), connector, source)
     offsets = data.get("offsets") if isinstance(data, dict) else data
     if not isinstance(offsets, list) or not all(isinstance(entry, dict) and "partition" in entry for entry in offsets):
         raise BadInput(f"{source} holds no source offsets", next_step=FORM)
     return [(entry["partition"], entry.get("offset")) for entry in offsets]
+
+
+def _chosen(shown: list[dict[str, Any]], connector: str, source: str) -> dict[str, Any]:
+    """What ``offsets show -o json`` has of ``connector``, or of the only one that it has."""
+    of = [c for c in shown if c.get("name") == connector] or (shown if len(shown) == 1 else [])
+    if not of:
+        raise BadInput(f"{source} has no offsets of {connector}", why=f"it has {len(shown)} other connectors")
+    return of[0]
 
 
 def _problems(number: int, partition: Any, offset: Any) -> list[str]:

@@ -24,6 +24,7 @@ from connectctl.ops.operations.offsets.record_changes import (
 from connectctl.ops.operations.offsets.snapshot import Workers
 from connectctl.ops.operations.offsets.steps import Backup, Change, Check, Configure, CreateTopic
 from connectctl.ops.operations.offsets.task_producers import FenceTasks, Producers
+from connectctl.ops.operations.sink_offsets.steps import ChangeGroupOffsets
 
 if TYPE_CHECKING:
     from connectctl.ops.connect.run_presence import Holder
@@ -283,5 +284,5 @@ def first_to_do(run: Run, steps: Sequence[Any]) -> int:
     if not undone:
         return len(steps)
     its = [number for number, step in enumerate(steps) if step.subject == steps[undone[0]].subject]
-    writing = any(isinstance(steps[number], Change) for number in its if number in undone)
+    writing = any(isinstance(steps[number], Change | ChangeGroupOffsets) for number in its if number in undone)
     return its[0] if writing else undone[0]

@@ -26,6 +26,7 @@ from connectctl.ops.kafka.partitioner import java_partition, murmur2
 from connectctl.ops.kafka.records import Record, TopicImage, record_in
 from connectctl.ops.kafka.spill import Spilled, in_order
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic
+from connectctl.ops.operations.sink_offsets.backup_file import is_group
 
 UNNAMED = "dump"
 CONNECTS_DEFAULT = 25
@@ -58,12 +59,17 @@ def read_dump(
 
 
 def read_lines(lines: Iterable[str], source: str) -> Iterator[tuple[dict[str, Any], Record]]:
-    """Each line that is not empty, as JSON and as a record. Raises ``BadInput`` that names the line."""
+    """Each line that has a record, as JSON and as that. Raises ``BadInput`` that names the line.
+
+    Empty lines, and those with the offsets of sinks' groups, are passed over.
+    """
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
             data = read_json(line)
+            if is_group(data):
+                continue
             record = _record(data, number)
         except (ValueError, TypeError, AttributeError, KeyError) as e:
             raise BadInput(
@@ -80,15 +86,18 @@ def read_file(path: Path, *, superseded: bool = False) -> dict[str, Collection[R
 
 
 def checked(path: Path) -> Iterator[bytes]:
-    """The lines of a dump that are not empty. Raises ``BadInput`` as ``read_file`` does."""
-    read = [""]
+    """The lines of a dump. Raises ``BadInput`` as ``read_file`` does."""
+    read: list[str] = []
 
     def lines() -> Iterator[str]:
-        for read[0] in lines_of(path):
-            yield read[0]
+        for line in lines_of(path):
+            read.append(line)
+            yield line
 
     for _ in read_lines(lines(), name_of(path)):
-        yield read[0].encode()
+        yield from (line.encode() for line in read)
+        read.clear()
+    yield from (line.encode() for line in read)
 
 
 def name_of(path: Path) -> str:

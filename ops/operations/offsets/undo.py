@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.operations.offsets.changes import RestoreOffsets, from_data
 from connectctl.ops.operations.offsets.steps import Backup, Change, Configure, backup_file
+from connectctl.ops.operations.sink_offsets.steps import ChangeGroupOffsets
 
 if TYPE_CHECKING:
     from connectctl.ops.core.journal import Journal, Run
@@ -39,6 +40,7 @@ def rollbacks(journal: Journal, run: Run, steps: Sequence[Any]) -> dict[str, Rol
 def undone_by(steps: Sequence[Any]) -> frozenset[str]:
     """The runs that ``steps`` rolled back."""
     found = (from_data(step.wish) for step in steps if isinstance(step, Change))
-    return frozenset(
+    groups = frozenset(s.undoes for s in steps if isinstance(s, ChangeGroupOffsets) and s.undoes is not None)
+    return groups | frozenset(
         request.run for request in found if isinstance(request, RestoreOffsets) and request.run is not None
     )

@@ -28,9 +28,7 @@ def sinks_among(names: Sequence[str], configured: Mapping[str, ConfiguredConnect
             )
         if configured[name].looks_like != "sink":
             raise BadInput(f"{name} is a source connector, and others are sinks", next_step="Name one kind at a time.")
-    return [
-        configured[name] for name in names or sorted(n for n, c in configured.items() if c.looks_like == "sink")
-    ]
+    return [configured[name] for name in names or sorted(n for n, c in configured.items() if c.looks_like == "sink")]
 
 
 def group_of(connector: ConfiguredConnector) -> str:
@@ -70,16 +68,16 @@ def offsets_of_group(
     group = groups.group(group_id)
     if group.kind not in ("consumer", ""):
         raise BadInput(
-            f"{group_id} is no group of consumers", why=f"its members speak the protocol {group.kind!r}", code="other-group"
+            f"{group_id} is no group of consumers",
+            why=f"its members speak the protocol {group.kind!r}",
+            code="other-group",
         )
     committed = groups.stable(group_id) if stable else groups.committed(group_id)
     ranges, unseen = _ranges(kafka, sorted({*topics_of(committed), *topics}))
     return GroupOffsets(connector or group_id, group, committed, ranges, unseen, connector is not None)
 
 
-def _ranges(
-    kafka: KafkaReads, topics: Sequence[str]
-) -> tuple[dict[str, dict[int, OffsetRange]], frozenset[str]]:
+def _ranges(kafka: KafkaReads, topics: Sequence[str]) -> tuple[dict[str, dict[int, OffsetRange]], frozenset[str]]:
     """Where the partitions of ``topics`` begin and end, and the topics that may not be described."""
     try:
         return (kafka.extents(topics) if topics else {}), frozenset()

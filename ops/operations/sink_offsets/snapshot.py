@@ -64,7 +64,9 @@ def offset_json(offset: int | None) -> dict[str, Any] | None:
 
 def entries_json(committed: Mapping[Place, int]) -> list[dict[str, Any]]:
     """Offsets as ``GET /connectors/NAME/offsets`` has them, by topic and partition."""
-    return [{"partition": partition_json(place), "offset": offset_json(committed[place])} for place in sorted(committed)]
+    return [
+        {"partition": partition_json(place), "offset": offset_json(committed[place])} for place in sorted(committed)
+    ]
 
 
 def members_in_short(members: Sequence[str], most: int = 5) -> str:

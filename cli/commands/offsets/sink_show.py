@@ -1,0 +1,122 @@
+"""``connectctl offsets show`` of sink connectors, and of groups without a connector."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import typer
+from connectctl.cli.output import terminal
+from connectctl.ops.connect.source_keys import connect_json
+from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
+from connectctl.ops.kafka.visibility import Gap, Reason, describe_topic, gap_findings, gap_of
+from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
+from connectctl.ops.operations.connectors.observe import read_facts
+from connectctl.ops.operations.sink_offsets.observe import offsets_of_connector, offsets_of_group, sinks_among
+from connectctl.ops.operations.sink_offsets.snapshot import GroupOffsets, offset_json, partition_json
+
+if TYPE_CHECKING:
+    from connectctl.cli.output.terminal import Output
+    from connectctl.cli.session import Session
+    from connectctl.ops.connect.config_topic import ConfiguredConnector
+
+UNKNOWN = "?"
+
+
+def configured_sinks(session: Session, names: Sequence[str]) -> list[ConfiguredConnector]:
+    """The sink connectors called ``names``, all for none. Raises ``BadInput`` for others."""
+    group = session.group()
+    topics = find_internal_topics(session.kafka, group, session.named_topics, needed=("config",))
+    facts = read_facts(session.kafka, group.id, str(topics.config))
+    if facts.configured is None:
+        raise ConnectctlError("The config topic could not be read to its end", why="an open transaction is in the way")
+    return sinks_among(names, facts.configured)
+
+
+def observed(session: Session, sinks: Sequence[ConfiguredConnector]) -> tuple[list[GroupOffsets], list[Gap]]:
+    """The offsets of ``sinks``, and what is missing: groups that may not be described, where several were asked for."""
+    found, gaps = [], []
+    for sink in sinks:
+        try:
+            found.append(offsets_of_connector(session.group_offsets, session.kafka, sink))
+        except NotAuthorized as e:
+            if len(sinks) == 1:
+                raise
+            gaps.append(gap_of(e, f"the group of {sink.name}"))
+    return found, gaps
+
+
+def show_sinks(session: Session, names: Sequence[str], output: Output) -> None:
+    """Show the committed offsets of the sink connectors called ``names``."""
+    _show(session, *observed(session, configured_sinks(session, names)), output)
+
+
+def show_group(session: Session, group: str, output: Output) -> None:
+    """Show the committed offsets of one group; only brokers are asked."""
+    _show(session, [offsets_of_group(session.group_offsets, session.kafka, group)], [], output)
+
+
+def _show(session: Session, found: Sequence[GroupOffsets], gaps: Sequence[Gap], output: Output) -> None:
+    gaps = [*gaps, *(_unseen(topic) for each in found for topic in sorted(each.unseen))]
+    findings = gap_findings(gaps)
+    data = {
+        "clusterId": session.kafka.cluster_id(),
+        "readAt": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "connectors": [as_json(each) for each in found],
+        "findings": [finding.as_json() for finding in findings],
+    }
+
+    def table(wide: bool) -> None:
+        columns = ["CONNECTOR", "PARTITION", "OFFSET", "END", "LAG"] + (["GROUP", "STATE"] if wide else [])
+        rows = [row + ([each.group.id, each.group.state] if wide else []) for each in found for row in _rows(each)]
+        names = ", ".join(each.group.id for each in found)
+        terminal.table(columns, rows, empty=f"No committed offsets: {names}." if found else "No offsets were seen.")
+
+    terminal.emit("SinkOffsets", data, output, table)
+    terminal.findings(findings)
+    if findings:
+        raise typer.Exit(1)
+
+
+def _unseen(topic: str) -> Gap:
+    return Gap(f"topic {topic}", Reason.NOT_AUTHORIZED, describe_topic(topic))
+
+
+def as_json(found: GroupOffsets) -> dict[str, Any]:
+    """A group for scripts: ``offsets`` are as ``GET /connectors/NAME/offsets`` has them, with end and lag."""
+    return {
+        "name": found.name,
+        "connector": found.connector,
+        "group": found.group.id,
+        "state": found.group.state,
+        "members": list(found.members),
+        "offsets": [
+            {
+                "partition": partition_json(place),
+                "offset": offset_json(found.committed[place]),
+                "end": known.end if (known := found.range_of(place)) else None,
+                "lag": found.lag(place),
+            }
+            for place in sorted(found.committed)
+        ],
+        "uncommitted": [partition_json(place) for place in found.uncommitted],
+    }
+
+
+def _rows(found: GroupOffsets) -> Iterator[list[str]]:
+    for place in sorted({*found.committed, *found.uncommitted}):
+        known = found.range_of(place)
+        end = UNKNOWN if known is None else str(known.end)
+        if place not in found.committed:
+            yield [found.name, connect_json(partition_json(place)), "-", end, "-"]
+            continue
+        lag = found.lag(place)
+        offset = connect_json(offset_json(found.committed[place]) or {})
+        yield [
+            found.name,
+            connect_json(partition_json(place)),
+            offset,
+            end,
+            UNKNOWN if lag is None else str(lag),
+        ]
