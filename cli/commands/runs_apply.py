@@ -129,7 +129,8 @@ def _fence(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Outp
 
 
 def _offsets(session: Session, saved: Plan, dry_run: bool, yes: bool, output: Output) -> None:
-    from connectctl.cli.commands.offsets.sink_change import GroupTarget, Looked, Target, change, change_groups
+    from connectctl.cli.commands.offsets.execution import Looked, Target, change
+    from connectctl.cli.commands.offsets.sink_change import GroupTarget, change_groups
 
     def same_cluster(looked: Looked) -> None:
         check_where((saved.cluster_id, saved.group_id), (looked.sources.kafka.cluster_id(), looked.group_id))

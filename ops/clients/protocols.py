@@ -395,6 +395,10 @@ class GroupOffsetWrites(GroupReads, Protocol):
         """As ``committed``; raises ``Refused`` where an open transaction holds offsets of the group (KIP-447)."""
         ...
 
+    def committed_of(self, group_ids: Sequence[str]) -> dict[str, dict[tuple[str, int], int] | ConnectctlError]:
+        """``committed`` of each group, ``NotAuthorized`` of those that may not be described."""
+        ...
+
     def commit(self, group_id: str, offsets: Mapping[tuple[str, int], int]) -> None:
         """Commit ``offsets`` for the group. Raises ``Refused`` where it has members; what is not named stays."""
         ...

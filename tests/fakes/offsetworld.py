@@ -14,6 +14,7 @@ from connectctl.cli.commands.offsets import execution
 from connectctl.ops.connect import target_state_wait
 from connectctl.ops.connect.source_keys import SourceKey, parse_key, spelled_by_rest, value_by_rest
 from connectctl.ops.kafka.partitioner import java_partition
+from fakes.groupoffsets import FakeGroupOffsets
 from fakes.kafkareads import FakeLeader, connect_group
 from fakes.kafkawrites import Breaking, FakeKafkaWrites, Faults
 from fakes.runner import invoke
@@ -35,6 +36,7 @@ class World:
     faults: Faults = field(default_factory=Faults)
     kafka: FakeKafkaWrites = field(default_factory=FakeKafkaWrites)
     workers: FakeWorkers = field(default_factory=FakeWorkers)
+    groups: FakeGroupOffsets = field(default_factory=FakeGroupOffsets)
     clock: float = 0.0
 
     def __post_init__(self) -> None:
@@ -96,6 +98,7 @@ class World:
             told=TOPICS | {"timeout": 10},
             reads=Breaking(self.kafka, self.faults),  # type: ignore[arg-type]
             calls=Breaking(self.workers, self.faults),  # type: ignore[arg-type]
+            committed=Breaking(self.groups, self.faults),  # type: ignore[arg-type]
         )
         original = execution.context_of
 

@@ -10,6 +10,7 @@ from connectctl.cli.session import Session
 from connectctl.ops.config.settings import Setting, Settings
 from fakes.brokers import FakeBrokers
 from fakes.coordinators import FakeCoordinators
+from fakes.groupoffsets import FakeGroupOffsets
 from fakes.kafkareads import FakeKafka
 from fakes.locks import FakeLock
 from fakes.rights import FakeRights
@@ -24,6 +25,7 @@ class FakeSession(Session):
     reads: FakeKafka = field(default_factory=FakeKafka)
     calls: FakeWorkers = field(default_factory=FakeWorkers)
     lock: FakeLock = field(default_factory=FakeLock)
+    committed: FakeGroupOffsets = field(default_factory=FakeGroupOffsets)
 
     @cached_property
     def settings(self) -> Settings:
@@ -37,6 +39,10 @@ class FakeSession(Session):
     @cached_property
     def kafka(self) -> Any:
         return self.reads
+
+    @cached_property
+    def group_offsets(self) -> Any:
+        return self.committed
 
     @cached_property
     def own_rights(self) -> Any:

@@ -321,20 +321,20 @@ def _either(
     via: Via | None = None,
     purpose: changes.RestoreOffsets | None = None,
 ) -> None:
-    from connectctl.cli.commands.offsets.sink_change import GroupTarget, Target, change, change_groups
+    from connectctl.cli.commands.offsets import execution, sink_change
 
     if not target.is_group:
-        source = Target(target.name, target.request, new=new, via=(via or Via.KAFKA).value, purpose=purpose)
+        source = execution.Target(target.name, target.request, new=new, via=(via or Via.KAFKA).value, purpose=purpose)
         try:
-            change(session, operation, [source], stop, dry_run, yes, output, typed=typed)
+            execution.change(session, operation, [source], stop, dry_run, yes, output, typed=typed)
             return
         except BadInput as e:
             if e.code != "sink":
                 raise
-    change_groups(
+    sink_change.change_groups(
         session,
         operation,
-        [GroupTarget(target.name, target.change(), not target.is_group)],
+        [sink_change.GroupTarget(target.name, target.change(), not target.is_group)],
         stop=stop,
         via=via and via.value,
         dry_run=dry_run,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -103,11 +104,12 @@ def backup(
     if spark_backup.backup(session, tuple(connectors or ()), out):
         return
     with without_collection():
-        found, lines = saved(sources_of(session, PATIENCE)[0], tuple(connectors or ()))
-        count = spark_backup.save((line + "\n" for line in lines), out)
+        found, lines, sinks = saved(sources_of(session, PATIENCE)[0], tuple(connectors or ()))
+        groups = spark_backup.lines_of_sinks(session, sinks, named=bool(connectors))
+        count = spark_backup.save((line + "\n" for line in chain(lines, groups)), out)
     if str(out) == "-":
         return
-    terminal.note(f"{count} records of {len(found)} connectors in {out}")
+    terminal.note(f"{count} records of {len(found) + len(sinks)} connectors in {out}")
 
 
 def history(ctx: typer.Context, connectors: ConnectorsArgument = None, output: OutputOption = Output.TABLE) -> None:
@@ -149,7 +151,8 @@ def undo(
       connectctl offsets history
       connectctl offsets undo 20260101-120000-ab12 --stop
     """
-    from connectctl.cli.commands.offsets.sink_change import GroupTarget, Target, change, change_groups
+    from connectctl.cli.commands.offsets.execution import Target, change
+    from connectctl.cli.commands.offsets.sink_change import GroupTarget, change_groups
     from connectctl.cli.commands.runs import steps_of
     from connectctl.cli.saved_plan import check_same_cluster
     from connectctl.ops.core.journal import Journal, RunState

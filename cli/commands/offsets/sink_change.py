@@ -8,17 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from connectctl.cli import apply
-from connectctl.cli.commands.offsets.execution import (
-    Looked,
-    Target,
-    ask,
-    carry_out,
-    change,
-    context_of,
-    runs_of,
-    settled,
-    tell_of_interrupted,
-)
+from connectctl.cli.commands.offsets import execution
 from connectctl.cli.commands.offsets.sources import PATIENCE, sources_of
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
@@ -32,9 +22,8 @@ from connectctl.ops.operations.sink_offsets.changes import GroupChange
 from connectctl.ops.operations.sink_offsets.observe import offsets_of_connector, offsets_of_group, sinks_among
 from connectctl.ops.operations.sink_offsets.planning import GroupChanges, GroupState, plan_groups
 
-__all__ = ["GroupTarget", "Looked", "Target", "change", "change_groups"]
-
 if TYPE_CHECKING:
+    from connectctl.cli.commands.offsets.execution import Looked
     from connectctl.cli.session import Session
     from connectctl.ops.core.plan import Plan
 
@@ -55,7 +44,7 @@ def look_at_groups(session: Session, targets: Sequence[GroupTarget]) -> tuple[Lo
     """The groups as they are now. Raises ``BadInput`` for what is no sink connector."""
     sources, group, _ = sources_of(session, PATIENCE)
     calls = session.connect_to(group)
-    looked = Looked(sources, calls, group.id, Local())
+    looked = execution.Looked(sources, calls, group.id, Local())
     named = [target.name for target in targets if target.connector]
     if not named:
         return looked, [_group(session, target.name) for target in targets]
@@ -73,8 +62,8 @@ def look_at_groups(session: Session, targets: Sequence[GroupTarget]) -> tuple[Lo
             continue
         connector = configured[target.name]
         offsets = offsets_of_connector(session.group_offsets, session.kafka, connector, stable=True)
-        holders, _ = runs_of(sources, group.id, target.name)
-        state = settled(states.get(target.name), connector)
+        holders, _ = execution.runs_of(sources, group.id, target.name)
+        state = execution.settled(states.get(target.name), connector)
         found.append(GroupState(offsets, state, up, version, holders))
     return looked, found
 
@@ -115,13 +104,13 @@ def change_groups(
         terminal.emit("OffsetsResult", _result(changes, None, []), output, lambda wide: terminal.say("Nothing to do."))
         return True
     journal = Journal(paths.journal_directory())
-    tell_of_interrupted(journal, cluster_id, looked.group_id)
+    execution.tell_of_interrupted(journal, cluster_id, looked.group_id)
     for warning in changes.warnings:
         terminal.note(f"warning: {warning}", style="yellow")
     records = partial(show_offsets, changes, terminal.note)
-    ask(session, changes.plan, output, records, yes=yes, typed=f"committed offsets of {typed}", name=typed)
+    execution.ask(session, changes.plan, output, records, yes=yes, typed=f"committed offsets of {typed}", name=typed)
     run = journal.begin_plan(changes.plan, [target.name for target in targets])
-    results = carry_out(context_of(session, looked, journal), changes.plan.steps, run, journal)
+    results = execution.carry_out(execution.context_of(session, looked, journal), changes.plan.steps, run, journal)
 
     def table(wide: bool) -> None:
         for result in results:

@@ -57,15 +57,16 @@ def classic(coordinator: Coordinator, group_id: str) -> Described | None:
     return coordinator.describe()  # it has come between the two answers
 
 
-def settle(kafka: Connection, group_id: str) -> None:
-    """Return when the coordinator of the group knows all of it; what it tells after that is as it is.
+def settle(kafka: Connection, *group_ids: str) -> None:
+    """Return when the coordinators of the groups know all of them; what they tell after that is as it is.
 
     Raises ``TimedOut`` and ``Unreachable`` where nobody tells. A principal without Describe on ``__consumer_offsets``
     waits for ``BLIND`` seconds instead.
     """
     try:
         partitions = layouts_of(kafka, [TOPIC])[TOPIC].partitions
-        latest_of(kafka, Place(TOPIC, coordinator_partition(group_id, partitions)))
+        for number in sorted({coordinator_partition(group_id, partitions) for group_id in group_ids}):
+            latest_of(kafka, Place(TOPIC, number))
     except NotAuthorized:
         time.sleep(BLIND)
     except BadInput:

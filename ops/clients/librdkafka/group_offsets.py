@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from connectctl.ops.clients.kafka_protocol import group_offsets
+from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.coordinator_loaded import settle
-from connectctl.ops.clients.kafka_protocol.group_coordinator import coordinated
+from connectctl.ops.clients.kafka_protocol.group_coordinator import Coordinator, coordinated
 from connectctl.ops.clients.librdkafka.consumer_groups import ClientGroups
-from connectctl.ops.core.errors import BadInput
+from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized
 from connectctl.ops.kafka.consumer_group import ClientGroup
 
 
@@ -29,6 +30,21 @@ class GroupOffsets(ClientGroups):
         """See ``GroupOffsetWrites``."""
         settle(self._kafka, group_id)
         return coordinated(self._kafka, group_id, lambda c: group_offsets.stable(c, group_id))
+
+    def committed_of(self, group_ids: Sequence[str]) -> dict[str, dict[tuple[str, int], int] | ConnectctlError]:
+        """See ``GroupOffsetWrites``. On one connection to each coordinator: there may be thousands of groups."""
+        settle(self._kafka, *group_ids)
+        wire = KafkaProtocolClient(self._kafka.client, timeout=self._kafka.timeout)
+        try:
+            return {group: self._one(wire, group) for group in group_ids}
+        finally:
+            wire.close()
+
+    def _one(self, wire: KafkaProtocolClient, group_id: str) -> dict[tuple[str, int], int] | ConnectctlError:
+        try:
+            return Coordinator(wire, group_id, self._kafka.timeout).committed()
+        except NotAuthorized as e:
+            return e
 
     def commit(self, group_id: str, offsets: Mapping[tuple[str, int], int]) -> None:
         """See ``GroupOffsetWrites``."""

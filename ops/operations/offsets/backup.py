@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect import offsets_findings
@@ -17,6 +17,7 @@ from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, emptied
 from connectctl.ops.operations.offsets.topic_state import topic_states
 
 if TYPE_CHECKING:
+    from connectctl.ops.connect.config_topic import ConfiguredConnector
     from connectctl.ops.kafka.records import Record
     from connectctl.ops.operations.offsets.observe import Sources
     from connectctl.ops.operations.offsets.record_changes import OffsetsTopicState
@@ -26,17 +27,23 @@ _HIDDEN = ("OFFSETS009", "OFFSETS011")
 """Findings of an open transaction, and of a topic that could not be read."""
 
 
-def saved(sources: Sources, names: tuple[str, ...]) -> tuple[set[str], Iterator[str]]:
-    """The connectors in ``names``, all for none, and the lines of their backup.
+def saved(sources: Sources, names: tuple[str, ...]) -> tuple[set[str], Iterator[str], Sequence[ConfiguredConnector]]:
+    """The source connectors in ``names``, all for none, the lines of their backup, and the sinks in ``names``.
 
     Of topics too big for memory the lines come as they are read from disk, topic by topic, and only then all connectors are
     known. Raises as ``everything`` does.
     """
     snapshot = observe(sources, OffsetsQuery(names))
+    configs = snapshot.configs.connectors if snapshot.configs else {}
+    sinks = [c for name, c in sorted(configs.items()) if c.looks_like == "sink" and (not names or name in names)]
+    apart = {sink.name for sink in sinks}
+    rest = tuple(name for name in names if name not in apart)
+    if names and not rest:
+        return set(), iter(()), sinks
     if is_big(snapshot):
-        return _from_disk(sources, snapshot, names)
-    found = everything(sources, snapshot, names)
-    return set(found), (line for places in found.values() for line in backup_lines(places))
+        return *_from_disk(sources, snapshot, rest), sinks
+    found = everything(sources, snapshot, rest)
+    return set(found), (line for places in found.values() for line in backup_lines(places)), sinks
 
 
 def everything(

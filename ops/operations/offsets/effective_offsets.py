@@ -23,6 +23,7 @@ from connectctl.ops.kafka.partitioner import partitions_of
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic, SourceOffsets
 
 if TYPE_CHECKING:
+    from connectctl.ops.connect.config_topic import ConfiguredConnector
     from connectctl.ops.core.finding import Finding
     from connectctl.ops.kafka.records import Record
 
@@ -72,16 +73,17 @@ def partitions_in(topic: ReadTopic | None) -> int:
     return len(topic.image.end_offsets) if topic else 0
 
 
-def check_known(wanted: Sequence[str], names: Sequence[str], configured: Mapping[str, object]) -> None:
+def check_known(wanted: Sequence[str], names: Sequence[str], configured: Mapping[str, ConfiguredConnector]) -> None:
     """Raises ``BadInput`` for what is ``wanted`` and not in ``names``, the known source connectors."""
     from difflib import get_close_matches
 
     known = set(names)
     for name in wanted:
+        # One whose name a source had before has offsets of that, and is meant as what it is now.
+        if name in configured and configured[name].looks_like == "sink":
+            raise BadInput(f"{name} is a sink connector; it has no source offsets", code="sink")
         if name in known:
             continue
-        if name in configured:
-            raise BadInput(f"{name} is a sink connector; it has no source offsets", code="sink")
         near = get_close_matches(name, names, n=1)
         hint = f"Did you mean {near[0]}?" if near else f"Source connectors: {', '.join(names[:10]) or 'none'}."
         raise BadInput(f"Source connector not found: {name}", next_step=hint)

@@ -10,22 +10,42 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.config.json_text import read_json
-from connectctl.ops.core.errors import BadInput
-from connectctl.ops.operations.sink_offsets.snapshot import entries_json
+from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.operations.sink_offsets.observe import group_of
+from connectctl.ops.operations.sink_offsets.snapshot import Place, entries_json
 
 if TYPE_CHECKING:
-    from connectctl.ops.operations.sink_offsets.snapshot import GroupOffsets
+    from connectctl.ops.clients.protocols import GroupOffsetWrites
+    from connectctl.ops.connect.config_topic import ConfiguredConnector
 
 
-def group_line(found: GroupOffsets) -> str:
+def group_line(connector: str, group: str, committed: Mapping[Place, int]) -> str:
     """A group as a line of a backup."""
-    return json.dumps(
-        {"connector": found.name, "group": found.group.id, "offsets": entries_json(found.committed)}, ensure_ascii=False
-    )
+    data = {"connector": connector, "group": group, "offsets": entries_json(committed)}
+    return json.dumps(data, ensure_ascii=False)
+
+
+def group_lines(
+    groups: Callable[[], GroupOffsetWrites],
+    sinks: Sequence[ConfiguredConnector],
+    failed: Callable[[ConnectctlError], None],
+) -> Iterator[str]:
+    """The groups of ``sinks`` as lines of a backup; ``failed`` gets why a group has none."""
+    by_group: dict[str, list[str]] = {}
+    for sink in sinks:
+        try:
+            by_group.setdefault(group_of(sink), []).append(sink.name)
+        except BadInput as e:
+            failed(e)
+    for group, found in (groups().committed_of(list(by_group)) if by_group else {}).items():
+        if isinstance(found, ConnectctlError):
+            failed(found)
+            continue
+        yield from (group_line(name, group, found) for name in by_group[group])
 
 
 def is_group(data: Any) -> bool:

@@ -1,0 +1,79 @@
+"""Groups of consumers in memory, with committed offsets that can be changed while a group has no members."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused
+from connectctl.ops.kafka.consumer_group import ClientGroup, GroupMember
+from connectctl.ops.kafka.visibility import describe_group, not_authorized
+
+Place = tuple[str, int]
+
+
+@dataclass
+class FakeGroupOffsets:
+    """Keeps ``GroupOffsetWrites``. ``members`` are client ids by group; ``hidden`` groups may not be described.
+
+    ``pending`` groups have offsets in an open transaction, ``newer`` ones are of KIP-848, ``kinds`` are of other protocols.
+    ``leaving`` is how many looks more a group's members are there.
+    """
+
+    offsets: dict[str, dict[Place, int]] = field(default_factory=dict)
+    members: dict[str, list[str]] = field(default_factory=dict)
+    hidden: set[str] = field(default_factory=set)
+    pending: set[str] = field(default_factory=set)
+    newer: set[str] = field(default_factory=set)
+    kinds: dict[str, str] = field(default_factory=dict)
+    leaving: dict[str, int] = field(default_factory=dict)
+
+    def group(self, group_id: str) -> ClientGroup:
+        self._may(group_id)
+        if group_id in self.leaving:
+            self.leaving[group_id] -= 1
+            if self.leaving[group_id] < 0:
+                self.members.pop(group_id, None)
+        ids = self.members.get(group_id, [])
+        state = "Stable" if ids else "Empty" if group_id in self.offsets else "Dead"
+        named = () if group_id in self.newer else tuple(GroupMember(f"{c}-1", c, "10.0.0.1") for c in ids)
+        return ClientGroup(group_id, state, self.kinds.get(group_id, "consumer"), named)
+
+    def committed(self, group_id: str) -> dict[Place, int]:
+        self._may(group_id)
+        return dict(self.offsets.get(group_id, {}))
+
+    def stable(self, group_id: str) -> dict[Place, int]:
+        if group_id in self.pending:
+            raise Refused(f"An open transaction holds offsets of the group {group_id}", code="pending")
+        return self.committed(group_id)
+
+    def committed_of(self, group_ids: Sequence[str]) -> dict[str, dict[Place, int] | ConnectctlError]:
+        found: dict[str, dict[Place, int] | ConnectctlError] = {}
+        for group_id in group_ids:
+            try:
+                found[group_id] = self.committed(group_id)
+            except NotAuthorized as e:
+                found[group_id] = e
+        return found
+
+    def ends(self, partitions: Sequence[Place]) -> dict[Place, int]:
+        raise NotImplementedError
+
+    def commit(self, group_id: str, offsets: Mapping[Place, int]) -> None:
+        self._nobody(group_id)
+        self.offsets.setdefault(group_id, {}).update(offsets)
+
+    def delete(self, group_id: str, partitions: Sequence[Place]) -> None:
+        self._nobody(group_id)
+        for place in partitions:
+            self.offsets.get(group_id, {}).pop(place, None)
+
+    def _may(self, group_id: str) -> None:
+        if group_id in self.hidden:
+            raise not_authorized(f"Not authorized to see the group {group_id}", describe_group(group_id))
+
+    def _nobody(self, group_id: str) -> None:
+        self._may(group_id)
+        if self.members.get(group_id):
+            raise Refused(f"The offsets of the group {group_id} were not changed: it has members", code="in-use")
