@@ -13,6 +13,11 @@ def sink_group(connector: str, config: Mapping[str, str]) -> str:
     return config.get(_GROUP) or f"connect-{connector}"
 
 
+def topics_of_sink(config: Mapping[str, str]) -> frozenset[str]:
+    """The topics that ``topics`` names; which ones ``topics.regex`` takes is not known from the configuration."""
+    return frozenset(name for part in config.get("topics", "").split(",") if (name := part.strip()))
+
+
 def unknown_group(connector: str, config: Mapping[str, str]) -> str | None:
     """Why the group is not known to be on the workers' own Kafka cluster under a known name; None where it is."""
     if "${" in config.get(_GROUP, ""):

@@ -34,6 +34,8 @@ class Name(StrEnum):
     RUN_STATUS = "<group.id>-run-status"
     LOCK = "connectctl-lock-<group.id>"
     ANY_ID = "every transactional id"
+    SINK_GROUPS = "the consumer groups of sinks"
+    SINK_TOPICS = "the topics that sinks read"
 
 
 class Effect(StrEnum):
@@ -125,6 +127,17 @@ _OFFSETS_WHOLE = (
     *_reads(Name.DEDICATED, _REFUSED, "offsets in a topic of the connector's own"),
     _WORKERS_IN_PART,
     _LAYOUT[1],
+)
+_SINKS_SHOWN = (
+    Need("GroupReads.group", _D, _GROUP, Name.SINK_GROUPS, _PART, "what sinks have committed"),
+    Need("KafkaReads.extents", _D, _TOPIC, Name.SINK_TOPICS, _PART, "what sinks have committed of them, and the lag"),
+)
+_BY_WORKERS = "the change where the workers' REST API does not make it"
+_SINKS_CHANGED = (
+    *_SINKS_SHOWN,
+    Need("GroupOffsetWrites.commit", _R, _GROUP, Name.SINK_GROUPS, _PART, _BY_WORKERS),
+    Need("GroupOffsetWrites.commit", _R, _TOPIC, Name.SINK_TOPICS, _PART, _BY_WORKERS),
+    Need("GroupOffsetWrites.delete", Operation.DELETE, _GROUP, Name.SINK_GROUPS, _PART, _BY_WORKERS),
 )
 _RUNS = Need(
     "KafkaReads.holders", _D, _GROUP, Name.PRESENCE, _PART, "runs of connectctl that have the connector, unless fenced"
@@ -254,15 +267,15 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
     "connectors resume": _CHANGE,
     "connectors restart": _CHANGE,
     "connectors cure": (*_CHANGE, _FENCED),
-    "offsets show": _OFFSETS_SHOWN,
+    "offsets show": (*_OFFSETS_SHOWN, *_SINKS_SHOWN),
     "offsets diff": _OFFSETS_WHOLE,
-    "offsets backup": _OFFSETS_WHOLE,
+    "offsets backup": (*_OFFSETS_WHOLE, _SINKS_SHOWN[0]),
     "offsets merge": _OFFSETS_MOVED,
     "offsets copy": _OFFSETS_WRITTEN,
-    "offsets set": _OFFSETS_WRITTEN,
-    "offsets reset": _OFFSETS_WRITTEN,
-    "offsets restore": _OFFSETS_WRITTEN,
-    "offsets undo": _OFFSETS_WRITTEN,
+    "offsets set": (*_OFFSETS_WRITTEN, *_SINKS_CHANGED),
+    "offsets reset": (*_OFFSETS_WRITTEN, *_SINKS_CHANGED),
+    "offsets restore": (*_OFFSETS_WRITTEN, *_SINKS_CHANGED),
+    "offsets undo": (*_OFFSETS_WRITTEN, *_SINKS_CHANGED),
     "offsets history": NOTHING,
     "fence": _FENCE,
     "tasks check": _LOOK,

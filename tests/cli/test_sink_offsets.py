@@ -86,13 +86,25 @@ def test_a_group_that_has_nothing_is_told_from_one_that_may_not_be_seen(tmp_path
     assert f"Describe on Group {GROUP}" in refused.stderr
 
 
-def test_a_topic_that_may_not_be_seen_has_an_unknown_end(tmp_path: Path) -> None:
+def test_what_is_committed_of_a_topic_that_may_not_be_seen_is_unknown_and_not_nothing(tmp_path: Path) -> None:
     world = SinkWorld(tmp_path)
     world.kafka.hidden.add("lines")
+    world.groups.offsets[GROUP] = {}  # as Kafka answers then
     shown = world.run("offsets", "show", "archive")
     assert shown.exit_code == 1
-    assert shown.stdout.splitlines()[1].split()[-2:] == ["?", "?"]
+    assert f"No committed offsets were seen: {GROUP}." in shown.output
     assert "Describe on Topic lines" in shown.stderr
+    world.groups.offsets[GROUP] = {("gone", 0): 4}
+    refused = world.run("offsets", "reset", "archive", "--yes")
+    assert refused.exit_code == 4
+    assert "what is committed of the topic lines is unknown" in refused.stderr
+
+
+def test_a_topic_that_is_gone_has_an_unknown_end(tmp_path: Path) -> None:
+    world = SinkWorld(tmp_path)
+    world.groups.offsets[GROUP] = {("gone", 0): 4}
+    shown = good(world.run("offsets", "show", "archive"))
+    assert shown.stdout.splitlines()[1].split()[-2:] == ["?", "?"]
 
 
 @pytest.mark.parametrize(("via", "how"), [((), "PATCH"), (("--via", "kafka"), None), (("--via", "rest"), "PATCH")])

@@ -70,8 +70,9 @@ def _show(session: Session, found: Sequence[GroupOffsets], gaps: Sequence[Gap], 
     def table(wide: bool) -> None:
         columns = ["CONNECTOR", "PARTITION", "OFFSET", "END", "LAG"] + (["GROUP", "STATE"] if wide else [])
         rows = [row + ([each.group.id, each.group.state] if wide else []) for each in found for row in _rows(each)]
-        names = ", ".join(each.group.id for each in found)
-        terminal.table(columns, rows, empty=f"No committed offsets: {names}." if found else "No offsets were seen.")
+        names = ", ".join(each.group.id for each in found) or "no group"
+        seen = " were seen" if findings else ""
+        terminal.table(columns, rows, empty=f"No committed offsets{seen}: {names}.")
 
     terminal.emit("SinkOffsets", data, output, table)
     terminal.findings(findings)

@@ -11,6 +11,7 @@ from connectctl.ops.connect import cluster_lock
 from connectctl.ops.connect import config_topic as connect_config_topic
 from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.connect.run_presence import presence_group
+from connectctl.ops.connect.sink_group import sink_group, topics_of_sink, unknown_group
 from connectctl.ops.connect.transactional_ids import leader_id, task_id
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.core.rights import Name
@@ -26,7 +27,14 @@ PATIENCE = 3.0
 """Seconds to wait for an open transaction on the config topic."""
 LOG = "__transaction_state"
 ROLES = {"config": Name.CONFIG, "offsets": Name.OFFSETS, "status": Name.STATUS}
-OF_CONNECTORS = (Name.DEDICATED, Name.TARGETS, Name.TASKS, Name.PRESENCE)
+OF_CONNECTORS = (
+    Name.DEDICATED,
+    Name.TARGETS,
+    Name.TASKS,
+    Name.PRESENCE,
+    Name.SINK_GROUPS,
+    Name.SINK_TOPICS,
+)
 
 
 def look(
@@ -56,7 +64,7 @@ def look(
         else:
             lost[ROLES[role]] = _words(answer)
     try:
-        names |= _of_connectors(group.id, _sources(kafka, calls, names.get(Name.CONFIG, ("",))[0], wanted))
+        names |= _of_connectors(group.id, _connectors(kafka, calls, names.get(Name.CONFIG, ("",))[0], wanted))
     except BadInput:
         raise
     except ConnectctlError as e:
@@ -85,10 +93,10 @@ def _internal(
     }
 
 
-def _sources(
+def _connectors(
     kafka: KafkaReads, calls: ConnectCalls | None, config_topic: str, wanted: Sequence[str]
 ) -> list[ConfiguredConnector]:
-    """The source connectors, from the config topic, or else from a worker."""
+    """The connectors, from the config topic, or else from a worker."""
     known: list[ConfiguredConnector]
     try:
         if not config_topic:
@@ -106,11 +114,13 @@ def _sources(
     for name in wanted:
         if name not in there:
             raise BadInput(f"There is no connector {name}", next_step="connectctl connectors list")
-    return [each for each in known if each.looks_like != "sink" and (not wanted or each.name in wanted)]
+    return [each for each in known if not wanted or each.name in wanted]
 
 
-def _of_connectors(group: str, sources: Sequence[ConfiguredConnector]) -> dict[Name, tuple[str, ...]]:
-    """Topics and ids of the connectors. One that has no task has none to fence, but gets its first id some day."""
+def _of_connectors(group: str, connectors: Sequence[ConfiguredConnector]) -> dict[Name, tuple[str, ...]]:
+    """Topics, groups and ids of the connectors. One that has no task has none to fence, but gets its first id some day."""
+    sources = [each for each in connectors if each.looks_like != "sink"]
+    sinks = [each for each in connectors if each.looks_like == "sink" and unknown_group(each.name, each.config) is None]
     own = [topic for each in sources if (topic := each.config.get("offsets.storage.topic"))]
     targets = sorted({topic for each in sources for topic in configured_topics(each.config)})
     ids = [
@@ -123,4 +133,6 @@ def _of_connectors(group: str, sources: Sequence[ConfiguredConnector]) -> dict[N
         Name.TARGETS: tuple(targets),
         Name.TASKS: tuple(ids),
         Name.PRESENCE: tuple(presence_group(group, each.name) for each in sources),
+        Name.SINK_GROUPS: tuple(dict.fromkeys(sink_group(each.name, each.config) for each in sinks)),
+        Name.SINK_TOPICS: tuple(sorted({topic for each in sinks for topic in topics_of_sink(each.config)})),
     }

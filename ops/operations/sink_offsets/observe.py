@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from connectctl.ops.connect.sink_group import sink_group, unknown_group
+from connectctl.ops.connect.sink_group import sink_group, topics_of_sink, unknown_group
 from connectctl.ops.core.errors import BadInput, NotAuthorized
 from connectctl.ops.operations.sink_offsets.snapshot import GroupOffsets, topics_of
 
@@ -14,8 +13,6 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import GroupOffsetWrites, KafkaReads
     from connectctl.ops.connect.config_topic import ConfiguredConnector
     from connectctl.ops.kafka.topics import OffsetRange
-
-_SEPARATORS = re.compile(r"\s*,\s*")
 
 
 def sinks_among(names: Sequence[str], configured: Mapping[str, ConfiguredConnector]) -> list[ConfiguredConnector]:
@@ -47,8 +44,8 @@ def offsets_of_connector(
     groups: GroupOffsetWrites, kafka: KafkaReads, connector: ConfiguredConnector, *, stable: bool = False
 ) -> GroupOffsets:
     """The offsets of a sink connector; see ``offsets_of_group``."""
-    named = frozenset(filter(None, _SEPARATORS.split(connector.config.get("topics", "").strip())))
-    return offsets_of_group(groups, kafka, group_of(connector), connector.name, named, stable=stable)
+    topics = topics_of_sink(connector.config)
+    return offsets_of_group(groups, kafka, group_of(connector), connector.name, topics, stable=stable)
 
 
 def offsets_of_group(
@@ -62,8 +59,9 @@ def offsets_of_group(
 ) -> GroupOffsets:
     """The group's offsets, of ``topics`` and of all others that it has committed.
 
-    With ``stable`` it is refused while a transaction holds offsets of it. Raises ``NotAuthorized`` where the group may not
-    be described, and ``BadInput`` where it is no group of consumers.
+    Kafka leaves out, in silence, what it has committed of topics that may not be described: of ``topics`` those are then
+    ``unseen``. With ``stable`` it is refused while a transaction holds offsets of it. Raises ``NotAuthorized`` where the
+    group may not be described, and ``BadInput`` where it is no group of consumers.
     """
     group = groups.group(group_id)
     if group.kind not in ("consumer", ""):

@@ -135,6 +135,9 @@ def _beyond_workers(state: GroupState, via: str | None) -> Iterator[str]:
 
 
 def _misplaced(state: GroupState, change: GroupChange, writes: Sequence[OffsetWrite]) -> Iterator[str]:
+    for topic in sorted(state.offsets.unseen):
+        if change.exact or any(write.topic == topic for write in writes):
+            yield f"what is committed of the topic {topic} is unknown, because it may not be described"
     for write in writes:
         if write.after is None or write.topic in state.offsets.unseen:
             continue

@@ -20,7 +20,7 @@ class GroupOffsets:
     """A group with its offsets. ``name`` is the connector's, the group's own where no connector was named.
 
     ``ranges`` has the partitions of the topics that it committed, or is configured for, where those exist; ``unseen`` are
-    the topics that may not be described, so that nothing is known of their partitions.
+    the topics that may not be described, so that nothing is known of their partitions, and of what is committed of them.
     """
 
     name: str
