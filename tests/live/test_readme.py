@@ -40,7 +40,7 @@ ORDER = (
 )
 """One sequence on one sandbox: a page finds what those before it left."""
 LAST = "connectctl sandbox down"
-MADE = ("connectctl-numbers.txt", "connectctl-shop.db")
+MADE = ("connectctl-numbers.txt", "connectctl-archive.txt", "connectctl-shop.db")
 """What the pages put into /tmp, because workers and executors are to find it."""
 
 
