@@ -145,8 +145,10 @@ def test_a_group_without_a_connector_is_changed_by_its_brokers(tmp_path: Path) -
     assert world.groups.offsets[ALONE] == WAS | {("lines", 0): 1}
     good(world.run("offsets", "undo", undo_line(done), "--yes"))
     assert world.groups.offsets[ALONE] == WAS
-    good(world.run("offsets", "reset", "--group", ALONE, "--yes"))
+    gone = good(world.run("offsets", "reset", "--group", ALONE, "--yes"))
     assert (world.groups.offsets[ALONE], world.offsets, world.workers.sent) == ({}, WAS, [])
+    good(world.run("offsets", "undo", undo_line(gone), "--yes"))
+    assert world.groups.offsets[ALONE] == WAS
 
 
 def test_a_running_sink_is_refused_or_stopped_and_brought_back(tmp_path: Path) -> None:

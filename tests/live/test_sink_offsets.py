@@ -87,8 +87,13 @@ def test_a_group_without_a_connector_is_changed_when_its_members_have_left(clust
     options: dict[str, Any] = {"bootstrap.servers": cluster.bootstrap_servers, "group.id": group}
     consumer = Consumer(options | {"auto.offset.reset": "earliest", "group.protocol": protocol})
     consumer.subscribe([topic])
-    got: list[bytes] = []
-    eventually(lambda: got.extend(m.value() for m in consumer.consume(10, 0.5)) or len(got) == len(LINES))
+    got: list[Any] = []
+
+    def all_read() -> bool:
+        got.extend(m.value() for m in consumer.consume(10, 0.5))
+        return len(got) == len(LINES)
+
+    eventually(all_read)
     consumer.commit(asynchronous=False)
     refused = ctl(cluster, "offsets", "set", "--group", group, "-f", "-", "--yes", code=4, stdin=entries(topic, 3))
     assert f"the group {group} has members" in refused.err

@@ -47,7 +47,7 @@ def look_at_groups(session: Session, targets: Sequence[GroupTarget]) -> tuple[Lo
     looked = execution.Looked(sources, calls, group.id, Local())
     named = [target.name for target in targets if target.connector]
     if not named:
-        return looked, [_group(session, target.name) for target in targets]
+        return looked, [_group(session, target) for target in targets]
     facts = sources.facts(group.id)
     if facts.configured is None:
         raise ConnectctlError("The config topic could not be read to its end", why="an open transaction is in the way")
@@ -58,18 +58,20 @@ def look_at_groups(session: Session, targets: Sequence[GroupTarget]) -> tuple[Lo
     found = []
     for target in targets:
         if not target.connector:
-            found.append(_group(session, target.name))
+            found.append(_group(session, target))
             continue
         connector = configured[target.name]
-        offsets = offsets_of_connector(session.group_offsets, session.kafka, connector, stable=True)
+        topics = target.change.topics
+        offsets = offsets_of_connector(session.group_offsets, session.kafka, connector, topics, stable=True)
         holders, _ = execution.runs_of(sources, group.id, target.name)
         state = execution.settled(states.get(target.name), connector)
         found.append(GroupState(offsets, state, up, version, holders))
     return looked, found
 
 
-def _group(session: Session, group: str) -> GroupState:
-    return GroupState(offsets_of_group(session.group_offsets, session.kafka, group, stable=True))
+def _group(session: Session, target: GroupTarget) -> GroupState:
+    topics = target.change.topics
+    return GroupState(offsets_of_group(session.group_offsets, session.kafka, target.name, topics, stable=True))
 
 
 def change_groups(

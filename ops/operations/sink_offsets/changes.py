@@ -24,6 +24,11 @@ class GroupChange:
     entries: tuple[tuple[str, int, int | None], ...] = ()
     exact: bool = False
 
+    @property
+    def topics(self) -> frozenset[str]:
+        """The topics that it names."""
+        return frozenset(topic for topic, _, _ in self.entries)
+
 
 @dataclass(frozen=True, order=True)
 class OffsetWrite:

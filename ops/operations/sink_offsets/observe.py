@@ -41,20 +41,25 @@ def group_of(connector: ConfiguredConnector) -> str:
 
 
 def offsets_of_connector(
-    groups: GroupOffsetWrites, kafka: KafkaReads, connector: ConfiguredConnector, *, stable: bool = False
+    groups: GroupOffsetWrites,
+    kafka: KafkaReads,
+    connector: ConfiguredConnector,
+    topics: frozenset[str] = frozenset(),
+    *,
+    stable: bool = False,
 ) -> GroupOffsets:
     """The offsets of a sink connector; see ``offsets_of_group``."""
-    topics = topics_of_sink(connector.config)
-    return offsets_of_group(groups, kafka, group_of(connector), connector.name, topics, stable=stable)
+    every = topics | topics_of_sink(connector.config)
+    return offsets_of_group(groups, kafka, group_of(connector), every, connector=connector.name, stable=stable)
 
 
 def offsets_of_group(
     groups: GroupOffsetWrites,
     kafka: KafkaReads,
     group_id: str,
-    connector: str | None = None,
     topics: frozenset[str] = frozenset(),
     *,
+    connector: str | None = None,
     stable: bool = False,
 ) -> GroupOffsets:
     """The group's offsets, of ``topics`` and of all others that it has committed.
