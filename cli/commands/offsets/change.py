@@ -41,15 +41,10 @@ class Via(StrEnum):
 
 Names = Annotated[list[str], typer.Argument(metavar="CONNECTOR...", autocompletion=completed_names.connectors)]
 ViaOption = Annotated[
-    Via, typer.Option(help="kafka: write the topics; rest: ask the workers, which are 3.6 or newer.", metavar="HOW")
-]
-
-
-EitherViaOption = Annotated[
     Via | None,
     typer.Option(
-        help="kafka: write the topics, or commit for a sink's group; rest: ask the workers, which are 3.6 or newer. "
-        "Sources: kafka; sinks: rest where it is there.",
+        help="kafka: write the topics, commit for a sink's group; rest: ask the workers, which are 3.6 or newer. "
+        "By default kafka for sources, and for sinks rest where workers can.",
         metavar="HOW",
     ),
 ]
@@ -89,7 +84,7 @@ def merge(
         bool, typer.Option("--unset-topic", help="With --into global: the connector has no own topic any more.")
     ] = False,
     stop: StopOption = False,
-    via: ViaOption = Via.KAFKA,
+    via: ViaOption = None,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
     output: OutputOption = Output.TABLE,
@@ -132,7 +127,7 @@ def merge(
     change(
         session,
         "offsets merge",
-        [Target(n, request, topic, via=via.value, purpose=hint(n)) for n in connectors],
+        [Target(n, request, topic, via=(via or Via.KAFKA).value, purpose=hint(n)) for n in connectors],
         stop,
         dry_run,
         yes,
@@ -148,7 +143,7 @@ def copy(
         str | None, typer.Option(help="The context that FROM is in, if it is another cluster.", metavar="CONTEXT")
     ] = None,
     stop: StopOption = False,
-    via: ViaOption = Via.KAFKA,
+    via: ViaOption = None,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
     output: OutputOption = Output.TABLE,
@@ -178,7 +173,15 @@ def copy(
     def request(subject: ConnectorState) -> changes.OffsetRequest:
         return changes.CopyOffsets(subject.name, source, entries)
 
-    change(session, "offsets copy", [Target(target, request, new=True, via=via.value)], stop, dry_run, yes, output)
+    change(
+        session,
+        "offsets copy",
+        [Target(target, request, new=True, via=(via or Via.KAFKA).value)],
+        stop,
+        dry_run,
+        yes,
+        output,
+    )
 
 
 def set_(
@@ -187,7 +190,7 @@ def set_(
     connector: OptionalConnectorArgument = None,
     group: GroupOption = None,
     stop: StopOption = False,
-    via: EitherViaOption = None,
+    via: ViaOption = None,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
     output: OutputOption = Output.TABLE,
@@ -224,7 +227,7 @@ def reset(
     ] = None,
     group: GroupOption = None,
     stop: StopOption = False,
-    via: EitherViaOption = None,
+    via: ViaOption = None,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
     output: OutputOption = Output.TABLE,
