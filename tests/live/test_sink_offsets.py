@@ -44,7 +44,7 @@ def entries(topic: str, offset: int) -> str:
 
 
 def test_a_stopped_sink_reads_on_from_where_it_was_set(cluster: Sandbox, tmp_path: Path) -> None:
-    topic = create_topic(cluster.bootstrap_servers, "sink-offsets-lines", 1)
+    topic = create_topic(cluster.bootstrap_servers, "sink-offsets-lines", 1, "delete")
     write(cluster.bootstrap_servers, topic, *[(None, line) for line in LINES], partition=0)
     name, file = "sink-offsets", tmp_path / "lines.txt"
 
@@ -81,7 +81,7 @@ def test_a_stopped_sink_reads_on_from_where_it_was_set(cluster: Sandbox, tmp_pat
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_group_without_a_connector_is_changed_when_its_members_have_left(cluster: Sandbox, protocol: str) -> None:
-    topic = create_topic(cluster.bootstrap_servers, f"group-offsets-{protocol}", 2)
+    topic = create_topic(cluster.bootstrap_servers, f"group-offsets-{protocol}", 2, "delete")
     write(cluster.bootstrap_servers, topic, *[(None, line) for line in LINES], partition=0)
     group = f"connect-group-offsets-{protocol}"
     options: dict[str, Any] = {"bootstrap.servers": cluster.bootstrap_servers, "group.id": group}
