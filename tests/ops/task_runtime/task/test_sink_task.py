@@ -419,3 +419,45 @@ def test_a_doubt_in_the_commit_of_a_revocation_closes_and_comes_out() -> None:
     life = Life(commit=raising(UnknownOutcome("EndTxn timed out")))
     life.start().rounds().poll_brings(Rebalance(revoked=[1])).fails(UnknownOutcome).ends()
     assert life.told[2:] == [("pre_commit", True, {1: 3}), ("close", [1]), ("close", [0]), ("stop",)]
+
+
+@pytest.mark.parametrize("how", ["revoked", "lost"])
+def test_what_close_raises_in_a_rebalance_ends_the_task(how: str) -> None:
+    life = Life(on={"close": [raising(ValueError("no"))]}).start().rounds()
+    change = Rebalance(revoked=[1]) if how == "revoked" else Rebalance(lost=[1])
+    life.poll_brings(change).fails(ValueError).ends()
+    assert life.told[-3:] == [("pre_commit", True, {0: 3}), ("close", [0]), ("stop",)]
+    assert life.consumer.commits == ([{1: 3}, {0: 3}] if how == "revoked" else [{0: 3}])
+
+
+def test_what_close_raises_at_the_end_is_the_failure_of_the_task_which_is_stopped() -> None:
+    life = Life(on={"close": [raising(ValueError("no"))]})
+    with pytest.raises(ValueError, match="no"):
+        life.task.run(lambda: bool(life.sink.batches), 1.0)
+    assert (life.told[-1], life.consumer.commits) == (("stop",), [BOTH])
+
+
+def test_a_rebalance_that_takes_and_gives_closes_and_opens_just_those() -> None:
+    life = Life().start().rounds().poll_brings(Rebalance(revoked=[0], assigned=[2])).rounds()
+    assert life.told[2:] == [("pre_commit", True, {0: 3}), ("close", [0]), ("open", [2]), ("put", 3)]
+    assert life.sink.context.assignment == {place(1), place(2)}
+
+
+def test_a_failed_pre_commit_rewinds_the_partitions_that_are_its_own_then() -> None:
+    life = Life(on={"pre_commit": [None, raising(OSError("s3"))]}).start().rounds()
+    life.poll_brings(Rebalance(revoked=[0], assigned=[2])).rounds().due()
+    assert life.sink.batches[1:] == [[(2, 0), (2, 1), (2, 2)], [(1, 0), (1, 1), (1, 2), (2, 0), (2, 1), (2, 2)]]
+    assert life.consumer.commits == [{0: 3}]
+
+
+def test_what_fails_to_start_is_stopped_and_has_no_partitions() -> None:
+    life = Life(on={"start": [raising(ValueError("no"))]})
+    with pytest.raises(ValueError, match="no"):
+        life.task.run(lambda: False, 1.0)
+    assert (life.told, life.consumer.listener) == ([("stop",)], None)
+
+
+def test_what_is_counted() -> None:
+    life = Life(on={"put": [raising(RetriableError("busy"))]}).start().rounds(3).due().due()
+    meter = life.task.meter
+    assert (meter.read, meter.sent, meter.puts, meter.retries, meter.commits, meter.commit_skips) == (6, 6, 1, 1, 1, 1)
