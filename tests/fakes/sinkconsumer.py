@@ -146,14 +146,17 @@ class SinkConsumer:
         return {each: self.group[each] for each in partitions if each in self.group}
 
     def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
+        assert offsets
         assert offsets.keys() <= self.positions.keys()
         self.positions |= offsets
 
     def pause(self, partitions: Collection[TopicPartition]) -> None:
+        assert partitions
         assert set(partitions) <= self.positions.keys()
         self.paused |= set(partitions)
 
     def resume(self, partitions: Collection[TopicPartition]) -> None:
+        assert partitions
         assert set(partitions) <= self.positions.keys()
         self.paused -= set(partitions)
 

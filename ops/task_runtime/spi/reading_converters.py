@@ -8,6 +8,7 @@ from __future__ import annotations
 import codecs
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,8 @@ Read = Callable[[bytes | None], tuple[Any, Schema | None]]
 OPTIONAL_STRING: Schema = {"type": "string", "optional": True}
 OPTIONAL_BYTES: Schema = {"type": "bytes", "optional": True}
 _ENVELOPE = frozenset({"schema", "payload"})
+_SCHEMA, _PAYLOAD = '{"schema":', ',"payload":'
+_DECODER = json.JSONDecoder()
 _NOT_AN_ENVELOPE = (
     'JsonConverter with schemas.enable requires "schema" and "payload" fields and may not contain additional fields'
 )
@@ -65,7 +68,7 @@ def _converter(configs: Mapping[str, str], name: str) -> ReadingConverter:
     if kind == SIMPLE:
         return ReadingConverter(kind, _simple)
     with_schemas = configs.get(f"{name}.schemas.enable", "true").lower() == "true"
-    return ReadingConverter(JSON, _json_with_schema if with_schemas else _json)
+    return ReadingConverter(JSON, _Envelopes().read if with_schemas else _json)
 
 
 def _bytes(data: bytes | None) -> tuple[Any, Schema | None]:
@@ -86,15 +89,41 @@ def _json(data: bytes | None) -> tuple[Any, Schema | None]:
     return (None if data is None or not data.strip() else _parsed(data)), None
 
 
-def _json_with_schema(data: bytes | None) -> tuple[Any, Schema | None]:
-    if data is None:
-        return None, None
-    envelope = _parsed(data)
-    if not isinstance(envelope, dict) or envelope.keys() != _ENVELOPE:
-        hint = "Set schemas.enable=false in the converter configuration to read plain JSON."
-        raise DataError(_NOT_AN_ENVELOPE, next_step=hint)
-    schema = envelope["schema"]
-    return value_of(schema, envelope["payload"]), schema
+class _Envelopes:
+    """Reads payloads with their schemas. One that is that of the record before, byte by byte, is not parsed again."""
+
+    def __init__(self) -> None:
+        self._prefix, self._schema = b"", None
+
+    def read(self, data: bytes | None) -> tuple[Any, Schema | None]:
+        if data is None:
+            return None, None
+        if self._prefix and data.startswith(self._prefix) and data.endswith(b"}"):
+            # Anything but one payload, valid or not, is left to the parser of the whole.
+            with suppress(ValueError, RecursionError):
+                payload, more = decode_json(data[len(self._prefix) : -1].decode())
+                if not more:
+                    return value_of(self._schema, payload), self._schema
+        envelope = _parsed(data)
+        if not isinstance(envelope, dict) or envelope.keys() != _ENVELOPE:
+            hint = "Set schemas.enable=false in the converter configuration to read plain JSON."
+            raise DataError(_NOT_AN_ENVELOPE, next_step=hint)
+        self._schema = envelope["schema"]
+        self._prefix = _prefix(data)
+        return value_of(self._schema, envelope["payload"]), self._schema
+
+
+def _prefix(data: bytes) -> bytes:
+    """What comes before the payload of an envelope that is written as Connect writes it; nothing, where it is not."""
+    text = data.decode("utf-8-sig")
+    if not text.startswith(_SCHEMA):
+        return b""
+    try:
+        _, end = _DECODER.raw_decode(text, len(_SCHEMA))
+    except ValueError:  # white space
+        return b""
+    found = text[:end] + _PAYLOAD
+    return found.encode() if text.startswith(_PAYLOAD, end) else b""
 
 
 def _parsed(data: bytes) -> Any:

@@ -66,7 +66,8 @@ class SinkDelivery:
         self._records, self._ends = [], {}
         if self.context.redelivering:
             self.context.redelivering = False
-            self.consumer.resume(self.context.assigned - self.context.paused)
+            if resumed := self.context.assigned - self.context.paused:
+                self.consumer.resume(resumed)
 
     def drop(self, partitions: Collection[TopicPartition]) -> None:
         """Forget what waits to be put of ``partitions``: it will be read again, here or by another member."""
@@ -83,4 +84,5 @@ class SinkDelivery:
         if not self.context.redelivering:
             self.note(f"put failed and is retried in {pause:g} s: {error}")
             self.context.redelivering = True
-            self.consumer.pause(self.context.assignment)
+            if self.context.assigned:
+                self.consumer.pause(self.context.assignment)

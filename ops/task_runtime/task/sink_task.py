@@ -175,7 +175,8 @@ class WorkerSinkTask:
         held = self._context.assigned if self._context.redelivering else self._context.paused & self._context.assigned
         if self._rebalanced:
             self._rebalanced = False
-            self._consumer.pause(held)
+            if held:
+                self._consumer.pause(held)
         back = {each: offset for each, offset in first_offsets(messages).items() if each in held} if held else {}
         if back:
             self._consumer.seek(back)

@@ -171,3 +171,35 @@ def test_what_a_source_writes_a_sink_reads(value: Any, with_schemas: bool) -> No
     configs = {"value.converter": JSON, "value.converter.schemas.enable": str(with_schemas).lower()}
     written = converters(configs).value("t", value)
     assert reading_converters(configs).value.read(written)[0] == value
+
+
+SCHEMAS = ('{"type":"int64"}', '{"type":"string"}', "null", '{"type":"double","optional":true}')
+PAYLOADS = (
+    "1",
+    '"x"',
+    "null",
+    '{"a":1}',
+    '1,"more":2',
+    '1,"payload":2',
+    "1} and more",
+    "1e400",
+    "NaN",
+    "[",
+    "1.5 ",
+    "\xe9",
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from(SCHEMAS), st.sampled_from(PAYLOADS), st.booleans()), max_size=8))
+def test_what_the_record_before_was_changes_nothing(records: list[tuple[str, str, bool]]) -> None:
+    def outcome(read: Read, data: bytes) -> Any:
+        try:
+            return read(data)
+        except DataError as e:
+            return str(e)
+
+    read = of_value(JSON)
+    for schema, payload, as_connect in records:
+        space = "" if as_connect else " "
+        data = f'{{"schema":{space}{schema},"payload":{payload}}}'.encode()
+        assert outcome(read, data) == outcome(of_value(JSON), data)
