@@ -35,12 +35,13 @@ class WorkerSinkTaskContext:
     def pause(self, *partitions: TopicPartition) -> None:
         self._check("pause", partitions)
         self.paused |= set(partitions)
-        self._consumer.pause(partitions)
+        if partitions:
+            self._consumer.pause(partitions)
 
     def resume(self, *partitions: TopicPartition) -> None:
         self._check("resume", partitions)
         self.paused -= set(partitions)
-        if not self.redelivering:
+        if partitions and not self.redelivering:
             self._consumer.resume(partitions)
 
     def request_commit(self) -> None:
