@@ -1,7 +1,7 @@
 """A consumer group's member without a group: a script says what is revoked, lost and assigned in which poll.
 
-It is as unkind as the protocol allows: what is sought or paused within a callback is forgotten, and time passes only where a
-poll has nothing to give.
+It is as unkind as the protocol allows: within the callback it does not have new partitions yet, so that it can neither seek
+nor pause there, and time passes only where a poll has nothing to give.
 """
 
 from __future__ import annotations
@@ -114,7 +114,6 @@ class SinkConsumer:
             self.listener.lost([place(each) for each in change.lost])
         added = [place(each) for each in change.assigned]
         begin = {each: self.group[each].offset if each in self.group else 0 for each in added}
-        self.positions |= begin
         try:
             self.listener.assigned(added, self.committed(added, 1.0))
         finally:

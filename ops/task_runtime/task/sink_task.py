@@ -65,7 +65,7 @@ class WorkerSinkTask:
             task, self._context, consumer, RecordReader(converters, errors), self._offsets, errors, note, now
         )
         self._next_commit = 0.0
-        self._rebalanced = self._closed = self._fenced = False
+        self._closed = self._fenced = False
 
     def run(self, stopping: Callable[[], bool], patience: float, seconds: float = 1.0) -> None:
         """From ``start`` to ``close``; ``stopping`` is asked at least every ``seconds`` or so."""
@@ -118,7 +118,7 @@ class WorkerSinkTask:
         """As ``RebalanceListener``."""
         self._context.assigned |= set(partitions)
         self._context.paused &= self._context.assigned
-        self._rebalanced = True
+        self._context.rebalancing = True
         self._offsets.begin({each: committed[each] for each in partitions if each in committed})
         if partitions:
             self._task.open(partitions)
@@ -145,7 +145,7 @@ class WorkerSinkTask:
         own = self._context.assigned & set(partitions)
         if not own:
             return
-        self._rebalanced = True
+        self._context.rebalancing = True
         self._delivery.drop(own)
         try:
             (self._offsets.close_lost if lost else self._offsets.close)(own)
@@ -173,10 +173,12 @@ class WorkerSinkTask:
         rewound = self._rewind(self._context.take_rewinds())
         messages = without(messages, rewound)
         held = self._context.assigned if self._context.redelivering else self._context.paused & self._context.assigned
-        if self._rebalanced:
-            self._rebalanced = False
+        if self._context.rebalancing:
+            self._context.rebalancing = False
             if held:
                 self._consumer.pause(held)
+            if others := self._context.assigned - held:
+                self._consumer.resume(others)
         back = {each: offset for each, offset in first_offsets(messages).items() if each in held} if held else {}
         if back:
             self._consumer.seek(back)
