@@ -1,16 +1,29 @@
-"""What a sink task counts, for Connect's ``sink-task-metrics`` and ``task-error-metrics``."""
+"""What a sink task's metrics are: Connect's own, by Connect's own names, as far as there is the same thing here.
+
+Source: ``ConnectMetricsRegistry``, groups ``sink-task-metrics``, ``connector-task-metrics``, ``task-error-metrics``. Rates are
+left to whoever draws them: they are the totals' slopes. Here a commit is over when it returns, so that none is skipped
+for another one; where Connect counts retries of conversions there are none.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from typing import Any
+
+from connectctl.ops.task_runtime.spi.metrics import Metrics
+
+_EXTREMES = {"longest_put", "longest_commit", "largest_batch", "most_active"}
 
 
 @dataclass
 class SinkMeter:
-    """Totals of one task; times are in seconds. ``read`` were polled, ``sent`` were given to ``put`` and taken.
+    """Totals of one task, in one lease or in all; times are in seconds.
 
-    ``commit_skips`` are commits for which nothing was to be committed; ``skipped`` are records that failed and were
-    tolerated; ``retries`` are batches that ``put`` wants again.
+    ``read`` were polled, ``sent`` were given to ``put`` and taken, in ``puts`` calls. ``retries`` are calls that want the
+    same records again. ``commits`` wrote offsets, ``commit_skips`` had none to write; their time begins with ``pre_commit``.
+    Of records, ``failures`` could not be converted or were reported, of which ``skipped`` were tolerated.
     """
 
     read: int = 0
@@ -18,8 +31,12 @@ class SinkMeter:
     puts: int = 0
     put_time: float = 0.0
     longest_put: float = 0.0
+    largest_batch: int = 0
+    most_active: int = 0
     retries: int = 0
     commits: int = 0
+    commit_time: float = 0.0
+    longest_commit: float = 0.0
     failed_commits: int = 0
     commit_skips: int = 0
     failures: int = 0
@@ -34,3 +51,55 @@ class SinkMeter:
             self.puts += 1
             self.put_time += seconds
             self.longest_put = max(self.longest_put, seconds)
+            self.largest_batch = max(self.largest_batch, size)
+
+    @contextmanager
+    def committing(self, began: float, now: Callable[[], float]) -> Iterator[None]:
+        """Measures one commit of offsets that ``began`` before, which succeeds unless something is raised."""
+        try:
+            yield
+        except BaseException:
+            self.failed_commits += 1
+            raise
+        self.commits += 1
+        self.commit_time += now() - began
+        self.longest_commit = max(self.longest_commit, now() - began)
+
+    def add(self, other: Mapping[str, Any]) -> None:
+        """Add another lease's, as a dictionary of these fields."""
+        for each in fields(self):
+            mine, theirs = getattr(self, each.name), other.get(each.name, 0)
+            setattr(self, each.name, max(mine, theirs) if each.name in _EXTREMES else mine + theirs)
+
+
+def sink_metrics(meter: SinkMeter, active: int, partitions: int) -> Metrics:
+    """The metrics of a task that has ``active`` records that are not committed, and ``partitions``. Times are in
+    milliseconds, ``…-percentage`` is a share of 1, as Kafka's; None where nothing was measured yet.
+    """
+    attempts = meter.commits + meter.failed_commits
+    return {
+        "partition-count": partitions,
+        "sink-record-read-total": meter.read,
+        "sink-record-send-total": meter.sent,
+        "sink-record-active-count": active,
+        "sink-record-active-count-max": meter.most_active,
+        "offset-commit-seq-no": attempts + meter.commit_skips,
+        "offset-commit-completion-total": meter.commits,
+        "put-batch-max-time-ms": round(meter.longest_put * 1000, 3) if meter.puts else None,
+        "put-batch-avg-time-ms": _mean(meter.put_time * 1000, meter.puts),
+        "batch-size-max": meter.largest_batch if meter.puts else None,
+        "batch-size-avg": _mean(meter.sent, meter.puts),
+        "offset-commit-max-time-ms": round(meter.longest_commit * 1000, 3) if meter.commits else None,
+        "offset-commit-avg-time-ms": _mean(meter.commit_time * 1000, meter.commits),
+        "offset-commit-success-percentage": _mean(meter.commits, attempts),
+        "offset-commit-failure-percentage": _mean(meter.failed_commits, attempts),
+        "total-record-failures": meter.failures,
+        "total-record-errors": meter.failures - meter.skipped,
+        "total-records-skipped": meter.skipped,
+        "total-errors-logged": meter.logged,
+        "deadletterqueue-produce-requests": meter.dead_letters,
+    }
+
+
+def _mean(total: float, count: int) -> float | None:
+    return round(total / count, 3) if count else None

@@ -29,12 +29,21 @@ class SinkOffsets:
         settle: Callable[[], None],
         note: Callable[[str], None],
         meter: SinkMeter,
+        now: Callable[[], float],
     ):
         self._task, self._context = task, context
-        self._commit, self._settle, self._note, self._meter = commit, settle, note, meter
+        self._commit, self._settle, self._note = commit, settle, note
+        self._meter, self._now = meter, now
         self.restart: dict[TopicPartition, GroupOffset] = {}
         """Where a partition is read again from: what is committed, what the task asked for, or its first record."""
         self.delivered: dict[TopicPartition, GroupOffset] = {}
+
+    @property
+    def active(self) -> int:
+        """How many records were delivered and are not committed; offsets without a record count as well, as in Connect."""
+        return sum(
+            max(0, each.offset - self.restart[at].offset) for at, each in self.delivered.items() if at in self.restart
+        )
 
     def begin(self, offsets: GroupOffsets) -> None:
         """Partitions are read from ``offsets``; nothing behind these counts as delivered any more."""
@@ -53,7 +62,7 @@ class SinkOffsets:
 
     def commit(self) -> bool:
         """Commit what the task says. False where ``pre_commit`` raised, so that all is to be read again."""
-        offered = dict(self.delivered)
+        offered, began = dict(self.delivered), self._now()
         try:
             given = self._task.pre_commit(dict(offered))
         except (Fenced, UnknownOutcome):
@@ -62,7 +71,7 @@ class SinkOffsets:
             self._meter.failed_commits += 1
             self._note(f"Offset commit failed, rewinding to last committed offsets: {type(e).__name__}: {e}")
             return False
-        self._write(self._accepted(given, offered))
+        self._write(self._accepted(given, offered), began)
         return True
 
     def close(self, partitions: Collection[TopicPartition]) -> None:
@@ -81,6 +90,7 @@ class SinkOffsets:
 
     def _commit_closing(self, partitions: Collection[TopicPartition]) -> None:
         offered = {partition: offset for partition, offset in self.delivered.items() if partition in partitions}
+        began = self._now()
         try:
             with self._context.closing():
                 given = self._task.pre_commit(dict(offered))
@@ -90,7 +100,7 @@ class SinkOffsets:
             self._meter.failed_commits += 1
             self._note(f"Offset commit failed during close: {type(e).__name__}: {e}")
             return
-        self._write(self._accepted(given, offered))
+        self._write(self._accepted(given, offered), began)
 
     def _accepted(self, given: GroupOffsets | None, offered: GroupOffsets) -> dict[TopicPartition, GroupOffset]:
         """Those of ``given`` that can be committed, and are not yet."""
@@ -108,17 +118,16 @@ class SinkOffsets:
     def _ignored(self, partition: TopicPartition, offset: GroupOffset, why: str) -> None:
         self._note(f"Ignoring invalid offset {offset.offset} of pre_commit for {partition}: {why}")
 
-    def _write(self, offsets: dict[TopicPartition, GroupOffset]) -> None:
+    def _write(self, offsets: dict[TopicPartition, GroupOffset], began: float) -> None:
         if not offsets:
             self._meter.commit_skips += 1
             return
         # Its error ends the task: a dead letter that is not written is a record that nobody has any more.
         self._settle()
         try:
-            self._commit(offsets)
+            with self._meter.committing(began, self._now):
+                self._commit(offsets)
         except ConnectctlError as e:
-            self._meter.failed_commits += 1
             self._note(f"Commit of offsets failed: {e}")
-            return
-        self._meter.commits += 1
-        self.restart.update(offsets)
+        else:
+            self.restart.update(offsets)

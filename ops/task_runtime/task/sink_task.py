@@ -21,11 +21,13 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from connectctl.ops.task_runtime.group.consumer import GroupConsumer, GroupOffset, GroupOffsets, TopicPartition
+from connectctl.ops.task_runtime.spi.metrics import Metrics
 from connectctl.ops.task_runtime.spi.reading_converters import ReadingConverters
 from connectctl.ops.task_runtime.spi.sink import SinkTask
 from connectctl.ops.task_runtime.task.sink_context import WorkerSinkTaskContext
 from connectctl.ops.task_runtime.task.sink_delivery import SinkDelivery
 from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
+from connectctl.ops.task_runtime.task.sink_meter import sink_metrics
 from connectctl.ops.task_runtime.task.sink_offsets import SinkOffsets
 from connectctl.ops.task_runtime.task.sink_records import RecordReader, first_offsets, without
 from connectctl.ops.task_runtime.task.transactional_producer import Fenced, UnknownOutcome
@@ -60,12 +62,17 @@ class WorkerSinkTask:
         self._interval, self._now = interval, now
         self.meter = errors.meter
         self._context = WorkerSinkTaskContext(configs, consumer, errors if errors.settings.reports else None)
-        self._offsets = SinkOffsets(task, self._context, commit or consumer.commit, errors.flush, note, self.meter)
+        self._offsets = SinkOffsets(task, self._context, commit or consumer.commit, errors.flush, note, self.meter, now)
         self._delivery = SinkDelivery(
             task, self._context, consumer, RecordReader(converters, errors), self._offsets, errors, note, now
         )
         self._next_commit = 0.0
         self._closed = self._fenced = False
+
+    @property
+    def metrics(self) -> Metrics:
+        """What it did so far, by Connect's names."""
+        return sink_metrics(self.meter, self._offsets.active, len(self._context.assigned))
 
     def run(self, stopping: Callable[[], bool], patience: float, seconds: float = 1.0) -> None:
         """From ``start`` to ``close``; ``stopping`` is asked at least every ``seconds`` or so."""
@@ -99,6 +106,7 @@ class WorkerSinkTask:
                 self._delivery.take(messages)
             if self._delivery.is_due:
                 self._delivery.put()
+                self.meter.most_active = max(self.meter.most_active, self._offsets.active)
                 self._rewind(self._context.take_rewinds())
             return len(messages)
 

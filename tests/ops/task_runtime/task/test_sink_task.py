@@ -458,6 +458,25 @@ def test_what_fails_to_start_is_stopped_and_has_no_partitions() -> None:
 
 
 def test_what_is_counted() -> None:
-    life = Life(on={"put": [raising(RetriableError("busy"))]}).start().rounds(3).due().due()
+    life = Life(on={"put": [raising(RetriableError("busy"))]}).start().rounds(3)
     meter = life.task.meter
-    assert (meter.read, meter.sent, meter.puts, meter.retries, meter.commits, meter.commit_skips) == (6, 6, 1, 1, 1, 1)
+    assert life.task.metrics["sink-record-active-count"] == 6
+    life.consumer.refusals.append(ConnectctlError("no"))
+    life.due().due().due()
+    assert (meter.read, meter.sent, meter.puts, meter.retries) == (6, 6, 1, 1)
+    assert (meter.commits, meter.failed_commits, meter.commit_skips) == (1, 1, 1)
+    found = life.task.metrics
+    assert (found["sink-record-active-count"], found["sink-record-active-count-max"]) == (0, 6)
+    assert (found["partition-count"], found["offset-commit-seq-no"]) == (2, 3)
+    assert found["offset-commit-success-percentage"] == 0.5
+
+
+def test_the_time_of_a_commit_begins_with_pre_commit() -> None:
+    life = Life()
+
+    def slow(sink: RecordingSink) -> None:
+        life.clock.seconds += 0.25
+
+    life.sink.on["pre_commit"] = deque([slow, slow])
+    life.start().rounds().due().ends()
+    assert life.task.metrics["offset-commit-max-time-ms"] == 250
