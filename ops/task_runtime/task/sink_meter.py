@@ -1,8 +1,8 @@
 """What a sink task's metrics are: Connect's own, by Connect's own names, as far as there is the same thing here.
 
-Source: ``ConnectMetricsRegistry``, groups ``sink-task-metrics``, ``connector-task-metrics``, ``task-error-metrics``. Rates are
-left to whoever draws them: they are the totals' slopes. Here a commit is over when it returns, so that none is skipped
-for another one; where Connect counts retries of conversions there are none.
+Source: ``ConnectMetricsRegistry``, groups ``sink-task-metrics``, ``connector-task-metrics`` and ``task-error-metrics``.
+Rates are left to whoever draws them: they are the totals' slopes. Here a commit is over when it returns, so that none is
+skipped for another one; where Connect counts retries of conversions there are none.
 """
 
 from __future__ import annotations
