@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
 import pytest
+from connectctl.cli.session import Session
+from connectctl.ops.clients.spark import session as spark_session
+from connectctl.ops.jobs.offsets_engine import Spark
 from fakes.kafkawrites import Faults
 from fakes.offsetworld import resume_line
 from fakes.sinkworld import ALONE, GROUP, WAS, SinkWorld
@@ -281,6 +287,32 @@ def test_a_group_that_may_not_be_seen_is_named_by_a_backup_of_everything(tmp_pat
     everything = good(world.run("offsets", "backup", "--out", str(tmp_path / "all")))
     assert f"warning: not in the backup: Not authorized to see the group {GROUP}" in everything.stderr
     assert world.run("offsets", "backup", "archive", "--out", str(tmp_path / "one")).exit_code == 5
+
+
+class SavedBySpark(Spark):
+    """Stands in for Spark: it has read no offsets of sources."""
+
+    def __init__(self) -> None:
+        self.written: list[str] = []
+
+    @contextmanager
+    def backup(self, sources: Any, connectors: Any) -> Iterator[Any]:
+        text = SimpleNamespace(text=self.written.append)
+        write = SimpleNamespace(mode=lambda mode: text)
+        yield SimpleNamespace(write=write, toLocalIterator=lambda **given: iter(()))
+
+
+@pytest.mark.parametrize("parts", [False, True], ids=["a file", "part files"])
+def test_a_backup_by_spark_has_sinks_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: bool) -> None:
+    monkeypatch.setattr(Session, "spark", SavedBySpark())
+    monkeypatch.setattr(spark_session, "require", lambda: None)
+    world, out = SinkWorld(tmp_path / "journal"), tmp_path / "out"
+    if parts:
+        out.mkdir()
+    good(world.run("offsets", "backup", "--engine", "spark", "--out", str(out)))
+    world.groups.offsets[GROUP] = {}
+    good(world.run("offsets", "restore", "archive", "-f", str(out), "--engine", "local", "--yes"))
+    assert world.offsets == WAS
 
 
 @pytest.mark.parametrize("via", ["rest", "kafka"])

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from connectctl.cli.commands.offsets import change, files, sink_show
+from connectctl.cli.commands.offsets import change, files, set_reset, sink_show
 from connectctl.cli.garbage_collection import without_collection
 from connectctl.cli.options import (
     OPEN_TRANSACTIONS_PATIENCE,
@@ -40,6 +40,7 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=T
 
 
 change.register(app)
+set_reset.register(app)
 files.register(app)
 
 

@@ -1,0 +1,201 @@
+"""``connectctl offsets set|reset|restore``: of a source, or of a sink's group; which of both comes out when it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from connectctl.cli.commands.offsets.change import EngineOption, Via, ViaOption
+from connectctl.cli.options import (
+    ConnectorArgument,
+    DryRunOption,
+    GroupOption,
+    OptionalConnectorArgument,
+    OutputOption,
+    StopOption,
+    YesOption,
+)
+from connectctl.cli.output.terminal import Output
+from connectctl.ops.config import paths
+from connectctl.ops.core.errors import BadInput
+from connectctl.ops.operations.offsets import changes
+from connectctl.ops.operations.offsets.engine_choice import Choice
+from connectctl.ops.operations.sink_offsets.backup_file import saved_offsets
+from connectctl.ops.operations.sink_offsets.changes import GroupChange, resetting, restoring, setting
+
+if TYPE_CHECKING:
+    from connectctl.cli.session import Session
+    from connectctl.ops.operations.offsets.planning import ConnectorState
+
+
+def set_(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Option("--file", "-f", help="JSON or YAML; - for standard input.", metavar="FILE")],
+    connector: OptionalConnectorArgument = None,
+    group: GroupOption = None,
+    stop: StopOption = False,
+    via: ViaOption = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Set offsets from a file; partitions that it does not name stay as they are.
+
+    \b
+    Examples:
+      echo '{"offsets": [{"partition": {"table": "t"}, "offset": {"lsn": 7}}]}' | connectctl offsets set orders -f -
+      connectctl offsets show orders -o json | connectctl offsets set orders-v2 -f -
+      connectctl offsets show archive -o json > archive.json && connectctl offsets set archive -f archive.json
+
+    Takes what GET /connectors/…/offsets returns, and what offsets show -o json prints: of a source, the effective offsets.
+    An offset of null deletes. A sink's partition is {"kafka_topic": …, "kafka_partition": …}, its offset
+    {"kafka_offset": …}; its group must have no members.
+    """
+    from connectctl.ops.operations.offsets.input_file import read_entries
+
+    name, is_group = _named(connector, group)
+    entries = read_entries(file, name)
+
+    def request(subject: ConnectorState) -> changes.OffsetRequest:
+        return changes.SetOffsets(subject.name, entries)
+
+    target = Either(name, is_group, request, lambda: setting(entries))
+    _either(ctx.obj, "offsets set", target, stop, dry_run, yes, output, new=True, via=via)
+
+
+def reset(
+    ctx: typer.Context,
+    connector: OptionalConnectorArgument = None,
+    partition: Annotated[
+        list[str] | None, typer.Option(help="A partition as JSON; all if none is given.", metavar="JSON")
+    ] = None,
+    group: GroupOption = None,
+    stop: StopOption = False,
+    via: ViaOption = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Delete offsets, so that a connector starts over. For all of them the connector's name is asked for.
+
+    \b
+    Examples:
+      connectctl offsets reset orders --partition '{"table": "public.orders"}'
+      connectctl offsets reset orders --stop
+      connectctl offsets reset archive --partition '{"kafka_topic": "t", "kafka_partition": 0}'
+      connectctl offsets reset --group connect-transform
+
+    Also where the workers' own DELETE fails: exactly-once with a dedicated topic (Kafka 3.8 to 4.3). A sink then begins by
+    its auto.offset.reset.
+    """
+    from connectctl.ops.operations.offsets.input_file import partition_text
+
+    chosen = None if not partition else tuple(map(partition_text, partition))
+    name, is_group = _named(connector, group)
+    target = Either(name, is_group, lambda s: changes.ResetOffsets(s.name, chosen), lambda: resetting(chosen))
+    _either(
+        ctx.obj, "offsets reset", target, stop, dry_run, yes, output, typed=name if chosen is None else None, via=via
+    )
+
+
+def restore(
+    ctx: typer.Context,
+    connector: ConnectorArgument,
+    file: Annotated[Path, typer.Option("--file", "-f", help="What offsets backup wrote.", metavar="FILE")],
+    stop: StopOption = False,
+    engine: EngineOption = Choice.AUTO,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Make a connector's offset records what they are in a backup, byte for byte; others become tombstones.
+
+    \b
+    Examples:
+      connectctl offsets restore orders -f orders.jsonl --stop
+
+    A sink's group gets exactly the offsets of the backup again.
+    """
+    from connectctl.ops.core.journal import Journal
+    from connectctl.ops.operations.offsets import topic_dump
+
+    # What the plan was made from must be there when it is carried out, or taken up again. What is wrong is told of the
+    # person's file, and not of the journal's copy.
+    journal = Journal(paths.journal_directory())
+    kept = journal.store_artifact(topic_dump.checked(file))
+    request = changes.RestoreOffsets(connector, kept)
+    lines = topic_dump.lines_of(journal.directory / kept)
+    target = Either(
+        connector,
+        False,
+        lambda s: request,
+        lambda: restoring(saved_offsets(lines, connector, topic_dump.name_of(file))),
+    )
+    _either(ctx.obj, "offsets restore", target, stop, dry_run, yes, output, purpose=request)
+
+
+@dataclass(frozen=True)
+class Either:
+    """A change of the offsets of a source, or of a sink's group: which of both ``name`` is comes out when it is read.
+
+    ``is_group``: it is a group's name, and no connector's.
+    """
+
+    name: str
+    is_group: bool
+    request: Callable[[ConnectorState], changes.OffsetRequest]
+    change: Callable[[], GroupChange]
+
+
+def _named(connector: str | None, group: str | None) -> tuple[str, bool]:
+    """The connector's name or the group's, and which it is. Raises ``BadInput`` for both and for none."""
+    if (connector is None) is (group is None):
+        raise BadInput("A connector or --group GROUP is needed, and not both", next_step="Give one of them.")
+    return connector or group or "", connector is None
+
+
+def _either(
+    session: Session,
+    operation: str,
+    target: Either,
+    stop: bool,
+    dry_run: bool,
+    yes: bool,
+    output: Output,
+    *,
+    new: bool = False,
+    typed: str | None = None,
+    via: Via | None = None,
+    purpose: changes.RestoreOffsets | None = None,
+) -> None:
+    from connectctl.cli.commands.offsets import execution, sink_change
+
+    if not target.is_group:
+        source = execution.Target(target.name, target.request, new=new, via=(via or Via.KAFKA).value, purpose=purpose)
+        try:
+            execution.change(session, operation, [source], stop, dry_run, yes, output, typed=typed)
+            return
+        except BadInput as e:
+            if e.code != "sink":
+                raise
+    sink_change.change_groups(
+        session,
+        operation,
+        [sink_change.GroupTarget(target.name, target.change(), not target.is_group)],
+        stop=stop,
+        via=via and via.value,
+        dry_run=dry_run,
+        yes=yes,
+        output=output,
+        typed=typed,
+    )
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to ``connectctl offsets``."""
+    app.command("set")(set_)
+    app.command("reset")(reset)
+    app.command("restore")(restore)
